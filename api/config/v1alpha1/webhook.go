@@ -1,0 +1,114 @@
+package v1alpha1
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ResourceInterpreterWebhookConfiguration registers webhooks that say what kinds mean.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=resourceinterpreterwebhookconfigurations,scope=Cluster,categories=karmada-io
+type ResourceInterpreterWebhookConfiguration struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Webhooks are asked in order.
+	// +required
+	Webhooks []ResourceInterpreterWebhook `json:"webhooks"`
+}
+
+// ResourceInterpreterWebhookConfigurationList is a list of ResourceInterpreterWebhookConfiguration.
+// +kubebuilder:object:root=true
+type ResourceInterpreterWebhookConfigurationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ResourceInterpreterWebhookConfiguration `json:"items"`
+}
+
+// ResourceInterpreterWebhook is one webhook.
+type ResourceInterpreterWebhook struct {
+	// Name is fully qualified and unique.
+	// +required
+	Name string `json:"name"`
+
+	// ClientConfig is how it is called: exactly one of url (https) and service.
+	// +required
+	ClientConfig admissionregistrationv1.WebhookClientConfig `json:"clientConfig"`
+
+	// Rules are the kinds and operations it answers.
+	// +optional
+	Rules []RuleWithOperations `json:"rules,omitempty"`
+
+	// TimeoutSeconds of a call; 10 when unset.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=30
+	// +optional
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// InterpreterContextVersions it understands; must include v1alpha1.
+	// +required
+	InterpreterContextVersions []string `json:"interpreterContextVersions"`
+}
+
+// RuleWithOperations are kinds, and operations on them.
+type RuleWithOperations struct {
+	// Operations answered; * is all and must be alone.
+	// +required
+	Operations []InterpreterOperation `json:"operations"`
+
+	Rule `json:",inline"`
+}
+
+// InterpreterOperation is an operation of an interpreter.
+type InterpreterOperation string
+
+// The operations.
+const (
+	InterpreterOperationAll                 InterpreterOperation = "*"
+	InterpreterOperationInterpretReplica    InterpreterOperation = "InterpretReplica"
+	InterpreterOperationInterpretComponent  InterpreterOperation = "InterpretComponent"
+	InterpreterOperationReviseReplica       InterpreterOperation = "ReviseReplica"
+	InterpreterOperationRetain              InterpreterOperation = "Retain"
+	InterpreterOperationAggregateStatus     InterpreterOperation = "AggregateStatus"
+	InterpreterOperationInterpretStatus     InterpreterOperation = "InterpretStatus"
+	InterpreterOperationInterpretHealth     InterpreterOperation = "InterpretHealth"
+	InterpreterOperationInterpretDependency InterpreterOperation = "InterpretDependency"
+)
+
+// Rule are kinds.
+type Rule struct {
+	// APIGroups of the kinds; * is all.
+	// +required
+	APIGroups []string `json:"apiGroups"`
+
+	// APIVersions of the kinds; * is all.
+	// +required
+	APIVersions []string `json:"apiVersions"`
+
+	// Kinds are their names; * is all.
+	// +required
+	Kinds []string `json:"kinds"`
+}
+
+// DependentObjectReference names what a template depends on, by name or by label.
+type DependentObjectReference struct {
+	// APIVersion of the object.
+	// +required
+	APIVersion string `json:"apiVersion"`
+
+	// Kind of the object.
+	// +required
+	Kind string `json:"kind"`
+
+	// Namespace of the object.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the object.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// LabelSelector of the objects.
+	// +optional
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+}

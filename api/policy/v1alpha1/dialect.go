@@ -1,0 +1,59 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The types of this file hold spellings that public guides use and Karmada's API does not know.
+// They stand in the schema because strict field validation runs before admission; admission rewrites each
+// to its canonical form with a warning (internal/core/dialect), so that none is ever stored.
+
+// ReplicaSchedulingDialect holds spellings accepted beside those of ReplicaSchedulingStrategy.
+type ReplicaSchedulingDialect struct {
+	// DynamicWeight is rewritten to weightPreference.dynamicWeight.
+	// +optional
+	DynamicWeight string `json:"dynamicWeight,omitempty"`
+}
+
+// FailoverDialect holds spellings accepted beside those of FailoverBehavior.
+type FailoverDialect struct {
+	// ApplicationMigrationPolicy is rewritten to application.
+	// +optional
+	ApplicationMigrationPolicy *ApplicationFailoverBehavior `json:"applicationMigrationPolicy,omitempty"`
+}
+
+// ApplicationFailoverDialect holds spellings accepted beside those of ApplicationFailoverBehavior.
+type ApplicationFailoverDialect struct {
+	// PurgePolicy is rewritten to purgeMode.
+	// +optional
+	PurgePolicy string `json:"purgePolicy,omitempty"`
+}
+
+// OverridersDialect holds spellings accepted beside those of Overriders.
+type OverridersDialect struct {
+	// ReplicasOverrider sets the replicas of a workload in a cluster; rewritten to a plaintext overrider.
+	// +optional
+	ReplicasOverrider []ReplicasOverrider `json:"replicasOverrider,omitempty"`
+}
+
+// ReplicasOverrider sets a workload's replicas.
+type ReplicasOverrider struct {
+	// Value is the number of replicas.
+	// +optional
+	Value *int32 `json:"value,omitempty"`
+
+	// Operator is replace, the default.
+	// +optional
+	Operator string `json:"operator,omitempty"`
+}
+
+// ResourcesOverrider sets the resources of a container in every pod template of the workload. It is an addition of Argosy.
+type ResourcesOverrider struct {
+	// ContainerName names the container, in every pod template that the kind has.
+	// +required
+	ContainerName string `json:"containerName"`
+
+	// Value is merged into the container's resources.
+	// +required
+	Value corev1.ResourceRequirements `json:"value"`
+}

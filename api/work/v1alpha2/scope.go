@@ -1,0 +1,29 @@
+package v1alpha2
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Binding is a ResourceBinding or a ClusterResourceBinding.
+// +kubebuilder:object:generate=false
+type Binding interface {
+	metav1.Object
+	runtime.Object
+	// BindingSpec is the binding's spec, not a copy.
+	BindingSpec() *ResourceBindingSpec
+	// BindingStatus is the binding's status, not a copy.
+	BindingStatus() *ResourceBindingStatus
+}
+
+// BindingSpec is the binding's spec.
+func (b *ResourceBinding) BindingSpec() *ResourceBindingSpec { return &b.Spec }
+
+// BindingStatus is the binding's status.
+func (b *ResourceBinding) BindingStatus() *ResourceBindingStatus { return &b.Status }
+
+// BindingSpec is the binding's spec.
+func (b *ClusterResourceBinding) BindingSpec() *ResourceBindingSpec { return &b.Spec }
+
+// BindingStatus is the binding's status.
+func (b *ClusterResourceBinding) BindingStatus() *ResourceBindingStatus { return &b.Status }
