@@ -1,0 +1,154 @@
+package propagate_test
+
+import (
+	"math/rand"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+)
+
+// policy is a PropagationPolicy, or with an empty namespace a ClusterPropagationPolicy.
+func policy(namespace, name string, priority int32, selectors ...policyv1alpha1.ResourceSelector) policyv1alpha1.Propagation {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1}
+	spec := policyv1alpha1.PropagationSpec{ResourceSelectors: selectors, Priority: &priority}
+	if namespace == "" {
+		return &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: meta, Spec: spec}
+	}
+	return &policyv1alpha1.PropagationPolicy{ObjectMeta: meta, Spec: spec}
+}
+
+func kind(apiVersion, kind string) policyv1alpha1.ResourceSelector {
+	return policyv1alpha1.ResourceSelector{APIVersion: apiVersion, Kind: kind}
+}
+
+func named(s policyv1alpha1.ResourceSelector, name string) policyv1alpha1.ResourceSelector {
+	s.Name = name
+	return s
+}
+
+func within(s policyv1alpha1.ResourceSelector, namespace string) policyv1alpha1.ResourceSelector {
+	s.Namespace = namespace
+	return s
+}
+
+func labelled(s policyv1alpha1.ResourceSelector, l map[string]string) policyv1alpha1.ResourceSelector {
+	s.LabelSelector = &metav1.LabelSelector{MatchLabels: l}
+	return s
+}
+
+var (
+	deployments = kind("apps/v1", "Deployment")
+	web         = propagate.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", Labels: map[string]string{"app": "web"}}
+)
+
+func TestSelects(t *testing.T) {
+	clusterRole := propagate.Template{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "reader"}
+	invalid := deployments
+	invalid.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}
+	for name, c := range map[string]struct {
+		sel  policyv1alpha1.ResourceSelector
+		t    propagate.Template
+		want propagate.ImplicitPriority
+	}{
+		"a kind alone selects all of it":                         {deployments, web, propagate.MatchAll},
+		"another version of the same kind is the same kind":      {kind("apps/v1beta2", "Deployment"), web, propagate.MatchAll},
+		"the same kind name in another group is another kind":    {kind("example.io/v1", "Deployment"), web, propagate.NoMatch},
+		"a core kind is not one of a group named like a version": {kind("v1", "Deployment"), web, propagate.NoMatch},
+		"another kind is not selected":                           {kind("apps/v1", "StatefulSet"), web, propagate.NoMatch},
+		"the exact name":                                         {named(deployments, "web"), web, propagate.MatchName},
+		"another name":                                           {named(deployments, "db"), web, propagate.NoMatch},
+		"a matching label":                                       {labelled(deployments, map[string]string{"app": "web"}), web, propagate.MatchLabel},
+		"a label that differs":                                   {labelled(deployments, map[string]string{"app": "db"}), web, propagate.NoMatch},
+		"an empty label selector is one all the same":            {labelled(deployments, nil), web, propagate.MatchLabel},
+		"a name wins over a label that differs":                  {named(labelled(deployments, map[string]string{"app": "db"}), "web"), web, propagate.MatchName},
+		"an invalid label selector selects nothing":              {invalid, web, propagate.NoMatch},
+		"its namespace":                                          {within(deployments, "shop"), web, propagate.MatchAll},
+		"another namespace":                                      {within(deployments, "bank"), web, propagate.NoMatch},
+		"a cluster-scoped template has no namespace to be in":    {within(kind("rbac.authorization.k8s.io/v1", "ClusterRole"), "shop"), clusterRole, propagate.NoMatch},
+		"a cluster-scoped template":                              {kind("rbac.authorization.k8s.io/v1", "ClusterRole"), clusterRole, propagate.MatchAll},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := propagate.Selects(c.sel, c.t); got != c.want {
+				t.Errorf("Selects(%+v) = %d, want %d", c.sel, got, c.want)
+			}
+		})
+	}
+}
+
+func TestMatch(t *testing.T) {
+	deleted := policy("shop", "gone", 9, deployments)
+	deleted.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	byLabel := labelled(deployments, map[string]string{"app": "web"})
+	for name, c := range map[string]struct {
+		policies []policyv1alpha1.Propagation
+		want     string // namespace/name; empty = none
+	}{
+		"nobody selects it": {policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, kind("v1", "Secret"))}},
+		"a namespaced policy outranks a cluster one of higher priority": {
+			policies: []policyv1alpha1.Propagation{policy("", "a", 100, named(deployments, "web")), policy("shop", "b", 0, deployments)}, want: "shop/b"},
+		"a namespaced policy of another namespace does not select": {
+			policies: []policyv1alpha1.Propagation{policy("bank", "a", 0, deployments), policy("", "b", 0, deployments)}, want: "/b"},
+		"explicit priority outranks the exact name": {
+			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, named(deployments, "web")), policy("shop", "b", 1, deployments)}, want: "shop/b"},
+		"a name outranks a label": {
+			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, byLabel), policy("shop", "b", 0, named(deployments, "web"))}, want: "shop/b"},
+		"a label outranks all": {
+			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, deployments), policy("shop", "b", 0, byLabel)}, want: "shop/b"},
+		"the closest selector of a policy counts": {
+			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, byLabel), policy("shop", "b", 0, deployments, named(deployments, "web"))}, want: "shop/b"},
+		"the smaller name decides at last": {
+			policies: []policyv1alpha1.Propagation{policy("shop", "b", 0, deployments), policy("shop", "a", 0, deployments)}, want: "shop/a"},
+		"a policy that is being deleted claims nothing": {
+			policies: []policyv1alpha1.Propagation{deleted, policy("shop", "a", 0, deployments)}, want: "shop/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if p, ok := propagate.Match(web, c.policies); ok {
+				got = p.GetNamespace() + "/" + p.GetName()
+			}
+			if got != c.want {
+				t.Errorf("claimed by %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Whatever the policies and their order, the same one claims.
+func TestMatchDoesNotDependOnInputOrder(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	selectors := []policyv1alpha1.ResourceSelector{deployments, labelled(deployments, nil), named(deployments, "web"), kind("v1", "Secret")}
+	for range 500 {
+		var all []policyv1alpha1.Propagation
+		for _, name := range []string{"a", "b", "c", "d"} {
+			for _, namespace := range []string{"", "shop", "bank"} {
+				if rng.Intn(2) == 0 {
+					all = append(all, policy(namespace, name, int32(rng.Intn(3)), selectors[rng.Intn(len(selectors))]))
+				}
+			}
+		}
+		want, found := propagate.Match(web, all)
+		for range 5 {
+			rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			if got, ok := propagate.Match(web, all); ok != found || got != want {
+				t.Fatalf("reordered policies claim differently: %v, then %v", want, got)
+			}
+		}
+		if !found {
+			continue
+		}
+		// Transitive: without one of the losers the winner stays.
+		for i := range all {
+			if all[i] == want {
+				continue
+			}
+			rest := append(append([]policyv1alpha1.Propagation{}, all[:i]...), all[i+1:]...)
+			if got, _ := propagate.Match(web, rest); got != want {
+				t.Fatalf("removing a policy that lost changed the winner from %v to %v", want.GetName(), got.GetName())
+			}
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package propagate
+
+import (
+	"cmp"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+)
+
+// before says whether policy p claims a template rather than q, where each describes it as closely as said:
+//
+//	namespaced > cluster-wide;  then spec.priority;  then name > label > all;  then the smaller policy name
+//
+// Of the policies that can select one template no two share scope and name, so the order is total.
+func before(p policyv1alpha1.Propagation, pImplicit ImplicitPriority, q policyv1alpha1.Propagation, qImplicit ImplicitPriority) bool {
+	if pn, qn := Namespaced(p), Namespaced(q); pn != qn {
+		return pn
+	}
+	return cmp.Or(
+		cmp.Compare(Priority(q), Priority(p)),
+		cmp.Compare(qImplicit, pImplicit),
+		cmp.Compare(p.GetName(), q.GetName()),
+	) < 0
+}
+
+// Priority is the policy's explicit priority; 0 if it has none.
+func Priority(p policyv1alpha1.Propagation) int32 {
+	if v := p.PropagationSpec().Priority; v != nil {
+		return *v
+	}
+	return 0
+}
+
+// Namespaced says whether the policy is a PropagationPolicy.
+func Namespaced(p policyv1alpha1.Propagation) bool { return p.GetNamespace() != "" }
