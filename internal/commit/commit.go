@@ -1,0 +1,94 @@
+// Package commit is the only code that writes to the hub on behalf of controllers: it writes nothing when nothing changed,
+// and tells errors that another look will mend from those that a user must see. What to write is decided by the core.
+package commit
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// Status writes the status of want unless it equals that of read, the object as it was last read.
+// It reports whether it wrote; want carries the new resourceVersion then.
+func Status(ctx context.Context, c client.Client, read, want client.Object) (bool, error) {
+	if equality.Semantic.DeepEqual(statusOf(read), statusOf(want)) {
+		return false, nil
+	}
+	want.SetResourceVersion(read.GetResourceVersion())
+	if err := c.Status().Update(ctx, want); err != nil {
+		return false, fmt.Errorf("write status of %s: %w", Name(want), err)
+	}
+	return true, nil
+}
+
+// Update writes want unless it equals read, the object as it was last read. The status is not compared and not written.
+func Update(ctx context.Context, c client.Client, read, want client.Object) (bool, error) {
+	want.SetResourceVersion(read.GetResourceVersion())
+	if equality.Semantic.DeepEqual(read, want) {
+		return false, nil
+	}
+	if err := c.Update(ctx, want); err != nil {
+		return false, fmt.Errorf("update %s: %w", Name(want), err)
+	}
+	return true, nil
+}
+
+// RemoveFinalizer lets an object go; an object that is gone already is no error.
+func RemoveFinalizer(ctx context.Context, c client.Client, read client.Object, finalizer string) error {
+	if !controllerutil.ContainsFinalizer(read, finalizer) {
+		return nil
+	}
+	want := read.DeepCopyObject().(client.Object)
+	controllerutil.RemoveFinalizer(want, finalizer)
+	if err := c.Update(ctx, want); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove finalizer %s from %s: %w", finalizer, Name(want), err)
+	}
+	return nil
+}
+
+// Delete deletes exactly the object that was read, not one that took its name since; one that is gone already is no error.
+func Delete(ctx context.Context, c client.Client, read client.Object) error {
+	if read.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid := read.GetUID()
+	err := c.Delete(ctx, read, client.Preconditions{UID: &uid})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", Name(read), err)
+	}
+	return nil
+}
+
+// Stale says that an error comes from having read an old state: the next event, or another look, mends it.
+func Stale(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// Name is how messages call an object: "ResourceBinding ns/name", without the namespace where there is none.
+func Name(obj client.Object) string {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = reflect.TypeOf(obj).Elem().Name()
+	}
+	if ns := obj.GetNamespace(); ns != "" {
+		return kind + " " + ns + "/" + obj.GetName()
+	}
+	return kind + " " + obj.GetName()
+}
+
+// statusOf is the field Status of an API type; all of ours that have a status have that field.
+func statusOf(obj client.Object) any {
+	v := reflect.ValueOf(obj).Elem().FieldByName("Status")
+	if !v.IsValid() {
+		panic(fmt.Sprintf("%T has no status", obj))
+	}
+	return v.Interface()
+}
