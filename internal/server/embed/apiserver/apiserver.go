@@ -1,0 +1,328 @@
+// Package apiserver runs a full kube-apiserver inside this process, for the hub and for simulated members.
+// It turns Options into the server's own flags, so that what is written here reads like any manifest of a
+// kube-apiserver; it decides nothing about what the server serves beyond Kubernetes itself.
+//
+// One process should run one API server at a time: feature gates, metrics and logging are global to it.
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apiserver/pkg/admission"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+)
+
+// Options are one server. File paths, not contents: the server watches the files and reloads them.
+type Options struct {
+	// EtcdServers are client URLs; unix:// ones need no TLS files.
+	EtcdServers                           []string
+	EtcdCAFile, EtcdCertFile, EtcdKeyFile string
+
+	// Listener, when set, is what the server listens on and owns from here on; BindAddress and Port then
+	// only describe it. A caller that binds the port itself can tell the user at once if it is taken.
+	Listener    net.Listener
+	BindAddress string
+	Port        int
+
+	// ServingCertFile and ServingKeyFile are the server's identity.
+	ServingCertFile, ServingKeyFile string
+	// ClientCAFile signs client certificates that the server accepts.
+	ClientCAFile string
+	// ServiceAccountKeyFile signs and verifies service account tokens; ServiceAccountIssuer names their issuer.
+	ServiceAccountKeyFile string
+	ServiceAccountIssuer  string
+	// The front proxy: the CA that aggregated servers verify us with, and our certificate for it.
+	RequestHeaderCAFile                     string
+	ProxyClientCertFile, ProxyClientKeyFile string
+
+	// ServiceClusterIPRange serves ClusterIPs of Services; default 10.96.0.0/12.
+	ServiceClusterIPRange string
+	// DisabledAdmission names stock admission plugins to turn off.
+	DisabledAdmission []string
+	// Admission are plugins of ours. They run in this order, just before admission webhooks.
+	Admission []AdmissionPlugin
+	// PriorityAndFairness turns on API priority and fairness, which queues per flow. Without it the
+	// server only bounds requests in flight, and privileged clients pass that bound.
+	PriorityAndFairness bool
+
+	// Unauthenticated are handlers by exact path, reached by anybody who reaches the port.
+	Unauthenticated map[string]http.Handler
+	// Authorized, when set, wraps everything that is behind authentication, authorization and admission's request
+	// info; it can serve some paths itself and pass on the rest.
+	Authorized func(next http.Handler) http.Handler
+	// HealthChecks join /livez, /readyz and /healthz. ReadyChecks join /readyz alone.
+	HealthChecks, ReadyChecks []healthz.HealthChecker
+
+	// Flags are further kube-apiserver flags, applied last.
+	Flags []string
+}
+
+// AdmissionPlugin is an admission plugin under its name. New is called once per server.
+type AdmissionPlugin struct {
+	Name string
+	New  func() (admission.Interface, error)
+}
+
+// Server is a started API server.
+type Server struct {
+	// Loopback is a privileged client configuration over the in-memory transport. It has no rate limit.
+	Loopback *rest.Config
+	// LoopbackTLS is the same identity over TLS on the server's own port, for clients that upgrade connections.
+	LoopbackTLS *rest.Config
+
+	stop context.CancelFunc
+	done chan struct{}
+	err  error // valid when done is closed
+}
+
+// Start builds the server and begins to serve; WaitReady tells when it answers. ctx bounds the server's life,
+// as Stop does.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	s, err := runOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	server, err := start(ctx, o, s)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	server.stop = stop
+	return server, nil
+}
+
+func start(ctx context.Context, o Options, s *options.ServerRunOptions) (*Server, error) {
+	completed, err := s.Complete(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("complete the API server's options: %w", err)
+	}
+	if errs := completed.Validate(); len(errs) > 0 {
+		return nil, fmt.Errorf("validate the API server's options: %w", errs[0])
+	}
+	config, err := app.NewConfig(completed)
+	if err != nil {
+		return nil, fmt.Errorf("configure the API server: %w", err)
+	}
+
+	// 1. The outermost server, the aggregator, owns the chain that every request passes first.
+	outer := &config.Aggregator.GenericConfig.Config
+	build := outer.BuildHandlerChainFunc
+	outer.BuildHandlerChainFunc = func(inner http.Handler, c *genericapiserver.Config) http.Handler {
+		if o.Authorized != nil {
+			inner = o.Authorized(inner)
+		}
+		return unauthenticated(o.Unauthenticated, build(inner, c))
+	}
+	outer.AddHealthChecks(o.HealthChecks...)
+	outer.AddReadyzChecks(o.ReadyChecks...)
+
+	// 2. Everything built from here on shares one loopback configuration by pointer: move it off the
+	// network before clients are made from it. Its handler exists a few lines further down.
+	over := *outer.LoopbackClientConfig
+	inMemory := &transport{}
+	memory := inMemory.config(&over)
+	for _, c := range []*genericapiserver.Config{outer, &config.ApiExtensions.GenericConfig.Config, config.KubeAPIs.ControlPlane.Generic} {
+		c.LoopbackClientConfig = memory
+	}
+
+	// 3. Build the chain, then serve.
+	complete, err := config.Complete()
+	if err != nil {
+		return nil, fmt.Errorf("complete the API server's configuration: %w", err)
+	}
+	chain, err := app.CreateServerChain(complete)
+	if err != nil {
+		return nil, fmt.Errorf("build the API server: %w", err)
+	}
+	server := &Server{Loopback: memory, LoopbackTLS: &over, done: make(chan struct{})}
+	closed, closeMemory := context.WithCancel(context.Background())
+	inMemory.handler, inMemory.closed = chain.GenericAPIServer.Handler, closed
+	prepared, err := chain.PrepareRun()
+	if err != nil {
+		closeMemory()
+		return nil, fmt.Errorf("prepare the API server: %w", err)
+	}
+	go func() {
+		defer close(server.done)
+		defer closeMemory()
+		server.err = prepared.Run(ctx)
+	}()
+	return server, nil
+}
+
+// config is the loopback configuration over the in-memory transport.
+func (t *transport) config(over *rest.Config) *rest.Config {
+	c := rest.CopyConfig(over)
+	c.Transport = t
+	c.TLSClientConfig = rest.TLSClientConfig{} // client-go refuses TLS options beside a transport
+	c.QPS, c.RateLimiter = -1, nil
+	return c
+}
+
+func unauthenticated(handlers map[string]http.Handler, next http.Handler) http.Handler {
+	if len(handlers) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h, found := handlers[r.URL.Path]; found {
+			h.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// WaitReady returns nil once every readiness check that blocks clients passes: storage, CRD discovery, RBAC's
+// bootstrap, and ours. It gives up with the last answer when ctx ends, or at once when the server does.
+func (s *Server) WaitReady(ctx context.Context) error {
+	client, err := rest.HTTPClientFor(s.Loopback)
+	if err != nil {
+		return fmt.Errorf("make a client for readiness: %w", err)
+	}
+	last := "no answer yet"
+	for tick := time.NewTicker(20 * time.Millisecond); ; {
+		ready, answer := s.ready(ctx, client)
+		if ready {
+			tick.Stop()
+			return nil
+		}
+		if answer != "" {
+			last = answer
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-s.done:
+			err = s.err
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		tick.Stop()
+		return fmt.Errorf("wait for the API server: %w (last answer: %s)", err, last)
+	}
+}
+
+func (s *Server) ready(ctx context.Context, client *http.Client) (bool, string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Loopback.Host+"/readyz", nil)
+	if err != nil {
+		return false, err.Error()
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false, err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return false, err.Error()
+	}
+	return resp.StatusCode == http.StatusOK, strings.TrimSpace(string(body))
+}
+
+// Done is closed when the server has ended, by Stop or by itself; Err then says why.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err is what ended the server; nil for an ordered end. Call it after Done.
+func (s *Server) Err() error { return s.err }
+
+// Stop ends the server and waits until requests are answered and storage is closed.
+func (s *Server) Stop() {
+	s.stop()
+	<-s.done
+}
+
+// globals guards what kube-apiserver keeps per process.
+var globals sync.Mutex
+
+func runOptions(o Options) (*options.ServerRunOptions, error) {
+	globals.Lock()
+	defer globals.Unlock()
+	s := options.NewServerRunOptions()
+	for _, p := range o.Admission {
+		s.Admission.GenericAdmission.Plugins.Register(p.Name, func(io.Reader) (admission.Interface, error) { return p.New() })
+	}
+	s.Admission.GenericAdmission.RecommendedPluginOrder = admissionOrder(s.Admission.GenericAdmission.RecommendedPluginOrder, o.Admission)
+	s.SecureServing.Listener = o.Listener
+
+	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	for _, set := range s.Flags().FlagSets {
+		flags.AddFlagSet(set)
+	}
+	if err := flags.Parse(append(o.flags(), o.Flags...)); err != nil {
+		return nil, fmt.Errorf("set the API server's flags: %w", err)
+	}
+	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, fmt.Errorf("set feature gates: %w", err)
+	}
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // loopback clients need not be told about deprecations
+	return s, nil
+}
+
+// admissionOrder puts ours before the first of the plugins that ask somebody else, which stand at the end.
+func admissionOrder(stock []string, ours []AdmissionPlugin) []string {
+	at := slices.Index(stock, "MutatingAdmissionPolicy")
+	if at < 0 {
+		at = len(stock)
+	}
+	order := slices.Clone(stock[:at])
+	for _, p := range ours {
+		order = append(order, p.Name)
+	}
+	return append(order, stock[at:]...)
+}
+
+func (o Options) flags() []string {
+	set := map[string]string{
+		"etcd-servers":                       strings.Join(o.EtcdServers, ","),
+		"etcd-cafile":                        o.EtcdCAFile,
+		"etcd-certfile":                      o.EtcdCertFile,
+		"etcd-keyfile":                       o.EtcdKeyFile,
+		"bind-address":                       o.BindAddress,
+		"advertise-address":                  o.BindAddress,
+		"secure-port":                        strconv.Itoa(o.Port),
+		"tls-cert-file":                      o.ServingCertFile,
+		"tls-private-key-file":               o.ServingKeyFile,
+		"client-ca-file":                     o.ClientCAFile,
+		"service-account-key-file":           o.ServiceAccountKeyFile,
+		"service-account-signing-key-file":   o.ServiceAccountKeyFile,
+		"service-account-issuer":             o.ServiceAccountIssuer,
+		"requestheader-client-ca-file":       o.RequestHeaderCAFile,
+		"proxy-client-cert-file":             o.ProxyClientCertFile,
+		"proxy-client-key-file":              o.ProxyClientKeyFile,
+		"service-cluster-ip-range":           o.ServiceClusterIPRange,
+		"disable-admission-plugins":          strings.Join(o.DisabledAdmission, ","),
+		"requestheader-allowed-names":        "front-proxy-client",
+		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
+		"requestheader-group-headers":        "X-Remote-Group",
+		"requestheader-username-headers":     "X-Remote-User",
+		"authorization-mode":                 "Node,RBAC",
+		"allow-privileged":                   "true",
+		"enable-bootstrap-token-auth":        "true",
+		"enable-priority-and-fairness":       strconv.FormatBool(o.PriorityAndFairness),
+		// The reconcilers write this server's address for pods to find. Nothing here runs pods.
+		"endpoint-reconciler-type": "none",
+	}
+	var flags []string
+	for name, value := range set {
+		if value != "" {
+			flags = append(flags, "--"+name+"="+value)
+		}
+	}
+	slices.Sort(flags)
+	return flags
+}

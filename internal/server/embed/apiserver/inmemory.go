@@ -1,0 +1,246 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"sync"
+
+	"k8s.io/klog/v2"
+)
+
+// windowBytes is how far a handler may run ahead of its reader: enough for most responses to need no
+// waiting at all, little enough that a slow watcher is noticed by the server's own limits.
+const windowBytes = 256 << 10
+
+// transport is an http.RoundTripper that calls a handler in this process: no TLS, no sockets, no HTTP
+// framing. It behaves as an HTTP/2 connection would: the handler's context ends when the caller's does, when the
+// caller closes the body, or when the handler returns; a flushed part is readable at once; a handler
+// that runs too far ahead of its reader waits. Upgraded connections (exec, port-forward) do not exist on it.
+type transport struct {
+	handler http.Handler
+	// closed ends every exchange, as losing the connection would.
+	closed context.Context
+}
+
+// RoundTrip implements http.RoundTripper. The response is returned at its first flush, when the window
+// is full, or when the handler returns, whichever comes first.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.closed.Err(); err != nil {
+		closeBody(req)
+		return nil, errClosed
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	x := newExchange(ctx, cancel, req)
+	stop := context.AfterFunc(t.closed, func() { cancel(errClosed) })
+	wake := context.AfterFunc(ctx, x.wake)
+
+	in := req.Clone(ctx) // handlers and their filters edit headers and URLs
+	in.RequestURI = req.URL.RequestURI()
+	in.RemoteAddr = "127.0.0.1:0"
+	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/2.0", 2, 0
+	if in.Host == "" {
+		in.Host = req.URL.Host
+	}
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	go func() {
+		defer func() {
+			stop()
+			wake()
+			closeBody(in)
+			end := io.EOF
+			if r := recover(); r != nil { // as net/http does: the exchange breaks, the process does not
+				end = io.ErrUnexpectedEOF
+				if r != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+					klog.ErrorS(nil, "handler panicked", "panic", r, "stack", string(debug.Stack()))
+				}
+			}
+			x.finish(end)
+		}()
+		t.handler.ServeHTTP(x, in)
+	}()
+
+	select {
+	case <-x.started:
+	case <-ctx.Done():
+		select {
+		case <-x.started: // both at once: an answer that is there is returned
+		default:
+			return nil, context.Cause(ctx)
+		}
+	}
+	if x.aborted() {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return x.response, nil
+}
+
+var errClosed = errors.New("the API server has stopped")
+
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+}
+
+// exchange is the response of one request: the handler writes at one end, the caller reads at the other.
+type exchange struct {
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	header   http.Header    // the handler's, until the response starts
+	started  chan struct{}  // closed when response is set
+	response *http.Response // written once, before started is closed
+
+	mu     sync.Mutex
+	cond   sync.Cond // signalled on every change below, and when ctx ends
+	code   int       // 0 until WriteHeader
+	buffer []byte    // written and not yet read
+	sent   bool      // started is closed
+	end    error     // what a reader gets when buffer is empty; nil while the handler runs
+	closed bool      // the reader has gone
+}
+
+func newExchange(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request) *exchange {
+	x := &exchange{ctx: ctx, cancel: cancel, header: http.Header{}, started: make(chan struct{})}
+	x.cond.L = &x.mu
+	x.response = &http.Response{Proto: "HTTP/2.0", ProtoMajor: 2, ContentLength: -1, Body: (*body)(x), Request: req}
+	return x
+}
+
+// Header implements http.ResponseWriter.
+func (x *exchange) Header() http.Header { return x.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (x *exchange) WriteHeader(code int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.writeHeader(code)
+}
+
+func (x *exchange) writeHeader(code int) {
+	if x.code != 0 || code < 200 { // informational responses have nobody to inform
+		return
+	}
+	x.code = code
+	x.response.StatusCode = code
+	x.response.Status = http.StatusText(code)
+	x.response.Header = x.header.Clone()
+}
+
+// Write implements http.ResponseWriter. It waits while the window is full and somebody reads.
+func (x *exchange) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.writeHeader(http.StatusOK)
+	x.buffer = append(x.buffer, p...)
+	if x.sent {
+		x.cond.Broadcast()
+	}
+	if len(x.buffer) >= windowBytes {
+		x.send()
+	}
+	for len(x.buffer) >= windowBytes && !x.closed && x.ctx.Err() == nil {
+		x.cond.Wait()
+	}
+	if x.closed || x.ctx.Err() != nil {
+		return 0, io.ErrClosedPipe
+	}
+	return len(p), nil
+}
+
+// Flush implements http.Flusher.
+func (x *exchange) Flush() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.writeHeader(http.StatusOK)
+	x.send()
+}
+
+// CloseNotify implements the deprecated http.CloseNotifier, without which the API server's filters
+// take a writer for one that cannot flush.
+func (x *exchange) CloseNotify() <-chan bool {
+	gone := make(chan bool, 1)
+	context.AfterFunc(x.ctx, func() { gone <- true })
+	return gone
+}
+
+// send lets RoundTrip return what is there. x.mu is held.
+func (x *exchange) send() {
+	if !x.sent {
+		x.sent = true
+		close(x.started)
+	}
+	x.cond.Broadcast()
+}
+
+// finish is called once, when the handler has returned.
+func (x *exchange) finish(end error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.end = end
+	if end == io.EOF {
+		x.writeHeader(http.StatusOK)
+		if !x.sent {
+			x.response.ContentLength = int64(len(x.buffer))
+		}
+	}
+	x.send()
+	x.cancel(nil) // what is buffered and the end itself stay readable
+}
+
+// aborted says that the handler gave up before it said anything.
+func (x *exchange) aborted() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.code == 0
+}
+
+func (x *exchange) wake() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.cond.Broadcast()
+}
+
+// body is the reader's end.
+type body exchange
+
+func (b *body) Read(p []byte) (int, error) {
+	x := (*exchange)(b)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for {
+		switch {
+		case x.closed:
+			return 0, http.ErrBodyReadAfterClose
+		case len(x.buffer) > 0:
+			full := len(x.buffer) >= windowBytes
+			n := copy(p, x.buffer)
+			if x.buffer = x.buffer[n:]; len(x.buffer) == 0 {
+				x.buffer = nil // a watch that is quiet holds no memory
+			}
+			if full {
+				x.cond.Broadcast()
+			}
+			return n, nil
+		case x.end != nil:
+			return 0, x.end
+		case x.ctx.Err() != nil:
+			return 0, context.Cause(x.ctx)
+		}
+		x.cond.Wait()
+	}
+}
+
+func (b *body) Close() error {
+	x := (*exchange)(b)
+	x.mu.Lock()
+	x.closed, x.buffer = true, nil
+	x.cond.Broadcast()
+	x.mu.Unlock()
+	x.cancel(context.Canceled)
+	return nil
+}

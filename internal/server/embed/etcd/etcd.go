@@ -1,0 +1,134 @@
+// Package etcd runs one etcd member inside this process. It serves a single client, the API server of
+// the same process, over a unix socket; whoever wants a cluster of several members runs etcd outside.
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// maxSocketPath is what sockaddr_un holds on every system we run on (104 on Darwin, 108 on Linux), less its NUL.
+const maxSocketPath = 103
+
+// startTimeout bounds the replay of a large log after a crash, which is the slowest start there is.
+const startTimeout = 2 * time.Minute
+
+// Options say where the data is and what it is worth.
+type Options struct {
+	// Dir holds the data. It is made with mode 0700 when absent and must belong to this member alone.
+	Dir string
+	// UnsafeNoFsync trades durability on power loss for speed. Only for data that can be made again,
+	// such as a simulated member's. A killed process loses nothing either way.
+	UnsafeNoFsync bool
+	// Log receives warnings and errors, one JSON object a line; nil discards them.
+	Log io.Writer
+}
+
+// Server is a running member.
+type Server struct {
+	// Endpoint is a client URL, unix:///…, that --etcd-servers and clientv3 accept. File permissions guard it.
+	Endpoint string
+
+	etcd *embed.Etcd
+	// tempDir holds the socket when Dir's own path is too long for one, and is removed on Stop.
+	tempDir string
+}
+
+// Start returns when the member serves. Cancelling ctx only gives up waiting; a started server ends with Stop.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make etcd's data folder: %w", err)
+	}
+	s := &Server{}
+	socket, err := s.socketPath(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s.Endpoint = "unix://" + socket
+
+	c := embed.NewConfig()
+	c.Name = "argosy"
+	c.Dir = filepath.Join(o.Dir, "data")
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	c.ListenPeerUrls = nil // a member without peers listens for none; the advertised peer URL stays a mere name
+	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
+	c.EnableGRPCGateway = false
+	c.UnsafeNoFsync = o.UnsafeNoFsync
+	// The API server compacts every five minutes, as it does with any etcd; a second compactor would only race it.
+	c.AutoCompactionRetention = "0"
+	c.QuotaBackendBytes = 8 << 30
+	// Nobody else can campaign, so waiting a second before electing oneself only delays the start.
+	c.TickMs, c.ElectionMs = 50, 250
+	// Nobody has to catch up either: keep the raft log, which lives in memory, short.
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 5000, 100
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(o.Log))
+
+	if s.etcd, err = embed.StartEtcd(c); err != nil {
+		s.removeTempDir()
+		return nil, fmt.Errorf("start etcd on %s: %w", o.Dir, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	select {
+	case <-s.etcd.Server.ReadyNotify():
+		return s, nil
+	case err = <-s.etcd.Err():
+	case <-s.etcd.Server.StopNotify():
+		err = fmt.Errorf("it stopped")
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	s.Stop()
+	return nil, fmt.Errorf("wait for etcd on %s: %w", o.Dir, err)
+}
+
+// Err reports a failure of the running server, at most a few; it never closes before Stop.
+func (s *Server) Err() <-chan error { return s.etcd.Err() }
+
+// Revision is the store's current revision: the number of writes it has seen, plus one.
+func (s *Server) Revision() int64 { return s.etcd.Server.KV().Rev() }
+
+// Stop ends the server after its clients should have gone, and returns when the data is closed.
+func (s *Server) Stop() {
+	s.etcd.Close()
+	s.removeTempDir()
+}
+
+func (s *Server) removeTempDir() {
+	if s.tempDir != "" {
+		_ = os.RemoveAll(s.tempDir)
+	}
+}
+
+// socketPath prefers the data folder, where permissions and life time are right by nature.
+func (s *Server) socketPath(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find etcd's data folder: %w", err)
+	}
+	if p := filepath.Join(dir, "etcd.sock"); len(p) <= maxSocketPath {
+		return p, nil
+	}
+	if s.tempDir, err = os.MkdirTemp("", "argosy-"); err != nil {
+		return "", fmt.Errorf("make a folder for etcd's socket: %w", err)
+	}
+	return filepath.Join(s.tempDir, "etcd.sock"), nil
+}
+
+func logger(w io.Writer) *zap.Logger {
+	if w == nil {
+		return zap.NewNop()
+	}
+	encoder := zap.NewProductionEncoderConfig()
+	encoder.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(w)), zapcore.WarnLevel)).Named("etcd")
+}
