@@ -10,7 +10,6 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=clusters,scope=Cluster
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48",message="must be no more than 48 characters"
 // +kubebuilder:printcolumn:JSONPath=`.status.kubernetesVersion`,name=`Version`,type=string
 // +kubebuilder:printcolumn:JSONPath=`.spec.syncMode`,name=`Mode`,type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Ready")].status`,name=`Ready`,type=string
@@ -257,7 +256,7 @@ type AllocatableModeling struct {
 	Grade uint `json:"grade"`
 
 	// Count of nodes.
-	// +optional
+	// +required
 	Count int `json:"count"`
 }
 

@@ -137,7 +137,8 @@ type HealthRule struct {
 	Expected string `json:"expected,omitempty"`
 }
 
-// CustomizationDialect holds spellings of public guides; admission rewrites each to its canonical form with a warning.
+// CustomizationDialect holds spellings of public guides, among them the operations' own names.
+// Admission rewrites each to its canonical form with a warning, so that none is ever stored.
 type CustomizationDialect struct {
 	// Replicas is rewritten to replicaResource.
 	// +optional
@@ -151,6 +152,10 @@ type CustomizationDialect struct {
 	// +optional
 	InterpretReplica *OperationRule `json:"interpretReplica,omitempty"`
 
+	// InterpretComponent is rewritten to componentResource.
+	// +optional
+	InterpretComponent *OperationRule `json:"interpretComponent,omitempty"`
+
 	// ReviseReplica is rewritten to replicaRevision.
 	// +optional
 	ReviseReplica *OperationRule `json:"reviseReplica,omitempty"`
@@ -159,11 +164,31 @@ type CustomizationDialect struct {
 	// +optional
 	Scale *OperationRule `json:"scale,omitempty"`
 
-	// Health is rewritten to healthInterpretation.
+	// Retain is rewritten to retention.
 	// +optional
-	Health *HealthRule `json:"health,omitempty"`
+	Retain *RetentionRule `json:"retain,omitempty"`
 
 	// Status is rewritten to statusReflection.
 	// +optional
 	Status *OperationRule `json:"status,omitempty"`
+
+	// InterpretStatus is rewritten to statusReflection.
+	// +optional
+	InterpretStatus *OperationRule `json:"interpretStatus,omitempty"`
+
+	// AggregateStatus is rewritten to statusAggregation.
+	// +optional
+	AggregateStatus *AggregationRule `json:"aggregateStatus,omitempty"`
+
+	// Health is rewritten to healthInterpretation.
+	// +optional
+	Health *HealthRule `json:"health,omitempty"`
+
+	// InterpretHealth is rewritten to healthInterpretation.
+	// +optional
+	InterpretHealth *HealthRule `json:"interpretHealth,omitempty"`
+
+	// InterpretDependency is rewritten to dependencyInterpretation.
+	// +optional
+	InterpretDependency *OperationRule `json:"interpretDependency,omitempty"`
 }

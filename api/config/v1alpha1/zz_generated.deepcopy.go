@@ -78,6 +78,11 @@ func (in *CustomizationDialect) DeepCopyInto(out *CustomizationDialect) {
 		*out = new(OperationRule)
 		**out = **in
 	}
+	if in.InterpretComponent != nil {
+		in, out := &in.InterpretComponent, &out.InterpretComponent
+		*out = new(OperationRule)
+		**out = **in
+	}
 	if in.ReviseReplica != nil {
 		in, out := &in.ReviseReplica, &out.ReviseReplica
 		*out = new(OperationRule)
@@ -88,13 +93,38 @@ func (in *CustomizationDialect) DeepCopyInto(out *CustomizationDialect) {
 		*out = new(OperationRule)
 		**out = **in
 	}
+	if in.Retain != nil {
+		in, out := &in.Retain, &out.Retain
+		*out = new(RetentionRule)
+		(*in).DeepCopyInto(*out)
+	}
+	if in.Status != nil {
+		in, out := &in.Status, &out.Status
+		*out = new(OperationRule)
+		**out = **in
+	}
+	if in.InterpretStatus != nil {
+		in, out := &in.InterpretStatus, &out.InterpretStatus
+		*out = new(OperationRule)
+		**out = **in
+	}
+	if in.AggregateStatus != nil {
+		in, out := &in.AggregateStatus, &out.AggregateStatus
+		*out = new(AggregationRule)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Health != nil {
 		in, out := &in.Health, &out.Health
 		*out = new(HealthRule)
 		**out = **in
 	}
-	if in.Status != nil {
-		in, out := &in.Status, &out.Status
+	if in.InterpretHealth != nil {
+		in, out := &in.InterpretHealth, &out.InterpretHealth
+		*out = new(HealthRule)
+		**out = **in
+	}
+	if in.InterpretDependency != nil {
+		in, out := &in.InterpretDependency, &out.InterpretDependency
 		*out = new(OperationRule)
 		**out = **in
 	}

@@ -19,12 +19,36 @@ type ReplicaSchedulingDialect struct {
 type FailoverDialect struct {
 	// ApplicationMigrationPolicy is rewritten to application.
 	// +optional
-	ApplicationMigrationPolicy *ApplicationFailoverBehavior `json:"applicationMigrationPolicy,omitempty"`
+	ApplicationMigrationPolicy *ApplicationMigrationPolicy `json:"applicationMigrationPolicy,omitempty"`
+}
+
+// ApplicationMigrationPolicy is ApplicationFailoverBehavior without defaults: the schema would write a purgeMode
+// beside the purgePolicy given, and nobody could tell any more which one was meant.
+type ApplicationMigrationPolicy struct {
+	// DecisionConditions say when the application is given up in a cluster.
+	// +optional
+	DecisionConditions *DecisionConditions `json:"decisionConditions,omitempty"`
+
+	// PurgeMode is how the old copy goes.
+	// +optional
+	PurgeMode string `json:"purgeMode,omitempty"`
+
+	// PurgePolicy is rewritten to purgeMode.
+	// +optional
+	PurgePolicy string `json:"purgePolicy,omitempty"`
+
+	// GracePeriodSeconds is how long the old copy stays at most.
+	// +optional
+	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
+
+	// StatePreservation carries state from the old copy to the new one.
+	// +optional
+	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
 // ApplicationFailoverDialect holds spellings accepted beside those of ApplicationFailoverBehavior.
 type ApplicationFailoverDialect struct {
-	// PurgePolicy is rewritten to purgeMode.
+	// PurgePolicy is rewritten to purgeMode, over its default.
 	// +optional
 	PurgePolicy string `json:"purgePolicy,omitempty"`
 }

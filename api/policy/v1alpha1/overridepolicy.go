@@ -202,7 +202,7 @@ type LabelAnnotationOverrider struct {
 	Operator OverriderOperator `json:"operator"`
 
 	// Value are the keys and values.
-	// +optional
+	// +required
 	Value map[string]string `json:"value,omitempty"`
 }
 

@@ -1,0 +1,52 @@
+// Package crds holds the CustomResourceDefinitions generated from the types in api.
+// It says what the hub serves; who installs them, and where conversion is served from, is decided elsewhere.
+package crds
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// All are the definitions, sorted by name, each call's its own copy.
+// Those of which Converted says so are served in several versions and need a conversion webhook before they are installed.
+func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	crds, err := parsed()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*apiextensionsv1.CustomResourceDefinition, len(crds))
+	for i := range crds {
+		all[i] = crds[i].DeepCopy()
+	}
+	return all, nil
+}
+
+// Converted says whether objects of the definition change shape between its versions, so that conversion strategy None would lose fields.
+// core/convert does the conversion.
+func Converted(crd *apiextensionsv1.CustomResourceDefinition) bool { return len(crd.Spec.Versions) > 1 }
+
+var parsed = sync.OnceValues(func() ([]apiextensionsv1.CustomResourceDefinition, error) {
+	entries, err := fs.ReadDir(files, ".") // sorted by file name, which is <group>_<plural>
+	if err != nil {
+		return nil, fmt.Errorf("list embedded definitions: %w", err)
+	}
+	crds := make([]apiextensionsv1.CustomResourceDefinition, len(entries))
+	for i, e := range entries {
+		data, err := files.ReadFile(e.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read embedded %s: %w", e.Name(), err)
+		}
+		if err := yaml.UnmarshalStrict(data, &crds[i]); err != nil {
+			return nil, fmt.Errorf("parse embedded %s: %w", e.Name(), err)
+		}
+	}
+	return crds, nil
+})

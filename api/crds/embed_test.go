@@ -1,0 +1,277 @@
+package crds
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// generate is what make generate runs, from the root of the repository.
+const generate = `go tool -modfile=tools/go.mod controller-gen object paths=./api/... && ` +
+	`go tool -modfile=tools/go.mod controller-gen crd:crdVersions=v1 paths=./api/... output:crd:dir=api/crds`
+
+// served is what clients made for Karmada see in discovery and in tables.
+var served = map[string]struct {
+	kind, scope, short, category string
+	versions                     []string // the first is stored
+	status                       bool
+	columns                      string
+}{
+	"clusters.cluster.karmada.io": {"Cluster", "Cluster", "", "", []string{"v1alpha1"}, true,
+		"Version Mode Ready Age Zones Region Provider API-Endpoint Proxy-URL"},
+	"propagationpolicies.policy.karmada.io": {"PropagationPolicy", "Namespaced", "pp", "karmada-io", []string{"v1alpha1"}, false,
+		"CONFLICT-RESOLUTION PRIORITY AGE"},
+	"clusterpropagationpolicies.policy.karmada.io": {"ClusterPropagationPolicy", "Cluster", "cpp", "karmada-io", []string{"v1alpha1"}, false,
+		"CONFLICT-RESOLUTION PRIORITY AGE"},
+	"overridepolicies.policy.karmada.io":        {"OverridePolicy", "Namespaced", "op", "karmada-io", []string{"v1alpha1"}, false, ""},
+	"clusteroverridepolicies.policy.karmada.io": {"ClusterOverridePolicy", "Cluster", "cop", "karmada-io", []string{"v1alpha1"}, false, ""},
+	"resourcebindings.work.karmada.io": {"ResourceBinding", "Namespaced", "rb", "karmada-io", []string{"v1alpha2", "v1alpha1"}, true,
+		"SCHEDULED FULLYAPPLIED AGE"},
+	"clusterresourcebindings.work.karmada.io": {"ClusterResourceBinding", "Cluster", "crb", "karmada-io", []string{"v1alpha2", "v1alpha1"}, true,
+		"SCHEDULED FULLYAPPLIED AGE"},
+	"works.work.karmada.io": {"Work", "Namespaced", "wk", "karmada-io", []string{"v1alpha1"}, true, "WORKLOAD-KIND APPLIED AGE"},
+	"resourceinterpretercustomizations.config.karmada.io": {"ResourceInterpreterCustomization", "Cluster", "ric", "karmada-io", []string{"v1alpha1"}, false,
+		"TARGET-API-VERSION TARGET-KIND AGE"},
+	"resourceinterpreterwebhookconfigurations.config.karmada.io": {"ResourceInterpreterWebhookConfiguration", "Cluster", "", "karmada-io", []string{"v1alpha1"}, false, ""},
+}
+
+func TestDefinitionsAreServedAsKarmadasClientsKnowThem(t *testing.T) {
+	all := mustAll(t)
+	for name, want := range served {
+		i := slices.IndexFunc(all, func(c *apiextensionsv1.CustomResourceDefinition) bool { return c.Name == name })
+		if i < 0 {
+			t.Errorf("no definition of %s", name)
+			continue
+		}
+		crd := all[i]
+		equal := func(what, got, want string) {
+			t.Helper()
+			if got != want {
+				t.Errorf("%s: %s is %q, want %q", name, what, got, want)
+			}
+		}
+		equal("kind", crd.Spec.Names.Kind, want.kind)
+		equal("scope", string(crd.Spec.Scope), want.scope)
+		equal("short names", strings.Join(crd.Spec.Names.ShortNames, " "), want.short)
+		equal("categories", strings.Join(crd.Spec.Names.Categories, " "), want.category)
+		if Converted(crd) != (len(want.versions) > 1) {
+			t.Errorf("%s: Converted is %v, versions %v", name, Converted(crd), want.versions)
+		}
+		var versions []string
+		for _, v := range crd.Spec.Versions {
+			if !v.Served {
+				t.Errorf("%s: %s is not served", name, v.Name)
+			}
+			if v.Storage != (v.Name == want.versions[0]) {
+				t.Errorf("%s: storage of %s is %v", name, v.Name, v.Storage)
+			}
+			if (v.Subresources != nil && v.Subresources.Status != nil) != want.status {
+				t.Errorf("%s: status subresource of %s is %v", name, v.Name, !want.status)
+			}
+			var columns []string
+			for _, c := range v.AdditionalPrinterColumns {
+				columns = append(columns, c.Name)
+			}
+			equal("columns of "+v.Name, strings.Join(columns, " "), want.columns)
+			versions = append(versions, v.Name)
+		}
+		slices.Sort(versions)
+		slices.Reverse(versions)
+		equal("versions", strings.Join(versions, " "), strings.Join(want.versions, " "))
+	}
+}
+
+func TestAllGivesEachCallerItsOwnCopy(t *testing.T) {
+	mustAll(t)[0].Spec.Group = "changed"
+	if got := mustAll(t)[0].Spec.Group; got == "changed" {
+		t.Error("a caller's change reached the next caller")
+	}
+}
+
+func TestSchemasHaveTheReferencesDefaultsAndBounds(t *testing.T) {
+	type check struct{ crd, path, what, want string }
+	for _, c := range []check{
+		{"propagationpolicies.policy.karmada.io", "spec.priority", "default", "0"},
+		{"propagationpolicies.policy.karmada.io", "spec.preemption", "default", `"Never"`},
+		{"propagationpolicies.policy.karmada.io", "spec.preemption", "enum", `"Always" "Never"`},
+		{"propagationpolicies.policy.karmada.io", "spec.conflictResolution", "default", `"Abort"`},
+		{"propagationpolicies.policy.karmada.io", "spec.conflictResolution", "enum", `"Abort" "Overwrite"`},
+		{"propagationpolicies.policy.karmada.io", "spec.schedulerName", "default", `"default-scheduler"`},
+		{"propagationpolicies.policy.karmada.io", "spec.activationPreference", "enum", `"Lazy"`},
+		{"propagationpolicies.policy.karmada.io", "spec.schedulePriority.priorityClassSource", "enum", `"KubePriorityClass"`},
+		{"propagationpolicies.policy.karmada.io", "spec", "required", "resourceSelectors"},
+		{"propagationpolicies.policy.karmada.io", "spec.failover.application", "required", "decisionConditions"},
+		{"propagationpolicies.policy.karmada.io", "spec.failover.application.purgeMode", "default", `"Gracefully"`},
+		{"propagationpolicies.policy.karmada.io", "spec.failover.application.purgeMode", "enum", `"Directly" "Gracefully" "Never"`},
+		{"propagationpolicies.policy.karmada.io", "spec.failover.application.decisionConditions.tolerationSeconds", "default", "300"},
+		{"propagationpolicies.policy.karmada.io", "spec.failover.applicationMigrationPolicy.purgeMode", "default", ""},
+		{"propagationpolicies.policy.karmada.io", "spec.failover.cluster.purgeMode", "default", `"Gracefully"`},
+		{"propagationpolicies.policy.karmada.io", "spec.failover.cluster.purgeMode", "enum", `"Directly" "Gracefully"`},
+		{"propagationpolicies.policy.karmada.io", "spec.placement.replicaScheduling.replicaSchedulingType", "default", `"Divided"`},
+		{"propagationpolicies.policy.karmada.io", "spec.placement.replicaScheduling.replicaDivisionPreference", "enum", `"Aggregated" "Weighted"`},
+		{"propagationpolicies.policy.karmada.io", "spec.placement.replicaScheduling.weightPreference.dynamicWeight", "enum", `"AvailableReplicas"`},
+		{"propagationpolicies.policy.karmada.io", "spec.placement.clusterAffinities[].affinityName", "length", "1..32"},
+		{"propagationpolicies.policy.karmada.io", "spec.placement.clusterAffinities[].overflowAffinities[].affinityName", "length", "1..32"},
+		{"propagationpolicies.policy.karmada.io", "spec.placement.spreadConstraints[].spreadByField", "enum", `"cluster" "region" "zone" "provider"`},
+		{"overridepolicies.policy.karmada.io", "spec.overrideRules[]", "required", "overriders"},
+		{"overridepolicies.policy.karmada.io", "spec.overrideRules[].overriders.imageOverrider[].component", "enum", `"Registry" "Repository" "Tag"`},
+		{"overridepolicies.policy.karmada.io", "spec.overrideRules[].overriders.argsOverrider[].operator", "enum", `"add" "remove"`},
+		{"overridepolicies.policy.karmada.io", "spec.overrideRules[].overriders.labelsOverrider[].operator", "enum", `"add" "remove" "replace" "addIfAbsent"`},
+		{"overridepolicies.policy.karmada.io", "spec.overrideRules[].overriders.labelsOverrider[]", "required", "operator value"},
+		{"clusters.cluster.karmada.io", "spec", "required", "syncMode"},
+		{"clusters.cluster.karmada.io", "spec.syncMode", "enum", `"Push" "Pull"`},
+		{"clusters.cluster.karmada.io", "spec.resourceModels[].ranges[]", "required", "max min name"},
+		{"resourcebindings.work.karmada.io", "spec.conflictResolution", "default", `"Abort"`},
+		{"resourcebindings.work.karmada.io", "spec.components[].name", "length", "..32"},
+		{"resourcebindings.work.karmada.io", "spec.gracefulEvictionTasks[].reason", "length", "1..32"},
+		{"resourcebindings.work.karmada.io", "spec.gracefulEvictionTasks[]", "required", "fromCluster producer reason"},
+		{"works.work.karmada.io", "status.manifestStatuses[].identifier", "required", "kind name ordinal resource version"},
+		{"works.work.karmada.io", "status.manifestStatuses[].health", "enum", `"Healthy" "Unhealthy" "Unknown"`},
+		{"resourceinterpretercustomizations.config.karmada.io", "spec", "required", "customizations target"},
+		{"resourceinterpreterwebhookconfigurations.config.karmada.io", "webhooks[]", "required", "clientConfig interpreterContextVersions name"},
+	} {
+		s := schemaAt(t, c.crd, c.path)
+		var got string
+		switch c.what {
+		case "default":
+			if s.Default != nil {
+				got = string(s.Default.Raw)
+			}
+		case "enum":
+			var values []string
+			for _, e := range s.Enum {
+				values = append(values, string(e.Raw))
+			}
+			got = strings.Join(values, " ")
+		case "required":
+			got = strings.Join(s.Required, " ")
+		case "length":
+			got = bound(s.MinLength) + ".." + bound(s.MaxLength)
+		}
+		if got != c.want {
+			t.Errorf("%s: %s of %s is %s, want %s", c.crd, c.what, c.path, got, c.want)
+		}
+	}
+}
+
+func TestGeneratedFilesAreFresh(t *testing.T) {
+	root := filepath.Join("..", "..")
+	deepcopies := glob(t, filepath.Join(root, "api", "*", "*", "zz_generated.deepcopy.go"), filepath.Join(root, "api", "*", "*", "*", "zz_generated.deepcopy.go"))
+	committed := append(glob(t, "*.yaml"), deepcopies...)
+
+	// controller-gen takes the output folder of one run, so each package's deepcopy functions go to a folder of their own.
+	dir := t.TempDir()
+	controllerGen(t, root, "crd:crdVersions=v1", "paths=./api/...", "output:crd:dir="+dir)
+	want := map[string]string{}
+	for _, f := range glob(t, filepath.Join(dir, "*.yaml")) {
+		want[filepath.Base(f)] = f
+	}
+	for _, f := range deepcopies {
+		pkg := filepath.Dir(f)
+		rel, err := filepath.Rel(root, pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(dir, rel)
+		controllerGen(t, root, "object", "paths=./"+filepath.ToSlash(rel), "output:object:dir="+out)
+		want[f] = filepath.Join(out, filepath.Base(f))
+	}
+
+	for _, f := range committed {
+		fresh, ok := want[f]
+		if !ok {
+			t.Errorf("%s belongs to no type of api; remove it", f)
+			continue
+		}
+		delete(want, f)
+		if !bytes.Equal(read(t, f), read(t, fresh)) {
+			t.Errorf("%s is stale; run\n  %s", f, generate)
+		}
+	}
+	for f := range want {
+		t.Errorf("%s is missing; run\n  %s", f, generate)
+	}
+}
+
+func controllerGen(t *testing.T, root string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"tool", "-modfile=tools/go.mod", "controller-gen"}, args...)...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+}
+
+func mustAll(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// schemaAt finds the schema of a dotted path, a[] being the items of a, in the stored version.
+func schemaAt(t *testing.T, name, path string) apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	for _, crd := range mustAll(t) {
+		if crd.Name != name {
+			continue
+		}
+		for _, v := range crd.Spec.Versions {
+			if !v.Storage {
+				continue
+			}
+			s := *v.Schema.OpenAPIV3Schema
+			for _, part := range strings.Split(path, ".") {
+				field, list := strings.CutSuffix(part, "[]")
+				next, ok := s.Properties[field]
+				if !ok {
+					t.Fatalf("%s: no %s in %s", name, field, path)
+				}
+				if s = next; list {
+					s = *s.Items.Schema
+				}
+			}
+			return s
+		}
+	}
+	t.Fatalf("no definition of %s", name)
+	return apiextensionsv1.JSONSchemaProps{}
+}
+
+func bound(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+func glob(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	var all []string
+	for _, p := range patterns {
+		files, err := filepath.Glob(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, files...)
+	}
+	return all
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
