@@ -1,0 +1,311 @@
+// Package pki keeps the keys and certificates of one Kubernetes control plane in a folder: it makes what is
+// missing, renews what runs out and reissues what no longer names the right addresses. It never
+// replaces an authority that still has leaves to sign, so clients that trust it keep working.
+package pki
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+const (
+	authorityLife = 10 * 365 * 24 * time.Hour
+	leafLife      = 365 * 24 * time.Hour
+	// A certificate is renewed when less than this part of its life is left: four months of a leaf,
+	// so that a hub restarted or left running as rarely as once a quarter never meets an expired one.
+	renewPart = 3
+	// backdate forgives clients whose clocks are behind.
+	backdate = time.Hour
+)
+
+// Files names every file of a control plane. All are inside one folder; keys have mode 0600.
+type Files struct {
+	// ClusterCA signs the serving certificate and every client certificate, and is what kubeconfigs trust.
+	ClusterCA, ClusterCAKey string
+	// FrontProxyCA signs FrontProxy, with which the aggregator speaks for its users.
+	FrontProxyCA, FrontProxyCAKey string
+	FrontProxy, FrontProxyKey     string
+	// Serving is the API server's certificate.
+	Serving, ServingKey string
+	// Admin is a client certificate in the group system:masters.
+	Admin, AdminKey string
+	// ServiceAccountKey is RSA, as the issuers of most tools expect.
+	ServiceAccountKey string
+}
+
+// In names the files in dir, whether they exist or not.
+func In(dir string) Files {
+	at := func(name string) string { return filepath.Join(dir, name) }
+	return Files{
+		ClusterCA: at("ca.crt"), ClusterCAKey: at("ca.key"),
+		FrontProxyCA: at("front-proxy-ca.crt"), FrontProxyCAKey: at("front-proxy-ca.key"),
+		FrontProxy: at("front-proxy-client.crt"), FrontProxyKey: at("front-proxy-client.key"),
+		Serving: at("apiserver.crt"), ServingKey: at("apiserver.key"),
+		Admin: at("admin.crt"), AdminKey: at("admin.key"),
+		ServiceAccountKey: at("sa.key"),
+	}
+}
+
+// Ensure brings dir to a state in which every certificate is valid at now and well beyond, and the
+// serving certificate names hosts (IP addresses and DNS names). It changes nothing that is right already, and
+// returns the names of what it made or renewed.
+func Ensure(dir string, hosts []string, now time.Time) (files Files, changed []string, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Files{}, nil, fmt.Errorf("make the certificate folder: %w", err)
+	}
+	f := In(dir)
+	e := ensurer{now: now}
+	cluster := e.authority("argosy-ca", f.ClusterCA, f.ClusterCAKey)
+	proxy := e.authority("argosy-front-proxy-ca", f.FrontProxyCA, f.FrontProxyCAKey)
+	e.leaf(cluster, f.Serving, f.ServingKey, serving(hosts))
+	e.leaf(cluster, f.Admin, f.AdminKey, client("argosy-admin", "system:masters"))
+	e.leaf(proxy, f.FrontProxy, f.FrontProxyKey, client("front-proxy-client"))
+	e.tokenKey(f.ServiceAccountKey)
+	if e.err != nil {
+		return Files{}, nil, e.err
+	}
+	return f, e.changed, nil
+}
+
+func serving(hosts []string) x509.Certificate {
+	t := x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, host := range slices.Compact(slices.Sorted(slices.Values(hosts))) {
+		if ip := net.ParseIP(host); ip != nil {
+			t.IPAddresses = append(t.IPAddresses, ip)
+		} else {
+			t.DNSNames = append(t.DNSNames, host)
+		}
+	}
+	return t
+}
+
+func client(name string, groups ...string) x509.Certificate {
+	return x509.Certificate{
+		Subject:     pkix.Name{CommonName: name, Organization: groups},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+}
+
+// ensurer does one step after the other until one fails.
+type ensurer struct {
+	now     time.Time
+	changed []string
+	err     error
+}
+
+type pair struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+// authority returns the CA in the two files. An expiring one is renewed with its old key and name, so that
+// what it signed stays valid under the new certificate too.
+func (e *ensurer) authority(name, certFile, keyFile string) pair {
+	if e.err != nil {
+		return pair{}
+	}
+	key, err := e.key(keyFile)
+	if err != nil {
+		return pair{}
+	}
+	want := x509.Certificate{
+		Subject:               pkix.Name{CommonName: name},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
+	}
+	have := readCert(certFile)
+	if have != nil && have.IsCA && samePublic(have, key) && e.fresh(have) {
+		return pair{have, key}
+	}
+	return pair{e.issue(want, authorityLife, &want, key, key, certFile), key}
+}
+
+func (e *ensurer) leaf(ca pair, certFile, keyFile string, want x509.Certificate) {
+	if e.err != nil {
+		return
+	}
+	key, err := e.key(keyFile)
+	if err != nil {
+		return
+	}
+	have := readCert(certFile)
+	if have != nil && samePublic(have, key) && e.fresh(have) && sameNames(have, &want) && have.CheckSignatureFrom(ca.cert) == nil {
+		return
+	}
+	want.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
+	e.issue(want, leafLife, ca.cert, key, ca.key, certFile)
+}
+
+// issue writes and returns a certificate for subject's public key, signed by parent's.
+func (e *ensurer) issue(want x509.Certificate, life time.Duration, parent *x509.Certificate, subject, signer crypto.Signer, file string) *x509.Certificate {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		e.err = fmt.Errorf("choose a serial number: %w", err)
+		return nil
+	}
+	want.SerialNumber = serial
+	want.NotBefore, want.NotAfter = e.now.Add(-backdate), e.now.Add(life)
+	der, err := x509.CreateCertificate(rand.Reader, &want, parent, subject.Public(), signer)
+	if err != nil {
+		e.err = fmt.Errorf("sign %s: %w", filepath.Base(file), err)
+		return nil
+	}
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		e.err = fmt.Errorf("parse %s: %w", filepath.Base(file), err)
+		return nil
+	}
+	e.write(file, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), 0o644)
+	return made
+}
+
+// key returns the ECDSA key in file, made when the file is absent. A file that holds no key is an error: to
+// replace it would silently lock out everybody who trusts it.
+func (e *ensurer) key(file string) (crypto.Signer, error) {
+	return e.keyOr(file, func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) })
+}
+
+func (e *ensurer) tokenKey(file string) {
+	if e.err == nil {
+		_, _ = e.keyOr(file, func() (crypto.Signer, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+	}
+}
+
+func (e *ensurer) keyOr(file string, generate func() (crypto.Signer, error)) (crypto.Signer, error) {
+	key, err := readKey(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		var data []byte
+		if key, err = generate(); err == nil {
+			data, err = keyutil.MarshalPrivateKeyToPEM(key)
+		}
+		if err == nil {
+			e.write(file, data, 0o600)
+			err = e.err
+		}
+	}
+	if err != nil && e.err == nil {
+		e.err = fmt.Errorf("key %s: %w", file, err)
+	}
+	return key, e.err
+}
+
+func (e *ensurer) write(file string, data []byte, mode fs.FileMode) {
+	if err := WriteFile(file, data, mode); err != nil {
+		e.err = err
+		return
+	}
+	e.changed = append(e.changed, filepath.Base(file))
+}
+
+// fresh says that c needs no renewal yet.
+func (e *ensurer) fresh(c *x509.Certificate) bool {
+	return !e.now.Before(c.NotBefore) && e.now.Before(renewal(c))
+}
+
+func renewal(c *x509.Certificate) time.Time {
+	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / renewPart)
+}
+
+// NextRenewal is when Ensure will have something to renew.
+func (f Files) NextRenewal() (time.Time, error) {
+	var next time.Time
+	for _, file := range []string{f.ClusterCA, f.FrontProxyCA, f.Serving, f.Admin, f.FrontProxy} {
+		c := readCert(file)
+		if c == nil {
+			return time.Time{}, fmt.Errorf("read certificate %s", file)
+		}
+		if at := renewal(c); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next, nil
+}
+
+func readCert(file string) *x509.Certificate {
+	certs, err := cert.CertsFromFile(file)
+	if err != nil {
+		return nil
+	}
+	return certs[0]
+}
+
+func readKey(file string) (crypto.Signer, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyutil.ParsePrivateKeyPEM(data)
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("not a signing key")
+	}
+	return signer, nil
+}
+
+func samePublic(c *x509.Certificate, key crypto.Signer) bool {
+	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(c.PublicKey)
+}
+
+func sameNames(have, want *x509.Certificate) bool {
+	return have.Subject.CommonName == want.Subject.CommonName &&
+		slices.Equal(have.Subject.Organization, want.Subject.Organization) &&
+		slices.Equal(have.DNSNames, want.DNSNames) &&
+		slices.EqualFunc(have.IPAddresses, want.IPAddresses, net.IP.Equal)
+}
+
+// WriteFile replaces file at once, so that a reader, or a start after a crash, finds all of it or
+// none, and does nothing when it holds data already.
+func WriteFile(file string, data []byte, mode fs.FileMode) error {
+	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, data) {
+		return os.Chmod(file, mode)
+	}
+	t, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	defer os.Remove(t.Name())
+	_, err = t.Write(data)
+	if err == nil {
+		err = t.Chmod(mode)
+	}
+	if err == nil {
+		err = t.Sync()
+	}
+	if closeErr := t.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(t.Name(), file)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
+}
