@@ -1,0 +1,153 @@
+// Package membership judges a member cluster: its conditions and taints, what it serves, what it has and what is taken of it.
+// What was seen and when are arguments; asking the member, waiting and writing are left to the controller.
+package membership
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+)
+
+// Thresholds are how long new answers of a member must last before the condition Ready follows them.
+type Thresholds struct {
+	// Success is for a member that answers well again, Failure for one that ceased to.
+	Success, Failure time.Duration
+}
+
+// Probe is what came of asking a member's health endpoint. Either Err says why there was no answer, or Code and Body are it.
+type Probe struct {
+	Err  string
+	Code int
+	Body string
+}
+
+// Seen is the condition Ready that the probe alone would give. Its text tells what happened and what to do,
+// and is the same for the same trouble, so that a member that stays down costs no writes.
+func Seen(p Probe) metav1.Condition {
+	switch {
+	case p.Err != "":
+		return notReady(clusterv1alpha1.ReasonClusterNotReachable,
+			"cluster is not reachable: "+p.Err+"; check that its API server runs and that spec.apiEndpoint and spec.proxyURL lead to it")
+	case p.Code == http.StatusOK:
+		return metav1.Condition{
+			Type:    clusterv1alpha1.ClusterConditionReady,
+			Status:  metav1.ConditionTrue,
+			Reason:  clusterv1alpha1.ReasonClusterReady,
+			Message: "cluster is healthy and ready to accept workloads",
+		}
+	case p.Code == http.StatusUnauthorized || p.Code == http.StatusForbidden:
+		return notReady(clusterv1alpha1.ReasonClusterNotReady, fmt.Sprintf(
+			"cluster is reachable but refuses the credentials (%d %s); join it again, or put valid ones into the secret that spec.secretRef names",
+			p.Code, http.StatusText(p.Code)))
+	default:
+		message := fmt.Sprintf("cluster is reachable but health endpoint responded without ok (%d)", p.Code)
+		if failed := failedChecks(p.Body); failed != "" {
+			message += ": " + failed
+		}
+		return notReady(clusterv1alpha1.ReasonClusterNotReady, message)
+	}
+}
+
+// Uncollected is the condition Ready of a member about which nothing can be learned: its credentials are unusable,
+// or it is healthy but does not tell its version.
+func Uncollected(why string) metav1.Condition {
+	return notReady(clusterv1alpha1.ReasonStatusCollectionFailed, why)
+}
+
+func notReady(reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type:    clusterv1alpha1.ClusterConditionReady,
+		Status:  metav1.ConditionFalse,
+		Reason:  reason,
+		Message: message,
+	}
+}
+
+// failedChecks are the lines of a health answer that name what is wrong, joined.
+func failedChecks(body string) string {
+	var failed []string
+	for line := range strings.Lines(body) {
+		if check, ok := strings.CutPrefix(strings.TrimSpace(line), "[-]"); ok {
+			failed = append(failed, check)
+		}
+	}
+	return strings.Join(failed, "; ")
+}
+
+// Streak is since when a member's answers have been of one status. The zero value has seen none.
+type Streak struct {
+	Status metav1.ConditionStatus
+	Since  time.Time
+}
+
+// Next is the streak after one more answer.
+func (s Streak) Next(status metav1.ConditionStatus, now time.Time) Streak {
+	if s.Status == status {
+		return s
+	}
+	return Streak{Status: status, Since: now}
+}
+
+// Ready is the condition after the answer seen, whose status streak has counted already. The first answer holds at once,
+// another status only when it lasted for its threshold: recheck is then how long that still takes, zero when nothing is pending.
+func Ready(current *metav1.Condition, seen metav1.Condition, streak Streak, t Thresholds, now time.Time) (ready metav1.Condition, recheck time.Duration) {
+	if current != nil && current.Status != seen.Status && current.Status != metav1.ConditionUnknown {
+		threshold := t.Failure
+		if seen.Status == metav1.ConditionTrue {
+			threshold = t.Success
+		}
+		if left := streak.Since.Add(threshold).Sub(now); left > 0 {
+			return *current, left
+		}
+	}
+	return since(current, seen, now), 0
+}
+
+// since is the condition with the time at which its status began.
+func since(current *metav1.Condition, c metav1.Condition, now time.Time) metav1.Condition {
+	c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
+	if current != nil {
+		c.ObservedGeneration = current.ObservedGeneration
+		if current.Status == c.Status {
+			c.LastTransitionTime = current.LastTransitionTime
+		}
+	}
+	return c
+}
+
+// Taints are the cluster's taints with those that follow from the condition Ready, and whether they differ from the given ones.
+// False means not-ready and Unknown means unreachable; taints that others set are left alone.
+func Taints(taints []corev1.Taint, ready *metav1.Condition) ([]corev1.Taint, bool) {
+	if ready == nil {
+		return taints, false
+	}
+	due := map[string]bool{
+		clusterv1alpha1.TaintNotReady:    ready.Status == metav1.ConditionFalse,
+		clusterv1alpha1.TaintUnreachable: ready.Status == metav1.ConditionUnknown,
+	}
+	var want []corev1.Taint
+	changed := false
+	for _, taint := range taints {
+		if keep, ours := due[taint.Key]; ours && taint.Effect == corev1.TaintEffectNoSchedule {
+			if !keep {
+				changed = true
+				continue
+			}
+			due[taint.Key] = false
+		}
+		want = append(want, taint)
+	}
+	for _, key := range []string{clusterv1alpha1.TaintNotReady, clusterv1alpha1.TaintUnreachable} {
+		if due[key] {
+			want = append(want, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+			changed = true
+		}
+	}
+	return want, changed
+}

@@ -1,0 +1,159 @@
+package membership
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+)
+
+// Node is what counts of a node.
+type Node struct {
+	Name        string
+	Ready       bool
+	Schedulable bool
+	Allocatable corev1.ResourceList
+}
+
+// NodeOf keeps what counts of a node.
+func NodeOf(n *corev1.Node) Node {
+	ready := false
+	for _, c := range n.Status.Conditions {
+		ready = ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}
+	return Node{Name: n.Name, Ready: ready, Schedulable: !n.Spec.Unschedulable, Allocatable: n.Status.Allocatable}
+}
+
+// Pod is what counts of a pod: its node, empty while it has none, and what it asks for, one slot for a pod included.
+type Pod struct {
+	Node     string
+	Requests corev1.ResourceList
+}
+
+// PodOf keeps what counts of a pod; a pod that has ended counts for nothing.
+func PodOf(p *corev1.Pod) (Pod, bool) {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return Pod{}, false
+	}
+	requests := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
+	requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	return Pod{Node: p.Spec.NodeName, Requests: requests}, true
+}
+
+// Load sums what pods ask for, per node; the empty node stands for the pods that have none. It never holds a zero,
+// so that equal pods make an equal load in whatever order they came and went.
+type Load map[string]corev1.ResourceList
+
+// Add counts a pod.
+func (l Load) Add(p Pod) {
+	sum := l[p.Node]
+	if sum == nil {
+		sum = corev1.ResourceList{}
+		l[p.Node] = sum
+	}
+	add(sum, p.Requests)
+}
+
+// Remove discounts a pod that was counted.
+func (l Load) Remove(p Pod) {
+	sum := l[p.Node]
+	for name, q := range p.Requests {
+		left := sum[name]
+		left.Sub(q)
+		if left.IsZero() {
+			delete(sum, name)
+			continue
+		}
+		sum[name] = left
+	}
+	if len(sum) == 0 {
+		delete(l, p.Node)
+	}
+}
+
+// add never stores a zero, nor a quantity that shares memory with the addend.
+func add(sum, more corev1.ResourceList) {
+	for name, q := range more {
+		if q.IsZero() {
+			continue
+		}
+		total := sum[name].DeepCopy()
+		total.Add(q)
+		sum[name] = total
+	}
+}
+
+// Nodes counts nodes.
+func Nodes(nodes []Node) *clusterv1alpha1.NodeSummary {
+	s := &clusterv1alpha1.NodeSummary{TotalNum: int32(len(nodes))}
+	for _, n := range nodes {
+		if n.Ready {
+			s.ReadyNum++
+		}
+	}
+	return s
+}
+
+// Resources sums what the nodes that take pods have, what the pods on them have taken, and what pods without a node wait for.
+// What sits on other nodes is in neither sum, so that allocatable less allocated is what is free.
+func Resources(nodes []Node, load Load, models []clusterv1alpha1.ResourceModel) *clusterv1alpha1.ResourceSummary {
+	s := &clusterv1alpha1.ResourceSummary{
+		Allocatable: corev1.ResourceList{},
+		Allocated:   corev1.ResourceList{},
+		Allocating:  corev1.ResourceList{},
+	}
+	grades := slices.SortedFunc(slices.Values(models), func(a, b clusterv1alpha1.ResourceModel) int { return cmp.Compare(a.Grade, b.Grade) })
+	for _, g := range grades {
+		s.AllocatableModelings = append(s.AllocatableModelings, clusterv1alpha1.AllocatableModeling{Grade: g.Grade})
+	}
+	add(s.Allocating, load[""])
+	for _, n := range nodes {
+		if !n.Ready || !n.Schedulable {
+			continue
+		}
+		add(s.Allocatable, n.Allocatable)
+		add(s.Allocated, load[n.Name])
+		free := less(n.Allocatable, load[n.Name])
+		// A node without a slot takes no pod; it must not hide the nodes after it.
+		if len(grades) == 0 || !positive(free[corev1.ResourcePods]) {
+			continue
+		}
+		s.AllocatableModelings[grade(grades, free)].Count++
+	}
+	return s
+}
+
+// less is what is left of have after taken; it may be negative where a node is overcommitted.
+func less(have, taken corev1.ResourceList) corev1.ResourceList {
+	free := have.DeepCopy()
+	for name, q := range taken {
+		left := free[name]
+		left.Sub(q)
+		free[name] = left
+	}
+	return free
+}
+
+func positive(q resource.Quantity) bool { return q.Sign() > 0 }
+
+// grade is the index of the highest grade that the free resources reach in each resource of the model.
+// grades is not empty and ascends.
+func grade(grades []clusterv1alpha1.ResourceModel, free corev1.ResourceList) int {
+	lowest := len(grades) - 1
+	for _, first := range grades[0].Ranges {
+		reached := 0
+		for i, g := range grades {
+			for _, r := range g.Ranges {
+				if q := free[first.Name]; r.Name == first.Name && q.Cmp(r.Min) >= 0 {
+					reached = i
+				}
+			}
+		}
+		lowest = min(lowest, reached)
+	}
+	return lowest
+}
