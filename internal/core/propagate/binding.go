@@ -1,0 +1,263 @@
+package propagate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// Meaning is what has to be known of a template beyond its policy, to make its binding.
+type Meaning struct {
+	// Replicas and Requirements are the interpreter's; 0 and nil for what is no workload.
+	Replicas     int32
+	Requirements *workv1alpha2.ReplicaRequirements
+	// Components of a template with several pod templates.
+	Components []workv1alpha2.Component
+	// Dependencies are recorded on a new binding that takes them along; later they are kept by those who distribute them.
+	Dependencies []configv1alpha1.DependentObjectReference
+	// SchedulePriority is the value of the policy's priority class; nil without one.
+	SchedulePriority *int32
+	// ID is the permanent id for a binding that has none.
+	ID string
+}
+
+// The reasons why a template has no binding yet though a policy holds it.
+var (
+	// ErrTerminating: the binding of that name is on its way out; the next one is made when it is gone.
+	ErrTerminating = errors.New("is being deleted")
+	// ErrOutlived: the binding belongs to a template of the same name that is gone, and has to go too.
+	ErrOutlived = errors.New("belongs to a template that was deleted and made anew")
+	// ErrTaken: the name of the binding is taken by another template.
+	ErrTaken = errors.New("is the binding of another template")
+)
+
+// Binding is the binding that template shall have under policy p. existing is the one that has its name now, nil for none;
+// neither it nor the other arguments are changed. Without anything to do the result equals existing.
+//
+// What others decide is kept: clusters, requiredBy, gracefulEvictionTasks, rescheduleTriggeredAt, suspension.scheduling,
+// and labels, annotations and finalizers that are not ours. The error is one of those above.
+func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, m Meaning, existing workv1alpha2.Binding) (workv1alpha2.Binding, error) {
+	b, err := For(template, existing)
+	if err != nil {
+		return nil, err
+	}
+	Refer(b, template)
+	Claim(b, p)
+	if labels, changed := defaulted(b.GetLabels(), bindingIDLabel(b.GetNamespace()), m.ID); changed {
+		b.SetLabels(labels)
+	}
+	finalizer(b, workv1alpha2.BindingFinalizer, workv1alpha2.ClusterBindingFinalizer)
+
+	// The spec, field by field: from the policy, from the template's meaning, and what is kept.
+	policy, spec := p.PropagationSpec().DeepCopy(), b.BindingSpec()
+	spec.Placement = &policy.Placement
+	spec.PropagateDeps = policy.PropagateDeps
+	spec.SchedulerName = orElse(policy.SchedulerName, policyv1alpha1.DefaultSchedulerName)
+	spec.ConflictResolution = orElse(policy.ConflictResolution, policyv1alpha1.ConflictAbort)
+	spec.Failover = policy.Failover
+	spec.PreserveResourcesOnDeletion = policy.PreserveResourcesOnDeletion
+	spec.Suspension = suspension(policy.Suspension, spec.Suspension)
+	spec.SchedulePriority = nil
+	if m.SchedulePriority != nil {
+		spec.SchedulePriority = &workv1alpha2.SchedulePriority{Priority: *m.SchedulePriority}
+	}
+	spec.WorkloadAffinityGroups = affinityGroups(policy.Placement.WorkloadAffinity, template.GetLabels())
+	spec.Replicas = m.Replicas
+	spec.ReplicaRequirements = m.Requirements
+	spec.Components = m.Components
+
+	if existing == nil && policy.PropagateDeps && len(m.Dependencies) > 0 {
+		if err := dependOn(b, m.Dependencies); err != nil {
+			return nil, fmt.Errorf("record the dependencies of %s: %w", describe(template), err)
+		}
+	}
+	return b, nil
+}
+
+// For is a copy of existing if it is the binding of template, and a new one if there is none: with its name, scope and owner,
+// and no spec. The error is one of those above, with names.
+func For(template *unstructured.Unstructured, existing workv1alpha2.Binding) (workv1alpha2.Binding, error) {
+	if err := belongs(template, existing); err != nil {
+		return nil, err
+	}
+	var b workv1alpha2.Binding
+	if existing == nil {
+		b = empty(template.GetNamespace())
+		b.SetName(names.Binding(template.GetKind(), template.GetName()))
+	} else {
+		b = existing.DeepCopyObject().(workv1alpha2.Binding)
+	}
+	if !metav1.IsControlledBy(b, template) {
+		owner := *metav1.NewControllerRef(template, template.GroupVersionKind())
+		b.SetOwnerReferences(append(slices.DeleteFunc(slices.Clone(b.GetOwnerReferences()), func(o metav1.OwnerReference) bool {
+			return o.UID == owner.UID || (o.Controller != nil && *o.Controller)
+		}), owner))
+	}
+	return b, nil
+}
+
+// Refer points b at template as it stands. The resourceVersion changes with the template's content alone; see DigestAnnotation.
+func Refer(b workv1alpha2.Binding, template *unstructured.Unstructured) {
+	digest, was := Digest(template), b.BindingSpec().Resource
+	ref := workv1alpha2.ObjectReference{
+		APIVersion:      template.GetAPIVersion(),
+		Kind:            template.GetKind(),
+		Namespace:       template.GetNamespace(),
+		Name:            template.GetName(),
+		UID:             template.GetUID(),
+		ResourceVersion: template.GetResourceVersion(),
+	}
+	if was.UID == ref.UID && was.ResourceVersion != "" && b.GetAnnotations()[DigestAnnotation] == digest {
+		ref.ResourceVersion = was.ResourceVersion
+	}
+	b.BindingSpec().Resource = ref
+	if annotations, changed := merged(b.GetAnnotations(), map[string]string{DigestAnnotation: digest}); changed {
+		b.SetAnnotations(annotations)
+	}
+}
+
+// Owner is the UID of the template that the binding was made for; empty if it says nothing of it.
+func Owner(b workv1alpha2.Binding) types.UID {
+	if uid := b.BindingSpec().Resource.UID; uid != "" {
+		return uid
+	}
+	if owner := metav1.GetControllerOf(b); owner != nil {
+		return owner.UID
+	}
+	return ""
+}
+
+// PermanentID is the id by which Works name the binding; empty until it has one.
+func PermanentID(b workv1alpha2.Binding) string {
+	return b.GetLabels()[bindingIDLabel(b.GetNamespace())]
+}
+
+// empty is a binding of the scope that the namespace says. The core cannot import scope, which is written for clients.
+func empty(namespace string) workv1alpha2.Binding {
+	if namespace == "" {
+		return &workv1alpha2.ClusterResourceBinding{}
+	}
+	return &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+}
+
+// belongs says why existing is not, or not any more, the binding of template; nil if it is, or if there is none.
+func belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding) error {
+	if existing == nil {
+		return nil
+	}
+	var why error
+	ref := existing.BindingSpec().Resource
+	owner := Owner(existing)
+	other := ref.Name != "" && (GroupKind(ref.APIVersion, ref.Kind) != TemplateOf(template).GroupKind() || ref.Name != template.GetName())
+	switch {
+	case other:
+		return fmt.Errorf("binding %s %w: %s %s; rename one of the two, or the kinds share a binding's name",
+			existing.GetName(), ErrTaken, GroupKind(ref.APIVersion, ref.Kind), ref.Name)
+	case existing.GetDeletionTimestamp() != nil:
+		why = ErrTerminating
+	case owner != "" && owner != template.GetUID():
+		why = ErrOutlived
+	default:
+		return nil
+	}
+	return fmt.Errorf("binding %s of %s %w", existing.GetName(), describe(template), why)
+}
+
+// suspension is the policy's, with what others said about scheduling; nil if neither says anything.
+func suspension(policy *policyv1alpha1.Suspension, was *workv1alpha2.Suspension) *workv1alpha2.Suspension {
+	var s workv1alpha2.Suspension
+	if was != nil {
+		s.Scheduling = was.Scheduling
+	}
+	if policy != nil {
+		s.Suspension = *policy
+	} else if s.Scheduling == nil {
+		return nil
+	}
+	return &s
+}
+
+// affinityGroups are the groups that the template's labels put it into; nil for none.
+func affinityGroups(a *policyv1alpha1.WorkloadAffinity, labels map[string]string) *workv1alpha2.WorkloadAffinityGroups {
+	if a == nil {
+		return nil
+	}
+	group := func(term *policyv1alpha1.WorkloadAffinityTerm) string {
+		if term == nil {
+			return ""
+		}
+		value, ok := labels[term.GroupByLabelKey]
+		if !ok {
+			return ""
+		}
+		return term.GroupByLabelKey + "=" + value
+	}
+	g := workv1alpha2.WorkloadAffinityGroups{AffinityGroup: group(a.Affinity), AntiAffinityGroup: group(a.AntiAffinity)}
+	if g == (workv1alpha2.WorkloadAffinityGroups{}) {
+		return nil
+	}
+	return &g
+}
+
+// dependOn records dependencies on a binding that is being made, so that distributing them needs no write of its own.
+func dependOn(b workv1alpha2.Binding, dependencies []configv1alpha1.DependentObjectReference) error {
+	raw, err := json.Marshal(dependencies)
+	if err != nil {
+		return err
+	}
+	annotations, _ := merged(b.GetAnnotations(), map[string]string{workv1alpha2.DependenciesAnnotation: string(raw)})
+	b.SetAnnotations(annotations)
+	finalizer(b, workv1alpha2.DependenciesDistributorFinalizer, workv1alpha2.DependenciesDistributorFinalizer)
+	return nil
+}
+
+// finalizer adds the one of the binding's scope unless it is there.
+func finalizer(b workv1alpha2.Binding, namespaced, cluster string) {
+	f := namespaced
+	if b.GetNamespace() == "" {
+		f = cluster
+	}
+	if !slices.Contains(b.GetFinalizers(), f) {
+		b.SetFinalizers(append(slices.Clone(b.GetFinalizers()), f))
+	}
+}
+
+func bindingIDLabel(namespace string) string {
+	if namespace == "" {
+		return workv1alpha2.ClusterResourceBindingPermanentIDLabel
+	}
+	return workv1alpha2.ResourceBindingPermanentIDLabel
+}
+
+// defaulted is have with the value for a key that it does not have.
+func defaulted(have map[string]string, key, value string) (map[string]string, bool) {
+	if have[key] != "" || value == "" {
+		return have, false
+	}
+	return merged(have, map[string]string{key: value})
+}
+
+func orElse[T ~string](value, otherwise T) T {
+	if value == "" {
+		return otherwise
+	}
+	return value
+}
+
+func describe(template *unstructured.Unstructured) string {
+	t := TemplateOf(template)
+	if t.Namespace == "" {
+		return fmt.Sprintf("%s %s", t.GroupKind(), t.Name)
+	}
+	return fmt.Sprintf("%s %s/%s", t.GroupKind(), t.Namespace, t.Name)
+}

@@ -1,0 +1,131 @@
+package propagate
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+)
+
+// Holder is the policy that a claim names. An empty namespace is a ClusterPropagationPolicy.
+type Holder struct {
+	types.NamespacedName
+	// ID is the policy's permanent id: a policy that was deleted and made anew is another one.
+	ID string
+}
+
+// ID is the policy's permanent id; empty until admission gave it one, and such a policy cannot claim.
+func ID(p policyv1alpha1.Propagation) string { return p.GetLabels()[idLabel(p.GetNamespace())] }
+
+// HolderOf is p as a claim names it.
+func HolderOf(p policyv1alpha1.Propagation) Holder {
+	return Holder{NamespacedName: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}, ID: ID(p)}
+}
+
+// Claimed is who holds obj, a template or a binding; false if nobody does. Half a claim is none.
+func Claimed(obj metav1.Object) (Holder, bool) {
+	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
+	if id := labels[policyv1alpha1.PropagationPolicyPermanentIDLabel]; id != "" {
+		namespace, name := annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation], annotations[policyv1alpha1.PropagationPolicyNameAnnotation]
+		if namespace != "" && name != "" {
+			return Holder{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, ID: id}, true
+		}
+	}
+	if id := labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel]; id != "" {
+		if name := annotations[policyv1alpha1.ClusterPropagationPolicyNameAnnotation]; name != "" {
+			return Holder{NamespacedName: types.NamespacedName{Name: name}, ID: id}, true
+		}
+	}
+	return Holder{}, false
+}
+
+// Claim marks obj, a template or a binding, as held by p and by nobody else. It reports whether that changed anything.
+func Claim(obj metav1.Object, p policyv1alpha1.Propagation) bool { return mark(obj, HolderOf(p)) }
+
+// Unclaim removes every mark of a claim from obj, half ones included. It reports whether there were any.
+func Unclaim(obj metav1.Object) bool { return mark(obj, Holder{}) }
+
+// ClaimedWholly says whether a Claim of obj by p would change nothing.
+func ClaimedWholly(obj metav1.Object, p policyv1alpha1.Propagation) bool {
+	labels, annotations := claims(HolderOf(p))
+	return !differs(obj.GetLabels(), labels) && !differs(obj.GetAnnotations(), annotations)
+}
+
+// StillSelects says whether holder is p and p selects t yet: then the claim stays, whatever other policies select t.
+func StillSelects(p policyv1alpha1.Propagation, holder Holder, t Template) bool {
+	return holder == HolderOf(p) && Selected(p, t) != NoMatch
+}
+
+// mark makes the claim of holder the only one on obj; the zero Holder is no claim.
+func mark(obj metav1.Object, holder Holder) bool {
+	labels, annotations := claims(holder)
+	relabelled, changed := merged(obj.GetLabels(), labels)
+	if changed {
+		obj.SetLabels(relabelled)
+	}
+	annotated, also := merged(obj.GetAnnotations(), annotations)
+	if also {
+		obj.SetAnnotations(annotated)
+	}
+	return changed || also
+}
+
+// claims are all keys that a claim may have, with their values for holder: empty values are keys that must be absent.
+func claims(holder Holder) (labels, annotations map[string]string) {
+	labels = map[string]string{
+		policyv1alpha1.PropagationPolicyPermanentIDLabel:        "",
+		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "",
+	}
+	annotations = map[string]string{
+		policyv1alpha1.PropagationPolicyNamespaceAnnotation:   "",
+		policyv1alpha1.PropagationPolicyNameAnnotation:        "",
+		policyv1alpha1.ClusterPropagationPolicyNameAnnotation: "",
+	}
+	switch {
+	case holder.Name == "":
+	case holder.Namespace == "":
+		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] = holder.ID
+		annotations[policyv1alpha1.ClusterPropagationPolicyNameAnnotation] = holder.Name
+	default:
+		labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] = holder.ID
+		annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation] = holder.Namespace
+		annotations[policyv1alpha1.PropagationPolicyNameAnnotation] = holder.Name
+	}
+	return labels, annotations
+}
+
+// differs says whether merged would change have.
+func differs(have, want map[string]string) bool {
+	for key, value := range want {
+		if got, present := have[key]; got != value || (value == "" && present) {
+			return true
+		}
+	}
+	return false
+}
+
+// merged is have with the values of want, without the keys that want has empty. have stays as it is.
+func merged(have, want map[string]string) (map[string]string, bool) {
+	if !differs(have, want) {
+		return have, false
+	}
+	out := make(map[string]string, len(have)+len(want))
+	for key, value := range have {
+		out[key] = value
+	}
+	for key, value := range want {
+		if value == "" {
+			delete(out, key)
+			continue
+		}
+		out[key] = value
+	}
+	return out, true
+}
+
+func idLabel(namespace string) string {
+	if namespace == "" {
+		return policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel
+	}
+	return policyv1alpha1.PropagationPolicyPermanentIDLabel
+}

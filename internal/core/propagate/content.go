@@ -1,0 +1,93 @@
+package propagate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// DigestAnnotation on a binding is the Digest of its template when the binding was last made from it.
+//
+// spec.resource.resourceVersion changes with it and not with every write to the template: the status that the members
+// report is written to the template, and a resourceVersion that followed it would cost a write of the binding, and with that
+// a look at every Work, each time.
+const DigestAnnotation = "argosy.io/template-digest"
+
+// Digest says what a template's users and its Works see of it: everything but status, claims, and what the server sets.
+// It reads "<what users write>", or "<what users write>.<its *.karmada.io labels and annotations>" where it has some.
+func Digest(template *unstructured.Unstructured) string {
+	own, system := map[string]any{}, map[string]any{}
+	for key, value := range template.Object {
+		switch key {
+		case "metadata", "status", "apiVersion", "kind":
+		default:
+			own[key] = value
+		}
+	}
+	for field, values := range map[string]map[string]string{"labels": template.GetLabels(), "annotations": template.GetAnnotations()} {
+		for key, value := range values {
+			switch {
+			case claimKey(key) || key == AwaitingChangeAnnotation:
+			case ofKarmada(key):
+				system[field+"/"+key] = value
+			default:
+				// Beside the fields of the object, which have no slash in their names.
+				own[field+"/"+key] = value
+			}
+		}
+	}
+	if len(system) == 0 {
+		return sum(own)
+	}
+	return sum(own) + "." + sum(system)
+}
+
+// userPart is the part of a digest that only users change.
+func userPart(digest string) string {
+	user, _, _ := strings.Cut(digest, ".")
+	return user
+}
+
+// SameContent says whether a template went from was to is without anything to do for it: only its status, or what
+// the server sets, is different. A deletion that began is something to do.
+func SameContent(was, is *unstructured.Unstructured) bool {
+	if was.GetUID() != is.GetUID() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
+		!reflect.DeepEqual(was.GetLabels(), is.GetLabels()) || !reflect.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) {
+		return false
+	}
+	return covers(was.Object, is.Object) && covers(is.Object, was.Object)
+}
+
+// covers says whether every field of a that users write is the same in b.
+func covers(a, b map[string]any) bool {
+	for key, value := range a {
+		if key != "metadata" && key != "status" && !reflect.DeepEqual(value, b[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// claimKey is a key of a policy's claim: it may change without anything to do for the Works.
+func claimKey(key string) bool {
+	return strings.HasPrefix(key, "propagationpolicy.karmada.io/") || strings.HasPrefix(key, "clusterpropagationpolicy.karmada.io/")
+}
+
+// ofKarmada is a key whose change is not a user's.
+func ofKarmada(key string) bool { return strings.Contains(key, ".karmada.io") }
+
+// sum is short enough for an annotation and long enough never to collide by chance.
+func sum(content map[string]any) string {
+	// Marshalling sorts the keys. What came from JSON always goes back.
+	raw, err := json.Marshal(content)
+	if err != nil {
+		panic(fmt.Sprintf("an object that is not JSON: %v", err))
+	}
+	digest := sha256.Sum256(raw)
+	return hex.EncodeToString(digest[:16])
+}

@@ -1,0 +1,70 @@
+package propagate
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// AwaitingChangeAnnotation on a template says that a Lazy policy claimed it as it stood: its value is what users had written
+// by then, and until they write something else the policy has no effect on the binding. It never goes to a member.
+const AwaitingChangeAnnotation = "argosy.io/awaiting-change"
+
+// Lazy says whether the policy takes effect only with the next change of a template.
+func Lazy(p policyv1alpha1.Propagation) bool {
+	return p.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation
+}
+
+// Await marks a template that p claims after the fact: a Lazy policy waits from here on, another does not wait at all.
+// Whoever claims an object that is just being created does not call it: its creation is a change by a user.
+// It reports whether that changed anything.
+func Await(template *unstructured.Unstructured, p policyv1alpha1.Propagation) bool {
+	value := ""
+	if Lazy(p) {
+		value = userPart(Digest(template))
+	}
+	annotations, changed := merged(template.GetAnnotations(), map[string]string{AwaitingChangeAnnotation: value})
+	if changed {
+		template.SetAnnotations(annotations)
+	}
+	return changed
+}
+
+// Activated says whether p takes effect on the binding of a template that it holds; existing is nil if there is none.
+// A policy that is not Lazy always does. It depends on the objects alone, so a restart changes nothing:
+//
+//	claimed after the fact      → once a user has changed the template since
+//	claimed at creation         → at once
+//	in effect already           → once a user has changed the template since the binding was made
+func Activated(template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) bool {
+	if !Lazy(p) {
+		return true
+	}
+	content := userPart(Digest(template))
+	if claimedAt, waiting := template.GetAnnotations()[AwaitingChangeAnnotation]; waiting {
+		return claimedAt != content
+	}
+	if existing == nil {
+		return true
+	}
+	if holder, held := Claimed(existing); !held || holder != HolderOf(p) {
+		return true
+	}
+	return userPart(existing.GetAnnotations()[DigestAnnotation]) != content
+}
+
+// Waiting says whether the template carries the mark of Await.
+func Waiting(template *unstructured.Unstructured) bool {
+	_, waiting := template.GetAnnotations()[AwaitingChangeAnnotation]
+	return waiting
+}
+
+// StopWaiting removes the mark of Await. It reports whether there was one.
+func StopWaiting(template *unstructured.Unstructured) bool {
+	annotations, changed := merged(template.GetAnnotations(), map[string]string{AwaitingChangeAnnotation: ""})
+	if changed {
+		template.SetAnnotations(annotations)
+	}
+	return changed
+}

@@ -1,0 +1,26 @@
+package propagate
+
+import policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+
+// Preempt is the policy that takes t from holder, of those given, in any order; false if t stays where it is.
+// Only policies with `preemption: Always` take, and only from a holder that is really lower:
+//
+//	namespaced policy > any cluster policy;  in the same scope the higher spec.priority
+//
+// How closely a selector describes t, and names, decide between those that may take, never against the holder.
+func Preempt(t Template, holder policyv1alpha1.Propagation, policies []policyv1alpha1.Propagation) (policyv1alpha1.Propagation, bool) {
+	var higher []policyv1alpha1.Propagation
+	for _, p := range policies {
+		if p.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways && above(p, holder) {
+			higher = append(higher, p)
+		}
+	}
+	return Match(t, higher)
+}
+
+func above(p, holder policyv1alpha1.Propagation) bool {
+	if pn, hn := Namespaced(p), Namespaced(holder); pn != hn {
+		return pn
+	}
+	return Priority(p) > Priority(holder)
+}

@@ -1,0 +1,48 @@
+package propagate
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// controlPlane are the groups whose objects steer the hub itself.
+var controlPlane = map[string]bool{
+	"cluster.karmada.io": true,
+	"policy.karmada.io":  true,
+	"work.karmada.io":    true,
+	"config.karmada.io":  true,
+	"search.karmada.io":  true,
+	"events.k8s.io":      true,
+}
+
+// Propagable says whether objects of a kind may be templates at all.
+func Propagable(gk schema.GroupKind) bool {
+	return !controlPlane[gk.Group] && gk != schema.GroupKind{Kind: "Event"}
+}
+
+// Excluded says whether t is never a template, whatever policies select: what steers the hub, what lives in the namespaces
+// of the system or of Kubernetes itself, and what every API server publishes in each namespace on its own.
+func Excluded(t Template) bool {
+	gk := t.GroupKind()
+	if !Propagable(gk) || excludedNamespace(t.Namespace) {
+		return true
+	}
+	switch gk {
+	case schema.GroupKind{Kind: "Namespace"}:
+		return excludedNamespace(t.Name)
+	case schema.GroupKind{Kind: "ConfigMap"}:
+		return t.Name == "extension-apiserver-authentication" || t.Name == "kube-root-ca.crt"
+	}
+	return false
+}
+
+// ManagedElsewhere says whether another component propagates the template by itself: policies leave it alone.
+func ManagedElsewhere(t Template) bool { return t.Labels[policyv1alpha1.ClaimedByLabel] != "" }
+
+func excludedNamespace(namespace string) bool {
+	return names.Reserved(namespace) || strings.HasPrefix(namespace, "kube-")
+}
