@@ -1,0 +1,353 @@
+package dialect
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	policyHead = `
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: p}
+`
+	overrideHead = `
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: p}
+`
+	interpreterHead = `
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterCustomization
+metadata: {name: p}
+`
+	clusterHead = `
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: p}
+`
+)
+
+var cases = []struct {
+	name, head, spec string
+	want             string // of the spec; empty: unchanged
+	warn             []string
+	err              string
+}{{
+	name: "a policy in Karmada's own words is left alone",
+	head: policyHead,
+	spec: `{placement: {clusterAffinity: {clusterNames: [a]}, replicaScheduling: {replicaDivisionPreference: Aggregated}}}`,
+}, {
+	name: "Dynamic is Weighted by available replicas, and the misplaced weight finds its place",
+	head: policyHead,
+	spec: `{placement: {replicaScheduling: {replicaDivisionPreference: Dynamic, dynamicWeight: AvailableReplicas}}}`,
+	want: `{placement: {replicaScheduling: {replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}}}`,
+	warn: []string{
+		"spec.placement.replicaScheduling.dynamicWeight: stored as weightPreference.dynamicWeight",
+		"spec.placement.replicaScheduling.replicaDivisionPreference: stored as Weighted with weightPreference.dynamicWeight AvailableReplicas",
+	},
+}, {
+	name: "Dynamic alone implies the weight",
+	head: policyHead,
+	spec: `{placement: {replicaScheduling: {replicaDivisionPreference: Dynamic}}}`,
+	want: `{placement: {replicaScheduling: {replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}}}`,
+	warn: []string{"spec.placement.replicaScheduling.replicaDivisionPreference: stored as Weighted with weightPreference.dynamicWeight AvailableReplicas"},
+}, {
+	name: "two different dynamic weights contradict each other",
+	head: policyHead,
+	spec: `{placement: {replicaScheduling: {dynamicWeight: AvailableReplicas, weightPreference: {dynamicWeight: Other}}}}`,
+	err:  "spec.placement.replicaScheduling.dynamicWeight: duplicates weightPreference.dynamicWeight",
+}, {
+	name: "weight 0 stands by in a term of its own",
+	head: policyHead,
+	spec: `{placement: {clusterAffinity: {clusterNames: [a, b]}, replicaScheduling: {weightPreference: {staticWeightList: [
+		{targetCluster: {clusterNames: [a]}, weight: 10}, {targetCluster: {clusterNames: [b]}, weight: 0}]}}}}`,
+	want: `{placement: {clusterAffinities: [{affinityName: active, clusterNames: [a]}, {affinityName: standby, clusterNames: [b]}],
+		replicaScheduling: {weightPreference: {staticWeightList: [
+		{targetCluster: {clusterNames: [a]}, weight: 10}, {targetCluster: {clusterNames: [b]}, weight: 1}]}}}}`,
+	warn: []string{"spec.placement.replicaScheduling.weightPreference.staticWeightList: stored as clusterAffinities active and standby, because weight 0 means that the cluster stands by"},
+}, {
+	name: "standby keeps the rest of the affinity, and only clusters that it allows",
+	head: policyHead,
+	spec: `{placement: {clusterAffinity: {clusterNames: [a, b, c], exclude: [x], labelSelector: {matchLabels: {env: prod}}}, replicaScheduling: {weightPreference: {staticWeightList: [
+		{targetCluster: {clusterNames: [a]}, weight: 10}, {targetCluster: {clusterNames: [b, other]}, weight: 1}, {targetCluster: {clusterNames: [c]}, weight: 0}]}}}}`,
+	want: `{placement: {clusterAffinities: [
+		{affinityName: active, clusterNames: [a, b], exclude: [x], labelSelector: {matchLabels: {env: prod}}},
+		{affinityName: standby, clusterNames: [c], exclude: [x], labelSelector: {matchLabels: {env: prod}}}],
+		replicaScheduling: {weightPreference: {staticWeightList: [
+		{targetCluster: {clusterNames: [a]}, weight: 10}, {targetCluster: {clusterNames: [b, other]}, weight: 1}, {targetCluster: {clusterNames: [c]}, weight: 1}]}}}}`,
+	warn: []string{"spec.placement.replicaScheduling.weightPreference.staticWeightList: stored as clusterAffinities active and standby, because weight 0 means that the cluster stands by"},
+}, {
+	name: "standby beside affinity terms of one's own is a contradiction",
+	head: policyHead,
+	spec: `{placement: {clusterAffinities: [{affinityName: t}], replicaScheduling: {weightPreference: {staticWeightList: [
+		{targetCluster: {clusterNames: [a]}, weight: 1}, {targetCluster: {clusterNames: [b]}, weight: 0}]}}}}`,
+	err: "weight 0 means standby, which clusterAffinities says already",
+}, {
+	name: "several standby selectors cannot be one term",
+	head: policyHead,
+	spec: `{placement: {replicaScheduling: {weightPreference: {staticWeightList: [
+		{targetCluster: {clusterNames: [a]}, weight: 1},
+		{targetCluster: {labelSelector: {matchLabels: {x: "1"}}}, weight: 0}, {targetCluster: {labelSelector: {matchLabels: {x: "2"}}}, weight: 0}]}}}}`,
+	err: "several rules cannot be joined unless each names its clusters",
+}, {
+	name: "weights that are all 0 leave nobody to stand by for, and are left to the schema",
+	head: policyHead,
+	spec: `{placement: {replicaScheduling: {weightPreference: {staticWeightList: [{targetCluster: {clusterNames: [a]}, weight: 0}]}}}}`,
+}, {
+	name: "spreading by region alone implies clusters enough for the regions",
+	head: policyHead,
+	spec: `{placement: {spreadConstraints: [{spreadByField: region, spreadByLabel: "", minGroups: 2, maxGroups: 3}]}}`,
+	want: `{placement: {spreadConstraints: [{spreadByField: region, spreadByLabel: "", minGroups: 2, maxGroups: 3}, {spreadByField: cluster, minGroups: 2}]}}`,
+	warn: []string{"spec.placement.spreadConstraints: stored as that and {spreadByField: cluster, minGroups: 2}, which spreading by region needs"},
+}, {
+	name: "spreading by zone alone keeps Karmada's refusal",
+	head: policyHead,
+	spec: `{placement: {spreadConstraints: [{spreadByField: zone, minGroups: 2}]}}`,
+}, {
+	name: "a constraint without a field is one by cluster",
+	head: policyHead,
+	spec: `{placement: {spreadConstraints: [{spreadByField: region}, {minGroups: 2}]}}`,
+}, {
+	name: "applicationMigrationPolicy is application failover, which needs propagateDeps",
+	head: policyHead,
+	spec: `{failover: {applicationMigrationPolicy: {decisionConditions: {tolerationSeconds: 300}, purgePolicy: Gracefully}}}`,
+	want: `{propagateDeps: true, failover: {application: {decisionConditions: {tolerationSeconds: 300}, purgeMode: Gracefully}}}`,
+	warn: []string{
+		"spec.failover.applicationMigrationPolicy.purgePolicy: stored as purgeMode",
+		"spec.failover.applicationMigrationPolicy: stored as application",
+		"spec.propagateDeps: set to true, because application failover needs it",
+	},
+}, {
+	name: "purgePolicy wins over the purgeMode that the schema defaulted",
+	head: policyHead,
+	spec: `{propagateDeps: true, failover: {application: {purgeMode: Gracefully, purgePolicy: Never}}}`,
+	want: `{propagateDeps: true, failover: {application: {purgeMode: Never}}}`,
+	warn: []string{"spec.failover.application.purgePolicy: stored as purgeMode"},
+}, {
+	name: "purgePolicy does not win over a purgeMode that was chosen",
+	head: policyHead,
+	spec: `{failover: {application: {purgeMode: Directly, purgePolicy: Never}}}`,
+	err:  "spec.failover.application.purgePolicy: duplicates purgeMode",
+}, {
+	name: "replicasOverrider replaces the replicas of the kind",
+	head: overrideHead,
+	spec: `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}],
+		overrideRules: [{overriders: {replicasOverrider: [{value: 3}], plaintext: [{path: /a, operator: remove}]}}]}`,
+	want: `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}],
+		overrideRules: [{overriders: {plaintext: [{path: /a, operator: remove}, {path: /spec/replicas, operator: replace, value: 3}]}}]}`,
+	warn: []string{"spec.overrideRules[0].overriders.replicasOverrider: stored as plaintext, replacing /spec/replicas"},
+}, {
+	name: "the replicas of a Job are its parallelism",
+	head: overrideHead,
+	spec: `{resourceSelectors: [{apiVersion: batch/v1, kind: Job}], overriders: {replicasOverrider: [{value: 3, operator: replace}]}}`,
+	want: `{resourceSelectors: [{apiVersion: batch/v1, kind: Job}], overriders: {plaintext: [{path: /spec/parallelism, operator: replace, value: 3}]}}`,
+	warn: []string{"spec.overriders.replicasOverrider: stored as plaintext, replacing /spec/parallelism"},
+}, {
+	name: "a replicasOverrider for a kind without replicas is refused",
+	head: overrideHead,
+	spec: `{resourceSelectors: [{apiVersion: apps/v1, kind: DaemonSet}], overriders: {replicasOverrider: [{value: 3}]}}`,
+	err:  "spec.overriders.replicasOverrider: DaemonSet has no replicas that we know of; use plaintext",
+}, {
+	name: "a replicasOverrider for everything is refused",
+	head: overrideHead,
+	spec: `{overriders: {replicasOverrider: [{value: 3}]}}`,
+	err:  "spec.overriders.replicasOverrider: without resourceSelectors it is not known where the replicas are",
+}, {
+	name: "a replicasOverrider for kinds that differ is refused",
+	head: overrideHead,
+	spec: `{resourceSelectors: [{apiVersion: batch/v1, kind: Job}, {apiVersion: apps/v1, kind: Deployment}], overriders: {replicasOverrider: [{value: 3}]}}`,
+	err:  "have their replicas in different places, /spec/parallelism and /spec/replicas",
+}, {
+	name: "replicas can only be replaced",
+	head: overrideHead,
+	spec: `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overriders: {replicasOverrider: [{value: 3, operator: add}]}}`,
+	err:  "spec.overriders.replicasOverrider[0].operator: add is not supported, only replace is",
+}, {
+	name: "replicas need a number",
+	head: overrideHead,
+	spec: `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overriders: {replicasOverrider: [{operator: replace}]}}`,
+	err:  "spec.overriders.replicasOverrider[0].value: must be a number of replicas",
+}, {
+	name: "zone is zones with one item",
+	head: clusterHead,
+	spec: `{syncMode: Push, zone: us-west-2a}`,
+	want: `{syncMode: Push, zones: [us-west-2a]}`,
+	warn: []string{"spec.zone: stored as zones"},
+}, {
+	name: "zone and zones together are refused",
+	head: clusterHead,
+	spec: `{syncMode: Push, zone: a, zones: [b]}`,
+	err:  "spec.zone: duplicates zones",
+}, {
+	name: "every other name of an operation",
+	head: interpreterHead,
+	spec: `{customizations: {interpretReplica: {luaScript: a}, interpretComponent: {luaScript: b}, scale: {jsonPath: .c}, retain: {jsonPaths: [.d]},
+		interpretStatus: {luaScript: e}, aggregateStatus: {luaScript: f}, health: {luaScript: g}, interpretDependency: {luaScript: h}}}`,
+	want: `{customizations: {replicaResource: {luaScript: a}, componentResource: {luaScript: b}, replicaRevision: {jsonPath: .c}, retention: {jsonPaths: [.d]},
+		statusReflection: {luaScript: e}, statusAggregation: {luaScript: f}, healthInterpretation: {luaScript: g}, dependencyInterpretation: {luaScript: h}}}`,
+	warn: []string{
+		"spec.customizations.interpretReplica: stored as replicaResource",
+		"spec.customizations.interpretComponent: stored as componentResource",
+		"spec.customizations.scale: stored as replicaRevision",
+		"spec.customizations.retain: stored as retention",
+		"spec.customizations.interpretStatus: stored as statusReflection",
+		"spec.customizations.aggregateStatus: stored as statusAggregation",
+		"spec.customizations.health: stored as healthInterpretation",
+		"spec.customizations.interpretDependency: stored as dependencyInterpretation",
+	},
+}, {
+	name: "both spellings of an operation are refused",
+	head: interpreterHead,
+	spec: `{customizations: {replicas: {luaScript: a}, replicaResource: {luaScript: b}}}`,
+	err:  "spec.customizations.replicas: duplicates replicaResource",
+}, {
+	name: "two other spellings of an operation are refused",
+	head: interpreterHead,
+	spec: `{customizations: {replicas: {luaScript: a}, replica: {luaScript: a}}}`,
+	err:  "spec.customizations.replica: duplicates replicas",
+}, {
+	name: "another kind is none of our business",
+	head: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n",
+	spec: `{customizations: {replicas: {luaScript: a}}}`,
+}}
+
+func TestNormalise(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			obj := parse(t, c.head, c.spec)
+			before := obj.DeepCopy()
+			changed, warnings, err := Normalise(obj)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Fatalf("error is %v, want one with %q", err, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.warn, warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			want := c.want
+			if want == "" {
+				want = c.spec
+			}
+			if diff := cmp.Diff(parse(t, c.head, want).Object["spec"], obj.Object["spec"]); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+			if changed != (c.want != "") {
+				t.Errorf("changed is %v", changed)
+			}
+			if _, annotated := obj.GetAnnotations()[SubmittedFieldsAnnotation]; annotated != changed {
+				t.Errorf("annotated is %v, changed %v", annotated, changed)
+			}
+
+			once := obj.DeepCopy()
+			if again, warnings, err := Normalise(obj); again || warnings != nil || err != nil {
+				t.Errorf("the second run: changed %v, warnings %q, error %v", again, warnings, err)
+			}
+			if diff := cmp.Diff(once, obj); diff != "" {
+				t.Errorf("the second run changed (-once +twice):\n%s", diff)
+			}
+
+			// What kubectl apply and kubectl diff send when nothing was edited: their fields again, on top of what is stored.
+			overlay(obj.Object, before.Object)
+			if _, _, err := Normalise(obj); err != nil {
+				t.Fatalf("applied again: %v", err)
+			}
+			if diff := cmp.Diff(once, obj); diff != "" {
+				t.Errorf("applied again, it is not as stored (-stored +applied):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnEditedSpellingReplacesWhatItWasStoredAs(t *testing.T) {
+	obj := parse(t, interpreterHead, `{customizations: {replicas: {luaScript: old}}}`)
+	if _, _, err := Normalise(obj); err != nil {
+		t.Fatal(err)
+	}
+	overlay(obj.Object, parse(t, interpreterHead, `{customizations: {replicas: {luaScript: new}}}`).Object)
+	if _, _, err := Normalise(obj); err != nil {
+		t.Fatal(err)
+	}
+	want := parse(t, interpreterHead, `{customizations: {replicaResource: {luaScript: new}}}`).Object["spec"]
+	if diff := cmp.Diff(want, obj.Object["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheAnnotationStaysSmall(t *testing.T) {
+	obj := parse(t, interpreterHead, `{customizations: {replicas: {luaScript: "`+strings.Repeat("x", 10_000)+`"}, scale: {jsonPath: .spec.replicas}}}`)
+	if _, _, err := Normalise(obj); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"spec.customizations.replicas":"(10016 bytes)","spec.customizations.scale":{"jsonPath":".spec.replicas"}}`
+	if got := obj.GetAnnotations()[SubmittedFieldsAnnotation]; got != want {
+		t.Errorf("annotation is %s, want %s", got, want)
+	}
+}
+
+func TestShapesThatTheSchemaRefusesPass(t *testing.T) {
+	for _, head := range []string{policyHead, overrideHead, interpreterHead, clusterHead} {
+		for _, spec := range []string{
+			`3`, `null`, `[]`, `{}`, `{placement: 3, failover: [], customizations: x, overriders: 1, overrideRules: 2, zone: 4, taints: {}}`,
+			`{placement: {replicaScheduling: 1, spreadConstraints: [1, null, {spreadByField: 2}]}, failover: {application: 1, applicationMigrationPolicy: x}}`,
+			`{placement: {replicaScheduling: {weightPreference: {staticWeightList: [1, {weight: 0}, {weight: 1}]}}}}`,
+			`{overriders: {replicasOverrider: 3}, overrideRules: [1, {overriders: []}], resourceSelectors: 1}`,
+			`{customizations: {replicas: 1, replica: null, retention: {jsonPaths: [1]}}, resourceSelectors: [1]}`,
+		} {
+			obj := parse(t, head, spec)
+			_, _, _ = Normalise(obj) // must not panic
+			_ = Advise(obj)
+			_ = SetsReplicas(obj)
+		}
+	}
+}
+
+func TestAdvise(t *testing.T) {
+	for _, c := range []struct{ name, head, spec, want string }{
+		{"a selector without a name", policyHead, `{resourceSelectors: [{apiVersion: v1, kind: Pod, name: a}, {apiVersion: a/v1, kind: CloneSet}]}`,
+			"spec.resourceSelectors[1]: selects every CloneSet, having neither name nor labelSelector"},
+		{"a selector by label", policyHead, `{resourceSelectors: [{apiVersion: a/v1, kind: CloneSet, labelSelector: {}}]}`, ""},
+		{"a taint that the cluster's condition decides", clusterHead, `{taints: [{key: mine, effect: NoSchedule}, {key: cluster.karmada.io/not-ready, effect: NoSchedule}]}`,
+			"spec.taints[1]: cluster.karmada.io/not-ready is set and removed by the cluster's condition"},
+		{"retention of a field that rollouts are steered by", interpreterHead, `{customizations: {retention: {jsonPaths: [.status, .spec.updateStrategy]}}}`,
+			"spec.customizations.retention.jsonPaths[1]: .spec.updateStrategy is kept as the member has it, until the template changes it"},
+	} {
+		if got := strings.Join(Advise(parse(t, c.head, c.spec)), "\n"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func parse(t *testing.T, head, spec string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(head + "spec: " + strings.ReplaceAll(spec, "\t", " ") + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+// overlay merges as a JSON merge patch does: objects by key, the rest replaced.
+func overlay(target, patch map[string]any) {
+	for key, value := range patch {
+		inside, isObject := value.(map[string]any)
+		if present, ok := target[key].(map[string]any); ok && isObject {
+			overlay(present, inside)
+			continue
+		}
+		target[key] = value
+	}
+}
