@@ -1,0 +1,221 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// ErrKindNotServed says that a member does not know a kind in any version. What wraps it names both.
+var ErrKindNotServed = errors.New("kind is not served")
+
+// Mapping is how a member serves a kind.
+type Mapping struct {
+	Resource   schema.GroupVersionResource
+	Kind       string
+	Namespaced bool
+}
+
+// APIs is what a member serves.
+type APIs struct {
+	Lists []*metav1.APIResourceList
+	// Failed are the group versions that could not be listed, and why: an aggregated API that is down.
+	Failed map[string]string
+}
+
+// apis is what a member was last seen to serve, over one connection.
+type apis struct {
+	// asking is held while the member is asked, so that many who miss a kind ask once.
+	asking sync.Mutex
+	tags   map[string]string // etag by path
+	parts  map[string]APIs
+
+	mu    sync.RWMutex
+	all   APIs
+	kinds map[schema.GroupKind][]Mapping // in the member's order of preference
+	asked time.Time
+}
+
+// missPeriod is how often a kind that was not found makes us ask the member again.
+const missPeriod = 2 * time.Second
+
+// Discover asks what the member serves. What has not changed since the last time is not sent again.
+func (m *Member) Discover(ctx context.Context) (APIs, error) {
+	c := m.conn()
+	c.apis.asking.Lock()
+	defer c.apis.asking.Unlock()
+	return m.discover(ctx, c)
+}
+
+// Mapping is how the member serves a kind: in the version given if it does, otherwise in the one it prefers.
+// The error wraps ErrKindNotServed if it serves none.
+func (m *Member) Mapping(ctx context.Context, gvk schema.GroupVersionKind) (Mapping, error) {
+	c := m.conn()
+	mapping, ok, since := c.apis.find(gvk)
+	if ok && mapping.Resource.Version == gvk.Version {
+		return mapping, nil
+	}
+	// The kind, or this version of it, may have come since.
+	if m.o.Clock.Since(since) >= missPeriod {
+		c.apis.asking.Lock()
+		defer c.apis.asking.Unlock()
+		if _, _, now := c.apis.find(gvk); now.Equal(since) {
+			if _, err := m.discover(ctx, c); err != nil && !ok {
+				return Mapping{}, err
+			}
+		}
+		mapping, ok, _ = c.apis.find(gvk)
+	}
+	if !ok {
+		return Mapping{}, fmt.Errorf("cluster %q does not serve %s; install its CustomResourceDefinition or API there: %w",
+			m.Name, kindName(gvk), ErrKindNotServed)
+	}
+	return mapping, nil
+}
+
+func kindName(gvk schema.GroupVersionKind) string {
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	return fmt.Sprintf("the kind %s of %s", kind, apiVersion)
+}
+
+func (a *apis) find(gvk schema.GroupVersionKind) (mapping Mapping, ok bool, asked time.Time) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	served := a.kinds[gvk.GroupKind()]
+	if len(served) == 0 {
+		return Mapping{}, false, a.asked
+	}
+	if i := slices.IndexFunc(served, func(m Mapping) bool { return m.Resource.Version == gvk.Version }); i >= 0 {
+		return served[i], true, a.asked
+	}
+	return served[0], true, a.asked
+}
+
+// discover is called with asking held.
+func (m *Member) discover(ctx context.Context, c *connection) (APIs, error) {
+	a := &c.apis
+	changed := a.parts == nil
+	parts, tags := map[string]APIs{}, map[string]string{}
+	for _, path := range []string{"/api", "/apis"} {
+		part, tag, err := c.aggregated(ctx, path, a.tags[path])
+		if errors.Is(err, errNotAggregated) {
+			all, err := c.unaggregated()
+			if err != nil {
+				return APIs{}, fmt.Errorf("discover what cluster %q serves: %w", m.Name, err)
+			}
+			a.set(m.o.Clock.Now(), all)
+			return all, nil
+		}
+		if err != nil {
+			return APIs{}, fmt.Errorf("discover what cluster %q serves: %w", m.Name, err)
+		}
+		if part == nil {
+			parts[path], tags[path] = a.parts[path], a.tags[path]
+			continue
+		}
+		changed = true
+		parts[path], tags[path] = *part, tag
+	}
+	a.parts, a.tags = parts, tags
+	if !changed {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.asked = m.o.Clock.Now()
+		return a.all, nil
+	}
+	all := APIs{Lists: slices.Concat(parts["/api"].Lists, parts["/apis"].Lists), Failed: parts["/apis"].Failed}
+	a.set(m.o.Clock.Now(), all)
+	return all, nil
+}
+
+func (a *apis) set(now time.Time, all APIs) {
+	kinds := map[schema.GroupKind][]Mapping{}
+	for _, list := range all.Lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // a member that names its group so cannot be asked for it either
+		}
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") {
+				continue
+			}
+			gk := gv.WithKind(r.Kind).GroupKind()
+			kinds[gk] = append(kinds[gk], Mapping{Resource: gv.WithResource(r.Name), Kind: r.Kind, Namespaced: r.Namespaced})
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all, a.kinds, a.asked = all, kinds, now
+}
+
+// errNotAggregated says that a member is older than the discovery that lists everything in one answer.
+var errNotAggregated = errors.New("no aggregated discovery")
+
+// aggregated reads one half of the discovery; nil if it is still that of the tag.
+func (c *connection) aggregated(ctx context.Context, path, tag string) (*APIs, string, error) {
+	header := http.Header{"Accept": {discovery.AcceptV2}}
+	if tag != "" {
+		header.Set("If-None-Match", tag)
+	}
+	resp, err := c.get(ctx, path, header)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotModified && tag != "":
+		return nil, tag, nil
+	case resp.StatusCode == http.StatusNotAcceptable,
+		resp.StatusCode == http.StatusOK && !strings.Contains(resp.Header.Get("Content-Type"), "as=APIGroupDiscoveryList"):
+		return nil, "", errNotAggregated
+	case resp.StatusCode != http.StatusOK:
+		return nil, "", fmt.Errorf("GET %s: %s", path, resp.Status)
+	}
+	var groups apidiscoveryv2.APIGroupDiscoveryList
+	if err := json.NewDecoder(resp.Body).Decode(&groups); err != nil {
+		return nil, "", fmt.Errorf("GET %s: %w", path, err)
+	}
+	_, byVersion, failed := discovery.SplitGroupsAndResources(groups)
+	part := &APIs{Failed: map[string]string{}}
+	for _, group := range groups.Items {
+		for _, version := range group.Versions {
+			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
+			if list := byVersion[gv]; list != nil {
+				part.Lists = append(part.Lists, list)
+			}
+		}
+	}
+	for gv, err := range failed {
+		part.Failed[gv.String()] = err.Error()
+	}
+	return part, resp.Header.Get("Etag"), nil
+}
+
+// unaggregated asks for each group version, as members before Kubernetes 1.30 need it.
+func (c *connection) unaggregated() (APIs, error) {
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
+	if err != nil {
+		return APIs{}, err
+	}
+	_, lists, err := client.ServerGroupsAndResources()
+	all := APIs{Lists: lists, Failed: map[string]string{}}
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if errors.As(err, &partial) {
+		for gv, err := range partial.Groups {
+			all.Failed[gv.String()] = err.Error()
+		}
+		return all, nil
+	}
+	return all, err
+}

@@ -1,0 +1,250 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/csaupgrade"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Get reads an object of the member itself, managed or not; nil if there is none.
+func (m *Member) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	client, _, err := m.resource(ctx, obj)
+	if err != nil {
+		return nil, m.failed("get", obj, err)
+	}
+	got, err := client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, m.failed("get", obj, err)
+	}
+	trim(got)
+	return got, nil
+}
+
+// Create makes an object that must not exist: one that came first, whoever made it, is left alone and is an AlreadyExists error.
+func (m *Member) Create(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	client, gvr, err := m.resource(ctx, desired)
+	if err != nil {
+		return nil, m.failed("create", desired, err)
+	}
+	made, err := client.Create(ctx, body(desired, gvr.Version), metav1.CreateOptions{FieldManager: Manager})
+	if err != nil {
+		return nil, m.failed("create", desired, err)
+	}
+	trim(made)
+	return made, nil
+}
+
+// Apply makes the fields that desired sets what they are there, whoever set them, and removes those that an earlier desired had set.
+// What others set besides stays. observed is the object as it was seen, from Cached or Get: if it was replaced or deleted since,
+// nothing is written and the error is a Conflict.
+func (m *Member) Apply(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	client, gvr, err := m.resource(ctx, desired)
+	if err != nil {
+		return nil, m.failed("apply", desired, err)
+	}
+	if created(observed) {
+		if err := own(ctx, client, observed); err != nil {
+			return nil, m.failed("take over the fields of", desired, err)
+		}
+	}
+	want := body(desired, gvr.Version)
+	want.SetUID(observed.GetUID())
+	got, err := client.Apply(ctx, want.GetName(), want, metav1.ApplyOptions{FieldManager: Manager, Force: true})
+	if apierrors.IsUnsupportedMediaType(err) {
+		got, err = replace(ctx, client, want)
+	}
+	if err != nil {
+		return nil, m.failed("apply", desired, err)
+	}
+	trim(got)
+	return got, nil
+}
+
+// own turns the fields that we set by creating the object into fields that we apply: only those go when the template drops them.
+// Defaults are among them; the member sets them anew.
+func own(ctx context.Context, client dynamic.ResourceInterface, observed *unstructured.Unstructured) error {
+	live, err := client.Get(ctx, observed.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if live.GetUID() != observed.GetUID() {
+		return apierrors.NewConflict(schema.GroupResource{Resource: live.GetKind()}, live.GetName(), fmt.Errorf("it was replaced"))
+	}
+	// The patch holds the resourceVersion, so a change in between is a conflict.
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(Manager), Manager)
+	if err != nil || patch == nil {
+		return err
+	}
+	_, err = client.Patch(ctx, live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: Manager})
+	return err
+}
+
+// replace is Apply for an API that knows no apply: what the object needs to live on is carried over, the rest is as desired.
+func replace(ctx context.Context, client dynamic.ResourceInterface, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, err := client.Get(ctx, desired.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	want := desired.DeepCopy()
+	want.SetResourceVersion(live.GetResourceVersion())
+	want.SetFinalizers(live.GetFinalizers())
+	want.SetOwnerReferences(live.GetOwnerReferences())
+	want.SetLabels(over(live.GetLabels(), desired.GetLabels()))
+	want.SetAnnotations(over(live.GetAnnotations(), desired.GetAnnotations()))
+	if status, ok := live.Object["status"]; ok {
+		want.Object["status"] = status
+	}
+	return client.Update(ctx, want, metav1.UpdateOptions{FieldManager: Manager})
+}
+
+func over(base, top map[string]string) map[string]string {
+	all := maps.Clone(base)
+	if all == nil {
+		return top
+	}
+	maps.Copy(all, top)
+	return all
+}
+
+// Delete deletes the object that was observed and lets the member delete its dependents after it.
+// One that is gone or was replaced since is no error.
+func (m *Member) Delete(ctx context.Context, observed *unstructured.Unstructured) error {
+	client, _, err := m.resource(ctx, observed)
+	if err != nil {
+		return m.failed("delete", observed, err)
+	}
+	uid, background := observed.GetUID(), metav1.DeletePropagationBackground
+	err = client.Delete(ctx, observed.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background,
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return m.failed("delete", observed, err)
+	}
+	return nil
+}
+
+// Release leaves an object to the member: the labels and annotations that make it ours are taken off, the rest stays.
+func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructured) error {
+	client, _, err := m.resource(ctx, observed)
+	if err != nil {
+		return m.failed("release", observed, err)
+	}
+	meta := map[string]any{}
+	if labels := absent(observed.GetLabels(), markLabels); len(labels) > 0 {
+		meta["labels"] = labels
+	}
+	if annotations := absent(observed.GetAnnotations(), markAnnotations); len(annotations) > 0 {
+		meta["annotations"] = annotations
+	}
+	if len(meta) == 0 {
+		return nil
+	}
+	meta["uid"] = string(observed.GetUID())
+	patch, err := json.Marshal(map[string]any{"metadata": meta})
+	if err != nil {
+		return m.failed("release", observed, err)
+	}
+	_, err = client.Patch(ctx, observed.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return m.failed("release", observed, err)
+	}
+	return nil
+}
+
+// The marks on a member object that say whose it is.
+var (
+	markLabels = []string{
+		workv1alpha2.ManagedLabel,
+		workv1alpha2.WorkPermanentIDLabel,
+		workv1alpha2.ResourceBindingPermanentIDLabel,
+		workv1alpha2.ClusterResourceBindingPermanentIDLabel,
+		policyv1alpha1.PropagationPolicyPermanentIDLabel,
+		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel,
+	}
+	markAnnotations = []string{
+		workv1alpha2.WorkNamespaceAnnotation,
+		workv1alpha2.WorkNameAnnotation,
+		workv1alpha2.ResourceBindingNamespaceAnnotation,
+		workv1alpha2.ResourceBindingNameAnnotation,
+		workv1alpha2.ClusterResourceBindingNameAnnotation,
+		workv1alpha2.ConflictResolutionAnnotation,
+		workv1alpha2.TemplateUIDAnnotation,
+		workv1alpha2.TemplateGenerationAnnotation,
+		workv1alpha2.ManagedLabelsAnnotation,
+		workv1alpha2.ManagedAnnotationsAnnotation,
+		policyv1alpha1.PropagationPolicyNamespaceAnnotation,
+		policyv1alpha1.PropagationPolicyNameAnnotation,
+		policyv1alpha1.ClusterPropagationPolicyNameAnnotation,
+	}
+)
+
+// absent is the part of a merge patch that removes those of the keys that the map has.
+func absent(has map[string]string, keys []string) map[string]any {
+	patch := map[string]any{}
+	for _, key := range keys {
+		if _, ok := has[key]; ok {
+			patch[key] = nil
+		}
+	}
+	return patch
+}
+
+// resource is the client for the object's kind in the version that the member serves.
+func (m *Member) resource(ctx context.Context, obj *unstructured.Unstructured) (dynamic.ResourceInterface, schema.GroupVersionResource, error) {
+	mapping, err := m.Mapping(ctx, obj.GroupVersionKind())
+	if err != nil {
+		return nil, schema.GroupVersionResource{}, err
+	}
+	client := m.Client().Resource(mapping.Resource)
+	if mapping.Namespaced {
+		return client.Namespace(obj.GetNamespace()), mapping.Resource, nil
+	}
+	return client, mapping.Resource, nil
+}
+
+// body is what is sent of an object: no status, and of the metadata only what a template may set.
+func body(obj *unstructured.Unstructured, version string) *unstructured.Unstructured {
+	sent := &unstructured.Unstructured{Object: maps.Clone(obj.Object)}
+	delete(sent.Object, "status")
+	sent.Object["metadata"] = map[string]any{}
+	gvk := obj.GroupVersionKind()
+	gvk.Version = version
+	sent.SetGroupVersionKind(gvk)
+	sent.SetName(obj.GetName())
+	sent.SetNamespace(obj.GetNamespace())
+	sent.SetLabels(obj.GetLabels())
+	sent.SetAnnotations(obj.GetAnnotations())
+	return sent
+}
+
+// failed says what could not be done to which object of which cluster.
+func (m *Member) failed(action string, obj *unstructured.Unstructured, err error) error {
+	name := obj.GetName()
+	if ns := obj.GetNamespace(); ns != "" {
+		name = ns + "/" + name
+	}
+	return fmt.Errorf("%s %s %s in cluster %q: %w", action, obj.GetKind(), name, m.Name, err)
+}

@@ -1,0 +1,166 @@
+package member
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/argosy-io/argosy/internal/core/membership"
+)
+
+// Manager is the field manager of everything that the hub writes into a member.
+const Manager = "argosy"
+
+// Member is one member cluster. Its methods may be called from many goroutines; those that take a context ask the member,
+// and return within the time limit of the options whatever it does.
+type Member struct {
+	// Name of the Cluster.
+	Name string
+
+	uid      types.UID
+	o        Options
+	handlers []Handler
+	reach    *reach
+	ctx      context.Context // ends when the member is let go
+	cancel   context.CancelFunc
+
+	connection atomic.Pointer[connection]
+	load       atomic.Pointer[load]
+
+	mu      sync.Mutex
+	watched map[schema.GroupVersionResource]*objects
+}
+
+// connection is a member as it is reached with one set of credentials.
+type connection struct {
+	identity [sha256.Size]byte
+	config   *rest.Config
+	http     *http.Client // with the time limit
+	dynamic  dynamic.Interface
+	// watching has no time limit, core speaks protobuf and has none either.
+	watching dynamic.Interface
+	core     *corev1client.CoreV1Client
+	apis     apis
+
+	ctx   context.Context // ends when the connection is replaced
+	close context.CancelFunc
+}
+
+func (m *Member) conn() *connection { return m.connection.Load() }
+
+// connect replaces the connection; watches go on with the new one.
+func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = m.o.QPS, m.o.Burst
+	config.UserAgent = Manager
+	config.Dial = (&net.Dialer{Timeout: m.o.Timeout / 2, KeepAlive: 30 * time.Second}).DialContext
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return guard{rt, m.reach} })
+	// API server warnings are for the author of a template, who does not read our log.
+	config.WarningHandler = rest.NoWarnings{}
+
+	unlimited, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	limited := *unlimited
+	limited.Timeout = m.o.Timeout
+	c := &connection{identity: identity, config: config, http: &limited}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(config, &limited); err != nil {
+		return err
+	}
+	if c.watching, err = dynamic.NewForConfigAndClient(config, unlimited); err != nil {
+		return err
+	}
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	if c.core, err = corev1client.NewForConfigAndClient(protobuf, unlimited); err != nil {
+		return err
+	}
+	c.ctx, c.close = context.WithCancel(m.ctx)
+	context.AfterFunc(c.ctx, func() { utilnet.CloseIdleConnectionsFor(limited.Transport) })
+
+	m.reach.retry() // what was known of the old endpoint says nothing about the new one
+	if old := m.connection.Swap(c); old != nil {
+		old.close()
+	}
+	return nil
+}
+
+// Client speaks to the member in whatever kinds it serves.
+func (m *Member) Client() dynamic.Interface { return m.conn().dynamic }
+
+// Config is the client configuration of the member, for clients of other kinds; the caller may change it.
+// It outlives neither the credentials nor the member, so it is asked for anew at each use.
+func (m *Member) Config() *rest.Config { return rest.CopyConfig(m.conn().config) }
+
+// Probe asks the member how it is, even when it was silent just before.
+func (m *Member) Probe(ctx context.Context) membership.Probe {
+	p := m.ask(ctx, "/readyz")
+	if p.Code == http.StatusNotFound {
+		p = m.ask(ctx, "/healthz")
+	}
+	return p
+}
+
+func (m *Member) ask(ctx context.Context, path string) membership.Probe {
+	resp, err := m.conn().get(trial(ctx), path, nil)
+	if err != nil {
+		return membership.Probe{Err: cause(err).Error()}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
+	if err != nil {
+		return membership.Probe{Err: cause(err).Error()}
+	}
+	return membership.Probe{Code: resp.StatusCode, Body: string(body)}
+}
+
+// get sends a plain request below the member's endpoint.
+func (c *connection) get(ctx context.Context, path string, header http.Header) (*http.Response, error) {
+	base, _, err := rest.DefaultServerUrlFor(c.config)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath(path).String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	for key, values := range header {
+		req.Header[key] = values
+	}
+	return c.http.Do(req)
+}
+
+// Version is the member's Kubernetes version, such as v1.36.3.
+func (m *Member) Version(ctx context.Context) (string, error) {
+	resp, err := m.conn().get(ctx, "/version", http.Header{"Accept": {"application/json"}})
+	if err != nil {
+		return "", fmt.Errorf("read the version of cluster %q: %w", m.Name, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("read the version of cluster %q: %s", m.Name, resp.Status)
+	}
+	var v version.Info
+	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
+		return "", fmt.Errorf("read the version of cluster %q: %w", m.Name, err)
+	}
+	return v.GitVersion, nil
+}

@@ -1,0 +1,205 @@
+// Package member is the hub's view of its member clusters: a client for each, the managed objects in them as they change,
+// and what they serve. What to do in a member is decided elsewhere.
+package member
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+)
+
+// Handler is told of a managed object of a member: old is nil when it appeared, new is nil when it is gone.
+// It must not block and must not change the objects.
+type Handler func(cluster string, gvr schema.GroupVersionResource, old, new *unstructured.Unstructured)
+
+// Options of Members; the zero value of a field means its default.
+type Options struct {
+	// Clusters reads Clusters, from a cache. Secrets reads secrets, from the hub itself: they are read seldom.
+	Clusters, Secrets client.Reader
+	// Handler is told of every managed object that is watched; nil for none.
+	Handler Handler
+	// QPS and Burst limit the requests to each member; default no limit: the member protects itself.
+	QPS   float32
+	Burst int
+	// Timeout bounds every request but a watch; default 10 s.
+	Timeout time.Duration
+	// Clock is the time; default the real one.
+	Clock clock.PassiveClock
+}
+
+// Members are the member clusters that the hub knows how to reach.
+type Members struct {
+	o      Options
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu       sync.Mutex
+	members  map[string]*Member
+	handlers []Handler
+	answered []func(cluster string)
+}
+
+// New knows no member yet.
+func New(o Options) *Members {
+	if o.QPS == 0 {
+		o.QPS = -1
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	m := &Members{o: o, members: map[string]*Member{}}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	if o.Handler != nil {
+		m.handlers = append(m.handlers, o.Handler)
+	}
+	return m
+}
+
+// Handle adds a handler for managed objects. It is called before the first Watch.
+func (m *Members) Handle(h Handler) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.handlers = append(m.handlers, h)
+}
+
+// OnAnswer adds a function that is called when a member answers after it did not. It must not block.
+func (m *Members) OnAnswer(f func(cluster string)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.answered = append(m.answered, f)
+}
+
+// Start waits for the end of ctx and then lets go of all members, so that Members can be part of a manager.
+func (m *Members) Start(ctx context.Context) error {
+	<-ctx.Done()
+	m.cancel()
+	return nil
+}
+
+// NeedLeaderElection says that members may be read before this process leads.
+func (m *Members) NeedLeaderElection() bool { return false }
+
+// Get is the member of that name, made ready if this is its first use; the error is the reader's, or wraps ErrCredentials.
+// It does not notice a change of the Cluster or its secret: see Refresh.
+func (m *Members) Get(name string) (*Member, error) {
+	m.mu.Lock()
+	known := m.members[name]
+	m.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, m.o.Timeout)
+	defer cancel()
+	return m.Refresh(ctx, name)
+}
+
+// Refresh is Get after another look at the Cluster and its secret. When the endpoint or the credentials changed,
+// the member goes on with new connections, and its watches with them; when they became unusable, it is forgotten.
+func (m *Members) Refresh(ctx context.Context, name string) (*Member, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := m.o.Clusters.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
+		return nil, fmt.Errorf("cluster %q: %w", name, err)
+	}
+	ref := cluster.Spec.SecretRef
+	if ref == nil {
+		m.Forget(name)
+		return nil, fmt.Errorf("cluster %q: spec.secretRef is empty: %w", name, ErrCredentials)
+	}
+	secret := &corev1.Secret{}
+	if err := m.o.Secrets.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
+		return nil, fmt.Errorf("cluster %q: read its secret %s/%s: %w", name, ref.Namespace, ref.Name, err)
+	}
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx.Err() != nil {
+		return nil, errors.New("members are closed")
+	}
+	known := m.members[name]
+	if known != nil && known.uid != cluster.UID {
+		known.cancel()
+		delete(m.members, name)
+		known = nil
+	}
+	identity := fingerprint(cluster, secret)
+	if known != nil && known.conn().identity == identity {
+		return known, nil
+	}
+	config, err := Config(cluster, secret)
+	if err != nil {
+		m.forget(name)
+		return nil, fmt.Errorf("cluster %q: %w", name, err)
+	}
+	if known != nil {
+		return known, known.connect(config, identity)
+	}
+	fresh := m.member(cluster)
+	if err := fresh.connect(config, identity); err != nil {
+		fresh.cancel()
+		return nil, fmt.Errorf("cluster %q: %w: %w", name, err, ErrCredentials)
+	}
+	m.members[name] = fresh
+	return fresh, nil
+}
+
+// Forget lets go of a member that left: its connections are closed and its watches end, without events.
+func (m *Members) Forget(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forget(name)
+}
+
+func (m *Members) forget(name string) {
+	if known := m.members[name]; known != nil {
+		known.cancel()
+		delete(m.members, name)
+	}
+}
+
+// member is called with the lock held.
+func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
+	name := cluster.Name
+	fresh := &Member{
+		Name:     name,
+		uid:      cluster.UID,
+		o:        m.o,
+		handlers: slices.Clone(m.handlers),
+		watched:  map[schema.GroupVersionResource]*objects{},
+	}
+	answered := slices.Clone(m.answered)
+	fresh.reach = &reach{clock: m.o.Clock, answered: func() {
+		for _, f := range answered {
+			f(name)
+		}
+	}}
+	fresh.ctx, fresh.cancel = context.WithCancel(m.ctx)
+	return fresh
+}
+
+// fingerprint is equal as long as a member is reached in the same way.
+func fingerprint(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) [sha256.Size]byte {
+	var b bytes.Buffer
+	spec := cluster.Spec
+	fmt.Fprintf(&b, "%q %t %q %q", spec.APIEndpoint, spec.InsecureSkipTLSVerification, spec.ProxyURL, spec.ProxyHeader)
+	for _, key := range []string{TokenKey, CABundleKey, KubeconfigKey} {
+		fmt.Fprintf(&b, " %q", secret.Data[key])
+	}
+	return sha256.Sum256(b.Bytes())
+}

@@ -1,0 +1,211 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// managed selects the objects that a hub created or adopted.
+const managed = workv1alpha2.ManagedLabel + "=true"
+
+// relist is how soon a broken watch is tried again. The longest delay bounds how long a member that came back goes unnoticed.
+func relist() *wait.Backoff {
+	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 5 * time.Second}
+}
+
+// Watch follows the managed objects of a resource from now on; once watched, it stays so until the member is let go.
+func (m *Member) Watch(gvr schema.GroupVersionResource) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.watched[gvr] != nil {
+		return
+	}
+	store := &objects{changed: func(old, new *unstructured.Unstructured) {
+		for _, h := range m.handlers {
+			h(m.Name, gvr, old, new)
+		}
+	}}
+	m.watched[gvr] = store
+	name := fmt.Sprintf("%s in cluster %s", gvr.GroupResource(), m.Name)
+	go m.follow(name, &unstructured.Unstructured{}, store, func(c *connection) cache.ListWatch {
+		list, watching := c.dynamic.Resource(gvr), c.watching.Resource(gvr)
+		return cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				o.LabelSelector = managed
+				return list.List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.LabelSelector = managed
+				return watching.Watch(ctx, o)
+			},
+		}
+	})
+}
+
+// Cached is a managed object as the watch saw it last; nil if there is none. The object is shared: it must not be changed.
+// synced is false while the resource is not watched or has not been listed yet: then nothing is known.
+func (m *Member) Cached(gvr schema.GroupVersionResource, namespace, name string) (obj *unstructured.Unstructured, synced bool) {
+	m.mu.Lock()
+	store := m.watched[gvr]
+	m.mu.Unlock()
+	if store == nil {
+		return nil, false
+	}
+	return store.get(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// follow keeps a store like the member, over failures and changes of the connection, until the member is let go.
+func (m *Member) follow(name string, kind runtime.Object, store cache.ReflectorStore, lw func(*connection) cache.ListWatch) {
+	logger := klog.FromContext(m.ctx).WithValues("watch", name)
+	for m.ctx.Err() == nil {
+		c := m.conn()
+		source := lw(c)
+		r := cache.NewReflectorWithOptions(&source, kind, store, cache.ReflectorOptions{
+			Name: name, TypeDescription: name, Backoff: relist(), Logger: &logger,
+		})
+		r.RunWithContext(c.ctx)
+	}
+}
+
+// objects is a store of managed objects that tells of each difference once.
+type objects struct {
+	changed func(old, new *unstructured.Unstructured)
+
+	mu     sync.RWMutex
+	synced bool
+	items  map[types.NamespacedName]*unstructured.Unstructured
+}
+
+var _ cache.TransformingStore = (*objects)(nil)
+
+// Transformer trims objects before they are stored anywhere.
+func (s *objects) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			trim(u)
+		}
+		return obj, nil
+	}
+}
+
+func (s *objects) get(key types.NamespacedName) (*unstructured.Unstructured, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.items[key], s.synced
+}
+
+func (s *objects) Add(obj any) error    { return s.put(obj) }
+func (s *objects) Update(obj any) error { return s.put(obj) }
+func (s *objects) Resync() error        { return nil }
+
+func (s *objects) put(obj any) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("unexpected %T", obj)
+	}
+	trim(u)
+	key := keyOf(u)
+	s.mu.Lock()
+	old := s.items[key]
+	if s.items == nil {
+		s.items = map[types.NamespacedName]*unstructured.Unstructured{}
+	}
+	s.items[key] = u
+	s.mu.Unlock()
+	s.tell(old, u)
+	return nil
+}
+
+func (s *objects) Delete(obj any) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("unexpected %T", obj)
+	}
+	key := keyOf(u)
+	s.mu.Lock()
+	old := s.items[key]
+	delete(s.items, key)
+	s.mu.Unlock()
+	if old != nil {
+		s.tell(old, nil)
+	}
+	return nil
+}
+
+// Replace takes the answer of a list; what a broken watch missed is told now.
+func (s *objects) Replace(list []any, _ string) error {
+	items := make(map[types.NamespacedName]*unstructured.Unstructured, len(list))
+	for _, obj := range list {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return fmt.Errorf("unexpected %T", obj)
+		}
+		trim(u)
+		items[keyOf(u)] = u
+	}
+	s.mu.Lock()
+	before := s.items
+	s.items, s.synced = items, true
+	s.mu.Unlock()
+	for key, old := range before {
+		if items[key] == nil {
+			s.tell(old, nil)
+		}
+	}
+	for key, u := range items {
+		s.tell(before[key], u)
+	}
+	return nil
+}
+
+// tell keeps quiet when an object is the same as before.
+func (s *objects) tell(old, new *unstructured.Unstructured) {
+	if old != nil && new != nil && old.GetUID() == new.GetUID() && old.GetResourceVersion() == new.GetResourceVersion() {
+		return
+	}
+	s.changed(old, new)
+}
+
+func keyOf(u *unstructured.Unstructured) types.NamespacedName {
+	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// trim drops what nobody reads: the last applied configuration, and the managed fields but for a mark without fields
+// that says that our manager's fields still come from the creation (see Apply).
+func trim(u *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", lastApplied)
+	if u.GetManagedFields() == nil {
+		return
+	}
+	var mark []metav1.ManagedFieldsEntry
+	if created(u) {
+		mark = []metav1.ManagedFieldsEntry{{Manager: Manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: u.GetAPIVersion()}}
+	}
+	u.SetManagedFields(mark)
+}
+
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// created says whether our manager's fields still come from a create or a full update, not from an apply.
+func created(u *unstructured.Unstructured) bool {
+	for _, entry := range u.GetManagedFields() {
+		if entry.Manager == Manager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" {
+			return true
+		}
+	}
+	return false
+}

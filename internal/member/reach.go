@@ -1,0 +1,126 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// ErrUnreachable is in every error that a member's silence causes: it is not known whether the request took effect.
+var ErrUnreachable = errors.New("cluster is not reachable")
+
+// unreachableError is ErrUnreachable with its cause.
+type unreachableError struct{ cause error }
+
+func (e *unreachableError) Error() string        { return fmt.Sprintf("%v: %v", ErrUnreachable, e.cause) }
+func (e *unreachableError) Unwrap() error        { return e.cause }
+func (e *unreachableError) Is(target error) bool { return target == ErrUnreachable }
+
+// trialPeriod is how often a request may find out whether a silent member answers again; others fail at once meanwhile.
+const trialPeriod = time.Second
+
+// reach remembers whether a member answers, so that those who wait for a silent one are few.
+// It is shared by all connections that the member ever has.
+type reach struct {
+	clock clock.PassiveClock
+	// answered is called when the member answers after it did not.
+	answered func()
+
+	mu    sync.Mutex
+	cause error // nil while the member answers
+	trial time.Time
+}
+
+// admit says why a request need not be sent.
+func (r *reach) admit() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cause == nil {
+		return nil
+	}
+	if now := r.clock.Now(); !now.Before(r.trial) {
+		r.trial = now.Add(trialPeriod)
+		return nil
+	}
+	return &unreachableError{r.cause}
+}
+
+func (r *reach) failed(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cause = cause
+	r.trial = r.clock.Now().Add(trialPeriod)
+}
+
+// retry lets the next request find out whether the member answers.
+func (r *reach) retry() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trial = time.Time{}
+}
+
+func (r *reach) succeeded() {
+	r.mu.Lock()
+	back := r.cause != nil
+	r.cause = nil
+	r.mu.Unlock()
+	if back {
+		r.answered()
+	}
+}
+
+// guard is the transport that asks reach before each request and tells it the outcome.
+type guard struct {
+	next  http.RoundTripper
+	reach *reach
+}
+
+func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Context().Value(trialKey{}) == nil {
+		if err := g.reach.admit(); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := g.next.RoundTrip(req)
+	if err == nil {
+		g.reach.succeeded()
+		return resp, nil
+	}
+	if errors.Is(req.Context().Err(), context.Canceled) {
+		return nil, err
+	}
+	g.reach.failed(cause(err))
+	return nil, &unreachableError{cause(err)}
+}
+
+// WrappedRoundTripper lets client-go look through.
+func (g guard) WrappedRoundTripper() http.RoundTripper { return g.next }
+
+// trialKey marks the requests that are sent however long the member has been silent.
+type trialKey struct{}
+
+func trial(ctx context.Context) context.Context { return context.WithValue(ctx, trialKey{}, true) }
+
+// cause is the error without what changes from one attempt to the next, such as the local port: the text reaches conditions,
+// and must be the same for the same trouble.
+func cause(err error) error {
+	var timeout interface{ Timeout() bool }
+	var op *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return errors.New("no answer in time")
+	case errors.As(err, &op) && op.Addr != nil && op.Timeout():
+		return fmt.Errorf("%s %s: no answer in time", op.Op, op.Addr)
+	case errors.As(err, &op) && op.Addr != nil:
+		return fmt.Errorf("%s %s: %w", op.Op, op.Addr, op.Err)
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return errors.New("no answer in time")
+	}
+	return err
+}
