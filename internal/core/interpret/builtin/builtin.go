@@ -1,0 +1,44 @@
+// Package builtin says what the kinds of Kubernetes and of OpenKruise mean, in Go: one file per kind. It is the last
+// tier of core/interpret, so what a user says of a kind outranks it.
+//
+// Statuses are read and written as maps: they are folded for every report of every cluster, and a few fields of each count.
+// What is absent or malformed in a status counts as zero; what is malformed in a spec is an error.
+package builtin
+
+import (
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// Tier is what this package knows. Besides the kinds listed, every kind that keeps a pod template has the dependencies of
+// its pods.
+func Tier() interpret.Tier {
+	kinds := interpret.Kinds{
+		{Group: "apps", Kind: "Deployment"}:                     deployment(),
+		{Group: "apps", Kind: "ReplicaSet"}:                     replicaSet(),
+		{Group: "apps", Kind: "StatefulSet"}:                    statefulSet(),
+		{Group: "apps", Kind: "DaemonSet"}:                      daemonSet(),
+		{Group: "batch", Kind: "Job"}:                           job(),
+		{Group: "batch", Kind: "CronJob"}:                       cronJob(),
+		{Kind: "Pod"}:                                           pod(),
+		{Kind: "Service"}:                                       service(),
+		{Kind: "PersistentVolumeClaim"}:                         persistentVolumeClaim(),
+		{Kind: "PersistentVolume"}:                              persistentVolume(),
+		{Kind: "ServiceAccount"}:                                serviceAccount(),
+		{Kind: "Secret"}:                                        secret(),
+		{Group: "networking.k8s.io", Kind: "Ingress"}:           ingress(),
+		{Group: "policy", Kind: "PodDisruptionBudget"}:          podDisruptionBudget(),
+		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: horizontalPodAutoscaler(),
+		{Group: "multicluster.x-k8s.io", Kind: "ServiceImport"}: serviceImport(),
+		{Group: "apps.kruise.io", Kind: "CloneSet"}:             cloneSet(),
+		{Group: "apps.kruise.io", Kind: "StatefulSet"}:          advancedStatefulSet(),
+	}
+	for _, kind := range interpret.PodTemplateKinds() {
+		if kinds[kind] == nil {
+			kinds[kind] = &interpret.Hooks{}
+		}
+		if kinds[kind].Dependencies == nil {
+			kinds[kind].Dependencies = podDependencies
+		}
+	}
+	return kinds
+}

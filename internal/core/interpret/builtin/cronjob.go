@@ -1,0 +1,35 @@
+package builtin
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// cronJob lists the active Jobs of all clusters, by cluster, and the last times of any.
+func cronJob() *interpret.Hooks {
+	return &interpret.Hooks{
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			rs, err := reports(items)
+			if err != nil {
+				return nil, err
+			}
+			status := map[string]any{}
+			var active []any
+			for _, r := range rs {
+				active = append(active, list(r.status, "active")...)
+			}
+			if active != nil {
+				status["active"] = runtime.DeepCopyJSONValue(active)
+			}
+			for _, when := range []string{"lastScheduleTime", "lastSuccessfulTime"} {
+				setText(status, when, latest(textsOf(rs, when)...))
+			}
+			return settledNative(template, status), nil
+		},
+	}
+}

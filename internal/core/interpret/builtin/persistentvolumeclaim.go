@@ -1,0 +1,62 @@
+package builtin
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// claimPhases, the worst first: a claim is bound when it is bound everywhere.
+var claimPhases = []string{"Lost", "Pending", "Bound"}
+
+func persistentVolumeClaim() *interpret.Hooks {
+	return &interpret.Hooks{
+		Retain: retainFields([]string{"spec", "volumeName"}),
+		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+			switch text(observed.Object, "status", "phase") {
+			case "Bound":
+				return interpret.Healthy, nil
+			case "Lost":
+				return interpret.Degraded, nil
+			default:
+				return interpret.Progressing, nil
+			}
+		},
+		Aggregate: aggregatePhase(claimPhases, "Pending"),
+	}
+}
+
+// aggregatePhase sets status.phase to the first of the phases that any cluster is in, the initial one where there is none yet.
+func aggregatePhase(phases []string, initial string) func(context.Context, *unstructured.Unstructured, []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+	return func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		rs, err := reports(items)
+		if err != nil {
+			return nil, err
+		}
+		return settledNative(template, map[string]any{"phase": firstOf(phases, initial, rs)}), nil
+	}
+}
+
+// retainFields keeps the observed values of the fields at these paths: controllers in the member set them, once.
+func retainFields(paths ...[]string) func(context.Context, *unstructured.Unstructured, *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return func(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		retained := desired
+		for _, path := range paths {
+			v := field(observed.Object, path...)
+			if v == nil || v == "" {
+				continue
+			}
+			if retained == desired {
+				retained = desired.DeepCopy()
+			}
+			if err := unstructured.SetNestedField(retained.Object, runtime.DeepCopyJSONValue(v), path...); err != nil {
+				return nil, err
+			}
+		}
+		return retained, nil
+	}
+}

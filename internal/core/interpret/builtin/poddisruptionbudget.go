@@ -1,0 +1,37 @@
+package builtin
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// podDisruptionBudget leaves out disruptedPods: pod names mean something in one cluster only.
+func podDisruptionBudget() *interpret.Hooks {
+	counters := []string{"currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"}
+	return &interpret.Hooks{
+		Reflect: reflectFields(append(counters, "observedGeneration")...),
+		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+			status := object(observed.Object, "status")
+			switch {
+			case !fresh(observed):
+				return interpret.Progressing, nil
+			case number(status, "currentHealthy") < number(status, "desiredHealthy"):
+				return interpret.Degraded, nil
+			}
+			return interpret.Healthy, nil
+		},
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			rs, err := reports(items)
+			if err != nil {
+				return nil, err
+			}
+			status := sums(rs, counters...)
+			status["observedGeneration"] = observedGeneration(template, status, rs)
+			return settledNative(template, status), nil
+		},
+	}
+}

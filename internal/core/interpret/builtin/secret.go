@@ -1,0 +1,23 @@
+package builtin
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// secret keeps the token that the member made for a service account; the hub's would not be one there.
+func secret() *interpret.Hooks {
+	keep := retainFields([]string{"data"}, []string{"metadata", "annotations", corev1.ServiceAccountUIDKey})
+	return &interpret.Hooks{
+		Retain: func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			if text(desired.Object, "type") != string(corev1.SecretTypeServiceAccountToken) {
+				return desired, nil
+			}
+			return keep(ctx, desired, observed)
+		},
+	}
+}
