@@ -1,0 +1,147 @@
+// Package aggregate folds what the Works of a binding report into the binding's status. What the statuses mean for the
+// template is decided by core/interpret, when to write is decided by the controller.
+package aggregate
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// Binding is the status of b that follows from works: aggregatedStatus and the condition FullyApplied; all else is kept.
+// The order of works does not matter, and what they say again changes nothing, not even a byte: now dates the condition
+// only when its status changes. Works in clusters that b has left do not count.
+func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time) workv1alpha2.ResourceBindingStatus {
+	status := *b.BindingStatus().DeepCopy()
+	expected := clusters(b.BindingSpec())
+
+	was := map[string]workv1alpha2.AggregatedStatusItem{}
+	for _, item := range status.AggregatedStatus {
+		was[item.ClusterName] = item
+	}
+	var items []workv1alpha2.AggregatedStatusItem
+	for i := range works {
+		cluster, err := names.ClusterOf(works[i].Namespace)
+		if err != nil || !slices.Contains(expected, cluster) {
+			continue
+		}
+		item := itemOf(cluster, &works[i])
+		if sameStatus(was[cluster].Status, item.Status) {
+			item.Status = was[cluster].Status
+		}
+		items = append(items, item)
+	}
+	slices.SortFunc(items, func(a, b workv1alpha2.AggregatedStatusItem) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
+	status.AggregatedStatus = items
+
+	known := meta.FindStatusCondition(status.Conditions, workv1alpha2.FullyApplied) != nil
+	if len(expected) > 0 || known {
+		condition := metav1.Condition{
+			Type:               workv1alpha2.FullyApplied,
+			Status:             metav1.ConditionFalse,
+			Reason:             workv1alpha2.ReasonFullyAppliedFailed,
+			Message:            workv1alpha2.MessageFullyAppliedFails,
+			LastTransitionTime: now,
+		}
+		if fullyApplied(items, expected) {
+			condition.Status = metav1.ConditionTrue
+			condition.Reason = workv1alpha2.ReasonFullyAppliedSuccess
+			condition.Message = workv1alpha2.MessageFullyApplied
+		}
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
+
+// Items are what the template's status is folded from: one item for every cluster that b wants the template in, an empty
+// one where nothing is known yet. A cluster that is missing in aggregatedStatus is behind, not absent.
+func Items(b workv1alpha2.Binding) []workv1alpha2.AggregatedStatusItem {
+	items := slices.Clone(b.BindingStatus().AggregatedStatus)
+	for _, cluster := range clusters(b.BindingSpec()) {
+		known := slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster })
+		if !known {
+			items = append(items, workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Health: workv1alpha1.ResourceUnknown})
+		}
+	}
+	slices.SortFunc(items, func(a, b workv1alpha2.AggregatedStatusItem) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
+	return items
+}
+
+// clusters are those that hold a Work of the binding when all is done: scheduled to, required by another binding, or left
+// in good order. Sorted, each once.
+func clusters(spec *workv1alpha2.ResourceBindingSpec) []string {
+	var all []string
+	for _, c := range spec.Clusters {
+		all = append(all, c.Name)
+	}
+	for _, r := range spec.RequiredBy {
+		for _, c := range r.Clusters {
+			all = append(all, c.Name)
+		}
+	}
+	for _, t := range spec.GracefulEvictionTasks {
+		if t.PurgeMode != policyv1alpha1.PurgeModeDirectly {
+			all = append(all, t.FromCluster)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// itemOf is what one Work reports. What a member says of an object that could not be applied is of an older one, so its
+// health is unknown; the status is kept for people to see.
+func itemOf(cluster string, w *workv1alpha1.Work) workv1alpha2.AggregatedStatusItem {
+	item := workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Health: workv1alpha1.ResourceUnknown}
+	if len(w.Status.ManifestStatuses) > 0 {
+		m := &w.Status.ManifestStatuses[0]
+		item.Status = m.Status.DeepCopy()
+		item.Health = cmp.Or(m.Health, workv1alpha1.ResourceUnknown)
+	}
+	applied := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied)
+	switch {
+	case applied == nil:
+		item.Health = workv1alpha1.ResourceUnknown
+	case applied.Status == metav1.ConditionTrue:
+		item.Applied = true
+	default:
+		item.AppliedMessage = applied.Message
+		item.Health = workv1alpha1.ResourceUnknown
+	}
+	return item
+}
+
+// fullyApplied says whether exactly the expected clusters have reported, all of them success. No cluster is no success.
+func fullyApplied(items []workv1alpha2.AggregatedStatusItem, expected []string) bool {
+	if len(expected) == 0 || len(items) != len(expected) {
+		return false
+	}
+	for i, item := range items {
+		if item.ClusterName != expected[i] || !item.Applied {
+			return false
+		}
+	}
+	return true
+}
+
+// sameStatus says whether two statuses mean the same, whatever their spelling.
+func sameStatus(a, b *runtime.RawExtension) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if bytes.Equal(a.Raw, b.Raw) {
+		return true
+	}
+	var x, y any
+	return json.Unmarshal(a.Raw, &x) == nil && json.Unmarshal(b.Raw, &y) == nil && equality.Semantic.DeepEqual(x, y)
+}
