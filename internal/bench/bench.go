@@ -1,0 +1,190 @@
+// Package bench measures what the hub costs: time against a floor measured in the same run, writes, CPU and memory, beside
+// the targets of ARCHITECTURE.md. It measures; what is measured is decided by those targets.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/argosy-io/argosy/internal/lab"
+	"github.com/argosy-io/argosy/internal/sim"
+)
+
+// Row is one figure beside its targets.
+type Row struct {
+	Work string `json:"work"`
+	// Unit of Value, Must and Aim: s, x (times the floor), writes, ms, MiB or 1/s.
+	Unit  string  `json:"unit"`
+	Value float64 `json:"value"`
+	// Floor is the same work by a plain client that writes straight into the members, in seconds; 0 where there is none.
+	Floor float64 `json:"floor,omitempty"`
+	// Must be reached, Aim would be better; AtLeast says that more is better.
+	Must    float64 `json:"must"`
+	Aim     float64 `json:"aim,omitempty"`
+	AtLeast bool    `json:"atLeast,omitempty"`
+	// Karmada's figure on such a machine, for comparison; empty where there is none.
+	Karmada string `json:"karmada,omitempty"`
+}
+
+// Reached says whether the row is where it must be.
+func (r Row) Reached() bool {
+	if r.AtLeast {
+		return r.Value >= r.Must
+	}
+	return r.Value <= r.Must
+}
+
+// Options of a run.
+type Options struct {
+	// Binary is the argosy executable, Dir holds what the run writes.
+	Binary, Dir string
+	// ConfigMaps and Deployments are how many objects are propagated; Workers how many are created at once.
+	ConfigMaps, Deployments, Workers int
+	// Say tells how far the run is.
+	Say func(format string, args ...any)
+}
+
+const members = 3
+
+// Run measures everything, in about two minutes.
+func Run(ctx context.Context, o Options) ([]Row, error) {
+	var rows []Row
+	o.Say("scheduler decisions in core")
+	rows = append(rows, decisions())
+
+	o.Say("hub start")
+	start, err := hubStart(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, start)
+
+	o.Say("starting a hub and %d members", members)
+	lo := lab.Options{Binary: o.Binary, Dir: o.Dir}
+	for i := range members {
+		lo.Members = append(lo.Members, sim.Member{Name: fmt.Sprintf("member%d", i+1), Nodes: 5})
+	}
+	l, err := lab.Start(ctx, lo)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Stop() //nolint:errcheck // the figures are taken; how the hub ends is the tests' subject
+	f, err := newFleet(l)
+	if err != nil {
+		return nil, err
+	}
+
+	o.Say("idle")
+	time.Sleep(10 * time.Second)
+	idle, err := lab.Used(l.Hub.PID())
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, Row{Work: "hub idle, 3 members joined: memory", Unit: "MiB", Value: mib(idle.Memory), Must: 450, Aim: 350, Karmada: "839 MiB, 7 processes"})
+
+	for _, w := range []workload{configMaps(o.ConfigMaps), deployments(o.Deployments)} {
+		measured, err := f.measure(ctx, o, w)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, measured...)
+	}
+	busy, err := lab.Used(l.Hub.PID())
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, Row{Work: "hub after both, memory", Unit: "MiB", Value: mib(busy.Memory), Must: 800})
+	return rows, nil
+}
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+// hubStart is the time from exec to the answer that the hub is ready, on an empty data folder.
+func hubStart(ctx context.Context, o Options) (Row, error) {
+	h, err := lab.NewHub(o.Binary, o.Dir+"/start")
+	if err != nil {
+		return Row{}, err
+	}
+	began := time.Now()
+	if err := h.Start(ctx); err != nil {
+		return Row{}, err
+	}
+	took := time.Since(began)
+	return Row{Work: "hub start to ready", Unit: "s", Value: took.Seconds(), Must: 5, Aim: 3, Karmada: "10 s and more"}, h.Stop()
+}
+
+// fleet is clients of the hub and of the members.
+type fleet struct {
+	lab     *lab.Lab
+	hub     dynamic.Interface
+	members []dynamic.Interface
+}
+
+func newFleet(l *lab.Lab) (*fleet, error) {
+	f := &fleet{lab: l}
+	config, err := l.Hub.Config()
+	if err != nil {
+		return nil, err
+	}
+	if f.hub, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	for _, m := range l.Fleet.Members() {
+		config, err := m.RESTConfig()
+		if err != nil {
+			return nil, err
+		}
+		config.QPS = -1
+		c, err := dynamic.NewForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		f.members = append(f.members, c)
+	}
+	return f, nil
+}
+
+// each calls do for 0 to n-1, with so many at once, and returns the first error.
+func each(n, workers int, do func(i int) error) error {
+	next := make(chan int)
+	errs := make(chan error, workers)
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			var first error
+			for i := range next {
+				if first == nil {
+					first = do(i)
+				}
+			}
+			errs <- first
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func object(gvr schema.GroupVersionResource, kind, name string, fields map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(gvr.GroupVersion().WithKind(kind))
+	u.SetNamespace("default")
+	u.SetName(name)
+	u.SetLabels(map[string]string{"app": "bench"})
+	return u
+}

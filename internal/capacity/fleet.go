@@ -1,0 +1,100 @@
+// Package capacity knows the member clusters as the scheduler sees them, and what room they have.
+// It keeps the snapshot that decisions are made on; who decides on it is the schedule and propagate controllers.
+package capacity
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// Change is a cluster as it was and as it is; nil where it was not there, or is gone.
+type Change struct {
+	Old, New *clusterv1alpha1.Cluster
+}
+
+// Fleet is the member clusters, kept current by a watch.
+type Fleet struct {
+	mu       sync.Mutex
+	clusters map[string]*clusterv1alpha1.Cluster
+	snapshot schedule.Snapshot
+	behind   bool // snapshot has not taken in the last changes
+	tell     []func(Change)
+
+	registration cache.ResourceEventHandlerRegistration
+}
+
+// NewFleet follows the clusters of a cache.
+func NewFleet(ctx context.Context, c ctrlcache.Cache) (*Fleet, error) {
+	f := &Fleet{clusters: map[string]*clusterv1alpha1.Cluster{}}
+	informer, err := c.GetInformer(ctx, &clusterv1alpha1.Cluster{})
+	if err != nil {
+		return nil, fmt.Errorf("watch clusters: %w", err)
+	}
+	f.registration, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { f.put(obj.(*clusterv1alpha1.Cluster)) },
+		UpdateFunc: func(_, obj any) { f.put(obj.(*clusterv1alpha1.Cluster)) },
+		DeleteFunc: func(obj any) {
+			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = gone.Obj
+			}
+			f.remove(obj.(*clusterv1alpha1.Cluster))
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch clusters: %w", err)
+	}
+	return f, nil
+}
+
+// Synced says whether every cluster that there was at the start is known. Until then nothing may be scheduled.
+func (f *Fleet) Synced() bool { return f.registration.HasSynced() }
+
+// OnChange calls tell for each change from now on, after the snapshot has taken it in.
+func (f *Fleet) OnChange(tell func(Change)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tell = append(f.tell, tell)
+}
+
+// Snapshot is the fleet now. It is never changed afterwards.
+func (f *Fleet) Snapshot() schedule.Snapshot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.behind {
+		all := make([]*clusterv1alpha1.Cluster, 0, len(f.clusters))
+		for _, c := range f.clusters {
+			all = append(all, c)
+		}
+		f.snapshot, f.behind = f.snapshot.Next(all), false
+	}
+	return f.snapshot
+}
+
+func (f *Fleet) put(c *clusterv1alpha1.Cluster) {
+	f.mu.Lock()
+	old := f.clusters[c.Name]
+	f.clusters[c.Name], f.behind = c, true
+	tell := f.tell
+	f.mu.Unlock()
+	for _, t := range tell {
+		t(Change{Old: old, New: c})
+	}
+}
+
+func (f *Fleet) remove(c *clusterv1alpha1.Cluster) {
+	f.mu.Lock()
+	delete(f.clusters, c.Name)
+	f.behind = true
+	tell := f.tell
+	f.mu.Unlock()
+	for _, t := range tell {
+		t(Change{Old: c})
+	}
+}

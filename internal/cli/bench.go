@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/argosy-io/argosy/internal/bench"
+)
+
+func newBenchCommand() *cobra.Command {
+	o := bench.Options{}
+	var output, format string
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure time, writes, CPU and memory beside their targets",
+		Long: `Runs a hub and three simulated members on this machine and measures what propagation costs. Times are multiples of a
+floor measured in the same run: a plain client that writes the same objects straight into the members.`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if o.Binary, err = os.Executable(); err != nil {
+				return err
+			}
+			if o.Dir, err = os.MkdirTemp("", "argosy-bench-"); err != nil {
+				return err
+			}
+			defer os.RemoveAll(o.Dir)
+			progress := newSteps(cmd.ErrOrStderr())
+			o.Say = func(format string, args ...any) { progress.begin(fmt.Sprintf(format, args...)) }
+			rows, err := bench.Run(cmd.Context(), o)
+			if err != nil {
+				progress.fail()
+				return err
+			}
+			progress.done("")
+			raw, err := json.MarshalIndent(rows, "", "  ")
+			if err != nil {
+				return err
+			}
+			if output != "" {
+				if err := os.WriteFile(output, append(raw, '\n'), 0o644); err != nil {
+					return err
+				}
+			}
+			if format == "json" {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), string(raw))
+				return err
+			}
+			return benchTable(cmd.OutOrStdout(), rows)
+		},
+	}
+	cmd.Flags().IntVar(&o.ConfigMaps, "configmaps", 300, "number of ConfigMaps to propagate")
+	cmd.Flags().IntVar(&o.Deployments, "deployments", 200, "number of Deployments to propagate")
+	cmd.Flags().IntVar(&o.Workers, "workers", 16, "objects created at once")
+	cmd.Flags().StringVar(&output, "output", "", "also write the rows as JSON to this file")
+	cmd.Flags().StringVarP(&format, "format", "o", "", "json prints the rows as JSON instead of a table")
+	return cmd
+}
+
+func benchTable(out io.Writer, rows []bench.Row) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "WORK\tMEASURED\tMUST\tAIM\tREACHED\tKARMADA")
+	for _, r := range rows {
+		measured := figure(r.Value, r.Unit)
+		if r.Floor > 0 {
+			measured = fmt.Sprintf("%.2f s = %s of %.2f s", r.Value*r.Floor, measured, r.Floor)
+		}
+		bound := "≤ "
+		if r.AtLeast {
+			bound = "≥ "
+		}
+		aim := ""
+		if r.Aim > 0 {
+			aim = bound + figure(r.Aim, r.Unit)
+		}
+		reached := "yes"
+		if !r.Reached() {
+			reached = "NO"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Work, measured, bound+figure(r.Must, r.Unit), aim, reached, r.Karmada)
+	}
+	return w.Flush()
+}
+
+// figure is a number with its unit, as many digits as it deserves.
+func figure(v float64, unit string) string {
+	switch {
+	case unit == "x":
+		return fmt.Sprintf("%.1f ×", v)
+	case v >= 100:
+		return fmt.Sprintf("%.0f %s", v, unit)
+	default:
+		return fmt.Sprintf("%.1f %s", v, unit)
+	}
+}

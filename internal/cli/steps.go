@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// steps shows long work as it goes: on a terminal the step under way moves and shows its time, elsewhere each step is a line when it ends.
+type steps struct {
+	out  io.Writer
+	live bool
+
+	mu    sync.Mutex
+	under *step
+}
+
+type step struct {
+	name    string
+	detail  string
+	started time.Time
+	ended   chan struct{}
+	drawn   sync.WaitGroup
+}
+
+// newSteps writes to out; it moves only if out is a terminal.
+func newSteps(out io.Writer) *steps {
+	f, ok := out.(*os.File)
+	return &steps{out: out, live: ok && term.IsTerminal(int(f.Fd()))}
+}
+
+// begin starts a step; the one under way, if any, is done.
+func (s *steps) begin(name string) {
+	s.done("")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.under = &step{name: name, started: time.Now(), ended: make(chan struct{})}
+	if s.live {
+		st := s.under
+		st.drawn.Go(func() { s.draw(st) })
+	}
+}
+
+// say shows how far the step under way is.
+func (s *steps) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.under != nil {
+		s.under.detail = fmt.Sprintf(format, args...)
+	}
+}
+
+// done ends the step under way, with a detail if there is one.
+func (s *steps) done(format string, args ...any) { s.end("✓", fmt.Sprintf(format, args...)) }
+
+// fail ends the step under way as failed.
+func (s *steps) fail() { s.end("✗", "") }
+
+func (s *steps) end(mark, detail string) {
+	s.mu.Lock()
+	st := s.under
+	s.under = nil
+	s.mu.Unlock()
+	if st == nil {
+		return
+	}
+	close(st.ended)
+	st.drawn.Wait()
+	if detail == "" {
+		detail = st.detail
+	}
+	if s.live {
+		fmt.Fprint(s.out, "\r\x1b[2K")
+	}
+	fmt.Fprintf(s.out, "%s %-44s %6.1f s  %s\n", mark, st.name, time.Since(st.started).Seconds(), detail)
+}
+
+func (s *steps) draw(st *step) {
+	frames := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+	for i := 0; ; i++ {
+		s.mu.Lock()
+		detail := st.detail
+		s.mu.Unlock()
+		fmt.Fprintf(s.out, "\r\x1b[2K%c %-44s %6.1f s  %s", frames[i%len(frames)], st.name, time.Since(st.started).Seconds(), detail)
+		select {
+		case <-st.ended:
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

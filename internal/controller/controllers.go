@@ -1,0 +1,165 @@
+// Package controller is the one list of the hub's loops. Each lives in a folder of its own, named like what core decides for it.
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/controller/aggregate"
+	"github.com/argosy-io/argosy/internal/controller/cluster"
+	"github.com/argosy-io/argosy/internal/controller/dependency"
+	"github.com/argosy-io/argosy/internal/controller/dispatch"
+	"github.com/argosy-io/argosy/internal/controller/execute"
+	"github.com/argosy-io/argosy/internal/controller/namespace"
+	"github.com/argosy-io/argosy/internal/controller/propagate"
+	"github.com/argosy-io/argosy/internal/controller/schedule"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// Options of the loops.
+type Options struct {
+	// Config reaches the hub with full rights and no rate limit.
+	Config *rest.Config
+	// Concurrency is how many objects a loop works on at once.
+	Concurrency int
+	// ClusterStatusFrequency is how often members are asked how they are.
+	ClusterStatusFrequency time.Duration
+}
+
+// The defaults of Options, and what is not worth an option.
+const (
+	defaultConcurrency = 8
+	// gather lets the answers of several members fold into one write; a person does not notice it.
+	gather = 60 * time.Millisecond
+	// statusWindow bounds how often counters that are on their way are written; what is ready, or failed, is written at once.
+	statusWindow = time.Second
+)
+
+// Run runs all loops until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	if o.Concurrency == 0 {
+		o.Concurrency = defaultConcurrency
+	}
+	mgr, err := manager(o)
+	if err != nil {
+		return err
+	}
+	if err := setup(ctx, mgr, o); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func manager(o Options) (ctrl.Manager, error) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+		clusterv1alpha1.AddToScheme, configv1alpha1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			return nil, fmt.Errorf("register kinds: %w", err)
+		}
+	}
+	again := true // a hub may be started more than once in one process, as in tests
+	mgr, err := ctrl.NewManager(o.Config, ctrl.Options{
+		Scheme:     s,
+		Controller: config.Controller{SkipNameValidation: &again},
+		Metrics:    metricsserver.Options{BindAddress: "0"}, // the API server shows them
+		// Who leads is decided outside.
+		LeaderElection: false,
+		Cache: ctrlcache.Options{
+			DefaultTransform: ctrlcache.TransformStripManagedFields(),
+			// Informers of bindings and Works are read by all loops; what they return is shared, and copied by who changes it.
+			DefaultUnsafeDisableDeepCopy: new(bool),
+		},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the controller manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// setup registers the loops, in the order of an object's way through them.
+func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	dyn, err := dynamic.NewForConfig(o.Config)
+	if err != nil {
+		return err
+	}
+	disco, err := discovery.NewDiscoveryClientForConfig(o.Config)
+	if err != nil {
+		return err
+	}
+	interpreter := interpret.New(builtin.Tier())
+	templates := template.New(dyn, disco)
+	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+	fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
+	if err != nil {
+		return err
+	}
+	for _, r := range []interface{ Start(context.Context) error }{templates, members} {
+		if err := mgr.Add(r); err != nil {
+			return err
+		}
+	}
+	if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	for _, loop := range []struct {
+		name  string
+		setup func() error
+	}{
+		{"cluster", func() error {
+			return cluster.Setup(mgr, cluster.Options{Members: members, StatusFrequency: o.ClusterStatusFrequency})
+		}},
+		{"namespace", func() error { return namespace.Setup(mgr) }},
+		{"propagate", func() error {
+			return propagate.Setup(mgr, propagate.Options{Templates: templates, Interpreter: interpreter,
+				Place: schedule.Placer(fleet, policyv1alpha1.DefaultSchedulerName), Concurrency: o.Concurrency})
+		}},
+		{"dependency", func() error {
+			return dependency.Setup(mgr, dependency.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency})
+		}},
+		{"schedule", func() error {
+			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: o.Concurrency})
+		}},
+		{"dispatch", func() error {
+			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency})
+		}},
+		{"execute", func() error {
+			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency, StatusWindow: statusWindow})
+		}},
+		{"aggregate", func() error {
+			return aggregate.Setup(mgr, aggregate.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency,
+				Gather: gather, StatusWindow: statusWindow})
+		}},
+	} {
+		if err := loop.setup(); err != nil {
+			return fmt.Errorf("set up the %s loop: %w", loop.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package scope
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// worksByBinding is the index that WorksOf reads, with values "namespace/name".
+const worksByBinding = "scope.binding"
+
+// IndexWorks lets WorksOf read from a cache; once per cache, before it starts.
+func IndexWorks(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &workv1alpha1.Work{}, worksByBinding, func(obj client.Object) []string {
+		if key, ok := BindingOf(obj); ok {
+			return []string{key.String()}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("index works by binding: %w", err)
+	}
+	return nil
+}
+
+// WorksOf reads the Works of a binding from a cache that has the index. They are the cache's own: not to be changed.
+func WorksOf(ctx context.Context, r client.Reader, binding types.NamespacedName) ([]workv1alpha1.Work, error) {
+	var works workv1alpha1.WorkList
+	if err := r.List(ctx, &works, client.MatchingFields{worksByBinding: binding.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list works of binding %s: %w", binding, err)
+	}
+	return works.Items, nil
+}
+
+// BindingOf is the binding that a Work was made for; not ok if for none.
+func BindingOf(work client.Object) (types.NamespacedName, bool) {
+	notes := work.GetAnnotations()
+	if name := notes[workv1alpha2.ResourceBindingNameAnnotation]; name != "" {
+		return types.NamespacedName{Namespace: notes[workv1alpha2.ResourceBindingNamespaceAnnotation], Name: name}, true
+	}
+	name := notes[workv1alpha2.ClusterResourceBindingNameAnnotation]
+	return types.NamespacedName{Name: name}, name != ""
+}
