@@ -1,0 +1,210 @@
+// Package dependency decides which bindings follow another one: what a template needs goes to the clusters that the
+// template goes to. What a template needs is decided by core/interpret; who writes the bindings, by the controller.
+//
+// The binding of the template is independent; those of its dependencies are attached to it. An attached binding is not
+// scheduled: its Works go to the clusters of all that require it, and to its own if a policy claims it too.
+package dependency
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+)
+
+// Distributes says whether b takes its dependencies along now. When it does not, it is detached from all of them.
+func Distributes(b workv1alpha2.Binding) bool {
+	spec := b.BindingSpec()
+	return spec.PropagateDeps && len(spec.Clusters) > 0 && b.GetDeletionTimestamp() == nil
+}
+
+// Selects says whether obj is, or is one of, what ref names: by group and kind, namespace, and name or labels.
+func Selects(ref configv1alpha1.DependentObjectReference, obj *unstructured.Unstructured) (bool, error) {
+	if propagate.GroupKind(ref.APIVersion, ref.Kind) != obj.GroupVersionKind().GroupKind() || ref.Namespace != obj.GetNamespace() {
+		return false, nil
+	}
+	if ref.LabelSelector == nil {
+		return ref.Name == obj.GetName(), nil
+	}
+	s, err := metav1.LabelSelectorAsSelector(ref.LabelSelector)
+	if err != nil {
+		return false, fmt.Errorf("read the label selector for %s in namespace %q: %w", ref.Kind, ref.Namespace, err)
+	}
+	return s.Matches(labels.Set(obj.GetLabels())), nil
+}
+
+// Key is the key of the binding of a dependency.
+func Key(dep *unstructured.Unstructured) types.NamespacedName {
+	return types.NamespacedName{Namespace: dep.GetNamespace(), Name: names.Binding(dep.GetKind(), dep.GetName())}
+}
+
+// Record is independent with its dependencies in its annotation, where others look them up. It holds the distributor's
+// finalizer while it has any, so that they are let go before it is. Without anything to do the result equals independent.
+func Record(independent workv1alpha2.Binding, deps []configv1alpha1.DependentObjectReference) (workv1alpha2.Binding, error) {
+	b := independent.DeepCopyObject().(workv1alpha2.Binding)
+	annotations := maps.Clone(b.GetAnnotations())
+	if len(deps) == 0 {
+		delete(annotations, workv1alpha2.DependenciesAnnotation)
+		b.SetAnnotations(annotations)
+		return b, nil
+	}
+	raw, err := json.Marshal(deps)
+	if err != nil {
+		return nil, fmt.Errorf("record the dependencies of binding %s: %w", b.GetName(), err)
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[workv1alpha2.DependenciesAnnotation] = string(raw)
+	b.SetAnnotations(annotations)
+	if f := workv1alpha2.DependenciesDistributorFinalizer; !slices.Contains(b.GetFinalizers(), f) {
+		b.SetFinalizers(append(slices.Clone(b.GetFinalizers()), f))
+	}
+	return b, nil
+}
+
+// Recorded are the dependencies that a binding's annotation names.
+func Recorded(b workv1alpha2.Binding) ([]configv1alpha1.DependentObjectReference, error) {
+	raw := b.GetAnnotations()[workv1alpha2.DependenciesAnnotation]
+	if raw == "" {
+		return nil, nil
+	}
+	var deps []configv1alpha1.DependentObjectReference
+	if err := json.Unmarshal([]byte(raw), &deps); err != nil {
+		return nil, fmt.Errorf("read the dependencies of binding %s: %w", b.GetName(), err)
+	}
+	return deps, nil
+}
+
+// Attach is the binding of dep, required by independent. existing is the one that has its name now, nil for none; it is
+// not changed, and without anything to do the result equals it. id is the permanent id for a new binding.
+//
+// What any of those who require it asks for is granted: Overwrite, and preserving on deletion. It stays granted when they
+// leave: taking back ownership or deleting by surprise would be the worse mistake. Where a policy claims the dependency
+// the policy says; see Overruled. The error is one of those of propagate.For.
+func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, existing workv1alpha2.Binding, id string) (workv1alpha2.Binding, error) {
+	b, err := propagate.For(dep, existing)
+	if err != nil {
+		return nil, err
+	}
+	propagate.Refer(b, dep)
+	marks := maps.Clone(b.GetLabels())
+	if marks == nil {
+		marks = map[string]string{}
+	}
+	if existing == nil {
+		finalizer, label := workv1alpha2.BindingFinalizer, workv1alpha2.ResourceBindingPermanentIDLabel
+		if b.GetNamespace() == "" {
+			finalizer, label = workv1alpha2.ClusterBindingFinalizer, workv1alpha2.ClusterResourceBindingPermanentIDLabel
+		}
+		b.SetFinalizers([]string{finalizer})
+		if id != "" {
+			marks[label] = id
+		}
+	}
+	key := keyOf(independent)
+	marks[label(key)] = propagate.PermanentID(independent)
+	b.SetLabels(marks)
+
+	spec, by := b.BindingSpec(), independent.BindingSpec()
+	snapshot := workv1alpha2.BindingSnapshot{Namespace: key.Namespace, Name: key.Name, Clusters: by.DeepCopy().Clusters}
+	spec.RequiredBy = append(without(spec.RequiredBy, key), snapshot)
+	slices.SortFunc(spec.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	if claimed(b) {
+		return b, nil
+	}
+	if by.ConflictResolution == policyv1alpha1.ConflictOverwrite || spec.ConflictResolution == "" {
+		spec.ConflictResolution = cmp.Or(by.ConflictResolution, policyv1alpha1.ConflictAbort)
+	}
+	if preserves(by) {
+		spec.PreserveResourcesOnDeletion = by.DeepCopy().PreserveResourcesOnDeletion
+	}
+	return b, nil
+}
+
+// Overruled are the fields of independent that a policy's own claim on attached keeps from being granted; none mostly.
+func Overruled(independent, attached workv1alpha2.Binding) []string {
+	by, spec := independent.BindingSpec(), attached.BindingSpec()
+	if !claimed(attached) {
+		return nil
+	}
+	var fields []string
+	if by.ConflictResolution == policyv1alpha1.ConflictOverwrite && spec.ConflictResolution != by.ConflictResolution {
+		fields = append(fields, "conflictResolution")
+	}
+	if preserves(by) && !preserves(spec) {
+		fields = append(fields, "preserveResourcesOnDeletion")
+	}
+	return fields
+}
+
+func preserves(spec *workv1alpha2.ResourceBindingSpec) bool {
+	return spec.PreserveResourcesOnDeletion != nil && *spec.PreserveResourcesOnDeletion
+}
+
+// Detach is attached without what the independent binding of that key put on it. remove says that nobody wants it any
+// more, neither another binding nor a policy, so it is to be deleted.
+func Detach(independent types.NamespacedName, attached workv1alpha2.Binding) (b workv1alpha2.Binding, remove bool) {
+	b = attached.DeepCopyObject().(workv1alpha2.Binding)
+	marks := maps.Clone(b.GetLabels())
+	delete(marks, label(independent))
+	b.SetLabels(marks)
+	spec := b.BindingSpec()
+	if left := without(spec.RequiredBy, independent); len(left) > 0 {
+		spec.RequiredBy = left
+	} else {
+		spec.RequiredBy = nil
+	}
+	return b, len(spec.RequiredBy) == 0 && !claimed(b)
+}
+
+// Leaving are those of the bindings that carry a mark of the independent binding of that key, and are not wanted by it.
+func Leaving(independent types.NamespacedName, wanted []types.NamespacedName, bindings []workv1alpha2.Binding) []workv1alpha2.Binding {
+	return slices.DeleteFunc(slices.Clone(bindings), func(b workv1alpha2.Binding) bool {
+		return !RequiredBy(b, independent) || slices.Contains(wanted, keyOf(b))
+	})
+}
+
+// RequiredBy says whether b carries a mark of the independent binding of that key.
+func RequiredBy(b workv1alpha2.Binding, independent types.NamespacedName) bool {
+	_, marked := b.GetLabels()[label(independent)]
+	return marked || len(without(b.BindingSpec().RequiredBy, independent)) != len(b.BindingSpec().RequiredBy)
+}
+
+// claimed says whether the binding stands without being required: a policy or another component made it.
+func claimed(b workv1alpha2.Binding) bool {
+	marks := b.GetLabels()
+	return b.BindingSpec().Placement != nil ||
+		marks[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" ||
+		marks[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" ||
+		marks[workv1alpha2.BindingManagedByLabel] != ""
+}
+
+// without is a copy of the snapshots without that of the key.
+func without(required []workv1alpha2.BindingSnapshot, key types.NamespacedName) []workv1alpha2.BindingSnapshot {
+	return slices.DeleteFunc(slices.Clone(required), func(s workv1alpha2.BindingSnapshot) bool {
+		return s.Namespace == key.Namespace && s.Name == key.Name
+	})
+}
+
+func label(independent types.NamespacedName) string {
+	return names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, independent.Namespace, independent.Name)
+}
+
+func keyOf(b workv1alpha2.Binding) types.NamespacedName {
+	return types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
+}
