@@ -1,16 +1,15 @@
 package propagate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -23,8 +22,6 @@ type Meaning struct {
 	Requirements *workv1alpha2.ReplicaRequirements
 	// Components of a template with several pod templates.
 	Components []workv1alpha2.Component
-	// Dependencies are recorded on a new binding that takes them along; later they are kept by those who distribute them.
-	Dependencies []configv1alpha1.DependentObjectReference
 	// SchedulePriority is the value of the policy's priority class; nil without one.
 	SchedulePriority *int32
 	// ID is the permanent id for a binding that has none.
@@ -66,6 +63,18 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	spec.ConflictResolution = orElse(policy.ConflictResolution, policyv1alpha1.ConflictAbort)
 	spec.Failover = policy.Failover
 	spec.PreserveResourcesOnDeletion = policy.PreserveResourcesOnDeletion
+	if existing != nil && len(spec.RequiredBy) > 0 {
+		// What a binding that depends on this one asked for stays granted while there is one: core/dependency grants it
+		// and cannot see the policy, so to take it back here would have the two undo each other for ever.
+		granted := existing.BindingSpec()
+		if granted.ConflictResolution == policyv1alpha1.ConflictOverwrite {
+			spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
+		}
+		if preserve := granted.PreserveResourcesOnDeletion; preserve != nil && *preserve {
+			yes := true
+			spec.PreserveResourcesOnDeletion = &yes
+		}
+	}
 	spec.Suspension = suspension(policy.Suspension, spec.Suspension)
 	spec.SchedulePriority = nil
 	if m.SchedulePriority != nil {
@@ -75,19 +84,13 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	spec.Replicas = m.Replicas
 	spec.ReplicaRequirements = m.Requirements
 	spec.Components = m.Components
-
-	if existing == nil && policy.PropagateDeps && len(m.Dependencies) > 0 {
-		if err := dependOn(b, m.Dependencies); err != nil {
-			return nil, fmt.Errorf("record the dependencies of %s: %w", describe(template), err)
-		}
-	}
 	return b, nil
 }
 
 // For is a copy of existing if it is the binding of template, and a new one if there is none: with its name, scope and owner,
 // and no spec. The error is one of those above, with names.
 func For(template *unstructured.Unstructured, existing workv1alpha2.Binding) (workv1alpha2.Binding, error) {
-	if err := belongs(template, existing); err != nil {
+	if err := Belongs(template, existing); err != nil {
 		return nil, err
 	}
 	var b workv1alpha2.Binding
@@ -126,15 +129,19 @@ func Refer(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	}
 }
 
-// Owner is the UID of the template that the binding was made for; empty if it says nothing of it.
+// Owner is the UID of the template that owns the binding; empty if it was orphaned, by a deletion of its template that should
+// leave the rest: the next template of that name adopts it.
 func Owner(b workv1alpha2.Binding) types.UID {
-	if uid := b.BindingSpec().Resource.UID; uid != "" {
-		return uid
-	}
 	if owner := metav1.GetControllerOf(b); owner != nil {
 		return owner.UID
 	}
 	return ""
+}
+
+// Of says whether the binding is one of the object named; another kind of that name, in another group, may share its name.
+func Of(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool {
+	ref := b.BindingSpec().Resource
+	return ref.Name == name && GroupKind(ref.APIVersion, ref.Kind) == gk
 }
 
 // PermanentID is the id by which Works name the binding; empty until it has one.
@@ -150,17 +157,16 @@ func empty(namespace string) workv1alpha2.Binding {
 	return &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 }
 
-// belongs says why existing is not, or not any more, the binding of template; nil if it is, or if there is none.
-func belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding) error {
+// Belongs says why existing is not, or not any more, the binding of template; nil if it is, or if there is none.
+func Belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding) error {
 	if existing == nil {
 		return nil
 	}
 	var why error
 	ref := existing.BindingSpec().Resource
 	owner := Owner(existing)
-	other := ref.Name != "" && (GroupKind(ref.APIVersion, ref.Kind) != TemplateOf(template).GroupKind() || ref.Name != template.GetName())
 	switch {
-	case other:
+	case !Of(existing, TemplateOf(template).GroupKind(), template.GetName()):
 		return fmt.Errorf("binding %s %w: %s %s; rename one of the two, or the kinds share a binding's name",
 			existing.GetName(), ErrTaken, GroupKind(ref.APIVersion, ref.Kind), ref.Name)
 	case existing.GetDeletionTimestamp() != nil:
@@ -207,18 +213,6 @@ func affinityGroups(a *policyv1alpha1.WorkloadAffinity, labels map[string]string
 		return nil
 	}
 	return &g
-}
-
-// dependOn records dependencies on a binding that is being made, so that distributing them needs no write of its own.
-func dependOn(b workv1alpha2.Binding, dependencies []configv1alpha1.DependentObjectReference) error {
-	raw, err := json.Marshal(dependencies)
-	if err != nil {
-		return err
-	}
-	annotations, _ := merged(b.GetAnnotations(), map[string]string{workv1alpha2.DependenciesAnnotation: string(raw)})
-	b.SetAnnotations(annotations)
-	finalizer(b, workv1alpha2.DependenciesDistributorFinalizer, workv1alpha2.DependenciesDistributorFinalizer)
-	return nil
 }
 
 // finalizer adds the one of the binding's scope unless it is there.

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -230,23 +229,20 @@ func TestABindingMadeForADependencyIsTakenOver(t *testing.T) {
 	}
 }
 
-func TestDependenciesAreRecordedAtCreationOnly(t *testing.T) {
+func TestWhatDependentsAskedForStaysGranted(t *testing.T) {
 	tpl, p := template("shop", "web"), full("shop")
-	m := meaning
-	m.Dependencies = []configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "s"}}
-	b := bind(t, tpl, p, m, nil)
-	if got := b.GetAnnotations()[workv1alpha2.DependenciesAnnotation]; got != `[{"apiVersion":"v1","kind":"Secret","namespace":"shop","name":"s"}]` {
-		t.Errorf("recorded %q", got)
+	p.PropagationSpec().ConflictResolution = policyv1alpha1.ConflictAbort
+	existing := bind(t, tpl, p, meaning, nil)
+	yes := true
+	spec := existing.BindingSpec()
+	spec.ConflictResolution, spec.PreserveResourcesOnDeletion = policyv1alpha1.ConflictOverwrite, &yes
+	spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "x"}}
+	if b := bind(t, tpl, p, meaning, existing); !equality.Semantic.DeepEqual(b, existing) {
+		t.Errorf("the policy undoes what a dependent asked for: %+v", b.BindingSpec())
 	}
-	if f := b.GetFinalizers(); len(f) != 2 || f[1] != workv1alpha2.DependenciesDistributorFinalizer {
-		t.Errorf("finalizers %v lack the distributor's", f)
-	}
-	if later := bind(t, tpl, p, propagate.Meaning{Replicas: 2, Requirements: meaning.Requirements}, b); !equality.Semantic.DeepEqual(later, b) {
-		t.Errorf("the record of the distributor was changed to %v", later.GetAnnotations())
-	}
-	p.PropagationSpec().PropagateDeps = false
-	if b := bind(t, tpl, p, m, nil); len(b.GetFinalizers()) != 1 {
-		t.Errorf("a binding that takes nothing along has finalizers %v", b.GetFinalizers())
+	spec.RequiredBy = nil
+	if s := bind(t, tpl, p, meaning, existing).BindingSpec(); s.ConflictResolution != policyv1alpha1.ConflictAbort || s.PreserveResourcesOnDeletion != nil {
+		t.Errorf("with nobody depending on it the policy alone speaks, got %+v", s)
 	}
 }
 

@@ -45,9 +45,9 @@ func Claim(obj metav1.Object, p policyv1alpha1.Propagation) bool { return mark(o
 // Unclaim removes every mark of a claim from obj, half ones included. It reports whether there were any.
 func Unclaim(obj metav1.Object) bool { return mark(obj, Holder{}) }
 
-// ClaimedWholly says whether a Claim of obj by p would change nothing.
-func ClaimedWholly(obj metav1.Object, p policyv1alpha1.Propagation) bool {
-	labels, annotations := claims(HolderOf(p))
+// Held says whether obj carries the claim of holder, wholly and no other; for the zero Holder, whether it carries none.
+func Held(obj metav1.Object, holder Holder) bool {
+	labels, annotations := claims(holder)
 	return !differs(obj.GetLabels(), labels) && !differs(obj.GetAnnotations(), annotations)
 }
 

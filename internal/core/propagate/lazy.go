@@ -54,6 +54,17 @@ func Activated(template *unstructured.Unstructured, p policyv1alpha1.Propagation
 	return userPart(existing.GetAnnotations()[DigestAnnotation]) != content
 }
 
+// Hold is the binding of a template while p, which holds the template, waits: it is p's, and otherwise as it was made.
+// A label or annotation that steers the Works is no user's change, yet they are made anew for it.
+func Hold(template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) workv1alpha2.Binding {
+	b := existing.DeepCopyObject().(workv1alpha2.Binding)
+	Claim(b, p)
+	if userPart(b.GetAnnotations()[DigestAnnotation]) == userPart(Digest(template)) {
+		Refer(b, template)
+	}
+	return b
+}
+
 // Waiting says whether the template carries the mark of Await.
 func Waiting(template *unstructured.Unstructured) bool {
 	_, waiting := template.GetAnnotations()[AwaitingChangeAnnotation]

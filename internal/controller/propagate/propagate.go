@@ -1,0 +1,88 @@
+// Package propagate has policies claim templates, and keeps a binding for each template that is claimed.
+// Which policy claims, and what its binding says, is decided by core/propagate; where the template goes, by the scheduler.
+package propagate
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// Options of the controller.
+type Options struct {
+	Templates   *template.Store
+	Interpreter interpret.Interpreter
+	// Place schedules a binding that is about to be created: it fills spec.clusters and the annotation of the applied
+	// placement, or leaves the binding alone and says so. nil leaves every binding to the scheduler.
+	Place func(b workv1alpha2.Binding) (placed bool)
+	// Concurrency is the number of templates under way at once.
+	Concurrency int
+}
+
+// reconciler is shared by the two loops: one per template, which does everything, and one per policy, which lets a
+// deleted policy go once the first has taken its claims away.
+type reconciler struct {
+	Options
+	client client.Client
+	// live reads past the cache, where a verdict on an old state would take something away.
+	live   client.Reader
+	events record.EventRecorder
+	// failures are the messages that a user was told last, by template.
+	failures failures
+}
+
+// Setup registers the controllers with the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	r := &reconciler{
+		Options: o,
+		client:  mgr.GetClient(),
+		live:    mgr.GetAPIReader(),
+		events:  mgr.GetEventRecorderFor("resource-detector"), //nolint:staticcheck // the contract names core/v1 events
+	}
+	for _, i := range indexes() {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, i.object, i.field, i.values); err != nil {
+			return fmt.Errorf("index %T by %s: %w", i.object, i.field, err)
+		}
+	}
+
+	templates, err := controller.NewTyped("propagate", mgr, controller.TypedOptions[key]{
+		MaxConcurrentReconciles: o.Concurrency,
+		Reconciler:              reconcile.TypedFunc[key](r.reconcileTemplate),
+	})
+	if err != nil {
+		return fmt.Errorf("set up the propagation of templates: %w", err)
+	}
+	sources := []source.TypedSource[key]{
+		source.TypedFunc[key](func(_ context.Context, q workqueue.TypedRateLimitingInterface[key]) error {
+			o.Templates.Subscribe(templateChanged(q.Add))
+			return nil
+		}),
+	}
+	for _, kind := range scope.Propagations.Kinds() {
+		sources = append(sources, source.TypedKind(mgr.GetCache(), kind, r.policyChanged()))
+	}
+	for _, kind := range scope.Bindings.Kinds() {
+		sources = append(sources, source.TypedKind(mgr.GetCache(), kind, r.bindingChanged()))
+	}
+	for _, kind := range scope.Overrides.Kinds() {
+		sources = append(sources, source.TypedKind(mgr.GetCache(), kind, r.overrideAppeared()))
+	}
+	for _, s := range sources {
+		if err := templates.Watch(s); err != nil {
+			return fmt.Errorf("watch for the propagation of templates: %w", err)
+		}
+	}
+	return r.setupRelease(mgr)
+}

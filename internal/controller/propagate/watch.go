@@ -1,0 +1,220 @@
+package propagate
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// key names a template.
+type key struct {
+	schema.GroupKind
+	types.NamespacedName
+}
+
+func (k key) String() string { return k.GroupKind.String() + " " + k.NamespacedName.String() }
+
+func keyOf(obj *unstructured.Unstructured) key {
+	return key{propagate.TemplateOf(obj).GroupKind(), types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+}
+
+// keyBehind is the template that a binding is for.
+func keyBehind(b workv1alpha2.Binding) key {
+	ref := b.BindingSpec().Resource
+	return key{propagate.GroupKind(ref.APIVersion, ref.Kind), types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
+}
+
+// templateChanged adds templates whose content or claim changed; not those that only got another status.
+func templateChanged(add func(key)) template.Handler {
+	return func(was, is *unstructured.Unstructured) {
+		switch {
+		case is == nil:
+			add(keyOf(was))
+		case was == nil || !propagate.SameContent(was, is):
+			add(keyOf(is))
+		}
+	}
+}
+
+// policyChanged adds the templates that a policy selects and those that it holds: what it took and what it must let go.
+func (r *reconciler) policyChanged() handler.TypedFuncs[policyv1alpha1.Propagation, key] {
+	all := func(ctx context.Context, p policyv1alpha1.Propagation, q workqueue.TypedRateLimitingInterface[key]) {
+		for k := range r.concerns(ctx, p) {
+			q.Add(k)
+		}
+	}
+	return handler.TypedFuncs[policyv1alpha1.Propagation, key]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[policyv1alpha1.Propagation], q workqueue.TypedRateLimitingInterface[key]) {
+			all(ctx, e.Object, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[policyv1alpha1.Propagation], q workqueue.TypedRateLimitingInterface[key]) {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectNew.GetDeletionTimestamp() != nil ||
+				propagate.ID(e.ObjectOld) != propagate.ID(e.ObjectNew) {
+				all(ctx, e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[policyv1alpha1.Propagation], q workqueue.TypedRateLimitingInterface[key]) {
+			all(ctx, e.Object, q)
+		},
+	}
+}
+
+// concerns are the templates that a policy selects, holds, or holds the binding of. The kinds that it selects are watched
+// from here on: what is not in memory yet comes by itself when it is.
+func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation) map[key]bool {
+	keys := map[key]bool{}
+	for _, sel := range p.PropagationSpec().ResourceSelectors {
+		gk := propagate.GroupKind(sel.APIVersion, sel.Kind)
+		r.Templates.Want(gk)
+		namespace := sel.Namespace
+		if propagate.Namespaced(p) {
+			namespace = p.GetNamespace()
+		}
+		if sel.Name != "" && namespace != "" {
+			keys[key{gk, types.NamespacedName{Namespace: namespace, Name: sel.Name}}] = true
+			continue
+		}
+		for _, obj := range r.Templates.List(gk, namespace, nil) {
+			if propagate.Selects(sel, propagate.TemplateOf(obj)) != propagate.NoMatch {
+				keys[keyOf(obj)] = true
+			}
+		}
+	}
+	id := propagate.ID(p)
+	if id == "" {
+		return keys
+	}
+	for _, obj := range r.Templates.HeldBy(id) {
+		keys[keyOf(obj)] = true
+	}
+	bindings, err := r.heldBindings(ctx, id)
+	if err != nil {
+		// The cache is in memory and its index exists; the templates' own events still come.
+		log.FromContext(ctx).Error(err, "list the bindings of a policy", "policy", p.GetName())
+	}
+	for _, b := range bindings {
+		keys[keyBehind(b)] = true
+	}
+	return keys
+}
+
+// bindingChanged adds the template of a binding that somebody touched, and has its kind watched. Its status decides nothing here.
+func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, key] {
+	add := func(b workv1alpha2.Binding, q workqueue.TypedRateLimitingInterface[key]) {
+		k := keyBehind(b)
+		r.Templates.Want(k.GroupKind)
+		q.Add(k)
+	}
+	return handler.TypedFuncs[workv1alpha2.Binding, key]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[workv1alpha2.Binding], q workqueue.TypedRateLimitingInterface[key]) {
+			add(e.Object, q)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[workv1alpha2.Binding], q workqueue.TypedRateLimitingInterface[key]) {
+			was, is := e.ObjectOld, e.ObjectNew
+			if was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetLabels(), is.GetLabels()) ||
+				!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !slices.Equal(was.GetFinalizers(), is.GetFinalizers()) {
+				add(is, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding], q workqueue.TypedRateLimitingInterface[key]) {
+			add(e.Object, q)
+		},
+	}
+}
+
+// overrideAppeared adds the templates of the policies that wait for an override policy.
+func (r *reconciler) overrideAppeared() handler.TypedFuncs[policyv1alpha1.Override, key] {
+	return handler.TypedFuncs[policyv1alpha1.Override, key]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[policyv1alpha1.Override], q workqueue.TypedRateLimitingInterface[key]) {
+			waiting, err := scope.Propagations.List(ctx, r.client, client.MatchingFields{byOverride: overrideIndex(e.Object.GetNamespace(), e.Object.GetName())}, client.UnsafeDisableDeepCopy)
+			if err != nil {
+				log.FromContext(ctx).Error(err, "list the policies that wait for an override", "override", e.Object.GetName())
+			}
+			for _, p := range waiting {
+				for k := range r.concerns(ctx, p) {
+					q.Add(k)
+				}
+			}
+		},
+	}
+}
+
+// The indexes of the cache by which nothing here scans all policies or bindings.
+const (
+	// bySelection finds the policies that may select a template: see selections.
+	bySelection = "propagate.selection"
+	// byOverride finds the policies that depend on an override policy.
+	byOverride = "propagate.override"
+	// byHolder finds the bindings that a policy holds, by its permanent id.
+	byHolder = "propagate.holder"
+)
+
+type index struct {
+	object client.Object
+	field  string
+	values client.IndexerFunc
+}
+
+func indexes() []index {
+	var all []index
+	for _, kind := range scope.Propagations.Kinds() {
+		all = append(all,
+			index{kind, bySelection, func(obj client.Object) []string {
+				p := obj.(policyv1alpha1.Propagation)
+				var values []string
+				for _, sel := range p.PropagationSpec().ResourceSelectors {
+					values = append(values, selection(p.GetNamespace(), propagate.GroupKind(sel.APIVersion, sel.Kind), sel.Name))
+				}
+				slices.Sort(values)
+				return slices.Compact(values)
+			}},
+			index{kind, byOverride, func(obj client.Object) []string {
+				var values []string
+				for _, name := range obj.(policyv1alpha1.Propagation).PropagationSpec().DependentOverrides {
+					values = append(values, overrideIndex(obj.GetNamespace(), name))
+				}
+				return values
+			}})
+	}
+	for _, kind := range scope.Bindings.Kinds() {
+		all = append(all, index{kind, byHolder, func(obj client.Object) []string {
+			if holder, held := propagate.Claimed(obj); held {
+				return []string{holder.ID}
+			}
+			return nil
+		}})
+	}
+	return all
+}
+
+// selection is the value by which a policy of the namespace, empty for a cluster policy, is found for the templates of a kind:
+// all of them, or the one of that name.
+func selection(policyNamespace string, gk schema.GroupKind, name string) string {
+	return policyNamespace + "/" + gk.String() + "/" + name
+}
+
+// selections are the values under which every policy is found that may select t.
+func selections(t propagate.Template) []string {
+	values := []string{selection("", t.GroupKind(), ""), selection("", t.GroupKind(), t.Name)}
+	if t.Namespace != "" {
+		values = append(values, selection(t.Namespace, t.GroupKind(), ""), selection(t.Namespace, t.GroupKind(), t.Name))
+	}
+	return values
+}
+
+func overrideIndex(namespace, name string) string { return namespace + "/" + name }

@@ -1,0 +1,166 @@
+package template
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// While a kind is wanted and not served, its definition is looked for at these distances: definitions announce
+// themselves, but discovery follows a moment later, and an aggregated API comes without a definition at all.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// Start watches what is wanted, until ctx ends.
+//
+//	want a kind ──▶ look it up ──found──▶ informer ◀──┐ its preferred version moved: another informer
+//	                  ▲   └─not served─▶ wait         │
+//	                  └──── a definition changed ─────┴─▶ no longer served: the informer stops, the kind stays wanted
+func (s *Store) Start(ctx context.Context) error {
+	crds := dynamicinformer.NewFilteredDynamicInformer(s.client, definitions, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	if err := crds.SetTransform(onlyNames); err != nil {
+		return fmt.Errorf("watch definitions: %w", err)
+	}
+	if _, err := crds.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    s.definitionChanged,
+		UpdateFunc: func(was, is any) { s.definitionChanged(was); s.definitionChanged(is) },
+		DeleteFunc: s.definitionChanged,
+	}); err != nil {
+		return fmt.Errorf("watch definitions: %w", err)
+	}
+	go crds.RunWithContext(ctx)
+
+	retry := firstRetry
+	for {
+		wait := (<-chan time.Time)(nil)
+		if missing := s.open(ctx); missing {
+			wait = time.After(retry)
+			retry = min(2*retry, lastRetry)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.wake:
+			retry = firstRetry
+		case <-wait:
+			// Discovery is asked anew, for all kinds that are missing together.
+			s.mapper.Reset()
+		}
+	}
+}
+
+// NeedLeaderElection lets every replica have its templates at hand.
+func (s *Store) NeedLeaderElection() bool { return false }
+
+// open starts an informer for each kind that lacks one or whose definition changed, and says whether any is not served.
+func (s *Store) open(ctx context.Context) (missing bool) {
+	s.mu.Lock()
+	changed := s.changed
+	s.changed = map[schema.GroupKind]bool{}
+	var look []schema.GroupKind
+	for gk, k := range s.kinds {
+		if k.informer == nil || changed[gk] {
+			look = append(look, gk)
+		}
+	}
+	s.mu.Unlock()
+
+	if len(changed) > 0 {
+		s.mapper.Reset()
+	}
+	for _, gk := range look {
+		m, err := s.mapper.RESTMapping(gk)
+		if err != nil {
+			if !meta.IsNoMatchError(err) {
+				log.FromContext(ctx).Error(err, "look up a kind of templates", "kind", gk.String())
+			}
+			missing = true
+		}
+		s.reopen(ctx, gk, m, meta.IsNoMatchError(err))
+	}
+	return missing
+}
+
+// reopen makes the informer of a kind follow its mapping, nil if it has none.
+func (s *Store) reopen(ctx context.Context, gk schema.GroupKind, m *meta.RESTMapping, unserved bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kinds[gk]
+	k.unserved = unserved
+	if m == nil && !unserved {
+		return // the lookup failed: what runs goes on
+	}
+	if k.informer != nil && (m == nil || m.Resource != k.resource) {
+		k.stop()
+		k.informer = nil
+	}
+	if m == nil || k.informer != nil {
+		return
+	}
+	informer := dynamicinformer.NewFilteredDynamicInformer(s.client, m.Resource, metav1.NamespaceAll, 0, indexers, nil).Informer()
+	// A new informer takes a transform.
+	_ = informer.SetTransform(withoutManagedFields)
+	for _, h := range s.handlers {
+		listen(informer, h)
+	}
+	run, stop := context.WithCancel(ctx)
+	k.resource, k.informer, k.stop = m.Resource, informer, stop
+	log.FromContext(ctx).Info("watching a kind of templates", "resource", m.Resource.String())
+	go informer.RunWithContext(run)
+}
+
+// definitionChanged has a kind looked at again if somebody wants it.
+func (s *Store) definitionChanged(obj any) {
+	if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
+		obj = last.Obj
+	}
+	crd, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	gk := schema.GroupKind{Group: group, Kind: name}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, wanted := s.kinds[gk]; wanted {
+		s.changed[gk] = true
+		s.again()
+	}
+}
+
+// onlyNames leaves of a definition what tells its kind: schemas are large.
+func onlyNames(obj any) (any, error) {
+	crd, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": crd.GetAPIVersion(),
+		"kind":       crd.GetKind(),
+		"metadata":   map[string]any{"name": crd.GetName(), "resourceVersion": crd.GetResourceVersion()},
+		"spec":       map[string]any{"group": group, "names": map[string]any{"kind": name}},
+	}}, nil
+}
+
+func withoutManagedFields(obj any) (any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		u.SetManagedFields(nil)
+	}
+	return obj, nil
+}
