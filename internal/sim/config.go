@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Member is one member cluster to simulate. Only the name is needed.
+type Member struct {
+	// Name tells the members of a fleet apart; it is the context in the fleet's kubeconfig.
+	Name string
+	// Nodes is how many fake nodes the member has; 3 if zero.
+	Nodes int
+	// NodeCPU, NodeMemory and NodePods are what each node has: 32, 128Gi and 250 if empty.
+	NodeCPU, NodeMemory, NodePods string
+	// Region, Zone and Provider are where the nodes say that they are.
+	Region, Zone, Provider string
+}
+
+// Config is what a member's process is told, as a file in its folder.
+type Config struct {
+	Member
+	// Port is the API server's, on 127.0.0.1.
+	Port int
+}
+
+func (m Member) withDefaults() Member {
+	if m.Nodes == 0 {
+		m.Nodes = 3
+	}
+	if m.NodeCPU == "" {
+		m.NodeCPU = "32"
+	}
+	if m.NodeMemory == "" {
+		m.NodeMemory = "128Gi"
+	}
+	if m.NodePods == "" {
+		m.NodePods = "250"
+	}
+	return m
+}
+
+// Files of a member, below its folder.
+func configFile(dir string) string { return filepath.Join(dir, "member.json") }
+func logFile(dir string) string    { return filepath.Join(dir, "member.log") }
+
+// KubeconfigFile is where a member's process writes how to reach it, before it reports to be ready.
+func KubeconfigFile(dir string) string { return filepath.Join(dir, "kubeconfig") }
+
+// ReadConfig is what the process that serves the member in dir was told.
+func ReadConfig(dir string) (Config, error) {
+	data, err := os.ReadFile(configFile(dir))
+	if err != nil {
+		return Config{}, fmt.Errorf("read the member's configuration: %w", err)
+	}
+	var c Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Config{}, fmt.Errorf("read the member's configuration: %w", err)
+	}
+	return c, nil
+}
+
+func writeConfig(dir string, c Config) error {
+	data, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(configFile(dir), data, 0o600)
+}
+
+// The child's ends of two pipes. On the report it writes one line: what is wrong, or reportReady. The lifeline it only
+// reads: at its end the parent is gone.
+const (
+	ReportFD    = 3
+	LifelineFD  = 4
+	ReportReady = "ready"
+	// ChildVerb is the hidden command of the binary that serves one member.
+	ChildVerb = "sim-member"
+)

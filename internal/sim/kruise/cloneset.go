@@ -1,0 +1,324 @@
+package kruise
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// newID makes the random part of a pod's name.
+type newID func() string
+
+// decideCloneSet says what to do next for a CloneSet: finish in-place updates; else scale; else update.
+func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
+	spec := &cs.Spec
+	replicas := orDefault(spec.Replicas, 1)
+	keep, err := keepOld(spec.UpdateStrategy.Partition, replicas)
+	if err != nil {
+		return steps{}, err
+	}
+	surge, unavailable, err := surgeAndUnavailable(spec.UpdateStrategy.MaxSurge, spec.UpdateStrategy.MaxUnavailable, spec.UpdateStrategy.Paused, replicas)
+	if err != nil {
+		return steps{}, err
+	}
+	s := o.common(spec.MinReadySeconds)
+	up := func(p *corev1.Pod) bool { return available(p, spec.MinReadySeconds, o.now) }
+
+	var pods, old []*corev1.Pod
+	var numUp int32
+	for _, p := range o.pods {
+		if !active(p) {
+			continue
+		}
+		pods = append(pods, p)
+		if revisionOf(p) != o.update {
+			old = append(old, p)
+		}
+		if up(p) {
+			numUp++
+		}
+	}
+	toUpdate := max(0, int32(len(old))-keep)
+	wanted := replicas + min(surge, toUpdate)
+	total := int32(len(pods))
+	// spare is how many available pods may be taken away without falling below what must stay.
+	spare := numUp - (replicas - unavailable)
+
+	var specified []*corev1.Pod
+	for _, p := range pods {
+		if slices.Contains(spec.ScaleStrategy.PodsToDelete, p.Name) {
+			specified = append(specified, p)
+		}
+	}
+
+	if named := spec.ScaleStrategy.PodsToDelete; len(named) > 0 {
+		left := slices.DeleteFunc(slices.Clone(named), func(name string) bool {
+			return !slices.ContainsFunc(o.pods, func(p *corev1.Pod) bool { return p.Name == name })
+		})
+		if len(left) < len(named) {
+			s.toDelete = left
+		}
+	}
+
+	// 1. Scale up: old pods only as far as the partition wants them.
+	if total < wanted {
+		n := wanted - total
+		if spec.ScaleStrategy.MaxUnavailable != nil {
+			limit, err := scaleLimit(spec.ScaleStrategy.MaxUnavailable, replicas)
+			if err != nil {
+				return steps{}, err
+			}
+			n = min(n, max(0, limit-(total-numUp)))
+		}
+		ids := o.instanceIDs(cs, id)
+		for i := range n {
+			revision := o.update
+			if i < keep-int32(len(old)) && o.revisions[o.current] != nil {
+				revision = o.current
+			}
+			s.create = append(s.create, o.clone(cs, ids(), revision))
+		}
+		return s, nil
+	}
+
+	// 2. Scale down: pods named for it first, then the old ones too many, then the others; the unready first.
+	if total > wanted {
+		surplusOld := min(total-wanted, toUpdate)
+		slices.SortFunc(old, deletionOrder)
+		rank := map[*corev1.Pod]int{}
+		for _, p := range pods {
+			rank[p] = 2
+		}
+		for _, p := range old {
+			rank[p] = 3
+		}
+		for _, p := range old[:surplusOld] {
+			rank[p] = 1
+		}
+		for _, p := range specified {
+			rank[p] = 0
+		}
+		order := slices.Clone(pods)
+		slices.SortFunc(order, func(a, b *corev1.Pod) int {
+			return cmp.Or(cmp.Compare(rank[a], rank[b]), deletionOrder(a, b))
+		})
+		for _, p := range order[:total-wanted] {
+			s.remove = append(s.remove, removal{p, o.claimsOf(p)})
+		}
+		return s, nil
+	}
+
+	// 3. Pods named for deletion beyond that are replaced, within what may be unavailable.
+	if len(specified) > 0 {
+		for _, p := range specified {
+			if up(p) {
+				if spare <= 0 {
+					continue
+				}
+				spare--
+			}
+			s.remove = append(s.remove, removal{p, o.claimsOf(p)})
+		}
+		return s, nil
+	}
+
+	// 4. Update: the pods that are down cost nothing, the others come out of what may be unavailable.
+	if spec.UpdateStrategy.Paused || toUpdate == 0 {
+		return s, nil
+	}
+	slices.SortFunc(old, func(a, b *corev1.Pod) int {
+		return cmp.Or(compareBool(up(a), up(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, p := range old[:toUpdate] {
+		if up(p) {
+			if spare <= 0 {
+				break
+			}
+			spare--
+		}
+		inPlace := spec.UpdateStrategy.Type == inPlaceIfPossible || spec.UpdateStrategy.Type == inPlaceOnly
+		switch {
+		case inPlace && canUpdateInPlace(o.revisions[revisionOf(p)], o.revisions[o.update]):
+			s.inPlace = append(s.inPlace, p)
+		case spec.UpdateStrategy.Type == inPlaceOnly:
+			s.blocked = fmt.Sprintf("pod %s cannot be updated in place: more than images changed", p.Name)
+			return s, nil
+		default:
+			// The claims stay, for the pod that takes the place of this one.
+			var claims []string
+			if spec.ScaleStrategy.DisablePVCReuse {
+				claims = o.claimsOf(p)
+			}
+			s.remove = append(s.remove, removal{p, claims})
+		}
+	}
+	return s, nil
+}
+
+// cloneSetStatus is the status that belongs to what was observed; messages are the failures by condition type.
+// The duration says when the deadline for progress must be looked at again.
+func cloneSetStatus(cs *CloneSet, o observed, messages map[string]string) (CloneSetStatus, time.Duration, error) {
+	replicas := orDefault(cs.Spec.Replicas, 1)
+	keep, err := keepOld(cs.Spec.UpdateStrategy.Partition, replicas)
+	if err != nil {
+		return CloneSetStatus{}, 0, err
+	}
+	t := o.tally(cs.Spec.MinReadySeconds)
+	status := CloneSetStatus{
+		ObservedGeneration:       cs.Generation,
+		Replicas:                 t.replicas,
+		ReadyReplicas:            t.ready,
+		AvailableReplicas:        t.available,
+		UpdatedReplicas:          t.updated,
+		UpdatedReadyReplicas:     t.updatedReady,
+		UpdatedAvailableReplicas: t.updatedAvailable,
+		ExpectedUpdatedReplicas:  replicas - keep,
+		UpdateRevision:           o.update,
+		CurrentRevision:          o.current,
+		CollisionCount:           o.collisions,
+		LabelSelector:            metav1.FormatLabelSelector(cs.Spec.Selector),
+		Conditions:               failureConditions(cs.Status.Conditions, messages, o.now),
+	}
+	if t.updated == t.replicas && t.replicas == replicas {
+		status.CurrentRevision = o.update
+	}
+	c, recheck := progressing(cs, status, o.now)
+	if c != nil {
+		status.Conditions = setCondition(status.Conditions, *c)
+	}
+	return status, recheck, nil
+}
+
+// progressing is the condition of that name, which stands only where a deadline is set.
+func progressing(cs *CloneSet, status CloneSetStatus, now time.Time) (*Condition, time.Duration) {
+	if cs.Spec.ProgressDeadlineSeconds == nil {
+		return nil, 0
+	}
+	replicas := orDefault(cs.Spec.Replicas, 1)
+	before := getCondition(cs.Status.Conditions, "Progressing")
+	stamp := metav1.NewTime(now.Truncate(time.Second))
+	c := Condition{Type: "Progressing", Status: corev1.ConditionTrue, LastTransitionTime: stamp, LastUpdateTime: &stamp}
+	moved := before == nil || before.LastUpdateTime == nil ||
+		cs.Generation != cs.Status.ObservedGeneration ||
+		status.UpdatedReplicas > cs.Status.UpdatedReplicas ||
+		status.UpdatedReadyReplicas > cs.Status.UpdatedReadyReplicas ||
+		status.UpdatedAvailableReplicas > cs.Status.UpdatedAvailableReplicas
+
+	var recheck time.Duration
+	switch {
+	case cs.Spec.UpdateStrategy.Paused:
+		c.Reason, c.Message = "CloneSetPaused", "CloneSet is paused"
+	case status.UpdatedAvailableReplicas == replicas && status.Replicas == replicas:
+		c.Reason, c.Message = "CloneSetAvailable", "CloneSet is available"
+	case status.UpdatedAvailableReplicas >= status.ExpectedUpdatedReplicas && status.AvailableReplicas >= replicas:
+		c.Reason, c.Message = "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"
+	case moved:
+		c.Reason, c.Message = "CloneSetUpdated", "CloneSet is progressing"
+		return &c, time.Duration(*cs.Spec.ProgressDeadlineSeconds) * time.Second
+	default:
+		deadline := before.LastUpdateTime.Add(time.Duration(*cs.Spec.ProgressDeadlineSeconds) * time.Second)
+		if before.Reason == "ProgressDeadlineExceeded" || !now.Before(deadline) {
+			c.Status = corev1.ConditionFalse
+			c.Reason, c.Message = "ProgressDeadlineExceeded", "CloneSet revision has timed out progressing"
+			break
+		}
+		c.Reason, c.Message = before.Reason, before.Message
+		recheck = deadline.Sub(now)
+	}
+	// A condition that says nothing new keeps its time, or the deadline would never come.
+	if before != nil && before.Reason == c.Reason && before.Status == c.Status {
+		c.LastUpdateTime = before.LastUpdateTime
+	}
+	return &c, recheck
+}
+
+// clone is a new pod with the claims that go with it.
+func (o observed) clone(cs *CloneSet, id, revision string) creation {
+	pod := fromTemplate(o.revisions[revision], &cs.ObjectMeta, *metav1.NewControllerRef(cs, CloneSetKind), revision)
+	pod.Name = cs.Name + "-" + id
+	pod.Labels[instanceIDLabel] = id
+	pod.Labels[lifecycleLabel] = "Normal"
+	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == inPlaceReady }) {
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: inPlaceReady})
+	}
+	out := creation{pod: pod}
+	for _, template := range cs.Spec.VolumeClaimTemplates {
+		claim := newClaim(template, &cs.ObjectMeta, cs.Spec.Selector, fmt.Sprintf("%s-%s-%s", template.Name, cs.Name, id))
+		claim.Labels[instanceIDLabel] = id
+		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cs, CloneSetKind)}
+		mount(pod, template.Name, claim.Name)
+		out.claims = append(out.claims, claim)
+	}
+	return out
+}
+
+// instanceIDs gives the ids for new pods: first those that left claims behind, then new ones.
+func (o observed) instanceIDs(cs *CloneSet, id newID) newID {
+	taken := map[string]bool{}
+	for _, p := range o.pods {
+		taken[p.Labels[instanceIDLabel]] = true
+	}
+	var free []string
+	if !cs.Spec.ScaleStrategy.DisablePVCReuse {
+		for _, c := range o.claims {
+			left := c.Labels[instanceIDLabel]
+			if left != "" && c.DeletionTimestamp == nil && !taken[left] {
+				taken[left] = true
+				free = append(free, left)
+			}
+		}
+	}
+	slices.Sort(free)
+	return func() string {
+		if len(free) > 0 {
+			next := free[0]
+			free = free[1:]
+			return next
+		}
+		for {
+			next := id()
+			if !taken[next] {
+				taken[next] = true
+				return next
+			}
+		}
+	}
+}
+
+// claimsOf are the names of the claims that a pod of a CloneSet has of its own.
+func (o observed) claimsOf(p *corev1.Pod) []string {
+	var names []string
+	for _, c := range o.claims {
+		if id := c.Labels[instanceIDLabel]; id != "" && id == p.Labels[instanceIDLabel] {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// deletionOrder puts the pods first that are missed least: not placed, not running, not ready, young.
+func deletionOrder(a, b *corev1.Pod) int {
+	running := func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }
+	return cmp.Or(
+		compareBool(a.Spec.NodeName != "", b.Spec.NodeName != ""),
+		compareBool(running(a), running(b)),
+		compareBool(ready(a), ready(b)),
+		b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// compareBool puts false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

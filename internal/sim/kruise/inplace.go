@@ -1,0 +1,115 @@
+package kruise
+
+import (
+	"encoding/json"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+)
+
+// inPlaceState is the part of the annotation that says an in-place update is under way, and what ran before it.
+type inPlaceState struct {
+	Revision              string                     `json:"revision"`
+	UpdateTimestamp       string                     `json:"updateTimestamp"`
+	LastContainerStatuses map[string]lastContainerID `json:"lastContainerStatuses"`
+}
+
+type lastContainerID struct {
+	ImageID string `json:"imageID"`
+}
+
+// canUpdateInPlace says whether a pod of one template can become one of the other while it runs: only images and
+// the template's labels and annotations may differ.
+func canUpdateInPlace(from, to *corev1.PodTemplateSpec) bool {
+	if from == nil || to == nil || len(from.Spec.Containers) != len(to.Spec.Containers) {
+		return false
+	}
+	from = from.DeepCopy()
+	from.ObjectMeta = to.ObjectMeta
+	for i := range from.Spec.Containers {
+		from.Spec.Containers[i].Image = to.Spec.Containers[i].Image
+	}
+	return apiequality.Semantic.DeepEqual(from, to)
+}
+
+// updatedInPlace is the pod as it is asked to become. What the template no longer has, the pod keeps.
+func updatedInPlace(p *corev1.Pod, revision string, template *corev1.PodTemplateSpec, timestamp string) (*corev1.Pod, error) {
+	state := inPlaceState{Revision: revision, UpdateTimestamp: timestamp, LastContainerStatuses: map[string]lastContainerID{}}
+	images := map[string]string{}
+	for _, c := range template.Spec.Containers {
+		images[c.Name] = c.Image
+	}
+	out := p.DeepCopy()
+	for i := range out.Spec.Containers {
+		c := &out.Spec.Containers[i]
+		image, ours := images[c.Name]
+		if !ours || image == c.Image {
+			continue
+		}
+		for _, s := range p.Status.ContainerStatuses {
+			if s.Name == c.Name {
+				state.LastContainerStatuses[c.Name] = lastContainerID{s.ImageID}
+			}
+		}
+		c.Image = image
+	}
+	if out.Labels == nil {
+		out.Labels = map[string]string{}
+	}
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	for k, v := range template.Labels {
+		out.Labels[k] = v
+	}
+	for k, v := range template.Annotations {
+		out.Annotations[k] = v
+	}
+	setRevision(out, revision)
+	out.Labels[lifecycleLabel] = "Updating"
+	data, err := json.Marshal(state)
+	if err != nil {
+		return nil, err
+	}
+	out.Annotations[inPlaceStateAnnotation] = string(data)
+	return out, nil
+}
+
+// inPlaceDone says whether the pod waits for no more than InPlaceUpdateReady to be set again: every container that
+// the update changed runs another image than before, or the one asked for.
+func inPlaceDone(p *corev1.Pod) bool {
+	annotation := p.Annotations[inPlaceStateAnnotation]
+	gate := condition(p, inPlaceReady)
+	if annotation == "" || gate == nil || gate.Status == corev1.ConditionTrue {
+		return false
+	}
+	var state inPlaceState
+	if json.Unmarshal([]byte(annotation), &state) != nil {
+		return false
+	}
+	wanted := map[string]string{}
+	for _, c := range p.Spec.Containers {
+		wanted[c.Name] = c.Image
+	}
+	for name, last := range state.LastContainerStatuses {
+		done := false
+		for _, s := range p.Status.ContainerStatuses {
+			if s.Name == name {
+				done = s.ImageID != last.ImageID || tagged(s.Image) == tagged(wanted[name])
+			}
+		}
+		if !done {
+			return false
+		}
+	}
+	return true
+}
+
+// tagged is an image with the tag that it has if none is written.
+func tagged(image string) string {
+	if strings.Contains(image, ":") {
+		return image
+	}
+	return image + ":latest"
+}

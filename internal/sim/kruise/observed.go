@@ -1,0 +1,191 @@
+package kruise
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// observed is what a decision rests on. Nothing in it is written to.
+type observed struct {
+	// pods and claims are those of the set, terminating ones included.
+	pods   []*corev1.Pod
+	claims []*corev1.PersistentVolumeClaim
+	// revisions are the templates by revision name; update is the spec's own, current the one that the pods had before.
+	revisions       map[string]*corev1.PodTemplateSpec
+	update, current string
+	// collisions counts the revision names that another template had taken.
+	collisions *int32
+	now        time.Time
+}
+
+// steps are what to do next. A pass either scales or updates, and what is done shows in the pods of the next one.
+type steps struct {
+	create  []creation
+	remove  []removal
+	inPlace []*corev1.Pod
+	// finish are the pods whose containers run the images that an in-place update asked for.
+	finish []*corev1.Pod
+	// toDelete, unless nil, is what is left of the pods that the spec names for deletion.
+	toDelete []string
+	// recheck is when time alone changes the outcome; zero means never.
+	recheck time.Duration
+	// blocked says why an update cannot go on.
+	blocked string
+}
+
+type creation struct {
+	pod    *corev1.Pod
+	claims []*corev1.PersistentVolumeClaim
+}
+
+// removal deletes a pod, and the claims of that name with it.
+type removal struct {
+	pod    *corev1.Pod
+	claims []string
+}
+
+func (s *steps) recheckIn(d time.Duration) {
+	if d > 0 && (s.recheck == 0 || d < s.recheck) {
+		s.recheck = d
+	}
+}
+
+func active(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+func revisionOf(p *corev1.Pod) string { return p.Labels[appsv1.ControllerRevisionHashLabelKey] }
+
+func condition(p *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == t {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func ready(p *corev1.Pod) bool {
+	c := condition(p, corev1.PodReady)
+	return p.Status.Phase == corev1.PodRunning && c != nil && c.Status == corev1.ConditionTrue
+}
+
+// availableIn is how long a ready pod still lacks to have been ready for minReady seconds; ok is false if it is not ready.
+func availableIn(p *corev1.Pod, minReady int32, now time.Time) (wait time.Duration, ok bool) {
+	if !ready(p) {
+		return 0, false
+	}
+	since := condition(p, corev1.PodReady).LastTransitionTime
+	return max(0, since.Add(time.Duration(minReady)*time.Second).Sub(now)), true
+}
+
+func available(p *corev1.Pod, minReady int32, now time.Time) bool {
+	wait, ok := availableIn(p, minReady, now)
+	return ok && wait == 0
+}
+
+// tally are the counters that both kinds report. Only active pods count.
+type tally struct {
+	replicas, ready, available, updated, updatedReady, updatedAvailable, current int32
+}
+
+func (o observed) tally(minReady int32) tally {
+	var t tally
+	for _, p := range o.pods {
+		if !active(p) {
+			continue
+		}
+		t.replicas++
+		if revisionOf(p) == o.current {
+			t.current++
+		}
+		updated := revisionOf(p) == o.update
+		if updated {
+			t.updated++
+		}
+		if !ready(p) {
+			continue
+		}
+		t.ready++
+		if updated {
+			t.updatedReady++
+		}
+		if !available(p, minReady, o.now) {
+			continue
+		}
+		t.available++
+		if updated {
+			t.updatedAvailable++
+		}
+	}
+	return t
+}
+
+// common are the steps that do not depend on the kind: in-place updates to finish, and when a pod becomes available.
+func (o observed) common(minReady int32) steps {
+	var s steps
+	for _, p := range o.pods {
+		if !active(p) {
+			continue
+		}
+		if inPlaceDone(p) {
+			s.finish = append(s.finish, p)
+		}
+		wait, _ := availableIn(p, minReady, o.now)
+		s.recheckIn(wait)
+	}
+	return s
+}
+
+func setCondition(conditions []Condition, c Condition) []Condition {
+	for i, old := range conditions {
+		if old.Type != c.Type {
+			continue
+		}
+		if old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+		conditions[i] = c
+		return conditions
+	}
+	return append(conditions, c)
+}
+
+func getCondition(conditions []Condition, t string) *Condition {
+	for i := range conditions {
+		if conditions[i].Type == t {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// failureConditions replaces the conditions of the types given: each stands while its message is not empty.
+func failureConditions(conditions []Condition, messages map[string]string, now time.Time) []Condition {
+	out := slices.DeleteFunc(slices.Clone(conditions), func(c Condition) bool {
+		message, ours := messages[c.Type]
+		return ours && message == ""
+	})
+	for t, message := range messages {
+		if message != "" {
+			out = setCondition(out, Condition{
+				Type: t, Status: corev1.ConditionTrue, Reason: t, Message: message,
+				LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+			})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Condition) int { return cmp.Compare(a.Type, b.Type) })
+	return out
+}
+
+func orDefault[T any](p *T, d T) T {
+	if p == nil {
+		return d
+	}
+	return *p
+}

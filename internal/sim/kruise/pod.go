@@ -1,0 +1,59 @@
+package kruise
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// fromTemplate is a pod of a set, not named yet.
+func fromTemplate(template *corev1.PodTemplateSpec, set *metav1.ObjectMeta, owner metav1.OwnerReference, revision string) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       set.Namespace,
+			Labels:          maps.Clone(template.Labels),
+			Annotations:     maps.Clone(template.Annotations),
+			Finalizers:      slices.Clone(template.Finalizers),
+			OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Spec: *template.Spec.DeepCopy(),
+	}
+	setRevision(pod, revision)
+	return pod
+}
+
+// newClaim is the claim of that name from its template, labelled as the set selects.
+func newClaim(template corev1.PersistentVolumeClaim, set *metav1.ObjectMeta, selector *metav1.LabelSelector, name string) *corev1.PersistentVolumeClaim {
+	claim := template.DeepCopy()
+	claim.TypeMeta = metav1.TypeMeta{}
+	claim.Namespace, claim.Name = set.Namespace, name
+	claim.Status = corev1.PersistentVolumeClaimStatus{}
+	if claim.Labels == nil {
+		claim.Labels = map[string]string{}
+	}
+	if selector != nil {
+		maps.Copy(claim.Labels, selector.MatchLabels)
+	}
+	return claim
+}
+
+// mount makes the volume of that name the claim.
+func mount(pod *corev1.Pod, volume, claim string) {
+	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
+		Name: volume,
+		VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+		},
+	})
+}
+
+// scaleLimit is how many pods may be unavailable while a CloneSet grows; a percentage rounds up.
+func scaleLimit(v *intstr.IntOrString, replicas int32) (int32, error) {
+	n, err := share(v, replicas, math.Ceil)
+	return max(n, 0), err
+}

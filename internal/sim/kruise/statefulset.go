@@ -1,0 +1,284 @@
+package kruise
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// ordinals are the first replicas ordinals that are not reserved, ascending.
+func ordinals(replicas int32, reserved []intstr.IntOrString) ([]int, error) {
+	type span struct{ first, last int }
+	var spans []span
+	for _, r := range reserved {
+		if r.Type == intstr.Int {
+			spans = append(spans, span{int(r.IntVal), int(r.IntVal)})
+			continue
+		}
+		from, to, isRange := strings.Cut(r.StrVal, "-")
+		if !isRange {
+			to = from
+		}
+		first, err1 := strconv.Atoi(strings.TrimSpace(from))
+		last, err2 := strconv.Atoi(strings.TrimSpace(to))
+		if err1 != nil || err2 != nil || last < first {
+			return nil, fmt.Errorf("reserveOrdinals: invalid value %q: neither a number nor a range such as 3-5", r.StrVal)
+		}
+		spans = append(spans, span{first, last})
+	}
+	out := make([]int, 0, replicas)
+next:
+	for n := 0; len(out) < int(replicas); n++ {
+		for _, s := range spans {
+			if s.first <= n && n <= s.last {
+				n = s.last
+				continue next
+			}
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// decideStatefulSet says what to do next for an Advanced StatefulSet: finish in-place updates; make the pods of its
+// ordinals and remove the others, one by one unless the policy is Parallel; then update from the highest ordinal down.
+func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
+	spec := &set.Spec
+	replicas := orDefault(spec.Replicas, 1)
+	wanted, err := ordinals(replicas, spec.ReserveOrdinals)
+	if err != nil {
+		return steps{}, err
+	}
+	partition, maxDown, policy, paused, minReady, err := spec.rolling(replicas)
+	if err != nil {
+		return steps{}, err
+	}
+	s := o.common(minReady)
+	up := func(p *corev1.Pod) bool { return p != nil && active(p) && available(p, minReady, o.now) }
+
+	byOrdinal := map[int]*corev1.Pod{}
+	var condemned []*corev1.Pod
+	for _, p := range o.pods {
+		n, ok := ordinalOf(set.Name, p.Name)
+		if !ok {
+			continue
+		}
+		byOrdinal[n] = p
+		if !slices.Contains(wanted, n) {
+			condemned = append(condemned, p)
+		}
+	}
+	slices.SortFunc(condemned, func(a, b *corev1.Pod) int {
+		m, _ := ordinalOf(set.Name, a.Name)
+		n, _ := ordinalOf(set.Name, b.Name)
+		return n - m
+	})
+	var down int32
+	for _, n := range wanted {
+		if !up(byOrdinal[n]) {
+			down++
+		}
+	}
+
+	// 1. Scale. In order, everything waits for the pod at hand; in parallel, a limit may hold some back.
+	ordered := spec.PodManagementPolicy != parallel
+	allowed := int32(len(wanted) + len(condemned))
+	if !ordered && spec.ScaleStrategy != nil && spec.ScaleStrategy.MaxUnavailable != nil {
+		limit, err := atLeastOne(spec.ScaleStrategy.MaxUnavailable, replicas)
+		if err != nil {
+			return steps{}, err
+		}
+		var missing int32
+		for _, n := range wanted {
+			if byOrdinal[n] == nil {
+				missing++
+			}
+		}
+		allowed = max(0, limit-(down-missing))
+	}
+	waiting := false
+	for i, n := range wanted {
+		p := byOrdinal[n]
+		switch {
+		case p == nil:
+			if allowed <= 0 {
+				waiting = true
+				continue
+			}
+			allowed--
+			revision := o.update
+			if spec.UpdateStrategy.Type != onDelete && i < int(partition) && o.revisions[o.current] != nil {
+				revision = o.current
+			}
+			s.create = append(s.create, o.member(set, n, revision))
+		case p.DeletionTimestamp != nil:
+			waiting = true
+		case !active(p):
+			// Failed or succeeded: the ordinal gets a new pod.
+			s.remove = append(s.remove, removal{pod: p})
+		case up(p):
+			continue
+		}
+		if ordered {
+			return s, nil
+		}
+	}
+	for _, p := range condemned {
+		if p.DeletionTimestamp == nil {
+			if allowed <= 0 {
+				break
+			}
+			allowed--
+			s.remove = append(s.remove, removal{p, o.scaledClaims(set, p)})
+		}
+		waiting = true
+		if ordered {
+			return s, nil
+		}
+	}
+	if waiting || len(s.create) > 0 || len(s.remove) > 0 {
+		return s, nil
+	}
+
+	// 2. Update. The pods that are down cost nothing, the others come out of what may be down.
+	if spec.UpdateStrategy.Type == onDelete || paused {
+		return s, nil
+	}
+	for i := len(wanted) - 1; i >= int(partition); i-- {
+		p := byOrdinal[wanted[i]]
+		if revisionOf(p) == o.update {
+			continue
+		}
+		if up(p) {
+			if down >= maxDown {
+				break
+			}
+			down++
+		}
+		inPlace := policy == inPlaceIfPossible || policy == inPlaceOnly
+		switch {
+		case inPlace && canUpdateInPlace(o.revisions[revisionOf(p)], o.revisions[o.update]):
+			s.inPlace = append(s.inPlace, p)
+		case policy == inPlaceOnly:
+			s.blocked = fmt.Sprintf("pod %s cannot be updated in place: more than images changed", p.Name)
+			return s, nil
+		default:
+			s.remove = append(s.remove, removal{pod: p})
+		}
+	}
+	return s, nil
+}
+
+// rolling are the settings of a rolling update, with their defaults.
+func (spec *StatefulSetSpec) rolling(replicas int32) (partition, maxDown int32, policy string, paused bool, minReady int32, err error) {
+	r := spec.UpdateStrategy.RollingUpdate
+	if r == nil {
+		return 0, 1, recreate, false, 0, nil
+	}
+	maxDown, err = atLeastOne(r.MaxUnavailable, replicas)
+	return min(max(0, orDefault(r.Partition, 0)), replicas), maxDown, r.PodUpdatePolicy, r.Paused, orDefault(r.MinReadySeconds, 0), err
+}
+
+// statefulSetStatus is the status that belongs to what was observed; messages are the failures by condition type.
+func statefulSetStatus(set *StatefulSet, o observed, messages map[string]string) (StatefulSetStatus, error) {
+	replicas := orDefault(set.Spec.Replicas, 1)
+	_, _, _, _, minReady, err := set.Spec.rolling(replicas)
+	if err != nil {
+		return StatefulSetStatus{}, err
+	}
+	t := o.tally(minReady)
+	status := StatefulSetStatus{
+		ObservedGeneration:       set.Generation,
+		Replicas:                 t.replicas,
+		ReadyReplicas:            t.ready,
+		AvailableReplicas:        t.available,
+		CurrentReplicas:          t.current,
+		UpdatedReplicas:          t.updated,
+		UpdatedReadyReplicas:     t.updatedReady,
+		UpdatedAvailableReplicas: t.updatedAvailable,
+		CurrentRevision:          o.current,
+		UpdateRevision:           o.update,
+		CollisionCount:           o.collisions,
+		LabelSelector:            metav1.FormatLabelSelector(set.Spec.Selector),
+		Conditions:               failureConditions(set.Status.Conditions, messages, o.now),
+	}
+	// An update is over when every pod has it and is ready; from then on it is the current revision.
+	if t.updated == t.replicas && t.replicas == replicas && t.ready == replicas {
+		status.CurrentRevision, status.CurrentReplicas = o.update, t.updated
+	}
+	for _, template := range set.Spec.VolumeClaimTemplates {
+		count := VolumeClaim{VolumeClaimName: template.Name}
+		asked := template.Spec.Resources.Requests[corev1.ResourceStorage]
+		for _, p := range o.pods {
+			n, ok := ordinalOf(set.Name, p.Name)
+			if !ok || !active(p) {
+				continue
+			}
+			for _, c := range o.claims {
+				got := c.Spec.Resources.Requests[corev1.ResourceStorage]
+				if c.Name != claimName(template.Name, set.Name, n) || got.Cmp(asked) < 0 {
+					continue
+				}
+				count.CompatibleReplicas++
+				if c.Status.Phase == corev1.ClaimBound {
+					count.CompatibleReadyReplicas++
+				}
+			}
+		}
+		status.VolumeClaims = append(status.VolumeClaims, count)
+	}
+	return status, nil
+}
+
+// member is the pod of an ordinal with its claims.
+func (o observed) member(set *StatefulSet, n int, revision string) creation {
+	pod := fromTemplate(o.revisions[revision], &set.ObjectMeta, *metav1.NewControllerRef(set, StatefulSetKind), revision)
+	pod.Name = fmt.Sprintf("%s-%d", set.Name, n)
+	pod.Labels["statefulset.kubernetes.io/pod-name"] = pod.Name
+	pod.Labels["apps.kubernetes.io/pod-index"] = strconv.Itoa(n)
+	pod.Spec.Hostname = pod.Name
+	pod.Spec.Subdomain = set.Spec.ServiceName
+	out := creation{pod: pod}
+	for _, template := range set.Spec.VolumeClaimTemplates {
+		claim := newClaim(template, &set.ObjectMeta, set.Spec.Selector, claimName(template.Name, set.Name, n))
+		if r := set.Spec.PersistentVolumeClaimRetentionPolicy; r != nil && r.WhenDeleted == remove {
+			ref := *metav1.NewControllerRef(set, StatefulSetKind)
+			ref.Controller, ref.BlockOwnerDeletion = nil, nil
+			claim.OwnerReferences = []metav1.OwnerReference{ref}
+		}
+		mount(pod, template.Name, claim.Name)
+		out.claims = append(out.claims, claim)
+	}
+	return out
+}
+
+// scaledClaims are the claims that go with a pod when its ordinal is no longer wanted.
+func (o observed) scaledClaims(set *StatefulSet, p *corev1.Pod) []string {
+	r := set.Spec.PersistentVolumeClaimRetentionPolicy
+	n, ok := ordinalOf(set.Name, p.Name)
+	if !ok || r == nil || r.WhenScaled != remove {
+		return nil
+	}
+	var names []string
+	for _, template := range set.Spec.VolumeClaimTemplates {
+		names = append(names, claimName(template.Name, set.Name, n))
+	}
+	return names
+}
+
+func claimName(claim, set string, n int) string { return fmt.Sprintf("%s-%s-%d", claim, set, n) }
+
+// ordinalOf reads the ordinal from a pod's name.
+func ordinalOf(set, pod string) (int, bool) {
+	rest, ok := strings.CutPrefix(pod, set+"-")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(rest)
+	return n, err == nil && n >= 0
+}

@@ -1,0 +1,164 @@
+package kruise
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// The kinds that are simulated, in the versions that the definitions store.
+var (
+	CloneSetKind    = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
+	StatefulSetKind = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}
+)
+
+// Labels, annotations, conditions and values of OpenKruise.
+const (
+	instanceIDLabel        = "apps.kruise.io/cloneset-instance-id"
+	lifecycleLabel         = "lifecycle.apps.kruise.io/state"
+	inPlaceStateAnnotation = "apps.kruise.io/inplace-update-state"
+	inPlaceReady           = corev1.PodConditionType("InPlaceUpdateReady")
+
+	recreate          = "ReCreate"
+	inPlaceIfPossible = "InPlaceIfPossible"
+	inPlaceOnly       = "InPlaceOnly"
+
+	rollingUpdate = "RollingUpdate"
+	onDelete      = "OnDelete"
+	orderedReady  = "OrderedReady"
+	parallel      = "Parallel"
+	retain        = "Retain"
+	remove        = "Delete"
+)
+
+// CloneSet is the part of a CloneSet v1alpha1 that the simulation acts on.
+type CloneSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              CloneSetSpec   `json:"spec"`
+	Status            CloneSetStatus `json:"status"`
+}
+
+// CloneSetSpec is complete once admission has defaulted it; a nil value then has the meaning of its default.
+type CloneSetSpec struct {
+	Replicas             *int32                         `json:"replicas,omitempty"`
+	Selector             *metav1.LabelSelector          `json:"selector"`
+	Template             corev1.PodTemplateSpec         `json:"template"`
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+	ScaleStrategy        struct {
+		PodsToDelete    []string            `json:"podsToDelete,omitempty"`
+		MaxUnavailable  *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+		DisablePVCReuse bool                `json:"disablePVCReuse,omitempty"`
+	} `json:"scaleStrategy"`
+	UpdateStrategy struct {
+		Type           string              `json:"type,omitempty"`
+		Partition      *intstr.IntOrString `json:"partition,omitempty"`
+		MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+		MaxSurge       *intstr.IntOrString `json:"maxSurge,omitempty"`
+		Paused         bool                `json:"paused,omitempty"`
+	} `json:"updateStrategy"`
+	RevisionHistoryLimit    *int32 `json:"revisionHistoryLimit,omitempty"`
+	MinReadySeconds         int32  `json:"minReadySeconds,omitempty"`
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+}
+
+// CloneSetStatus is all of a CloneSet's status.
+type CloneSetStatus struct {
+	ObservedGeneration       int64       `json:"observedGeneration,omitempty"`
+	Replicas                 int32       `json:"replicas"`
+	ReadyReplicas            int32       `json:"readyReplicas"`
+	AvailableReplicas        int32       `json:"availableReplicas"`
+	UpdatedReplicas          int32       `json:"updatedReplicas"`
+	UpdatedReadyReplicas     int32       `json:"updatedReadyReplicas"`
+	UpdatedAvailableReplicas int32       `json:"updatedAvailableReplicas"`
+	ExpectedUpdatedReplicas  int32       `json:"expectedUpdatedReplicas"`
+	UpdateRevision           string      `json:"updateRevision,omitempty"`
+	CurrentRevision          string      `json:"currentRevision,omitempty"`
+	CollisionCount           *int32      `json:"collisionCount,omitempty"`
+	Conditions               []Condition `json:"conditions,omitempty"`
+	LabelSelector            string      `json:"labelSelector,omitempty"`
+}
+
+// Condition is a condition of a CloneSet or a StatefulSet; the latter has no lastUpdateTime.
+type Condition struct {
+	Type               string                 `json:"type"`
+	Status             corev1.ConditionStatus `json:"status"`
+	LastTransitionTime metav1.Time            `json:"lastTransitionTime,omitempty"`
+	LastUpdateTime     *metav1.Time           `json:"lastUpdateTime,omitempty"`
+	Reason             string                 `json:"reason,omitempty"`
+	Message            string                 `json:"message,omitempty"`
+}
+
+// StatefulSet is the part of an Advanced StatefulSet v1beta1 that the simulation acts on.
+type StatefulSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              StatefulSetSpec   `json:"spec"`
+	Status            StatefulSetStatus `json:"status"`
+}
+
+// StatefulSetSpec is complete once admission has defaulted it; a nil value then has the meaning of its default.
+type StatefulSetSpec struct {
+	Replicas             *int32                         `json:"replicas,omitempty"`
+	Selector             *metav1.LabelSelector          `json:"selector"`
+	Template             corev1.PodTemplateSpec         `json:"template"`
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+	ServiceName          string                         `json:"serviceName,omitempty"`
+	PodManagementPolicy  string                         `json:"podManagementPolicy,omitempty"`
+	UpdateStrategy       struct {
+		Type          string `json:"type,omitempty"`
+		RollingUpdate *struct {
+			Partition       *int32              `json:"partition,omitempty"`
+			MaxUnavailable  *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+			PodUpdatePolicy string              `json:"podUpdatePolicy,omitempty"`
+			Paused          bool                `json:"paused,omitempty"`
+			MinReadySeconds *int32              `json:"minReadySeconds,omitempty"`
+		} `json:"rollingUpdate,omitempty"`
+	} `json:"updateStrategy"`
+	RevisionHistoryLimit *int32               `json:"revisionHistoryLimit,omitempty"`
+	ReserveOrdinals      []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
+	ScaleStrategy        *struct {
+		MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	} `json:"scaleStrategy,omitempty"`
+	PersistentVolumeClaimRetentionPolicy *struct {
+		WhenDeleted string `json:"whenDeleted,omitempty"`
+		WhenScaled  string `json:"whenScaled,omitempty"`
+	} `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+}
+
+// StatefulSetStatus is all of an Advanced StatefulSet's status.
+type StatefulSetStatus struct {
+	ObservedGeneration       int64         `json:"observedGeneration,omitempty"`
+	Replicas                 int32         `json:"replicas"`
+	ReadyReplicas            int32         `json:"readyReplicas"`
+	AvailableReplicas        int32         `json:"availableReplicas"`
+	CurrentReplicas          int32         `json:"currentReplicas"`
+	UpdatedReplicas          int32         `json:"updatedReplicas"`
+	UpdatedReadyReplicas     int32         `json:"updatedReadyReplicas"`
+	UpdatedAvailableReplicas int32         `json:"updatedAvailableReplicas"`
+	CurrentRevision          string        `json:"currentRevision,omitempty"`
+	UpdateRevision           string        `json:"updateRevision,omitempty"`
+	CollisionCount           *int32        `json:"collisionCount,omitempty"`
+	Conditions               []Condition   `json:"conditions,omitempty"`
+	LabelSelector            string        `json:"labelSelector,omitempty"`
+	VolumeClaims             []VolumeClaim `json:"volumeClaims,omitempty"`
+}
+
+// VolumeClaim counts the claims of one claim template that are as the template asks.
+type VolumeClaim struct {
+	VolumeClaimName         string `json:"volumeClaimName"`
+	CompatibleReplicas      int32  `json:"compatibleReplicas"`
+	CompatibleReadyReplicas int32  `json:"compatibleReadyReplicas"`
+}
+
+// read turns what the API holds into a typed copy.
+func read[T any](u *unstructured.Unstructured) (*T, error) {
+	var out T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &out); err != nil {
+		return nil, err
+	}
+	return &out, nil
+}

@@ -1,0 +1,109 @@
+package member
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	coredefaults "k8s.io/kubernetes/pkg/apis/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
+	"github.com/argosy-io/argosy/internal/sim/kruise"
+)
+
+// newManager has the controllers of OpenKruise and of volumes.
+func newManager(ctx context.Context, config *rest.Config) (ctrl.Manager, error) {
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:  scheme.Scheme,
+		Logger:  logr.New(klog.NewKlogr().GetSink()),
+		Metrics: server.Options{BindAddress: "0"},
+		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := addVolumes(mgr); err != nil {
+		return nil, err
+	}
+	return mgr, kruise.AddToManager(ctx, mgr)
+}
+
+// kruiseAdmission stands for the webhooks of the OpenKruise manager.
+var kruiseAdmission = apiserver.AdmissionPlugin{
+	Name: "KruiseSimulation",
+	New: func() (admission.Interface, error) {
+		return &webhooks{Handler: admission.NewHandler(admission.Create, admission.Update)}, nil
+	},
+}
+
+type webhooks struct {
+	*admission.Handler
+	client kubernetes.Interface
+}
+
+var (
+	_ admission.MutationInterface            = &webhooks{}
+	_ admission.ValidationInterface          = &webhooks{}
+	_ initializer.WantsExternalKubeClientSet = &webhooks{}
+	_ admission.InitializationValidator      = &webhooks{}
+)
+
+// SetExternalKubeClientSet implements initializer.WantsExternalKubeClientSet.
+func (w *webhooks) SetExternalKubeClientSet(c kubernetes.Interface) { w.client = c }
+
+// ValidateInitialization implements admission.InitializationValidator.
+func (w *webhooks) ValidateInitialization() error {
+	if w.client == nil {
+		return errors.New("no client")
+	}
+	return nil
+}
+
+// Admit implements admission.MutationInterface.
+func (w *webhooks) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	u, ok := a.GetObject().(*unstructured.Unstructured)
+	if !ok || a.GetSubresource() != "" {
+		return nil
+	}
+	defaults := kruise.Defaulter{
+		Template: func(t *corev1.PodTemplateSpec) {
+			full := &corev1.PodTemplate{Template: *t}
+			coredefaults.SetObjectDefaults_PodTemplate(full)
+			*t = full.Template
+		},
+		Claim: coredefaults.SetObjectDefaults_PersistentVolumeClaim,
+	}
+	if err := defaults.Default(u); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+// Validate implements admission.ValidationInterface.
+func (w *webhooks) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	u, ok := a.GetObject().(*unstructured.Unstructured)
+	if !ok || a.GetSubresource() != "" || u.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	old, _ := a.GetOldObject().(*unstructured.Unstructured)
+	errs := kruise.Validate(u, old, func(namespace, name string) (*corev1.Pod, error) {
+		return w.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(u.GroupVersionKind().GroupKind(), u.GetName(), errs)
+}

@@ -1,0 +1,309 @@
+// Package member is the child process that serves one simulated member cluster: etcd, kube-apiserver, the loops of
+// kube-controller-manager, the scheduler, fake nodes, and the simulation of OpenKruise. How it is started, told what to
+// be and stopped is up to the package sim.
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
+
+	"github.com/argosy-io/argosy/api/kruise"
+	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
+	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
+	"github.com/argosy-io/argosy/internal/server/embed/etcd"
+	"github.com/argosy-io/argosy/internal/server/pki"
+	"github.com/argosy-io/argosy/internal/sim"
+)
+
+// startTimeout is more than a member needs on a machine that is busy starting others.
+const startTimeout = 3 * time.Minute
+
+// Main serves the member in dir until it is signalled or its parent is gone, and reports to the parent.
+func Main(dir string) error {
+	report := os.NewFile(sim.ReportFD, "report")
+	lifeline := os.NewFile(sim.LifelineFD, "lifeline")
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, lifeline)
+		stop()
+	}()
+	err := serve(ctx, dir, func() {
+		fmt.Fprintln(report, sim.ReportReady)
+		report.Close()
+	})
+	if err != nil {
+		fmt.Fprintln(report, err)
+	}
+	return err
+}
+
+// member is what the parts of one cluster share.
+type member struct {
+	config sim.Config
+	dir    string
+	files  pki.Files
+	begin  time.Time
+}
+
+// serve runs the cluster until ctx ends. ready is called once pods run.
+func serve(ctx context.Context, dir string, ready func()) error {
+	// A member's heap is small and short-lived garbage large: collecting more often costs little and keeps it small.
+	debug.SetGCPercent(60)
+	config, err := sim.ReadConfig(dir)
+	if err != nil {
+		return err
+	}
+	m := &member{config: config, dir: dir, begin: time.Now()}
+
+	// The port first: whether it is free, the caller wants to know at once.
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(config.Port)))
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if m.files, _, err = pki.Ensure(filepath.Join(dir, "pki"), []string{"127.0.0.1", "localhost"}, time.Now()); err != nil {
+		listener.Close()
+		return err
+	}
+	if err := m.writeKubeconfig(); err != nil {
+		listener.Close()
+		return err
+	}
+	m.log("certificates")
+
+	store, err := etcd.Start(ctx, etcd.Options{Dir: filepath.Join(dir, "etcd"), UnsafeNoFsync: true, Log: os.Stderr})
+	if err != nil {
+		listener.Close()
+		return err
+	}
+	defer store.Stop()
+	m.log("etcd")
+
+	// The API server outlives the loops, so that they can finish what they are at.
+	server, err := apiserver.Start(context.WithoutCancel(ctx), m.apiserverOptions(store.Endpoint, listener))
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := server.WaitReady(starting); err != nil {
+		return err
+	}
+	m.log("API server")
+
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	run := func(name string, f func(context.Context) error) {
+		loops.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				stop(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	run("run the controller manager", func(ctx context.Context) error {
+		return controllermanager.Run(ctx, m.controllerManagerOptions(server.Loopback))
+	})
+	if err := m.startUp(ctx, starting, server.Loopback, run); err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+			err = cause
+		}
+		stop(err)
+		return err
+	}
+	m.log("all")
+	ready()
+
+	select {
+	case <-ctx.Done():
+	case <-server.Done():
+		stop(fmt.Errorf("the API server ended: %w", server.Err()))
+	}
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// startUp starts all that needs an API server, side by side, and returns when pods can run. What it
+// starts lives as long as ctx; starting bounds the waiting.
+func (m *member) startUp(ctx, starting context.Context, config *rest.Config, run func(string, func(context.Context) error)) error {
+	client, err := kubernetes.NewForConfig(protobuf(config))
+	if err != nil {
+		return err
+	}
+	parts := map[string]func() error{
+		"furnish the cluster":     func() error { return furnish(starting, client, m.config.Member) },
+		"start the scheduler":     func() error { return startScheduler(ctx, config) },
+		"start the fake kubelets": func() error { return startKubelets(ctx, config) },
+		"start OpenKruise": func() error {
+			if err := installCRDs(starting, config); err != nil {
+				return err
+			}
+			m.log("definitions")
+			mgr, err := newManager(ctx, config)
+			if err != nil {
+				return err
+			}
+			run("run OpenKruise", mgr.Start)
+			if !mgr.GetCache().WaitForCacheSync(starting) {
+				return errors.New("its caches did not fill in time")
+			}
+			return nil
+		},
+		// Pods are refused in a namespace whose service account is missing.
+		"wait for the default service account": func() error {
+			return wait.PollUntilContextCancel(starting, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+				_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+				return err == nil, nil
+			})
+		},
+	}
+	errs := make(chan error, len(parts))
+	for what, part := range parts {
+		go func() {
+			err := part()
+			if err != nil {
+				err = fmt.Errorf("%s: %w", what, err)
+			}
+			m.log(what)
+			errs <- err
+		}()
+	}
+	var all []error
+	for range parts {
+		all = append(all, <-errs)
+	}
+	return errors.Join(all...)
+}
+
+func (m *member) log(what string) {
+	klog.InfoS("Started", "part", what, "after", time.Since(m.begin).Round(time.Millisecond))
+}
+
+func (m *member) apiserverOptions(store string, listener net.Listener) apiserver.Options {
+	return apiserver.Options{
+		EtcdServers:     []string{store},
+		Listener:        listener,
+		BindAddress:     "127.0.0.1",
+		Port:            m.config.Port,
+		ServingCertFile: m.files.Serving, ServingKeyFile: m.files.ServingKey,
+		ClientCAFile:          m.files.ClusterCA,
+		ServiceAccountKeyFile: m.files.ServiceAccountKey, ServiceAccountIssuer: "https://kubernetes.default.svc",
+		RequestHeaderCAFile: m.files.FrontProxyCA, ProxyClientCertFile: m.files.FrontProxy, ProxyClientKeyFile: m.files.FrontProxyKey,
+		// Its finalizer is for volumes that hold something.
+		DisabledAdmission: []string{"StorageObjectInUseProtection"},
+		Admission:         []apiserver.AdmissionPlugin{kruiseAdmission},
+		Flags: []string{
+			// As long as a stopped member keeps its parent waiting.
+			"--shutdown-delay-duration=0s",
+		},
+	}
+}
+
+func (m *member) controllerManagerOptions(config *rest.Config) controllermanager.Options {
+	return controllermanager.Options{
+		Config:                config,
+		Controllers:           controllermanager.Member,
+		ServiceAccountKeyFile: m.files.ServiceAccountKey, RootCAFile: m.files.ClusterCA,
+		ClusterSigningCertFile: m.files.ClusterCA, ClusterSigningKeyFile: m.files.ClusterCAKey,
+		Flags: []string{
+			// On a busy machine heartbeats starve, and a pod that turned unready would not recover.
+			"--node-monitor-grace-period=30m",
+		},
+	}
+}
+
+// writeKubeconfig writes the administrator's kubeconfig, everything inside it, under the member's name.
+func (m *member) writeKubeconfig() error {
+	read := func(file string) []byte {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			panic(err) // Ensure has just written it
+		}
+		return data
+	}
+	name := m.config.Name
+	c := clientcmdapi.NewConfig()
+	c.Clusters[name] = &clientcmdapi.Cluster{
+		Server:                   "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(m.config.Port)),
+		CertificateAuthorityData: read(m.files.ClusterCA),
+	}
+	c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: read(m.files.Admin), ClientKeyData: read(m.files.AdminKey)}
+	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	c.CurrentContext = name
+	data, err := clientcmd.Write(*c)
+	if err != nil {
+		return err
+	}
+	return pki.WriteFile(sim.KubeconfigFile(m.dir), data, 0o600)
+}
+
+// installCRDs returns when the kinds of OpenKruise are served.
+func installCRDs(ctx context.Context, config *rest.Config) error {
+	client, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	crds, err := kruise.CRDs()
+	if err != nil {
+		return err
+	}
+	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
+	for _, crd := range crds {
+		if _, err := definitions.Create(ctx, crd, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("make %s: %w", crd.Name, err)
+		}
+	}
+	for _, crd := range crds {
+		err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			got, err := definitions.Get(ctx, crd.Name, metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			for _, c := range got.Status.Conditions {
+				if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+					return true, nil
+				}
+			}
+			return false, nil
+		})
+		if err != nil {
+			return fmt.Errorf("wait for %s: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+// protobuf is config for clients of built-in kinds.
+func protobuf(config *rest.Config) *rest.Config {
+	c := rest.CopyConfig(config)
+	c.ContentType = runtime.ContentTypeProtobuf
+	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return c
+}

@@ -1,0 +1,302 @@
+package sim
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// stopTimeout is how long a member may take to stop before it is killed. Its data survives either.
+const stopTimeout = 15 * time.Second
+
+// Running is a member of a fleet. Its methods may be called from several goroutines.
+type Running struct {
+	Member
+	// Dir holds all that the member writes; Kubeconfig is the file inside that reaches it as administrator.
+	Dir, Kubeconfig string
+	// Server is the URL of its API server, the same for life.
+	Server string
+
+	binary string
+	log    *lockedWriter
+
+	mu      sync.Mutex
+	process *process // nil before the first start
+}
+
+// process is one run of the member's child process.
+type process struct {
+	pid      int
+	lifeline *os.File // closing it ends the child
+	done     chan struct{}
+	err      error // how it ended, valid when done is closed
+	told     bool  // that it was to end
+}
+
+// prepare makes the member's folder, or takes the port from a folder that was used before.
+func prepare(binary, dir string, m Member, log *lockedWriter) (*Running, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	c, err := ReadConfig(dir)
+	if err != nil {
+		c = Config{}
+		if c.Port, err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	c.Member = m.withDefaults()
+	if err := writeConfig(dir, c); err != nil {
+		return nil, err
+	}
+	return &Running{
+		Member:     c.Member,
+		Dir:        dir,
+		Kubeconfig: KubeconfigFile(dir),
+		Server:     "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port)),
+		binary:     binary,
+		log:        log,
+	}, nil
+}
+
+// freePort is one below the range from which systems take ports for outgoing connections, so that it is
+// still free when a killed member wants it back.
+func freePort() (int, error) {
+	var err error
+	for range 50 {
+		port := 20000 + rand.IntN(10000)
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, fmt.Errorf("find a free port: %w", err)
+}
+
+// start runs the child and waits until it is ready.
+func (r *Running) start(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.process != nil && !r.process.ended() {
+		return fmt.Errorf("member %q is running already", r.Name)
+	}
+	begin := time.Now()
+	p, report, err := r.spawn()
+	if err != nil {
+		return fmt.Errorf("start member %q: %w", r.Name, err)
+	}
+	r.process = p
+
+	lines := make(chan string, 1)
+	go func() {
+		defer report.Close()
+		line, _ := bufio.NewReader(report).ReadString('\n')
+		lines <- strings.TrimSpace(line)
+	}()
+	select {
+	case line := <-lines:
+		if line == ReportReady {
+			r.log.printf("member %s is ready after %v: %s, pid %d", r.Name, time.Since(begin).Round(10*time.Millisecond), r.Server, p.pid)
+			return nil
+		}
+		p.lifeline.Close()
+		<-p.done
+		if line == "" {
+			line = fmt.Sprintf("it ended with %v", p.err)
+		}
+		return fmt.Errorf("start member %q: %s; its log %s ends with\n%s", r.Name, line, logFile(r.Dir), r.logTail())
+	case <-ctx.Done():
+		p.told = true
+		p.kill()
+		return fmt.Errorf("start member %q: %w; its log %s ends with\n%s", r.Name, ctx.Err(), logFile(r.Dir), r.logTail())
+	}
+}
+
+// spawn starts the child and returns what it will report on.
+func (r *Running) spawn() (*process, *os.File, error) {
+	report, childReport, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer childReport.Close()
+	childLifeline, lifeline, err := os.Pipe()
+	if err != nil {
+		report.Close()
+		return nil, nil, err
+	}
+	defer childLifeline.Close()
+	log, err := os.OpenFile(logFile(r.Dir), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		report.Close()
+		lifeline.Close()
+		return nil, nil, err
+	}
+	defer log.Close()
+
+	cmd := exec.Command(r.binary, ChildVerb, "--dir", r.Dir)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{childReport, childLifeline} // ReportFD, LifelineFD
+	cmd.SysProcAttr = dieWithParent()
+	p := &process{lifeline: lifeline, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// Linux kills the child when the thread that started it ends, so this one lasts as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+		}
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		report.Close()
+		lifeline.Close()
+		return nil, nil, err
+	}
+	return p, report, nil
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// signal reaches the child only while it is ours: a process that was waited for may have left its id to another.
+func (p *process) signal(s syscall.Signal) {
+	if !p.ended() {
+		_ = syscall.Kill(p.pid, s)
+	}
+}
+
+func (p *process) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.done
+	p.lifeline.Close()
+}
+
+// Stop ends the member in order, and returns when its process is gone. A member that is not running is stopped.
+func (r *Running) Stop() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.process
+	if p == nil {
+		return nil
+	}
+	if p.ended() {
+		p.lifeline.Close()
+		if p.err != nil && !p.told {
+			p.told = true
+			return fmt.Errorf("member %q had ended by itself: %w; its log %s ends with\n%s", r.Name, p.err, logFile(r.Dir), r.logTail())
+		}
+		return nil
+	}
+	p.told = true
+	p.signal(syscall.SIGTERM)
+	p.signal(syscall.SIGCONT)
+	select {
+	case <-p.done:
+	case <-time.After(stopTimeout):
+		p.kill()
+		return fmt.Errorf("member %q did not stop within %v and was killed", r.Name, stopTimeout)
+	}
+	p.lifeline.Close()
+	var exit *exec.ExitError
+	if p.err != nil && !errors.As(p.err, &exit) {
+		return fmt.Errorf("stop member %q: %w", r.Name, p.err)
+	}
+	return nil
+}
+
+// Kill ends the member as a power cut would, and returns when its process is gone.
+func (r *Running) Kill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.process != nil {
+		r.process.told = true
+		r.process.kill()
+	}
+}
+
+// Restart runs the member again on its data and its port, after it was stopped or killed; one that runs is stopped.
+func (r *Running) Restart(ctx context.Context) error {
+	if err := r.Stop(); err != nil {
+		return err
+	}
+	return r.start(ctx)
+}
+
+// PID is the member's process, or its last one; 0 if there never was one.
+func (r *Running) PID() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.process == nil {
+		return 0
+	}
+	return r.process.pid
+}
+
+// RSS is the memory that the member's process holds, in bytes; 0 if it does not run.
+func (r *Running) RSS() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.process == nil || r.process.ended() {
+		return 0
+	}
+	return residentSet(r.process.pid)
+}
+
+// Done is closed when the member's process has ended, for whatever reason.
+func (r *Running) Done() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.process.done
+}
+
+// RESTConfig is a client configuration of the member's administrator.
+func (r *Running) RESTConfig() (*rest.Config, error) {
+	c, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of member %q: %w", r.Name, err)
+	}
+	return c, nil
+}
+
+// logTail are the last lines that the member logged.
+func (r *Running) logTail() string {
+	f, err := os.Open(logFile(r.Dir))
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	const most = 4 << 10
+	if info, err := f.Stat(); err == nil && info.Size() > most {
+		_, _ = f.Seek(-most, io.SeekEnd)
+	}
+	data, _ := io.ReadAll(f)
+	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-15):], "\n")
+}
