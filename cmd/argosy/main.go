@@ -1,16 +1,23 @@
+// Command argosy is the hub, its command line and its simulated members in one binary.
 package main
 
 import (
-	_ "github.com/yuin/gopher-lua"
-	_ "go.etcd.io/etcd/server/v3/embed"
-	_ "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	_ "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	_ "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	_ "sigs.k8s.io/controller-runtime"
-	_ "sigs.k8s.io/kwok/pkg/kwok/controllers"
-	_ "k8s.io/kubectl/pkg/cmd"
-	_ "github.com/evanphx/json-patch"
-	_ "gopkg.in/evanphx/json-patch.v4"
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/argosy-io/argosy/internal/cli"
 )
 
-func main() {}
+func main() {
+	os.Exit(run())
+}
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The first signal asks for an orderly end; a second one, by then back to its default, does not.
+	context.AfterFunc(ctx, stop)
+	return cli.Main(ctx, os.Args, os.Stdout, os.Stderr)
+}

@@ -222,26 +222,8 @@ func (e *ensurer) write(file string, data []byte, mode fs.FileMode) {
 
 // fresh says that c needs no renewal yet.
 func (e *ensurer) fresh(c *x509.Certificate) bool {
-	return !e.now.Before(c.NotBefore) && e.now.Before(renewal(c))
-}
-
-func renewal(c *x509.Certificate) time.Time {
-	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / renewPart)
-}
-
-// NextRenewal is when Ensure will have something to renew.
-func (f Files) NextRenewal() (time.Time, error) {
-	var next time.Time
-	for _, file := range []string{f.ClusterCA, f.FrontProxyCA, f.Serving, f.Admin, f.FrontProxy} {
-		c := readCert(file)
-		if c == nil {
-			return time.Time{}, fmt.Errorf("read certificate %s", file)
-		}
-		if at := renewal(c); next.IsZero() || at.Before(next) {
-			next = at
-		}
-	}
-	return next, nil
+	renewal := c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / renewPart)
+	return !e.now.Before(c.NotBefore) && e.now.Before(renewal)
 }
 
 func readCert(file string) *x509.Certificate {

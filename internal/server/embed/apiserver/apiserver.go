@@ -11,6 +11,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,10 +20,12 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/admission"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/compatibility"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
@@ -67,6 +71,8 @@ type Options struct {
 	// HealthChecks join /livez, /readyz and /healthz. ReadyChecks join /readyz alone.
 	HealthChecks, ReadyChecks []healthz.HealthChecker
 
+	// Loopback, when set, becomes the way into this server; Start makes one otherwise.
+	Loopback *Loopback
 	// Flags are further kube-apiserver flags, applied last.
 	Flags []string
 }
@@ -86,7 +92,9 @@ type Server struct {
 
 	stop context.CancelFunc
 	done chan struct{}
-	err  error // valid when done is closed
+	// notOurs are query parameters that ask for readiness without the caller's checks.
+	notOurs []string
+	err     error // valid when done is closed
 }
 
 // Start builds the server and begins to serve; WaitReady tells when it answers. ctx bounds the server's life,
@@ -131,14 +139,17 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (*Server
 	outer.AddHealthChecks(o.HealthChecks...)
 	outer.AddReadyzChecks(o.ReadyChecks...)
 
-	// 2. Everything built from here on shares one loopback configuration by pointer: move it off the
-	// network before clients are made from it. Its handler exists a few lines further down.
-	over := *outer.LoopbackClientConfig
-	inMemory := &transport{}
-	memory := inMemory.config(&over)
-	for _, c := range []*genericapiserver.Config{outer, &config.ApiExtensions.GenericConfig.Config, config.KubeAPIs.ControlPlane.Generic} {
-		c.LoopbackClientConfig = memory
+	outer.EffectiveVersion = released{outer.EffectiveVersion}
+
+	// 2. What is built from here on shares one loopback configuration by pointer. Move it off the network by
+	// changing it in place: the resolver of webhooks that address this server has the pointer already.
+	if o.Loopback == nil {
+		o.Loopback = NewLoopback()
 	}
+	shared := outer.LoopbackClientConfig
+	over := rest.CopyConfig(shared)
+	shared.Transport = o.Loopback
+	shared.TLSClientConfig = rest.TLSClientConfig{} // client-go refuses TLS options beside a transport
 
 	// 3. Build the chain, then serve.
 	complete, err := config.Complete()
@@ -149,9 +160,12 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (*Server
 	if err != nil {
 		return nil, fmt.Errorf("build the API server: %w", err)
 	}
-	server := &Server{Loopback: memory, LoopbackTLS: &over, done: make(chan struct{})}
+	server := &Server{Loopback: o.Loopback.Config(), LoopbackTLS: over, done: make(chan struct{})}
+	for _, check := range o.ReadyChecks {
+		server.notOurs = append(server.notOurs, "exclude="+url.QueryEscape(check.Name()))
+	}
 	closed, closeMemory := context.WithCancel(context.Background())
-	inMemory.handler, inMemory.closed = chain.GenericAPIServer.Handler, closed
+	o.Loopback.target.Store(&target{chain.GenericAPIServer.Handler, over.BearerToken, closed})
 	prepared, err := chain.PrepareRun()
 	if err != nil {
 		closeMemory()
@@ -165,13 +179,24 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (*Server
 	return server, nil
 }
 
-// config is the loopback configuration over the in-memory transport.
-func (t *transport) config(over *rest.Config) *rest.Config {
-	c := rest.CopyConfig(over)
-	c.Transport = t
-	c.TLSClientConfig = rest.TLSClientConfig{} // client-go refuses TLS options beside a transport
-	c.QPS, c.RateLimiter = -1, nil
-	return c
+// released is a version that clients can read: that of the Kubernetes module, unless the linker was told another.
+type released struct{ compatibility.EffectiveVersion }
+
+func (r released) Info() *version.Info {
+	info := r.EffectiveVersion.Info()
+	if info == nil || !strings.HasPrefix(info.GitVersion, "v0.0.0") {
+		return info
+	}
+	info.GitVersion = "v" + r.BinaryVersion().String()
+	if build, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range build.Deps {
+			if module.Path == "k8s.io/kubernetes" {
+				info.GitVersion = module.Version
+			}
+		}
+	}
+	info.GitCommit = ""
+	return info
 }
 
 func unauthenticated(handlers map[string]http.Handler, next http.Handler) http.Handler {
@@ -187,8 +212,8 @@ func unauthenticated(handlers map[string]http.Handler, next http.Handler) http.H
 	})
 }
 
-// WaitReady returns nil once every readiness check that blocks clients passes: storage, CRD discovery, RBAC's
-// bootstrap, and ours. It gives up with the last answer when ctx ends, or at once when the server does.
+// WaitReady returns nil once every readiness check of the server itself passes: storage, CRD discovery, RBAC's
+// bootstrap. Options.ReadyChecks, which may wait for what the caller does next, do not count. It gives up with the last answer when ctx ends, or at once when the server does.
 func (s *Server) WaitReady(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(s.Loopback)
 	if err != nil {
@@ -218,7 +243,7 @@ func (s *Server) WaitReady(ctx context.Context) error {
 }
 
 func (s *Server) ready(ctx context.Context, client *http.Client) (bool, string) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Loopback.Host+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Loopback.Host+"/readyz?"+strings.Join(s.notOurs, "&"), nil)
 	if err != nil {
 		return false, err.Error()
 	}

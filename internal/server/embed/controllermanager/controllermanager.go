@@ -178,6 +178,9 @@ func chosen(controllers []string) (map[string]*app.ControllerDescriptor, error) 
 // controllerContext is what kube-controller-manager builds for its loops, with our client and without the
 // process-wide informer name, which would make a second set of loops in one process impossible.
 func controllerContext(ctx context.Context, o Options, c *config.CompletedConfig) (app.ControllerContext, error) {
+	o.Config = rest.CopyConfig(o.Config)
+	o.Config.ContentType = "application/vnd.kubernetes.protobuf" // no loop writes a custom kind
+	o.Config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	clients := clientbuilder.SimpleControllerClientBuilder{ClientConfig: o.Config}
 	client, err := clients.Client("shared-informers")
 	if err != nil {

@@ -4,13 +4,18 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -131,4 +136,63 @@ func logger(w io.Writer) *zap.Logger {
 	encoder := zap.NewProductionEncoderConfig()
 	encoder.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(w)), zapcore.WarnLevel)).Named("etcd")
+}
+
+// checkTimeout is how long an external server has to answer.
+const checkTimeout = 5 * time.Second
+
+// Check says why no one of the servers answers as an etcd, or nil if one does.
+func Check(ctx context.Context, servers []string, caFile, certFile, keyFile string) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	tlsInfo := transport.TLSInfo{TrustedCAFile: caFile, CertFile: certFile, KeyFile: keyFile}
+	tlsConfig, err := tlsInfo.ClientConfig()
+	if err != nil {
+		return fmt.Errorf("the TLS files for etcd cannot be used (%w): correct --etcd-cafile, --etcd-certfile and --etcd-keyfile", err)
+	}
+	errs := make(chan error, len(servers))
+	for _, server := range servers {
+		go func() { errs <- checkOne(ctx, server, tlsConfig) }()
+	}
+	var failed error
+	for range servers {
+		err := <-errs
+		if err == nil {
+			return nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	return fmt.Errorf("etcd does not answer (%w): start it, or correct --etcd-servers", failed)
+}
+
+// checkOne dials by itself first: the client's own error for everything from a wrong port to a wrong CA is a deadline.
+func checkOne(ctx context.Context, server string, tlsConfig *tls.Config) error {
+	u, err := url.Parse(server)
+	if err != nil {
+		return err
+	}
+	network, address := "tcp", u.Host
+	if u.Scheme == "unix" {
+		network, address = "unix", u.Host+u.Path
+	}
+	var conn net.Conn
+	if u.Scheme == "https" {
+		conn, err = (&tls.Dialer{Config: tlsConfig}).DialContext(ctx, network, address)
+	} else {
+		conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+		tlsConfig = nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", server, err)
+	}
+	_ = conn.Close()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server}, TLS: tlsConfig, Logger: zap.NewNop()})
+	if err != nil {
+		return fmt.Errorf("%s: %w", server, err)
+	}
+	defer client.Close()
+	if _, err := client.Status(ctx, server); err != nil {
+		return fmt.Errorf("%s: %w", server, err)
+	}
+	return nil
 }

@@ -1,0 +1,57 @@
+// Package cli is the argosy command: one file per verb. A verb reads flags and prints; what it does is in the package it calls.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// verbs are the commands, in the order of help.
+func verbs() []*cobra.Command {
+	return []*cobra.Command{
+		newUp(),
+		newConfig(),
+	}
+}
+
+// Main runs the command line args, of which the first is the name we were called by, until it ends or ctx does, and
+// returns the process's exit code.
+func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
+	root := newRoot(args[0])
+	root.SetArgs(args[1:])
+	root.SetOut(out)
+	root.SetErr(errOut)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(errOut, "%s: %v\n", root.CommandPath(), err)
+		return 1
+	}
+	return 0
+}
+
+// newRoot is the command under the name it was called by: karmadactl for scripts written for that, kubectl-NAME as a kubectl
+// plugin, argosy otherwise.
+func newRoot(path string) *cobra.Command {
+	name := strings.TrimSuffix(filepath.Base(path), ".exe")
+	use := "argosy"
+	switch name {
+	case "karmadactl":
+		use = name
+	case "kubectl-karmada", "kubectl-argosy":
+		use = "kubectl " + strings.TrimPrefix(name, "kubectl-")
+	}
+	root := &cobra.Command{
+		Use:   use,
+		Short: "Argosy turns many Kubernetes clusters into one fleet",
+		// Cobra cuts Use at the first space for the name it prints.
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: use},
+		SilenceUsage:  true, // an error is one sentence, not a page
+		SilenceErrors: true,
+	}
+	root.AddCommand(verbs()...)
+	return root
+}

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/argosy-io/argosy/internal/server/pki"
+)
+
+// recheck bounds the sleep until the next renewal: timers do not count while a machine sleeps.
+const recheck = 12 * time.Hour
+
+// keepCertificates makes or renews what the hub needs now, and goes on to do so while it runs. The API server and the
+// loops read renewed files by themselves.
+func (h *Hub) keepCertificates() error {
+	if err := h.ensureCertificates(time.Now()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for tick := time.NewTicker(recheck); ; {
+			select {
+			case now := <-tick.C:
+				if err := h.ensureCertificates(now); err != nil {
+					klog.ErrorS(err, "renew certificates", "retry", recheck)
+				}
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			}
+		}
+	}()
+	h.stops = append(h.stops, func() { cancel(); <-ended })
+	return nil
+}
+
+func (h *Hub) ensureCertificates(now time.Time) error {
+	files, changed, err := pki.Ensure(filepath.Dir(h.files.ClusterCA), hosts(h.config.BindAddress), now)
+	if err != nil {
+		return err
+	}
+	if len(changed) > 0 {
+		klog.InfoS("made certificates", "files", changed)
+	}
+	if err := writeKubeconfig(AdminKubeconfig(h.config.DataDir), h.url, files); err != nil {
+		return err
+	}
+	if h.config.KubeconfigOut != "" {
+		return writeKubeconfig(h.config.KubeconfigOut, h.url, files)
+	}
+	return nil
+}
+
+// hosts are the names under which clients may reach a server bound to address.
+func hosts(address string) []string {
+	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+		serviceIP, "127.0.0.1", "::1"}
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host)
+	}
+	ip := net.ParseIP(address)
+	if !ip.IsUnspecified() {
+		return append(names, address)
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return names // those of a machine whose interfaces cannot be asked for are left out, not fatal
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLinkLocalUnicast() && !slices.Contains(names, n.IP.String()) {
+			names = append(names, n.IP.String())
+		}
+	}
+	return names
+}
+
+// reachable is an address at which this machine reaches a server bound to address.
+func reachable(address string) string {
+	switch ip := net.ParseIP(address); {
+	case ip.Equal(net.IPv4zero):
+		return "127.0.0.1"
+	case ip.Equal(net.IPv6unspecified):
+		return "::1"
+	default:
+		return fmt.Sprint(ip)
+	}
+}

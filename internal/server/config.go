@@ -1,0 +1,225 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+)
+
+// Config is everything that can be set about a hub. A file, flags and defaults all end up here.
+type Config struct {
+	// DataDir holds what the hub must keep: its store, keys, kubeconfig and log.
+	DataDir string `json:"dataDir"`
+	// BindAddress is the IP address to serve on; 0.0.0.0 or :: means every one.
+	BindAddress string `json:"bindAddress"`
+	// Port to serve on; 0 picks a free one.
+	Port int `json:"port"`
+	// Etcd is an external etcd cluster; without servers the hub runs its own.
+	Etcd EtcdConfig `json:"etcd"`
+	// Components to run: "*" is every one, "-NAME" leaves one out.
+	Components []string `json:"components"`
+	// KubeconfigOut is one more file to merge the admin kubeconfig into.
+	KubeconfigOut string `json:"kubeconfigOut,omitempty"`
+	// Log is about the hub's log.
+	Log LogConfig `json:"log"`
+}
+
+// EtcdConfig reaches an external etcd.
+type EtcdConfig struct {
+	Servers  []string `json:"servers,omitempty"`
+	CAFile   string   `json:"caFile,omitempty"`
+	CertFile string   `json:"certFile,omitempty"`
+	KeyFile  string   `json:"keyFile,omitempty"`
+}
+
+// LogConfig says where the log goes and how much of it there is.
+type LogConfig struct {
+	// File is a path, or "-" for standard error. Empty: argosy.log in the data folder.
+	File string `json:"file,omitempty"`
+	// Format is text or json.
+	Format string `json:"format"`
+	// Level is klog's verbosity: 0 decisions and faults, 2 and up for what led to them.
+	Level int `json:"level"`
+}
+
+// DefaultPort is not 6443, which clusters on the same machine (kind, k3s, kubeadm) take, nor the 5443 of a Karmada hub
+// that one may want to compare with; it still says HTTPS.
+const DefaultPort = 7443
+
+// DefaultConfig is the one set of defaults.
+func DefaultConfig() Config {
+	return Config{
+		DataDir:     defaultDataDir(),
+		BindAddress: "127.0.0.1",
+		Port:        DefaultPort,
+		Components:  []string{"*"},
+		Log:         LogConfig{Format: "text"},
+	}
+}
+
+func defaultDataDir() string {
+	base := os.Getenv("XDG_DATA_HOME")
+	if base == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			home = os.TempDir() // a process without a home, such as a container's
+		}
+		base = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(base, "argosy")
+}
+
+// AdminKubeconfig is the file in a data folder with which one administrates its hub.
+func AdminKubeconfig(dataDir string) string { return filepath.Join(dataDir, "admin.kubeconfig") }
+
+// DefaultKubeconfig is the admin kubeconfig of a hub that `argosy up` started here with the default data folder.
+func DefaultKubeconfig() string { return AdminKubeconfig(defaultDataDir()) }
+
+// BindFlags lets flags set c.
+func (c *Config) BindFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "folder of the hub's store, keys and log")
+	fs.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "IP address to serve on")
+	fs.IntVar(&c.Port, "port", c.Port, "port to serve on; 0 picks a free one")
+	fs.StringSliceVar(&c.Etcd.Servers, "etcd-servers", c.Etcd.Servers, "URLs of an external etcd, instead of the hub's own; several hubs may share it")
+	fs.StringVar(&c.Etcd.CAFile, "etcd-cafile", c.Etcd.CAFile, "CA of the external etcd's certificates")
+	fs.StringVar(&c.Etcd.CertFile, "etcd-certfile", c.Etcd.CertFile, "client certificate for the external etcd")
+	fs.StringVar(&c.Etcd.KeyFile, "etcd-keyfile", c.Etcd.KeyFile, "key of that certificate")
+	fs.StringSliceVar(&c.Components, "components", c.Components, fmt.Sprintf("what to run: * is everything, -NAME leaves one out of %s", strings.Join(optional(), ", ")))
+	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut, "one more file to merge the admin kubeconfig into")
+	fs.StringVar(&c.Log.File, "log-file", c.Log.File, "where the log goes, - for standard error (default argosy.log in the data folder)")
+	fs.StringVar(&c.Log.Format, "log-format", c.Log.Format, "text or json")
+	fs.IntVarP(&c.Log.Level, "log-level", "v", c.Log.Level, "how much to log: 0 decisions and faults, 2 and up for more")
+}
+
+// Load is the configuration that results from a file, empty for none, under the flags that were given.
+// given must hold the flags that BindFlags bound to c.
+func (c *Config) Load(file string, given *pflag.FlagSet) error {
+	if file == "" {
+		return nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	loaded := DefaultConfig()
+	if err := yaml.UnmarshalStrict(data, &loaded); err != nil {
+		return fmt.Errorf("configuration %s: %s", file, plain(err))
+	}
+
+	// The flags' variables are c's fields: remember what was given, take the file, give it again.
+	type value struct {
+		flag  *pflag.Flag
+		text  string
+		slice []string
+	}
+	var values []value
+	given.Visit(func(f *pflag.Flag) {
+		v := value{flag: f, text: f.Value.String()}
+		if s, ok := f.Value.(pflag.SliceValue); ok {
+			v.slice = s.GetSlice()
+		}
+		values = append(values, v)
+	})
+	*c = loaded
+	for _, v := range values {
+		if s, ok := v.flag.Value.(pflag.SliceValue); ok {
+			err = s.Replace(v.slice)
+		} else {
+			err = v.flag.Value.Set(v.text)
+		}
+		if err != nil {
+			return fmt.Errorf("--%s: %w", v.flag.Name, err)
+		}
+	}
+	return nil
+}
+
+// plain keeps the part of a YAML error that is about the file.
+func plain(err error) string {
+	text := err.Error()
+	for _, noise := range []string{"error unmarshaling JSON: ", "error converting YAML to JSON: ", "while decoding JSON: ", "json: ", "Go struct field Config."} {
+		text = strings.ReplaceAll(text, noise, "")
+	}
+	return text
+}
+
+// Validate says the first thing that is wrong, and how to put it right.
+func (c *Config) Validate() error {
+	switch {
+	case c.DataDir == "":
+		return errors.New("dataDir is empty: give a folder with --data-dir")
+	case net.ParseIP(c.BindAddress) == nil:
+		return fmt.Errorf("bindAddress %q is not an IP address: give one with --bind-address", c.BindAddress)
+	case c.Port < 0 || c.Port > 65535:
+		return fmt.Errorf("port %d is not between 0 and 65535: give one with --port", c.Port)
+	case c.Log.Format != "text" && c.Log.Format != "json":
+		return fmt.Errorf("log.format %q is neither text nor json: give one with --log-format", c.Log.Format)
+	case c.Log.Level < 0:
+		return fmt.Errorf("log.level %d is negative: give 0 or more with --log-level", c.Log.Level)
+	case (c.Etcd.CertFile == "") != (c.Etcd.KeyFile == ""):
+		return errors.New("etcd.certFile and etcd.keyFile belong together: give both --etcd-certfile and --etcd-keyfile, or none")
+	case len(c.Etcd.Servers) == 0 && c.Etcd.CAFile+c.Etcd.CertFile != "":
+		return errors.New("etcd has TLS files but no servers: give --etcd-servers")
+	}
+	for _, server := range c.Etcd.Servers {
+		if u, err := url.Parse(server); err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) || u.Host+u.Path == "" {
+			return fmt.Errorf("etcd server %q is not a URL such as https://10.0.0.1:2379: correct --etcd-servers", server)
+		}
+	}
+	for _, name := range c.Components {
+		bare := strings.TrimPrefix(name, "-")
+		switch {
+		case bare != "*" && !slices.Contains(known(), bare):
+			return fmt.Errorf("components names %q, which is none of %s: correct --components", bare, strings.Join(known(), ", "))
+		case bare != name && !slices.Contains(optional(), bare):
+			return fmt.Errorf("components leaves out %q, without which there is no hub; what can be left out: %s", bare, strings.Join(optional(), ", "))
+		}
+	}
+	for _, path := range []*string{&c.DataDir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile} {
+		if *path == "" {
+			continue
+		}
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return fmt.Errorf("find %s: %w", *path, err)
+		}
+		*path = absolute
+	}
+	return nil
+}
+
+// runs says whether the configuration wants a component.
+func (c *Config) runs(name string) bool {
+	switch {
+	case !slices.Contains(optional(), name):
+		return true
+	case slices.Contains(c.Components, "-"+name):
+		return false
+	default:
+		return slices.Contains(c.Components, "*") || slices.Contains(c.Components, name)
+	}
+}
+
+func (c *Config) logFile() string {
+	if c.Log.File == "" {
+		return filepath.Join(c.DataDir, "argosy.log")
+	}
+	return c.Log.File
+}
+
+// YAML is c as a file would say it.
+func (c *Config) YAML() (string, error) {
+	data, err := yaml.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("write the configuration as YAML: %w", err)
+	}
+	return string(data), nil
+}

@@ -1,0 +1,67 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/component-base/metrics/legacyregistry"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// metricsHandler serves the metrics of every part of the process in one scrape: Kubernetes' registry, controller-runtime's and
+// the default one, which etcd uses.
+func metricsHandler() http.Handler {
+	return promhttp.HandlerFor(merged{legacyregistry.DefaultGatherer, controllermetrics.Registry, prometheus.DefaultGatherer},
+		promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+}
+
+// merged gathers from several registries that know nothing of each other. What two of them measure of the same thing
+// (the process, the Go runtime) counts once: the first one's.
+type merged []prometheus.Gatherer
+
+// Gather implements prometheus.Gatherer.
+func (m merged) Gather() ([]*dto.MetricFamily, error) {
+	var all []*dto.MetricFamily
+	byName := map[string]*dto.MetricFamily{}
+	var failed error
+	for _, registry := range m {
+		families, err := registry.Gather()
+		if err != nil && failed == nil {
+			failed = err // what could be gathered is served nevertheless
+		}
+		for _, family := range families {
+			first, seen := byName[family.GetName()]
+			if !seen {
+				byName[family.GetName()] = family
+				all = append(all, family)
+				continue
+			}
+			if first.GetType() == family.GetType() {
+				first.Metric = append(first.Metric, missing(first.Metric, family.Metric)...)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return all, failed
+}
+
+// missing are those of more whose labels none of have has.
+func missing(have, more []*dto.Metric) []*dto.Metric {
+	known := map[string]bool{}
+	for _, m := range have {
+		known[labels(m)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(more), func(m *dto.Metric) bool { return known[labels(m)] })
+}
+
+func labels(m *dto.Metric) string {
+	var b strings.Builder
+	for _, l := range m.Label { // sorted by name in every registry
+		b.WriteString(l.GetName() + "\x00" + l.GetValue() + "\x00")
+	}
+	return b.String()
+}

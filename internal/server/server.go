@@ -1,0 +1,454 @@
+// Package server is the hub's process: it turns a Config into a list of components, starts them in order, and stops them in
+// reverse. What the hub decides about workloads is in core and controller; what Kubernetes does is in embed.
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/klog/v2"
+
+	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
+	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
+	"github.com/argosy-io/argosy/internal/server/embed/etcd"
+	"github.com/argosy-io/argosy/internal/server/pki"
+)
+
+// Parts are what the rest of Argosy brings into the hub. Each may be absent, which leaves a plain API server for our kinds.
+type Parts struct {
+	// Admission are the in-process admission plugins. They are made before the server runs; Client, below, is
+	// usable once it does.
+	Admission func(Deps) []apiserver.AdmissionPlugin
+	// Convert answers conversion reviews of our kinds.
+	Convert func(*apiextensionsv1.ConversionReview) *apiextensionsv1.ConversionReview
+	// Handler wraps the API behind authentication and authorization, to serve more than it does.
+	Handler func(Deps, http.Handler) http.Handler
+	// Controllers run until ctx ends, on one replica at a time, and return when all of them have.
+	Controllers func(context.Context, Deps) error
+}
+
+// Deps are what parts may use.
+type Deps struct {
+	// Config reaches the hub's API with full rights and no rate limit, inside the process. Complete from
+	// the start; requests fail until the server runs.
+	Config *rest.Config
+	// DataDir is the hub's folder; Files its keys and certificates.
+	DataDir string
+	Files   pki.Files
+}
+
+// component is one part of the process. start returns when later components can rely on it, within ctx; stop ends it and
+// waits, and is called in reverse order of starting.
+type component struct {
+	name  string
+	start func(h *Hub, ctx context.Context) (stop func(), err error)
+}
+
+// components in the order in which they start:
+//
+//	etcd → apiserver → crds → namespaces → loops (controller-manager, controllers)
+//
+// The last is a list of its own, loops, because replicas take turns at it.
+var components = []component{
+	{name: "etcd", start: (*Hub).startEtcd},
+	{name: "apiserver", start: (*Hub).startAPIServer},
+	{name: "crds", start: (*Hub).startCRDs},
+	{name: "namespaces", start: (*Hub).startNamespaces},
+	{name: "loops", start: (*Hub).startLoops},
+}
+
+// loops act on what the API holds. With several replicas one of them at a time runs these.
+var loops = []loop{
+	{"controller-manager", (*Hub).runControllerManager},
+	{"controllers", (*Hub).runControllers},
+}
+
+type loop struct {
+	name string
+	run  func(h *Hub, ctx context.Context) error
+}
+
+func known() []string {
+	names := optional()
+	for _, c := range components {
+		names = append(names, c.name)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "loops" })
+}
+
+// optional can be left out: the hub still serves its API, and another replica may do the work.
+func optional() []string { return []string{"controller-manager", "controllers"} }
+
+const (
+	// startTimeout bounds one component's start; only a store that replays a large log comes near.
+	startTimeout = 2 * time.Minute
+	// serviceIP is the first address of the default service range, under which pods know an API server.
+	serviceIP = "10.96.0.1"
+	// systemNamespace holds the hub's own objects, clusterNamespace the credentials of its members.
+	systemNamespace  = "karmada-system"
+	clusterNamespace = "karmada-cluster"
+)
+
+// disabledAdmission fights templates, which are objects to run elsewhere: these plugins would rewrite or
+// refuse them by what the hub has or lacks.
+var disabledAdmission = []string{
+	"ServiceAccount",               // wants accounts to exist, and mounts their tokens
+	"StorageObjectInUseProtection", // finalizers that only the hub's missing volume controllers remove
+	"PodGroupProtection",           // likewise
+	"DefaultStorageClass",          // the hub's classes are templates, not its classes
+	"DefaultIngressClass",          // likewise
+	"DefaultTolerationSeconds",     // the member adds its own
+	"LimitRanger",                  // a LimitRange is a template and binds in members
+	"ResourceQuota",                // a ResourceQuota likewise
+	"PodSecurity",                  // members enforce theirs
+	"Priority",                     // resolves PriorityClasses of the hub
+	"RuntimeClass",                 // likewise runtime classes
+	"TaintNodesByCondition",        // no nodes here
+	"PersistentVolumeClaimResize",  // wants a StorageClass that allows it
+}
+
+// apiserverFlags save work that a hub does not need done.
+var apiserverFlags = []string{
+	// Proxying between replicas of different versions, and the lease per replica that it needs, written every ten seconds.
+	"--feature-gates=UnknownVersionInteroperabilityProxy=false,APIServerIdentity=false",
+	// Long watches must not hold up a stop.
+	"--shutdown-watch-termination-grace-period=1s",
+}
+
+// Hub is a started hub.
+type Hub struct {
+	config Config
+	parts  Parts
+	out    io.Writer
+	log    io.Writer
+
+	listener net.Listener
+	url      string
+	files    pki.Files
+	etcd     *etcd.Server // nil with an external etcd
+	server   *apiserver.Server
+	deps     Deps
+	alive    *leaderelection.HealthzAdaptor // nil without election
+
+	ready    atomic.Bool
+	stops    []func()
+	fatal    chan error // the first failure of something that must not fail
+	stopOnce sync.Once
+}
+
+// Config is a privileged client configuration for the hub, inside the process.
+func (h *Hub) Config() *rest.Config { return h.server.Loopback }
+
+// URL is where the hub serves.
+func (h *Hub) URL() string { return h.url }
+
+// Run is a hub from start to stop: until ctx ends, which is success, or something fails for good.
+func Run(ctx context.Context, c Config, parts Parts, out io.Writer) error {
+	h, err := Start(ctx, c, parts, out)
+	if err != nil {
+		return err
+	}
+	defer h.Stop()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(out, "Stopping …")
+		return nil
+	case err := <-h.fatal:
+		return err
+	}
+}
+
+// Start returns when the hub serves everything it has. When it fails nothing is left running. ctx ends a
+// start under way; a started hub ends with Stop.
+func Start(ctx context.Context, c Config, parts Parts, out io.Writer) (*Hub, error) {
+	begin := time.Now()
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	h := &Hub{config: c, parts: parts, out: out, fatal: make(chan error, 1)}
+	if err := h.start(ctx); err != nil {
+		h.Stop()
+		return nil, err
+	}
+	took := time.Since(begin)
+	klog.InfoS("hub is ready", "url", h.url, "after", took)
+	h.greet(took)
+	return h, nil
+}
+
+func (h *Hub) start(ctx context.Context) error {
+	if err := h.prepare(); err != nil {
+		return err
+	}
+	for _, part := range components {
+		if err := h.startOne(ctx, part); err != nil {
+			return err
+		}
+	}
+	h.ready.Store(true)
+	return nil
+}
+
+// prepare does what can fail by a wrong setting, before anything costly starts: folder, log, port, keys, kubeconfig.
+func (h *Hub) prepare() error {
+	release, err := claim(h.config.DataDir)
+	if err != nil {
+		return err
+	}
+	h.stops = append(h.stops, release)
+	log, closeLog, err := setUpLog(&h.config)
+	if err != nil {
+		return err
+	}
+	h.log = log
+	h.stops = append(h.stops, closeLog)
+	if h.listener, err = listen(&h.config); err != nil {
+		return err
+	}
+	h.stops = append(h.stops, func() { _ = h.listener.Close() }) // closed already when the API server took it over
+	h.config.Port = h.listener.Addr().(*net.TCPAddr).Port
+	h.url = "https://" + net.JoinHostPort(reachable(h.config.BindAddress), strconv.Itoa(h.config.Port))
+	h.files = pki.In(filepath.Join(h.config.DataDir, "pki"))
+	return h.keepCertificates()
+}
+
+func (h *Hub) startOne(ctx context.Context, part component) error {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	stop, err := part.start(h, ctx)
+	if err != nil {
+		return err
+	}
+	if stop != nil {
+		h.stops = append(h.stops, func() {
+			begin := time.Now()
+			stop()
+			klog.V(1).InfoS("stopped", "component", part.name, "after", time.Since(begin))
+		})
+	}
+	klog.V(1).InfoS("started", "component", part.name, "after", time.Since(begin))
+	return nil
+}
+
+// Stop ends everything in reverse order, and returns when it has ended. A second call does nothing.
+func (h *Hub) Stop() {
+	h.stopOnce.Do(func() {
+		h.ready.Store(false)
+		for _, stop := range slices.Backward(h.stops) {
+			stop()
+		}
+	})
+}
+
+// fail ends Run. Only the first failure is told; the others follow from it more often than not.
+func (h *Hub) fail(err error) {
+	select {
+	case h.fatal <- err:
+	default:
+	}
+}
+
+func listen(c *Config) (net.Listener, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(c.BindAddress, strconv.Itoa(c.Port)))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("port %d on %s is in use: choose another with --port", c.Port, c.BindAddress)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("address %s is not one of this machine's: choose another with --bind-address", c.BindAddress)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("port %d needs more rights than this user has: choose one above 1023 with --port", c.Port)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s port %d: %w", c.BindAddress, c.Port, err)
+	}
+	return l, nil
+}
+
+func (h *Hub) startEtcd(ctx context.Context) (func(), error) {
+	if e := h.config.Etcd; len(e.Servers) > 0 {
+		return nil, etcd.Check(ctx, e.Servers, e.CAFile, e.CertFile, e.KeyFile)
+	}
+	var err error
+	if h.etcd, err = etcd.Start(ctx, etcd.Options{Dir: filepath.Join(h.config.DataDir, "etcd"), Log: h.log}); err != nil {
+		return nil, err
+	}
+	stopped := make(chan struct{})
+	go func() {
+		select {
+		case err := <-h.etcd.Err():
+			h.fail(fmt.Errorf("etcd stopped: %w", err))
+		case <-stopped:
+		}
+	}()
+	return func() { close(stopped); h.etcd.Stop() }, nil
+}
+
+func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
+	e := h.config.Etcd
+	if h.etcd != nil {
+		e.Servers = []string{h.etcd.Endpoint}
+	}
+	loopback := apiserver.NewLoopback()
+	h.deps = Deps{Config: loopback.Config(), DataDir: h.config.DataDir, Files: h.files}
+	options := apiserver.Options{
+		EtcdServers: e.Servers, EtcdCAFile: e.CAFile, EtcdCertFile: e.CertFile, EtcdKeyFile: e.KeyFile,
+		Listener: h.listener, BindAddress: h.config.BindAddress, Port: h.config.Port,
+		ServingCertFile: h.files.Serving, ServingKeyFile: h.files.ServingKey,
+		ClientCAFile:          h.files.ClusterCA,
+		ServiceAccountKeyFile: h.files.ServiceAccountKey, ServiceAccountIssuer: "https://kubernetes.default.svc.cluster.local",
+		RequestHeaderCAFile: h.files.FrontProxyCA, ProxyClientCertFile: h.files.FrontProxy, ProxyClientKeyFile: h.files.FrontProxyKey,
+		DisabledAdmission: disabledAdmission,
+		Authorized:        h.handler,
+		ReadyChecks:       []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady)},
+		Loopback:          loopback,
+		Flags:             apiserverFlags,
+	}
+	if h.parts.Admission != nil {
+		options.Admission = h.parts.Admission(h.deps)
+	}
+	if h.elects() {
+		h.alive = leaderelection.NewLeaderHealthzAdaptor(leaseDuration)
+		options.HealthChecks = append(options.HealthChecks, h.alive)
+	}
+	server, err := apiserver.Start(context.Background(), options) // ends by Stop, after those who use it
+	if err != nil {
+		return nil, err
+	}
+	if err := server.WaitReady(ctx); err != nil {
+		server.Stop()
+		return nil, err
+	}
+	h.server = server
+	var stopping atomic.Bool
+	go func() {
+		<-server.Done()
+		if !stopping.Load() {
+			h.fail(fmt.Errorf("the API server stopped: %w", server.Err()))
+		}
+	}()
+	return func() { stopping.Store(true); server.Stop() }, nil
+}
+
+// handler serves what the hub adds to Kubernetes' API, to those who may.
+func (h *Hub) handler(next http.Handler) http.Handler {
+	metrics := metricsHandler()
+	if h.parts.Handler != nil {
+		next = h.parts.Handler(h.deps, next)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/metrics":
+			metrics.ServeHTTP(w, r)
+		case convertPath:
+			h.convert(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// convert answers the API server's conversion reviews.
+func (h *Hub) convert(w http.ResponseWriter, r *http.Request) {
+	var review apiextensionsv1.ConversionReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
+		http.Error(w, "not a ConversionReview with a request", http.StatusBadRequest)
+		return
+	}
+	if h.parts.Convert == nil {
+		http.Error(w, "this hub converts nothing", http.StatusNotImplemented)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(h.parts.Convert(&review)); err != nil {
+		klog.FromContext(r.Context()).Error(err, "answer a conversion review")
+	}
+}
+
+// checkReady holds readiness back until our kinds are served and the loops run or another replica runs them.
+func (h *Hub) checkReady(*http.Request) error {
+	if !h.ready.Load() {
+		return errors.New("the hub is starting or stopping")
+	}
+	return nil
+}
+
+func (h *Hub) startCRDs(ctx context.Context) (func(), error) {
+	return nil, installCRDs(ctx, h.Config())
+}
+
+func (h *Hub) startNamespaces(ctx context.Context) (func(), error) {
+	client, err := kubernetes.NewForConfig(h.Config())
+	if err != nil {
+		return nil, fmt.Errorf("make a client for namespaces: %w", err)
+	}
+	for _, name := range []string{systemNamespace, clusterNamespace} {
+		_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			_, err = client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		}
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("make namespace %s: %w", name, err)
+		}
+	}
+	return nil, nil
+}
+
+func (h *Hub) runControllerManager(ctx context.Context) error {
+	return controllermanager.Run(ctx, controllermanager.Options{
+		Config:                h.Config(),
+		Controllers:           controllermanager.Hub,
+		ServiceAccountKeyFile: h.files.ServiceAccountKey, RootCAFile: h.files.ClusterCA,
+		ClusterSigningCertFile: h.files.ClusterCA, ClusterSigningKeyFile: h.files.ClusterCAKey,
+	})
+}
+
+func (h *Hub) runControllers(ctx context.Context) error {
+	if h.parts.Controllers == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return h.parts.Controllers(ctx, h.deps)
+}
+
+func (h *Hub) greet(took time.Duration) {
+	store := "etcd inside"
+	if h.etcd == nil {
+		store = fmt.Sprintf("etcd at %v", h.config.Etcd.Servers)
+	}
+	kubeconfig := h.config.KubeconfigOut
+	if kubeconfig == "" {
+		kubeconfig = AdminKubeconfig(h.config.DataDir)
+	}
+	fmt.Fprintf(h.out, `The hub is ready after %.1f s.
+  API         %s
+  data        %s (%s)
+  kubeconfig  %s
+  log         %s
+
+Next, in another terminal:
+  export KUBECONFIG=%s
+  argosy join NAME --cluster-kubeconfig FILE
+  kubectl get clusters
+Ctrl-C stops the hub; its data stays.
+`, took.Seconds(), h.url, h.config.DataDir, store, kubeconfig, h.config.logFile(), kubeconfig)
+}
