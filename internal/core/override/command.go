@@ -1,0 +1,93 @@
+package override
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// overrideWords changes the command or args, as field says, of every container of the name.
+func overrideWords(m *unstructured.Unstructured, field string, o *policyv1alpha1.CommandArgsOverrider) error {
+	found, err := containersNamed(m, o.ContainerName)
+	if err != nil {
+		return err
+	}
+	removed := false
+	for _, c := range found {
+		words, ok := c.object[field].([]any)
+		if !ok && c.object[field] != nil {
+			return fmt.Errorf("%s/%s is not a list", c.path, field)
+		}
+		switch o.Operator {
+		case policyv1alpha1.OverriderOpAdd:
+			for _, w := range o.Value {
+				words = append(words, w)
+			}
+		case policyv1alpha1.OverriderOpRemove:
+			before := len(words)
+			words = slices.DeleteFunc(words, func(w any) bool {
+				s, ok := w.(string)
+				return ok && slices.Contains(o.Value, s)
+			})
+			removed = removed || len(words) < before
+		default:
+			return fmt.Errorf("unknown operator %q", o.Operator)
+		}
+		if len(words) == 0 {
+			delete(c.object, field)
+			continue
+		}
+		c.object[field] = words
+	}
+	if o.Operator == policyv1alpha1.OverriderOpRemove && !removed {
+		return nothing(fmt.Sprintf("the %s of container %q has none of its values", field, o.ContainerName))
+	}
+	return nil
+}
+
+// container is a container of a manifest, to be changed in place.
+type container struct {
+	path   pointer
+	name   string
+	object map[string]any
+}
+
+// containers are those that overriders mean: of pod templates all but the init containers, as in Karmada;
+// of kinds that keep containers elsewhere the main ones, and of an Argo template all that it names.
+func containers(m *unstructured.Unstructured) []container {
+	argoTemplate := m.GroupVersionKind().Group == "argoproj.io" && m.GetKind() != "Rollout"
+	var out []container
+	for _, c := range interpret.Containers(m) {
+		if c.Init && !argoTemplate {
+			continue
+		}
+		v, _ := pointer(c.Path).get(m.Object)
+		object, ok := v.(map[string]any)
+		if !ok {
+			continue
+		}
+		name := c.Name
+		if name == "" && argoTemplate {
+			name = "main" // how Argo calls it
+		}
+		out = append(out, container{path: c.Path, name: name, object: object})
+	}
+	return out
+}
+
+// containersNamed are the containers of the name, at least one; an error of type nothing says why there is none.
+func containersNamed(m *unstructured.Unstructured, name string) ([]container, error) {
+	all := containers(m)
+	if len(all) == 0 {
+		return nil, nothing(fmt.Sprintf("no containers are known in a %s", m.GetKind()))
+	}
+	named := slices.DeleteFunc(all, func(c container) bool { return c.name != name })
+	if len(named) == 0 {
+		return nil, nothing(fmt.Sprintf("no container is named %q", name))
+	}
+	return named, nil
+}

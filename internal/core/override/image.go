@@ -1,0 +1,158 @@
+package override
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+)
+
+// overrideImage changes the image at the predicate's path; without one, those of all containers.
+func overrideImage(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverrider) error {
+	if o.Predicate != nil {
+		return overrideImageAt(m, o)
+	}
+	all := containers(m)
+	if len(all) == 0 {
+		return nothing(fmt.Sprintf("no containers are known in a %s; name the image with predicate.path", m.GetKind()))
+	}
+	found, changed := false, false
+	for _, c := range all {
+		// A container may leave its image to someone else: Argo has defaults for templates.
+		if c.object["image"] == nil || c.object["image"] == "" {
+			continue
+		}
+		before, ok := c.object["image"].(string)
+		if !ok {
+			return fmt.Errorf("%s/image is not a string", c.path)
+		}
+		after, err := changeImage(before, o)
+		if err != nil {
+			return fmt.Errorf("%s/image: %w", c.path, err)
+		}
+		c.object["image"] = after
+		found, changed = true, changed || after != before
+	}
+	if !found {
+		return nothing("no container has an image")
+	}
+	return removedNothing(o, changed)
+}
+
+func overrideImageAt(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverrider) error {
+	path, err := parsePointer(o.Predicate.Path)
+	if err != nil {
+		return fmt.Errorf("predicate: %w", err)
+	}
+	v, ok := path.get(m.Object)
+	if !ok {
+		return fmt.Errorf("predicate: %s does not exist", path)
+	}
+	before, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("predicate: %q is not a string", o.Predicate.Path)
+	}
+	after, err := changeImage(before, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if _, err := edit(m.Object, path, policyv1alpha1.OverriderOpReplace, after); err != nil {
+		return fmt.Errorf("predicate: %w", err)
+	}
+	return removedNothing(o, after != before)
+}
+
+// removedNothing tells of a removal without effect. Setting what is already so is no mistake.
+func removedNothing(o *policyv1alpha1.ImageOverrider, changed bool) error {
+	if o.Operator == policyv1alpha1.OverriderOpRemove && !changed {
+		return nothing(fmt.Sprintf("no image has a %s", strings.ToLower(string(o.Component))))
+	}
+	return nil
+}
+
+// image is a name in parts: [registry/]repository[:tag][@digest]. Any string has parts, so reading never fails.
+type image struct{ registry, repository, tag, digest string }
+
+func parseImage(s string) image {
+	var i image
+	s, i.digest, _ = strings.Cut(s, "@")
+	if colon := strings.LastIndexByte(s, ':'); colon > strings.LastIndexByte(s, '/') {
+		s, i.tag = s[:colon], s[colon+1:]
+	}
+	// The first part is a registry if it can be nothing but a host; else it is the user of a repository.
+	if host, rest, ok := strings.Cut(s, "/"); ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		i.registry, s = host, rest
+	}
+	i.repository = s
+	return i
+}
+
+func (i image) String() string {
+	s := i.repository
+	if i.registry != "" {
+		s = i.registry + "/" + s
+	}
+	if i.tag != "" {
+		s += ":" + i.tag
+	}
+	if i.digest != "" {
+		s += "@" + i.digest
+	}
+	return s
+}
+
+// setTag takes a tag, a digest or both; a digest is known by its colon, which no tag can have.
+func (i *image) setTag(s string) {
+	if tag, digest, ok := strings.Cut(s, "@"); ok {
+		i.tag, i.digest = tag, digest
+		return
+	}
+	i.tag, i.digest = s, ""
+	if strings.Contains(s, ":") {
+		i.tag, i.digest = "", s
+	}
+}
+
+// changeImage is the image with one part changed. Add appends to the part, as in Karmada; a digest counts as the tag.
+func changeImage(s string, o *policyv1alpha1.ImageOverrider) (string, error) {
+	i := parseImage(s)
+	change := func(part string) (string, error) {
+		switch o.Operator {
+		case policyv1alpha1.OverriderOpAdd:
+			return part + o.Value, nil
+		case policyv1alpha1.OverriderOpReplace:
+			return o.Value, nil
+		case policyv1alpha1.OverriderOpRemove:
+			return "", nil
+		default:
+			return "", fmt.Errorf("unknown operator %q", o.Operator)
+		}
+	}
+	var err error
+	switch o.Component {
+	case policyv1alpha1.Registry:
+		i.registry, err = change(i.registry)
+	case policyv1alpha1.Repository:
+		i.repository, err = change(i.repository)
+	case policyv1alpha1.Tag:
+		if o.Operator == policyv1alpha1.OverriderOpAdd && i.tag == "" && i.digest != "" {
+			return "", fmt.Errorf("image %q is pinned by a digest, to which nothing can be added", s)
+		}
+		var tag string
+		if tag, err = change(i.tag); err == nil {
+			i.setTag(tag)
+		}
+	default:
+		err = fmt.Errorf("unknown component %q", o.Component)
+	}
+	if err != nil {
+		return "", err
+	}
+	if i.repository == "" {
+		return "", errors.New("no repository would be left")
+	}
+	return i.String(), nil
+}

@@ -1,0 +1,252 @@
+// Package override decides what a manifest looks like in one cluster, by the override policies that select it.
+// Which policies exist, and what becomes of the manifest, is decided by its callers.
+package override
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// Applied is what was done to a manifest: the rules in the order they were applied, and what came to nothing.
+type Applied struct {
+	Rules     []Rule
+	Untouched []Untouched
+}
+
+// Rule is one rule of a policy that targeted the cluster. The overriders are shared with the policy.
+type Rule struct {
+	Namespaced bool
+	Policy     string
+	Overriders *policyv1alpha1.Overriders
+}
+
+// Untouched is an overrider that found nothing to change: allowed, but hardly what its author wanted.
+type Untouched struct {
+	Policy    string // "OverridePolicy ns/name" or "ClusterOverridePolicy name"
+	Overrider string // path in the policy, such as spec.overrideRules[0].overriders.imageOverrider[1]
+	Reason    string
+}
+
+func (u Untouched) String() string {
+	return fmt.Sprintf("%s, %s changed nothing: %s", u.Policy, u.Overrider, u.Reason)
+}
+
+// Apply is m as cluster c shall have it. m is never changed; it is returned itself when no rule applies.
+//
+//	ClusterOverridePolicies, then OverridePolicies of m's namespace
+//	  in each: those that select all of the kind, by label, by name; equals by policy name
+//	    rules as listed, those that target c
+//	      image → command → args → resources → labels → annotations → field → plaintext
+//
+// The order of policies does not matter. The first failure ends it: half of an override is worse than none.
+func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster, policies []policyv1alpha1.Override) (*unstructured.Unstructured, Applied, error) {
+	var applied Applied
+	out := m
+	for _, p := range ordered(propagate.TemplateOf(m), policies) {
+		for _, r := range targeting(c, p) {
+			if r.overriders.Empty() {
+				continue
+			}
+			if out == m {
+				out = m.DeepCopy()
+			}
+			run := run{manifest: out, policy: describe(p), at: r.at, applied: &applied}
+			if err := run.all(r.overriders); err != nil {
+				return nil, Applied{}, err
+			}
+			applied.Rules = append(applied.Rules, Rule{Namespaced: p.GetNamespace() != "", Policy: p.GetName(), Overriders: r.overriders})
+		}
+	}
+	return out, applied, nil
+}
+
+// Annotations are those of a Work that record what was applied; nil if nothing was.
+func (a Applied) Annotations() (map[string]string, error) {
+	type item struct {
+		PolicyName string                     `json:"policyName"`
+		Overriders *policyv1alpha1.Overriders `json:"overriders"`
+	}
+	var annotations map[string]string
+	record := func(key string, namespaced bool) error {
+		var items []item
+		for _, r := range a.Rules {
+			if r.Namespaced == namespaced {
+				items = append(items, item{r.Policy, r.Overriders})
+			}
+		}
+		if len(items) == 0 {
+			return nil
+		}
+		raw, err := json.Marshal(items)
+		if err != nil {
+			return fmt.Errorf("record applied overrides: %w", err)
+		}
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = string(raw)
+		return nil
+	}
+	if err := record(policyv1alpha1.AppliedClusterOverridesAnnotation, false); err != nil {
+		return nil, err
+	}
+	if err := record(policyv1alpha1.AppliedOverridesAnnotation, true); err != nil {
+		return nil, err
+	}
+	return annotations, nil
+}
+
+// ordered are the policies that select t, in the order of application.
+func ordered(t propagate.Template, policies []policyv1alpha1.Override) []policyv1alpha1.Override {
+	type ranked struct {
+		policy   policyv1alpha1.Override
+		priority propagate.ImplicitPriority
+	}
+	var selecting []ranked
+	for _, p := range policies {
+		if priority := selects(p, t); priority != propagate.NoMatch {
+			selecting = append(selecting, ranked{p, priority})
+		}
+	}
+	slices.SortFunc(selecting, func(a, b ranked) int {
+		// Names are unique in a scope, and only one namespace is in play: the order is total.
+		return cmp.Or(
+			cmp.Compare(a.policy.GetNamespace(), b.policy.GetNamespace()),
+			cmp.Compare(a.priority, b.priority),
+			cmp.Compare(a.policy.GetName(), b.policy.GetName()),
+		)
+	})
+	out := make([]policyv1alpha1.Override, len(selecting))
+	for i, s := range selecting {
+		out[i] = s.policy
+	}
+	return out
+}
+
+// selects is how closely the policy describes t. Without selectors it selects all that its scope allows.
+func selects(p policyv1alpha1.Override, t propagate.Template) propagate.ImplicitPriority {
+	if ns := p.GetNamespace(); ns != "" && ns != t.Namespace {
+		return propagate.NoMatch
+	}
+	selectors := p.OverrideSpec().ResourceSelectors
+	if len(selectors) == 0 {
+		return propagate.MatchAll
+	}
+	return propagate.SelectedBy(p.GetNamespace(), selectors, t)
+}
+
+// rule is a rule of a policy and the path at which its overriders stand there.
+type rule struct {
+	at         string
+	overriders *policyv1alpha1.Overriders
+}
+
+// targeting are the rules of p for cluster c, as listed. The deprecated pair of fields counts when there are no rules.
+func targeting(c *clusterv1alpha1.Cluster, p policyv1alpha1.Override) []rule {
+	spec := p.OverrideSpec()
+	matches := func(a *policyv1alpha1.ClusterAffinity) bool { return a == nil || schedule.MatchesAffinity(c, *a) }
+	if len(spec.OverrideRules) == 0 {
+		if !matches(spec.TargetCluster) {
+			return nil
+		}
+		return []rule{{"spec.overriders", &spec.Overriders}}
+	}
+	var rules []rule
+	for i := range spec.OverrideRules {
+		if r := &spec.OverrideRules[i]; matches(r.TargetCluster) {
+			rules = append(rules, rule{fmt.Sprintf("spec.overrideRules[%d].overriders", i), &r.Overriders})
+		}
+	}
+	return rules
+}
+
+func describe(p policyv1alpha1.Override) string {
+	if p.GetNamespace() == "" {
+		return "ClusterOverridePolicy " + p.GetName()
+	}
+	return "OverridePolicy " + p.GetNamespace() + "/" + p.GetName()
+}
+
+// run applies the overriders of one rule to one manifest, in place.
+type run struct {
+	manifest *unstructured.Unstructured
+	policy   string
+	at       string
+	applied  *Applied
+}
+
+// all applies the overriders in their fixed order.
+func (r run) all(o *policyv1alpha1.Overriders) error {
+	for i := range o.ImageOverrider {
+		if err := r.one("imageOverrider", i, overrideImage(r.manifest, &o.ImageOverrider[i])); err != nil {
+			return err
+		}
+	}
+	for i := range o.CommandOverrider {
+		if err := r.one("commandOverrider", i, overrideWords(r.manifest, "command", &o.CommandOverrider[i])); err != nil {
+			return err
+		}
+	}
+	for i := range o.ArgsOverrider {
+		if err := r.one("argsOverrider", i, overrideWords(r.manifest, "args", &o.ArgsOverrider[i])); err != nil {
+			return err
+		}
+	}
+	for i := range o.ResourcesOverrider {
+		if err := r.one("resourcesOverrider", i, overrideResources(r.manifest, &o.ResourcesOverrider[i])); err != nil {
+			return err
+		}
+	}
+	for i := range o.LabelsOverrider {
+		if err := r.one("labelsOverrider", i, overrideKeys(r.manifest, "labels", &o.LabelsOverrider[i])); err != nil {
+			return err
+		}
+	}
+	for i := range o.AnnotationsOverrider {
+		if err := r.one("annotationsOverrider", i, overrideKeys(r.manifest, "annotations", &o.AnnotationsOverrider[i])); err != nil {
+			return err
+		}
+	}
+	for i := range o.FieldOverrider {
+		if err := r.one("fieldOverrider", i, overrideField(r.manifest, &o.FieldOverrider[i])); err != nil {
+			return err
+		}
+	}
+	for i := range o.ReplicasOverrider {
+		_ = r.one("replicasOverrider", i, nothing("the policy was stored before this spelling was understood; apply it again"))
+	}
+	if len(o.Plaintext) == 0 {
+		return nil
+	}
+	if i, err := overridePlaintext(r.manifest, o.Plaintext); err != nil {
+		return r.one("plaintext", i, err)
+	}
+	return nil
+}
+
+// one takes note of what became of an overrider: nothing found is remembered, a failure is told with its place.
+func (r run) one(overrider string, index int, err error) error {
+	if err == nil {
+		return nil
+	}
+	at := fmt.Sprintf("%s.%s[%d]", r.at, overrider, index)
+	if why, ok := err.(nothing); ok {
+		r.applied.Untouched = append(r.applied.Untouched, Untouched{Policy: r.policy, Overrider: at, Reason: string(why)})
+		return nil
+	}
+	return fmt.Errorf("apply %s, %s: %w", r.policy, at, err)
+}
+
+// nothing is why an overrider found nothing to change.
+type nothing string
+
+func (n nothing) Error() string { return string(n) }

@@ -1,0 +1,156 @@
+package override
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+)
+
+// pointer is a parsed JSON pointer (RFC 6901); the empty one is the whole document.
+type pointer []string
+
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+var errPointer = errors.New(`a JSON pointer is empty or starts with "/"`)
+
+func parsePointer(s string) (pointer, error) {
+	if s == "" {
+		return nil, nil
+	}
+	if s[0] != '/' {
+		return nil, fmt.Errorf("path %q: %w", s, errPointer)
+	}
+	p := pointer(strings.Split(s[1:], "/"))
+	for i := range p {
+		p[i] = unescape.Replace(p[i])
+	}
+	return p, nil
+}
+
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
+func (p pointer) String() string {
+	var b strings.Builder
+	for _, key := range p {
+		b.WriteByte('/')
+		b.WriteString(escape.Replace(key))
+	}
+	return b.String()
+}
+
+// get is the value at p in doc; false if there is none.
+func (p pointer) get(doc any) (any, bool) {
+	for _, key := range p {
+		switch node := doc.(type) {
+		case map[string]any:
+			child, ok := node[key]
+			if !ok {
+				return nil, false
+			}
+			doc = child
+		case []any:
+			i, err := index(key, len(node))
+			if err != nil {
+				return nil, false
+			}
+			doc = node[i]
+		default:
+			return nil, false
+		}
+	}
+	return doc, true
+}
+
+// edit does one RFC 6902 operation at path in doc, in place where it can, and returns the document.
+// It works on decoded JSON, so that a large manifest is not written out and read back for one field.
+func edit(doc any, path pointer, op policyv1alpha1.OverriderOperator, value any) (any, error) {
+	switch op {
+	case policyv1alpha1.OverriderOpAdd, policyv1alpha1.OverriderOpRemove, policyv1alpha1.OverriderOpReplace:
+	default:
+		return nil, fmt.Errorf("unknown operator %q", op)
+	}
+	return editAt(doc, path, 0, op, value)
+}
+
+// editAt edits what stands below the first depth keys of path.
+func editAt(doc any, path pointer, depth int, op policyv1alpha1.OverriderOperator, value any) (any, error) {
+	if depth == len(path) {
+		if op == policyv1alpha1.OverriderOpRemove {
+			return nil, errors.New("cannot remove the whole document")
+		}
+		return value, nil
+	}
+	key, last := path[depth], depth == len(path)-1
+
+	switch node := doc.(type) {
+	case map[string]any:
+		child, exists := node[key]
+		switch {
+		case last && op == policyv1alpha1.OverriderOpAdd:
+			node[key] = value
+			return node, nil
+		case !exists:
+			return nil, fmt.Errorf("%s does not exist", path[:depth+1])
+		case last && op == policyv1alpha1.OverriderOpRemove:
+			delete(node, key)
+			return node, nil
+		}
+		child, err := editAt(child, path, depth+1, op, value)
+		if err != nil {
+			return nil, err
+		}
+		node[key] = child
+		return node, nil
+
+	case []any:
+		if last && op == policyv1alpha1.OverriderOpAdd {
+			at := len(node)
+			if key != "-" {
+				var err error
+				// An element may be added behind the last one.
+				if at, err = index(key, len(node)+1); err != nil {
+					return nil, fmt.Errorf("%s: %w", path[:depth+1], err)
+				}
+			}
+			node = append(node, nil)
+			copy(node[at+1:], node[at:])
+			node[at] = value
+			return node, nil
+		}
+		at, err := index(key, len(node))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path[:depth+1], err)
+		}
+		if last && op == policyv1alpha1.OverriderOpRemove {
+			return append(node[:at], node[at+1:]...), nil
+		}
+		if node[at], err = editAt(node[at], path, depth+1, op, value); err != nil {
+			return nil, err
+		}
+		return node, nil
+
+	default:
+		if depth == 0 {
+			return nil, fmt.Errorf("%s: the document is neither an object nor a list", path)
+		}
+		return nil, fmt.Errorf("%s is neither an object nor a list", path[:depth])
+	}
+}
+
+// index reads a position in a list of n elements; negative ones count from the end, as Karmada's patches do.
+func index(key string, n int) (int, error) {
+	i, err := strconv.Atoi(key)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no index of a list", key)
+	}
+	if i < 0 {
+		i += n
+	}
+	if i < 0 || i >= n {
+		return 0, fmt.Errorf("no index %s in a list of %d", key, n)
+	}
+	return i, nil
+}
