@@ -1,0 +1,72 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// division gives each cluster its share of the template, as a function of the cluster. A template that is copied, or
+// that a cluster has only because another one requires it, is the template itself: it says its replicas already.
+func division(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured) func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured, error) {
+	if spec.Replicas == 0 || !spec.Placement.DividesReplicas() {
+		return func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured, error) {
+			return template, nil
+		}
+	}
+	replicas := make(map[string]int32, len(spec.Clusters))
+	for _, c := range spec.Clusters {
+		replicas[c.Name] = c.Replicas
+	}
+	completions := completionsOf(spec, template)
+
+	return func(ctx context.Context, i interpret.Interpreter, cluster string) (*unstructured.Unstructured, error) {
+		n, scheduled := replicas[cluster]
+		if !scheduled {
+			return template, nil
+		}
+		m, err := i.Revise(ctx, template, n)
+		if err != nil {
+			return nil, err
+		}
+		if share, ok := completions[cluster]; ok {
+			if m == template {
+				m = template.DeepCopy()
+			}
+			if err := unstructured.SetNestedField(m.Object, int64(share), "spec", "completions"); err != nil {
+				return nil, fmt.Errorf("divide completions: %w", err)
+			}
+		}
+		return m, nil
+	}
+}
+
+var job = schema.GroupKind{Group: "batch", Kind: "Job"}
+
+// completionsOf divides a Job's completions by the parallelism that each cluster was given; nil for anything else.
+// The template's UID breaks ties, as in scheduling.
+func completionsOf(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured) map[string]int32 {
+	if template.GroupVersionKind().GroupKind() != job {
+		return nil
+	}
+	total, ok, err := unstructured.NestedInt64(template.Object, "spec", "completions")
+	if !ok || err != nil {
+		return nil
+	}
+	shares := make([]schedule.Share, len(spec.Clusters))
+	for i, c := range spec.Clusters {
+		shares[i] = schedule.Share{Name: c.Name, Weight: int64(c.Replicas)}
+	}
+	schedule.Apportion(int32(total), shares, spec.Resource.UID)
+	seats := make(map[string]int32, len(shares))
+	for _, s := range shares {
+		seats[s.Name] = s.Seats
+	}
+	return seats
+}

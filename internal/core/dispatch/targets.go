@@ -1,0 +1,117 @@
+package dispatch
+
+import (
+	"cmp"
+	"slices"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// Targets are the clusters that b wants a Work in, each once, sorted: those it was scheduled to, with their replicas,
+// and those of the bindings that require it. Clusters that it is leaving are no targets; see Unwanted.
+func Targets(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
+	spec := b.BindingSpec()
+	targets := make([]workv1alpha2.TargetCluster, 0, len(spec.Clusters))
+	seen := make(map[string]bool, len(spec.Clusters))
+	for _, c := range spec.Clusters {
+		if !seen[c.Name] {
+			seen[c.Name] = true
+			targets = append(targets, c)
+		}
+	}
+	for _, r := range spec.RequiredBy {
+		for _, c := range r.Clusters {
+			if !seen[c.Name] {
+				seen[c.Name] = true
+				// The replicas there are those of the workload that requires this one.
+				targets = append(targets, workv1alpha2.TargetCluster{Name: c.Name})
+			}
+		}
+	}
+	slices.SortFunc(targets, func(x, y workv1alpha2.TargetCluster) int { return cmp.Compare(x.Name, y.Name) })
+	return targets
+}
+
+// Unwanted are those of the existing Works that are to be deleted: b's own, in clusters that are neither targets nor
+// being left gracefully; all of its own if b is being deleted. Works that are not marked as b's are never among them.
+func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha1.Work {
+	keep := map[string]bool{}
+	if b.GetDeletionTimestamp() == nil {
+		for _, c := range Targets(b) {
+			keep[c.Name] = true
+		}
+		for _, t := range b.BindingSpec().GracefulEvictionTasks {
+			if t.PurgeMode != policyv1alpha1.PurgeModeDirectly {
+				keep[t.FromCluster] = true
+			}
+		}
+	}
+	return filter(b, existing, func(cluster string) bool { return !keep[cluster] })
+}
+
+// Purging are those of the existing Works that have to be gone before b's copies elsewhere may start: b is leaving
+// their clusters directly.
+func Purging(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha1.Work {
+	left := map[string]bool{}
+	for _, t := range b.BindingSpec().GracefulEvictionTasks {
+		if t.PurgeMode == policyv1alpha1.PurgeModeDirectly {
+			left[t.FromCluster] = true
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	for _, c := range Targets(b) {
+		delete(left, c.Name)
+	}
+	return filter(b, existing, func(cluster string) bool { return left[cluster] })
+}
+
+// filter are b's own Works in the clusters asked for.
+func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluster string) bool) []workv1alpha1.Work {
+	label := idLabel(b)
+	id := b.GetLabels()[label]
+	if id == "" {
+		return nil
+	}
+	var out []workv1alpha1.Work
+	for _, w := range existing {
+		if w.Labels[label] != id {
+			continue
+		}
+		if cluster, err := names.ClusterOf(w.Namespace); err == nil && in(cluster) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// idLabel is the label that holds the permanent id of b, on b itself and on what comes from it.
+func idLabel(b workv1alpha2.Binding) string {
+	if b.GetNamespace() == "" {
+		return workv1alpha2.ClusterResourceBindingPermanentIDLabel
+	}
+	return workv1alpha2.ResourceBindingPermanentIDLabel
+}
+
+// origin is how a Work and its manifest say which binding they come from.
+type origin struct{ labels, annotations map[string]string }
+
+func originOf(b workv1alpha2.Binding) origin {
+	var o origin
+	if id := b.GetLabels()[idLabel(b)]; id != "" {
+		o.labels = map[string]string{idLabel(b): id}
+	}
+	if b.GetNamespace() == "" {
+		o.annotations = map[string]string{workv1alpha2.ClusterResourceBindingNameAnnotation: b.GetName()}
+		return o
+	}
+	o.annotations = map[string]string{
+		workv1alpha2.ResourceBindingNamespaceAnnotation: b.GetNamespace(),
+		workv1alpha2.ResourceBindingNameAnnotation:      b.GetName(),
+	}
+	return o
+}

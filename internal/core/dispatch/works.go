@@ -1,0 +1,283 @@
+// Package dispatch decides the Works of a binding: one manifest per cluster, and those that are wanted no more.
+// Where a template goes was decided before (core/schedule); what a member makes of a Work is core/execute's.
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/override"
+)
+
+// Input is what the Works of a template follow from. All of it is read-only.
+type Input struct {
+	// Binding says where the template goes; Namespaces needs none.
+	Binding workv1alpha2.Binding
+	// Template as it is on the hub.
+	Template *unstructured.Unstructured
+	// Clusters by name; those that the binding names, at least.
+	Clusters map[string]*clusterv1alpha1.Cluster
+	// Overrides are the policies that may select the template, in any order.
+	Overrides []policyv1alpha1.Override
+	// Existing are the Works that stand, by cluster: their permanent ids are kept.
+	Existing map[string]*workv1alpha1.Work
+	// NewID makes the permanent id of a Work that does not exist yet.
+	NewID func() string
+	// Convert brings a manifest to one of the versions of its kind that a cluster serves, for kinds of which it knows
+	// how. Nil, or an answer of nil, leaves it as it is: then the member says what it does not serve.
+	Convert func(manifest *unstructured.Unstructured, served []string) (*unstructured.Unstructured, error)
+}
+
+// Result is the Work of one cluster, or why there is none.
+type Result struct {
+	Cluster string
+	Work    *workv1alpha1.Work
+	Applied override.Applied
+	Err     error
+}
+
+// Works are the Works that the binding wants, one per target cluster, sorted by cluster. A failure is of one cluster
+// and hides no other. The same input gives the same Works, byte for byte.
+//
+// A cluster that is being removed gets no Work that it does not have. Works in clusters that the binding is leaving
+// stay as they are and are not among the results.
+func Works(ctx context.Context, in Input, i interpret.Interpreter) []Result {
+	spec := in.Binding.BindingSpec()
+	targets := Targets(in.Binding)
+	pruned := prune(in.Template)
+	divide := division(spec, pruned)
+	from := originOf(in.Binding)
+
+	results := make([]Result, 0, len(targets))
+	for _, target := range targets {
+		if in.removed(target.Name) {
+			continue
+		}
+		m, err := divide(ctx, i, target.Name)
+		if err != nil {
+			results = append(results, in.failed(target.Name, err))
+			continue
+		}
+		r := in.result(target.Name, m, from, cmp.Or(spec.ConflictResolution, policyv1alpha1.ConflictAbort))
+		if r.Work != nil {
+			if suspended(spec.Suspension, target.Name) {
+				r.Work.Spec.SuspendDispatching = new(true)
+			}
+			if isTrue(spec.PreserveResourcesOnDeletion) {
+				r.Work.Spec.PreserveResourcesOnDeletion = new(true)
+			}
+		}
+		results = append(results, r)
+	}
+	return results
+}
+
+// Namespaces are the Works of the namespace in.Template, in every cluster given, sorted. Only ClusterOverridePolicies
+// apply, since a namespace is in none. Whether it is to be sent at all is AutoPropagated's question.
+func Namespaces(in Input) []Result {
+	pruned := prune(in.Template)
+	results := make([]Result, 0, len(in.Clusters))
+	for _, cluster := range slices.Sorted(maps.Keys(in.Clusters)) {
+		if !in.removed(cluster) {
+			results = append(results, in.result(cluster, pruned, origin{}, ""))
+		}
+	}
+	return results
+}
+
+// AutoPropagated says whether a namespace is sent to every cluster: it is neither the system's nor Kubernetes' own,
+// and its owner has not asked to skip it.
+func AutoPropagated(namespace *unstructured.Unstructured) bool {
+	name := namespace.GetName()
+	return !names.Reserved(name) && name != metav1.NamespaceDefault && !strings.HasPrefix(name, "kube-") &&
+		namespace.GetLabels()[policyv1alpha1.NamespaceSkipAutoPropagationLabel] != "true"
+}
+
+// removed says whether the cluster is being removed and has no Work of the template.
+func (in Input) removed(cluster string) bool {
+	c := in.Clusters[cluster]
+	return c != nil && c.DeletionTimestamp != nil && in.Existing[cluster] == nil
+}
+
+func (in Input) failed(cluster string, err error) Result {
+	return Result{Cluster: cluster, Err: fmt.Errorf("make the work of %s %s for cluster %q: %w",
+		in.Template.GetKind(), path(in.Template), cluster, err)}
+}
+
+// result makes the Work of one cluster out of m, its share of the template. m may be shared and is not changed.
+// Without a resolution only the template's own annotation resolves conflicts.
+func (in Input) result(cluster string, m *unstructured.Unstructured, from origin, resolution policyv1alpha1.ConflictResolution) Result {
+	// 1. The manifest, and what is different in this cluster.
+	c := in.Clusters[cluster]
+	if c == nil {
+		return in.failed(cluster, errors.New("the cluster is not registered"))
+	}
+	m, applied, err := override.Apply(m, c, in.Overrides)
+	if err != nil {
+		return in.failed(cluster, err)
+	}
+	if m, err = in.served(m, c); err != nil {
+		return in.failed(cluster, err)
+	}
+	m = withOwnMetadata(m)
+
+	// 2. The Work. Its name goes by the template, whatever an override did to the manifest.
+	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace:   names.ExecutionSpace(cluster),
+		Name:        names.Work(in.Template.GetKind(), in.Template.GetName(), in.Template.GetNamespace()),
+		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
+		Labels:      map[string]string{},
+		Annotations: map[string]string{},
+	}}
+	if id := in.permanentID(cluster); id != "" {
+		w.Labels[workv1alpha2.WorkPermanentIDLabel] = id
+	}
+	recorded, err := applied.Annotations()
+	if err != nil {
+		return in.failed(cluster, err)
+	}
+	maps.Copy(w.Annotations, recorded)
+
+	// 3. The marks of both: where they come from, and that they belong together.
+	for key, value := range from.labels {
+		w.Labels[key] = value
+		set(m, "labels", key, value)
+	}
+	for key, value := range from.annotations {
+		w.Annotations[key] = value
+		set(m, "annotations", key, value)
+	}
+	if r := conflictResolution(m, resolution); r != "" {
+		w.Annotations[workv1alpha2.ConflictResolutionAnnotation] = r
+		set(m, "annotations", workv1alpha2.ConflictResolutionAnnotation, r)
+	}
+	set(m, "annotations", workv1alpha2.TemplateUIDAnnotation, string(in.Template.GetUID()))
+	set(m, "annotations", workv1alpha2.TemplateGenerationAnnotation, strconv.FormatInt(in.Template.GetGeneration(), 10))
+	execute.Mark(m, w)
+
+	raw, err := json.Marshal(m.Object)
+	if err != nil {
+		return in.failed(cluster, fmt.Errorf("write manifest: %w", err))
+	}
+	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	return Result{Cluster: cluster, Work: w, Applied: applied}
+}
+
+// permanentID is the one that the cluster's Work has, or a new one.
+func (in Input) permanentID(cluster string) string {
+	if w := in.Existing[cluster]; w != nil {
+		if id := w.Labels[workv1alpha2.WorkPermanentIDLabel]; id != "" {
+			return id
+		}
+	}
+	if in.NewID == nil {
+		return ""
+	}
+	return in.NewID()
+}
+
+// served is m in a version that c serves, if c serves m's kind in other versions only and Convert knows how.
+func (in Input) served(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster) (*unstructured.Unstructured, error) {
+	if in.Convert == nil || c.Status.Serves(m.GetAPIVersion(), m.GetKind()) {
+		return m, nil
+	}
+	group := m.GroupVersionKind().Group
+	var others []string
+	for _, e := range c.Status.APIEnablements {
+		gv, err := schema.ParseGroupVersion(e.GroupVersion)
+		if err == nil && gv.Group == group && c.Status.Serves(e.GroupVersion, m.GetKind()) {
+			others = append(others, e.GroupVersion)
+		}
+	}
+	if len(others) == 0 {
+		return m, nil
+	}
+	converted, err := in.Convert(m, others)
+	if err != nil {
+		return nil, fmt.Errorf("convert %s to one of %s: %w", m.GetAPIVersion(), strings.Join(others, ", "), err)
+	}
+	if converted == nil {
+		return m, nil
+	}
+	return converted, nil
+}
+
+// prune is the template without what the hub set.
+func prune(template *unstructured.Unstructured) *unstructured.Unstructured {
+	// The status of a big workload is big: it is not copied only to be removed.
+	bare := maps.Clone(template.Object)
+	delete(bare, "status")
+	out := (&unstructured.Unstructured{Object: bare}).DeepCopy()
+	interpret.Prune(out)
+	return out
+}
+
+// withOwnMetadata shares everything with m but its metadata, labels and annotations.
+func withOwnMetadata(m *unstructured.Unstructured) *unstructured.Unstructured {
+	object := maps.Clone(m.Object)
+	metadata, _ := object["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	for _, in := range []string{"labels", "annotations"} {
+		keys, _ := metadata[in].(map[string]any)
+		own := make(map[string]any, len(keys)+12)
+		maps.Copy(own, keys)
+		metadata[in] = own
+	}
+	object["metadata"] = metadata
+	return &unstructured.Unstructured{Object: object}
+}
+
+// set sets a label or annotation of m, whose metadata is its own.
+func set(m *unstructured.Unstructured, in, key, value string) {
+	m.Object["metadata"].(map[string]any)[in].(map[string]any)[key] = value
+}
+
+// conflictResolution is the one in force: a valid annotation of the template outranks the policy.
+func conflictResolution(m *unstructured.Unstructured, policy policyv1alpha1.ConflictResolution) string {
+	own := m.GetAnnotations()[workv1alpha2.ConflictResolutionAnnotation]
+	switch {
+	case own == workv1alpha2.ConflictResolutionOverwrite, own == workv1alpha2.ConflictResolutionAbort:
+		return own
+	case policy == policyv1alpha1.ConflictOverwrite:
+		return workv1alpha2.ConflictResolutionOverwrite
+	case policy == policyv1alpha1.ConflictAbort:
+		return workv1alpha2.ConflictResolutionAbort
+	}
+	return ""
+}
+
+func suspended(s *workv1alpha2.Suspension, cluster string) bool {
+	if s == nil {
+		return false
+	}
+	if s.Dispatching != nil && *s.Dispatching {
+		return true
+	}
+	return s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
+}
+
+func path(obj *unstructured.Unstructured) string {
+	if obj.GetNamespace() == "" {
+		return obj.GetName()
+	}
+	return obj.GetNamespace() + "/" + obj.GetName()
+}

@@ -1,0 +1,88 @@
+package execute
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+)
+
+// Retain gives desired those values of observed that belong to the member, as interpret.Interpreter's does.
+type Retain func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
+
+// neverSent is metadata that the member's API server and controllers own. A finalizer that Retain brought along would
+// come back after its controller has removed it.
+var neverSent = []string{
+	"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields",
+	"resourceVersion", "selfLink", "uid", "ownerReferences", "finalizers",
+}
+
+// Manifest is the one manifest of w, decoded.
+func Manifest(w *workv1alpha1.Work) (*unstructured.Unstructured, error) {
+	if n := len(w.Spec.Workload.Manifests); n != 1 {
+		return nil, fmt.Errorf("work %s/%s has %d manifests, not one", w.Namespace, w.Name, n)
+	}
+	raw := w.Spec.Workload.Manifests[0].Raw
+	if len(raw) == 0 {
+		return nil, fmt.Errorf("work %s/%s has an empty manifest", w.Namespace, w.Name)
+	}
+	m := &unstructured.Unstructured{}
+	if err := m.UnmarshalJSON(raw); err != nil {
+		return nil, fmt.Errorf("read manifest of work %s/%s: %w", w.Namespace, w.Name, err)
+	}
+	if m.GetName() == "" {
+		return nil, fmt.Errorf("manifest of work %s/%s: %w", w.Namespace, w.Name, errors.New("metadata.name is empty"))
+	}
+	return m, nil
+}
+
+// Desired is what to apply for w: its manifest, marked, with what the member keeps for itself taken from observed
+// (nil if the object is absent). It never has a status: member controllers own that, also where it is no subresource.
+//
+// If Retain took anything from observed, the result carries observed's resourceVersion: it is right for that version
+// only, and an apply onto a later one has to fail and be decided anew.
+func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain Retain) (*unstructured.Unstructured, error) {
+	manifest, err := Manifest(w)
+	if err != nil {
+		return nil, err
+	}
+	Mark(manifest, w)
+	strip(manifest)
+	if observed == nil || retain == nil {
+		return manifest, nil
+	}
+	switch ownerOf(observed, w) {
+	case nobody, stranger:
+		// An object that is to be adopted keeps what any member's object keeps: a Service its address.
+	case neighbour:
+		return manifest, nil
+	}
+	desired, err := retain(manifest, observed)
+	if err != nil {
+		return nil, err
+	}
+	if desired == manifest {
+		return manifest, nil
+	}
+	// The result may share memory with observed, which is read-only.
+	desired = desired.DeepCopy()
+	strip(desired)
+	Mark(desired, w)
+	if !reflect.DeepEqual(desired.Object, manifest.Object) {
+		desired.SetResourceVersion(observed.GetResourceVersion())
+	}
+	return desired, nil
+}
+
+// strip removes, in place, what is never sent.
+func strip(m *unstructured.Unstructured) {
+	delete(m.Object, "status")
+	if metadata, ok := m.Object["metadata"].(map[string]any); ok {
+		for _, key := range neverSent {
+			delete(metadata, key)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package execute
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// marked is the value of the label karmada.io/managed on what is ours.
+const marked = "true"
+
+// Mark says on manifest, in place, that w owns it, and lists the labels and annotations that it comes with, so that a
+// key that is dropped later can be taken off the member's object. Marking twice changes nothing.
+func Mark(manifest *unstructured.Unstructured, w *workv1alpha1.Work) {
+	metadata := child(manifest.Object, "metadata")
+	labels, annotations := child(metadata, "labels"), child(metadata, "annotations")
+
+	labels[workv1alpha2.ManagedLabel] = marked
+	if id := w.Labels[workv1alpha2.WorkPermanentIDLabel]; id != "" {
+		labels[workv1alpha2.WorkPermanentIDLabel] = id
+	}
+	annotations[workv1alpha2.WorkNamespaceAnnotation] = w.Namespace
+	annotations[workv1alpha2.WorkNameAnnotation] = w.Name
+	if r := w.Annotations[workv1alpha2.ConflictResolutionAnnotation]; r != "" && annotations[workv1alpha2.ConflictResolutionAnnotation] == nil {
+		annotations[workv1alpha2.ConflictResolutionAnnotation] = r
+	}
+
+	// The lists name themselves too, so they go with the rest.
+	annotations[workv1alpha2.ManagedLabelsAnnotation] = ""
+	annotations[workv1alpha2.ManagedAnnotationsAnnotation] = ""
+	annotations[workv1alpha2.ManagedLabelsAnnotation] = keyList(labels)
+	annotations[workv1alpha2.ManagedAnnotationsAnnotation] = keyList(annotations)
+}
+
+func keyList(m map[string]any) string { return strings.Join(slices.Sorted(maps.Keys(m)), ",") }
+
+// child is the object at key of parent, put there if there is none.
+func child(parent map[string]any, key string) map[string]any {
+	if m, ok := parent[key].(map[string]any); ok {
+		return m
+	}
+	m := map[string]any{}
+	parent[key] = m
+	return m
+}
+
+// owner is whose a member's object is, by its marks.
+type owner int
+
+const (
+	nobody    owner = iota // not marked: it was there before us
+	ours                   // marked as the Work's
+	damaged                // the Work's, but someone took some of the marks away
+	neighbour              // marked as another Work's of the same cluster
+	stranger               // marked as a Work's of another hub, or of the cluster under another name
+)
+
+// ownerOf reads the marks of observed, as seen from w. Only ours may be deleted; damaged ones are put right.
+func ownerOf(observed *unstructured.Unstructured, w *workv1alpha1.Work) owner {
+	label := func(key string) string { return field(observed, "labels", key) }
+	annotation := func(key string) string { return field(observed, "annotations", key) }
+
+	namespace, name := annotation(workv1alpha2.WorkNamespaceAnnotation), annotation(workv1alpha2.WorkNameAnnotation)
+	managed := label(workv1alpha2.ManagedLabel) == marked
+	id := label(workv1alpha2.WorkPermanentIDLabel)
+	sameID := id != "" && id == w.Labels[workv1alpha2.WorkPermanentIDLabel]
+
+	switch {
+	case namespace == w.Namespace && name == w.Name:
+		if managed {
+			return ours
+		}
+		// Controllers copy annotations of an object to its children, labels they do not: annotations alone prove nothing.
+		if sameID {
+			return damaged
+		}
+		return nobody
+	case namespace == "" || name == "":
+		if managed && sameID {
+			return damaged
+		}
+		return nobody
+	case !managed:
+		return nobody
+	case namespace == w.Namespace:
+		return neighbour
+	default:
+		return stranger
+	}
+}
+
+// field is a string in a map of the metadata. Unlike GetLabels it copies nothing.
+func field(obj *unstructured.Unstructured, in, key string) string {
+	metadata, _ := obj.Object["metadata"].(map[string]any)
+	m, _ := metadata[in].(map[string]any)
+	s, _ := m[key].(string)
+	return s
+}
+
+// ourKeys are the labels and annotations that say an object is ours, or whose it was on the hub.
+// What users set under karmada.io, such as retain-replicas, is theirs.
+var ourKeys = map[string]bool{
+	workv1alpha2.ManagedLabel:                           true,
+	workv1alpha2.WorkPermanentIDLabel:                   true,
+	workv1alpha2.WorkNamespaceAnnotation:                true,
+	workv1alpha2.WorkNameAnnotation:                     true,
+	workv1alpha2.ConflictResolutionAnnotation:           true,
+	workv1alpha2.ResourceBindingPermanentIDLabel:        true,
+	workv1alpha2.ResourceBindingNamespaceAnnotation:     true,
+	workv1alpha2.ResourceBindingNameAnnotation:          true,
+	workv1alpha2.ClusterResourceBindingPermanentIDLabel: true,
+	workv1alpha2.ClusterResourceBindingNameAnnotation:   true,
+	workv1alpha2.TemplateUIDAnnotation:                  true,
+	workv1alpha2.TemplateGenerationAnnotation:           true,
+	workv1alpha2.ManagedAnnotationsAnnotation:           true,
+	workv1alpha2.ManagedLabelsAnnotation:                true,
+
+	policyv1alpha1.PropagationPolicyPermanentIDLabel:        true,
+	policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: true,
+	policyv1alpha1.PropagationPolicyNamespaceAnnotation:     true,
+	policyv1alpha1.PropagationPolicyNameAnnotation:          true,
+	policyv1alpha1.ClusterPropagationPolicyNameAnnotation:   true,
+}
+
+// Released is observed without our marks: from then on nobody but the member owns it. observed is not changed.
+func Released(observed *unstructured.Unstructured) *unstructured.Unstructured {
+	out := observed.DeepCopy()
+	metadata, ok := out.Object["metadata"].(map[string]any)
+	if !ok {
+		return out
+	}
+	for _, in := range []string{"labels", "annotations"} {
+		m, ok := metadata[in].(map[string]any)
+		if !ok {
+			continue
+		}
+		maps.DeleteFunc(m, func(key string, _ any) bool { return ourKeys[key] })
+		if len(m) == 0 {
+			delete(metadata, in)
+		}
+	}
+	return out
+}
+
+// dropped are the keys that the list on observed says we set and that desired no longer lists; in is labels or
+// annotations, list the annotation that holds the list.
+func dropped(desired, observed *unstructured.Unstructured, in, list string) []string {
+	before := field(observed, "annotations", list)
+	if before == field(desired, "annotations", list) {
+		return nil
+	}
+	metadata, _ := observed.Object["metadata"].(map[string]any)
+	there, _ := metadata[in].(map[string]any)
+	wanted := strings.Split(field(desired, "annotations", list), ",")
+	var keys []string
+	for _, key := range strings.Split(before, ",") {
+		if _, ok := there[key]; ok && !slices.Contains(wanted, key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

@@ -1,0 +1,155 @@
+// Package execute decides what to do to one object in one member cluster: create, apply, adopt, leave, release or
+// delete it. Reading and writing the member, and reporting, are left to its callers.
+package execute
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// Kind is what to do.
+type Kind string
+
+// The kinds of action.
+const (
+	Create   Kind = "Create"   // the object is absent
+	Apply    Kind = "Apply"    // bring the object to Action.Object
+	Delete   Kind = "Delete"   // delete the object, of the UID that was observed
+	Release  Kind = "Release"  // replace the object by Action.Object, which is not ours any more
+	Conflict Kind = "Conflict" // someone else owns the object: touch nothing, report Reason
+	Wait     Kind = "Wait"     // the object is being deleted; decide anew when it is gone
+	Nothing  Kind = "Nothing"
+)
+
+// Action is what to do, and why.
+type Action struct {
+	Kind Kind
+	// Reason is for people; of a Conflict it is the message that tools know.
+	Reason string
+	// Object is what to send with Create, Apply and Release.
+	Object *unstructured.Unstructured
+	// Adopts says that an Apply takes over an object that was not ours.
+	Adopts bool
+	// DropLabels and DropAnnotations are keys that we set before and no longer want, sorted: for appliers that do not
+	// know by themselves which fields they owned.
+	DropLabels, DropAnnotations []string
+}
+
+// Plan decides what to do for w. desired is what execute.Desired made of it, and may be nil when w is being deleted;
+// observed is the member's object, nil if absent. None of them is changed, and the action shares memory with desired.
+//
+// After an Apply has succeeded, and the condition Applied says so for w's generation, Plan says Nothing until someone
+// changes w or a field that desired sets. Fields that it does not set belong to the member.
+func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Action {
+	switch {
+	case w.DeletionTimestamp != nil:
+		return remove(w, observed)
+	case w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching:
+		return Action{Kind: Nothing, Reason: workv1alpha1.MessageSuspended}
+	case observed == nil:
+		return Action{Kind: Create, Reason: "the object is absent", Object: desired}
+	}
+
+	adopts := false
+	switch owner := ownerOf(observed, w); owner {
+	case neighbour:
+		return Action{Kind: Conflict, Reason: otherWork(w, desired, observed)}
+	case nobody, stranger:
+		if strategy(w, desired) != workv1alpha2.ConflictResolutionOverwrite {
+			if owner == stranger {
+				return Action{Kind: Conflict, Reason: otherWork(w, desired, observed)}
+			}
+			return Action{Kind: Conflict, Reason: unmanaged(w, desired)}
+		}
+		adopts = true
+	}
+	if observed.GetDeletionTimestamp() != nil {
+		return Action{Kind: Wait, Reason: "the object is being deleted in the member; it is created again when it is gone"}
+	}
+
+	apply := Action{
+		Kind: Apply, Object: desired, Adopts: adopts,
+		DropLabels:      dropped(desired, observed, "labels", workv1alpha2.ManagedLabelsAnnotation),
+		DropAnnotations: dropped(desired, observed, "annotations", workv1alpha2.ManagedAnnotationsAnnotation),
+	}
+	if adopts {
+		// Its lists, if any, are someone else's.
+		apply.DropLabels, apply.DropAnnotations = nil, nil
+		apply.Reason = "the object is adopted, as conflict resolution is " + workv1alpha2.ConflictResolutionOverwrite
+		return apply
+	}
+	if path, differs := difference(desired, observed); differs {
+		apply.Reason = path + " differs"
+		return apply
+	}
+	if len(apply.DropLabels)+len(apply.DropAnnotations) > 0 {
+		apply.Reason = "labels or annotations are no longer wanted"
+		return apply
+	}
+	if applied := appliedGeneration(w); applied < w.Generation {
+		// Fields that the manifest no longer sets do not show as a difference.
+		apply.Reason = fmt.Sprintf("generation %d of the work is not applied yet", w.Generation)
+		return apply
+	}
+	return Action{Kind: Nothing, Reason: "the object is as desired"}
+}
+
+// remove decides what becomes of the object of a Work that is being deleted. With Nothing, and after a Release, the Work
+// may go; with Delete and Wait the object has to go first, or one made anew would meet it.
+func remove(w *workv1alpha1.Work, observed *unstructured.Unstructured) Action {
+	switch {
+	case observed == nil:
+		return Action{Kind: Nothing, Reason: "the object is absent"}
+	case ownerOf(observed, w) != ours:
+		return Action{Kind: Nothing, Reason: "the object is not marked as this work's, so it stays"}
+	case w.Spec.PreserveResourcesOnDeletion != nil && *w.Spec.PreserveResourcesOnDeletion:
+		return Action{Kind: Release, Reason: "resources are preserved on deletion", Object: Released(observed)}
+	case observed.GetDeletionTimestamp() != nil:
+		return Action{Kind: Wait, Reason: "the object is already being deleted"}
+	}
+	return Action{Kind: Delete, Reason: "the work is being deleted"}
+}
+
+// appliedGeneration is the generation of w that its condition Applied speaks of; 0 if it was never applied.
+func appliedGeneration(w *workv1alpha1.Work) int64 {
+	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied); c != nil {
+		return c.ObservedGeneration
+	}
+	return 0
+}
+
+// strategy is the conflict resolution in force: the manifest's own annotation outranks the Work's.
+func strategy(w *workv1alpha1.Work, desired *unstructured.Unstructured) string {
+	if s := field(desired, "annotations", workv1alpha2.ConflictResolutionAnnotation); s != "" {
+		return s
+	}
+	return w.Annotations[workv1alpha2.ConflictResolutionAnnotation]
+}
+
+// unmanaged is the message that Karmada's users and tests know, word for word: it says empty whatever the value.
+func unmanaged(w *workv1alpha1.Work, desired *unstructured.Unstructured) string {
+	return fmt.Sprintf("resource(kind=%s, %s/%s) already exists in the cluster %s and the %s strategy value is empty, Karmada will not manage this resource",
+		desired.GetKind(), desired.GetNamespace(), desired.GetName(), cluster(w), workv1alpha2.ConflictResolutionAnnotation)
+}
+
+func otherWork(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) string {
+	return fmt.Sprintf("resource(kind=%s, %s/%s) in the cluster %s belongs to the work %s/%s; delete that work, or take its %s and %s annotations off the resource",
+		desired.GetKind(), desired.GetNamespace(), desired.GetName(), cluster(w),
+		field(observed, "annotations", workv1alpha2.WorkNamespaceAnnotation), field(observed, "annotations", workv1alpha2.WorkNameAnnotation),
+		workv1alpha2.WorkNamespaceAnnotation, workv1alpha2.WorkNameAnnotation)
+}
+
+// cluster is the one that w is for; a Work that stands elsewhere is named by its namespace.
+func cluster(w *workv1alpha1.Work) string {
+	c, err := names.ClusterOf(w.Namespace)
+	if err != nil {
+		return w.Namespace
+	}
+	return c
+}
