@@ -1,0 +1,90 @@
+package schedule
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Affects says whether a cluster's change could matter to a binding, so that it is worth asking Due; old is nil when the
+// cluster joins and now when it is gone. It may say yes too often, never no wrongly:
+//
+//	divided and scheduled       a target leaves, or stops or starts to match the affinity
+//	duplicated, not a workload  the cluster starts or stops to fit: labels, fields, taints, kinds served
+//	not scheduled               the same, or a fit of another kind of reason; by room, also when the cluster has more room
+func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster) bool {
+	spec := b.BindingSpec()
+	was, is := seen(old), seen(now)
+	if spec.Placement == nil || was == nil && is == nil {
+		return false
+	}
+	name := nameOf(was, is)
+	target := slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == name })
+	if target && (was == nil) != (is == nil) {
+		return true
+	}
+
+	strategy := strategyOf(spec)
+	scheduled := meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) && replicasFit(spec)
+	if strategy.divided() && scheduled && !target {
+		return false
+	}
+	var fits bool
+	for i := range terms(spec.Placement) {
+		_, affinity := term(spec.Placement, i)
+		q := newQuestion(spec, affinity)
+		answer := q.reject
+		if strategy.divided() && scheduled {
+			answer = func(m *member, target bool) string { return clusterAffinity(q, m, target) }
+		}
+		before, after := ask(answer, was, target), ask(answer, is, target)
+		if before != after {
+			return true
+		}
+		fits = fits || after == ""
+	}
+	return fits && !scheduled && NeedsRoom(b) && gained(old, now)
+}
+
+// seen is a cluster as filters see it; nil if it is not in the fleet or is leaving.
+func seen(c *clusterv1alpha1.Cluster) *member {
+	if c == nil || c.DeletionTimestamp != nil {
+		return nil
+	}
+	m := glance(c)
+	return &m
+}
+
+func nameOf(was, is *member) string {
+	if is != nil {
+		return is.cluster.Name
+	}
+	return was.cluster.Name
+}
+
+// absent is the answer of a cluster that is not in the fleet. To a binding it is like one that does not match.
+const absent = reasonAffinity
+
+func ask(answer func(m *member, target bool) string, m *member, target bool) string {
+	if m == nil {
+		return absent
+	}
+	return answer(m, target)
+}
+
+// gained says whether the cluster has more of anything free, or stopped or started to say.
+func gained(old, now *clusterv1alpha1.Cluster) bool {
+	was, is := freeOf(old.Status.ResourceSummary), freeOf(now.Status.ResourceSummary)
+	if (was == nil) != (is == nil) {
+		return true
+	}
+	for name, n := range is {
+		if n > was[name] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,120 @@
+package schedule
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Capacity is an estimator's answers for one binding: how many more replicas a cluster has room for, and whether it
+// could say. Unknown is not zero: nobody has refused, so the cluster is trusted with what is asked for.
+// math.MaxInt32 is no limit. A nil Capacity knows nothing.
+type Capacity func(cluster string) (replicas int32, known bool)
+
+// Answers is the Capacity of a map; clusters that it does not hold are unknown.
+func Answers(replicas map[string]int32) Capacity {
+	return func(cluster string) (int32, bool) {
+		n, known := replicas[cluster]
+		return n, known
+	}
+}
+
+// Least is the smallest answer of those that could say.
+func Least(all ...Capacity) Capacity {
+	return func(cluster string) (least int32, known bool) {
+		for _, c := range all {
+			if c == nil {
+				continue
+			}
+			if n, ok := c(cluster); ok && (!known || n < least) {
+				least, known = n, true
+			}
+		}
+		return least, known
+	}
+}
+
+// NeedsRoom says whether a run asks for the room of clusters; if not, no estimator need be asked.
+func NeedsRoom(b workv1alpha2.Binding) bool {
+	spec := b.BindingSpec()
+	if spec.Placement == nil || spec.Replicas == 0 {
+		return false
+	}
+	return strategyOf(spec).byRoom() || spreads(spec)
+}
+
+// estimate fills in the room of candidates. Where there is no limit, or none is known, it is what is asked for: so that
+// such clusters share alike, and beside those whose room is known they weigh no more than needed.
+func estimate(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, room Capacity) {
+	for i := range candidates {
+		c := &candidates[i]
+		c.Available, c.Known = int64(spec.Replicas), false
+		if room == nil {
+			continue
+		}
+		n, known := room(c.Cluster.Name)
+		if c.Known = known; known && n != math.MaxInt32 {
+			c.Available = max(0, int64(n))
+		}
+	}
+}
+
+// resources are amounts: of CPU in thousandths, of others in units.
+type resources map[corev1.ResourceName]int64
+
+func amount(name corev1.ResourceName, q *resource.Quantity) int64 {
+	if name == corev1.ResourceCPU {
+		return q.MilliValue()
+	}
+	return q.Value()
+}
+
+// freeOf is what the summary leaves; nil if there is none.
+func freeOf(s *clusterv1alpha1.ResourceSummary) resources {
+	if s == nil || len(s.Allocatable) == 0 {
+		return nil
+	}
+	free := make(resources, len(s.Allocatable))
+	for name, q := range s.Allocatable {
+		left := q.DeepCopy()
+		left.Sub(s.Allocated[name])
+		left.Sub(s.Allocating[name])
+		free[name] = max(0, amount(name, &left))
+	}
+	return free
+}
+
+// Room estimates from the clusters' own summaries: what is free divided by what one replica requests, and free pods.
+// A cluster without a summary is unknown; one that has none of a resource requested has no room.
+func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
+	type request struct {
+		name   corev1.ResourceName
+		amount int64
+	}
+	var requests []request
+	if r := b.BindingSpec().ReplicaRequirements; r != nil {
+		for name, q := range r.ResourceRequest {
+			if n := amount(name, &q); n > 0 {
+				requests = append(requests, request{name, n})
+			}
+		}
+	}
+	return func(cluster string) (int32, bool) {
+		m := s.member(cluster)
+		if m == nil || m.free == nil {
+			return 0, false
+		}
+		n := int64(math.MaxInt32)
+		if pods, ok := m.free[corev1.ResourcePods]; ok {
+			n = min(n, pods)
+		}
+		for _, r := range requests {
+			n = min(n, m.free[r.name]/r.amount)
+		}
+		return int32(n), true
+	}
+}

@@ -1,0 +1,97 @@
+package schedule
+
+import (
+	"math"
+	"testing"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+func TestRoomIsWhatTheSummaryLeaves(t *testing.T) {
+	busy := func(c *clusterv1alpha1.Cluster) {
+		c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{
+			Allocatable: quantities("cpu=10 memory=10Gi pods=100"),
+			Allocated:   quantities("cpu=3500m memory=1Gi pods=20"),
+			Allocating:  quantities("cpu=500m pods=70"),
+		}
+	}
+	for name, test := range map[string]struct {
+		cluster  with
+		requests string
+		want     int32
+		unknown  bool
+	}{
+		"the scarcest resource counts":                     {free("cpu=4 memory=8Gi pods=100"), "cpu=500m memory=2Gi", 4, false},
+		"less than one CPU is counted in thousandths":      {free("cpu=900m pods=100"), "cpu=200m", 4, false},
+		"what is allocated and being allocated is gone":    {busy, "cpu=1", 6, false},
+		"pods are counted too":                             {busy, "cpu=100m", 10, false},
+		"... also where nothing is requested":              {busy, "", 10, false},
+		"nothing requested and pods not counted: no limit": {free("cpu=4"), "", math.MaxInt32, false},
+		"a request of nothing is none":                     {free("cpu=4"), "memory=0", math.MaxInt32, false},
+		"a resource that the cluster does not have":        {free("cpu=4 pods=9"), "nvidia.com/gpu=1", 0, false},
+		"more than a number holds":                         {free("memory=8Ei"), "memory=1", math.MaxInt32, false},
+		"a cluster that did not say is unknown":            {func(*clusterv1alpha1.Cluster) {}, "cpu=1", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployment(1, policyv1alpha1.Placement{})
+			b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: quantities(test.requests)}
+			n, known := fleet(cluster("m", test.cluster)).Room(b)("m")
+			if n != test.want || known == test.unknown {
+				t.Errorf("room for %d (known: %v), want %d (%v)", n, known, test.want, !test.unknown)
+			}
+		})
+	}
+	if _, known := fleet().Room(deployment(1, policyv1alpha1.Placement{}))("m"); known {
+		t.Error("the room of a cluster that there is not is known")
+	}
+}
+
+func TestAnOverbookedClusterHasNoRoom(t *testing.T) {
+	overbooked := func(c *clusterv1alpha1.Cluster) {
+		c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: quantities("cpu=1"), Allocated: quantities("cpu=2")}
+	}
+	b := deployment(1, policyv1alpha1.Placement{})
+	b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: quantities("cpu=1")}
+	if n, known := fleet(cluster("m", overbooked)).Room(b)("m"); n != 0 || !known {
+		t.Errorf("room for %d (known: %v), want 0", n, known)
+	}
+}
+
+func TestLeast(t *testing.T) {
+	both := Least(room("a=5 b=2"), nil, room("a=3 c=7"))
+	for name, want := range map[string]int32{"a": 3, "b": 2, "c": 7} {
+		if got, known := both(name); got != want || !known {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+	if _, known := both("d"); known {
+		t.Error("d is known though nobody knew")
+	}
+}
+
+func TestOnlyThoseWhoNeedRoomAskForIt(t *testing.T) {
+	s := fleet(named("a", "b")...)
+	for name, test := range map[string]struct {
+		binding workv1alpha2.Binding
+		want    bool
+	}{
+		"a ConfigMap":                        {configMap(policyv1alpha1.Placement{}), false},
+		"duplicated":                         {deployment(1, policyv1alpha1.Placement{}), false},
+		"duplicated to some of the clusters": {deployment(1, upTo(policyv1alpha1.Placement{}, 1, 1)), true},
+		"static weights":                     {deployment(1, byWeight("a=1")), false},
+		"static weights beside a constraint": {deployment(1, upTo(byWeight("a=1"), 1, 1)), false},
+		"dynamic weights":                    {deployment(1, byAvailability()), true},
+		"aggregated":                         {deployment(1, together()), true},
+		"aggregated, scaled to nothing":      {deployment(0, together()), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := false
+			schedule(t, test.binding, s, func(string) (int32, bool) { asked = true; return 9, true })
+			if asked != test.want || NeedsRoom(test.binding) != test.want {
+				t.Errorf("asked: %v, NeedsRoom: %v, want %v", asked, NeedsRoom(test.binding), test.want)
+			}
+		})
+	}
+}

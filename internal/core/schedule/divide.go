@@ -1,0 +1,183 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// divide gives each chosen cluster its replicas; there is at least one. Divided shares add up to what was asked for,
+// and clusters with none are left out. The workload's UID breaks ties, so reruns agree.
+func divide(b workv1alpha2.Binding, chosen []Candidate) ([]workv1alpha2.TargetCluster, error) {
+	spec := b.BindingSpec()
+	switch s := strategyOf(spec); s {
+	case everywhere:
+		return each(chosen, 0), nil
+	case duplicated:
+		return each(chosen, spec.Replicas), nil
+	case static:
+		shares := weigh(spec.Placement.ReplicaScheduling.WeightPreference, chosen)
+		Apportion(spec.Replicas, shares, spec.Resource.UID)
+		return seated(shares, nil), nil
+	default:
+		return divideByRoom(spec, chosen, s, fresh(b))
+	}
+}
+
+func each(chosen []Candidate, replicas int32) []workv1alpha2.TargetCluster {
+	targets := make([]workv1alpha2.TargetCluster, len(chosen))
+	for i := range chosen {
+		targets[i] = workv1alpha2.TargetCluster{Name: chosen[i].Cluster.Name, Replicas: replicas}
+	}
+	return targets
+}
+
+// weigh gives each cluster the largest weight of the rules that match it. Without rules, or if none matches any, all weigh alike.
+func weigh(p *policyv1alpha1.ClusterPreferences, chosen []Candidate) []Share {
+	shares := make([]Share, len(chosen))
+	for i := range chosen {
+		shares[i].Name = chosen[i].Cluster.Name
+	}
+	if p != nil {
+		applyWeights(p.StaticWeightList, chosen, shares)
+	}
+	if !slices.ContainsFunc(shares, func(s Share) bool { return s.Weight > 0 }) {
+		for i := range shares {
+			shares[i].Weight = 1
+		}
+	}
+	return shares
+}
+
+// applyWeights raises shares, which are those of the candidates in the same order. Most rules name their clusters, and
+// are looked up by name: a rule for each cluster would otherwise cost the square of their number.
+func applyWeights(rules []policyv1alpha1.StaticClusterWeight, candidates []Candidate, shares []Share) {
+	var position map[string]int
+	for r := range rules {
+		rule := &rules[r]
+		a := &rule.TargetCluster
+		if a.LabelSelector != nil || a.FieldSelector != nil || len(a.ClusterNames) == 0 {
+			for i := range candidates {
+				if allows(a, candidates[i].Cluster) {
+					shares[i].Weight = max(shares[i].Weight, rule.Weight)
+				}
+			}
+			continue
+		}
+		if position == nil {
+			position = make(map[string]int, len(candidates))
+			for i := range candidates {
+				position[candidates[i].Cluster.Name] = i
+			}
+		}
+		for _, name := range a.ClusterNames {
+			if i, ok := position[name]; ok && !slices.Contains(a.ExcludeClusters, name) {
+				shares[i].Weight = max(shares[i].Weight, rule.Weight)
+			}
+		}
+	}
+}
+
+// divideByRoom shares out by the room that clusters have. What is placed stays where it is: fewer replicas shrink each
+// cluster in proportion to what it has, more add to it. Only a fresh run starts anew.
+func divideByRoom(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, s strategy, fresh bool) ([]workv1alpha2.TargetCluster, error) {
+	var placed int64
+	for i := range chosen {
+		placed += int64(chosen[i].Assigned)
+	}
+	wanted := int64(spec.Replicas)
+	scale := down // or neither: then each keeps what it has, which is all of its weight
+	switch {
+	case fresh:
+		scale = anew
+	case placed < wanted:
+		scale, wanted = up, wanted-placed
+	}
+
+	shares := make([]Share, len(chosen))
+	var room int64
+	for i := range chosen {
+		shares[i] = Share{Name: chosen[i].Cluster.Name, Weight: scale.weight(&chosen[i])}
+		room += shares[i].Weight
+	}
+	if room < wanted {
+		return nil, &UnschedulableError{Available: room, Wanted: wanted}
+	}
+	if s == aggregated {
+		aggregate(shares, chosen, scale, wanted)
+	}
+	// Nobody gets more than its weight, which is its room: by Webster's method all of the first weight-many seats of
+	// everybody come before anybody's next.
+	Apportion(int32(wanted), shares, spec.Resource.UID)
+	if scale == up {
+		return seated(shares, chosen), nil
+	}
+	return seated(shares, nil), nil
+}
+
+// scaling is what changes about the replicas placed.
+type scaling int
+
+const (
+	down scaling = iota
+	up
+	anew
+)
+
+// weight is what a cluster can take: of its own when shrinking, more when growing, both when starting anew.
+func (s scaling) weight(c *Candidate) int64 {
+	switch s {
+	case down:
+		return int64(c.Assigned)
+	case up:
+		return c.Available
+	default:
+		return c.holds()
+	}
+}
+
+// aggregate leaves weight to as few shares as have room for wanted: those with the most, of equals the first by name.
+// Growing, clusters that have replicas come before those that have none. The shares are those of chosen, in the same order.
+func aggregate(shares []Share, chosen []Candidate, scale scaling, wanted int64) {
+	order := make([]int, len(shares))
+	for i := range order {
+		order[i] = i
+	}
+	other := func(i int) int {
+		if scale == up && chosen[i].Assigned == 0 {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Or(
+			cmp.Compare(other(i), other(j)),
+			cmp.Compare(shares[j].Weight, shares[i].Weight),
+			strings.Compare(shares[i].Name, shares[j].Name),
+		)
+	})
+	for _, i := range order {
+		if wanted <= 0 {
+			shares[i].Weight = 0
+		}
+		wanted -= shares[i].Weight
+	}
+}
+
+// seated are the clusters that have replicas: their seats and, if placed is given, in the same order, what was there before.
+func seated(shares []Share, placed []Candidate) []workv1alpha2.TargetCluster {
+	targets := make([]workv1alpha2.TargetCluster, 0, len(shares))
+	for i := range shares {
+		replicas := shares[i].Seats
+		if placed != nil {
+			replicas += placed[i].Assigned
+		}
+		if replicas > 0 {
+			targets = append(targets, workv1alpha2.TargetCluster{Name: shares[i].Name, Replicas: replicas})
+		}
+	}
+	return targets
+}

@@ -1,0 +1,134 @@
+package schedule
+
+import (
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Reason is why a binding is due, for people.
+type Reason string
+
+// The reasons, in the order in which they are looked for.
+const (
+	NeverScheduled    Reason = "the binding was never scheduled"
+	PlacementChanged  Reason = "the placement changed"
+	RescheduleAsked   Reason = "a rescheduling was asked for"
+	ReplicasChanged   Reason = "the replicas changed"
+	TargetLeft        Reason = "a target cluster left the fleet"
+	NotYetSuccessful  Reason = "the last scheduling failed or is not recorded"
+	AffinityRemoved   Reason = "the affinity term in use was removed"
+	TargetUnwanted    Reason = "a target cluster no longer matches the cluster affinity"
+	CandidatesChanged Reason = "other clusters fit now"
+	notDue            Reason = ""
+)
+
+// Due says whether a run could change anything, and why. After a successful run whose result, applied placement and
+// condition were written, it is not, until the binding or the fleet changes in a way that matters. After a run that failed
+// it stays due: running again gives the same answer, which is not worth a write, or a better one.
+// Clusters that join leave divided replicas alone: what is placed does not move without need.
+func Due(b workv1alpha2.Binding, s Snapshot) (Reason, bool) {
+	reason := due(b, s)
+	return reason, reason != notDue
+}
+
+func due(b workv1alpha2.Binding, s Snapshot) Reason {
+	spec, status := b.BindingSpec(), b.BindingStatus()
+	if spec.Placement == nil {
+		return notDue
+	}
+	applied, ok := b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
+	switch {
+	case !ok:
+		return NeverScheduled
+	case !samePlacement(applied, spec.Placement):
+		return PlacementChanged
+	case fresh(b):
+		return RescheduleAsked
+	case !replicasFit(spec):
+		return ReplicasChanged
+	case slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return s.member(t.Name) == nil }):
+		return TargetLeft
+	case !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled):
+		return NotYetSuccessful
+	case len(spec.Placement.ClusterAffinities) > 0 && observedTerm(b) < 0:
+		return AffinityRemoved
+	}
+	_, affinity := term(spec.Placement, currentTerm(b))
+	if strategyOf(spec).divided() {
+		q := newQuestion(spec, affinity)
+		for i := range spec.Clusters {
+			if clusterAffinity(q, s.member(spec.Clusters[i].Name), true) != "" {
+				return TargetUnwanted
+			}
+		}
+		return notDue
+	}
+	candidates, _ := feasible(b, s, affinity)
+	if !settled(spec, candidates) {
+		return CandidatesChanged
+	}
+	return notDue
+}
+
+// settled says whether the targets are what a run would choose again: as many as it would take, and all of them
+// candidates. Clusters that have the template outrank those that do not, so these are the ones.
+func settled(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) bool {
+	var here int
+	for i := range candidates {
+		if candidates[i].Score == maxScore {
+			here++
+		}
+	}
+	take := len(candidates)
+	if spreads(spec) {
+		for _, c := range spec.Placement.SpreadConstraints {
+			if c.SpreadByField == policyv1alpha1.SpreadByFieldCluster || c.SpreadByField == "" && c.SpreadByLabel == "" {
+				take = groups(c, take)
+			}
+		}
+	}
+	return here == len(spec.Clusters) && here == take
+}
+
+// replicasFit says whether the targets hold the replicas asked for: together if divided, else each.
+func replicasFit(spec *workv1alpha2.ResourceBindingSpec) bool {
+	s := strategyOf(spec)
+	if s.divided() {
+		var sum int64
+		for i := range spec.Clusters {
+			sum += int64(spec.Clusters[i].Replicas)
+		}
+		return sum == int64(spec.Replicas)
+	}
+	want := spec.Replicas
+	if s == everywhere {
+		want = 0
+	}
+	return !slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Replicas != want })
+}
+
+// AppliedPlacement is the value of the annotation applied-placement: the placement that was last scheduled.
+func AppliedPlacement(p *policyv1alpha1.Placement) string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		// A Placement holds nothing that JSON cannot.
+		panic(err)
+	}
+	return string(text)
+}
+
+// samePlacement compares texts, which mostly suffices, and then what they mean: other writers may order or default
+// fields in another way. A text that cannot be read is another placement.
+func samePlacement(applied string, p *policyv1alpha1.Placement) bool {
+	want := AppliedPlacement(p)
+	if applied == want {
+		return true
+	}
+	var was policyv1alpha1.Placement
+	return json.Unmarshal([]byte(applied), &was) == nil && AppliedPlacement(&was) == want
+}

@@ -1,0 +1,195 @@
+package schedule
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// The reasons for which a cluster may not take a binding, as users know them. A taint's names the taint, in snapshot.go.
+const (
+	reasonAffinity = "cluster(s) did not match the placement cluster affinity constraint"
+	reasonEviction = "cluster(s) is in the process of eviction"
+	reasonAPI      = "cluster(s) did not have the API resource"
+	reasonProvider = "cluster(s) did not have provider property"
+	reasonRegion   = "cluster(s) did not have region property"
+	reasonZones    = "cluster(s) did not have zones property"
+)
+
+// question is what a binding asks of each cluster, worked out once.
+type question struct {
+	spec *workv1alpha2.ResourceBindingSpec
+	kind schema.GroupKind
+	// affinity of the term in use; nil allows every cluster.
+	affinity *policyv1alpha1.ClusterAffinity
+	// named and excluded stand for the affinity's lists where these are long.
+	named, excluded map[string]bool
+}
+
+// longList is the length from which a list of names is worth a map.
+const longList = 16
+
+func newQuestion(spec *workv1alpha2.ResourceBindingSpec, affinity *policyv1alpha1.ClusterAffinity) *question {
+	q := &question{
+		spec:     spec,
+		kind:     schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(),
+		affinity: affinity,
+	}
+	if affinity == nil || len(affinity.ClusterNames) < longList && len(affinity.ExcludeClusters) < longList {
+		return q
+	}
+	rest := *affinity
+	q.affinity, rest.ClusterNames, rest.ExcludeClusters = &rest, nil, nil
+	q.named, q.excluded = set(affinity.ClusterNames), set(affinity.ExcludeClusters)
+	return q
+}
+
+func set(names []string) map[string]bool {
+	if len(names) == 0 {
+		return nil
+	}
+	has := make(map[string]bool, len(names))
+	for _, n := range names {
+		has[n] = true
+	}
+	return has
+}
+
+// filters each answer with the reason why not, or nothing. The first reason counts, so the user's own choice comes
+// first: what a policy never meant is not blamed on taints. target says that the cluster has the template already.
+var filters = [...]func(q *question, m *member, target bool) string{
+	clusterAffinity,
+	clusterEviction,
+	taintToleration,
+	apiEnablement,
+	spreadConstraint,
+}
+
+// reject is the first reason why the cluster may not take the binding; empty if it may.
+func (q *question) reject(m *member, target bool) string {
+	for _, filter := range filters {
+		if reason := filter(q, m, target); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+func clusterAffinity(q *question, m *member, _ bool) string {
+	name := m.cluster.Name
+	if q.excluded[name] || q.named != nil && !q.named[name] || q.affinity != nil && !allows(q.affinity, m.cluster) {
+		return reasonAffinity
+	}
+	return ""
+}
+
+func clusterEviction(q *question, m *member, _ bool) string {
+	for i := range q.spec.GracefulEvictionTasks {
+		if q.spec.GracefulEvictionTasks[i].FromCluster == m.cluster.Name {
+			return reasonEviction
+		}
+	}
+	return ""
+}
+
+// taintToleration: NoSchedule does not drive out what is there already; NoExecute does.
+func taintToleration(q *question, m *member, target bool) string {
+	for i := range m.repels {
+		r := &m.repels[i]
+		if target && r.taint.Effect == corev1.TaintEffectNoSchedule {
+			continue
+		}
+		if !slices.ContainsFunc(q.spec.Placement.ClusterTolerations, func(t corev1.Toleration) bool { return tolerates(t, r.taint) }) {
+			return r.reason
+		}
+	}
+	return ""
+}
+
+// tolerates is core/v1's rule without its numeric operators, which admission refuses.
+func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	switch t.Operator {
+	case "", corev1.TolerationOpEqual:
+		return t.Value == taint.Value
+	case corev1.TolerationOpExists:
+		return true
+	}
+	return false
+}
+
+// apiEnablement asks for the kind in any version: the object is sent in one that the member serves.
+// While discovery is incomplete, a kind that is not listed does not drive out what is there already.
+func apiEnablement(q *question, m *member, target bool) string {
+	if m.serves(q.kind) || target && !m.discovered {
+		return ""
+	}
+	return reasonAPI
+}
+
+// spreadConstraint: a cluster without the property to spread over belongs to no group.
+func spreadConstraint(q *question, m *member, _ bool) string {
+	for i := range q.spec.Placement.SpreadConstraints {
+		switch q.spec.Placement.SpreadConstraints[i].SpreadByField {
+		case policyv1alpha1.SpreadByFieldProvider:
+			if m.cluster.Spec.Provider == "" {
+				return reasonProvider
+			}
+		case policyv1alpha1.SpreadByFieldRegion:
+			if m.cluster.Spec.Region == "" {
+				return reasonRegion
+			}
+		case policyv1alpha1.SpreadByFieldZone:
+			if len(zones(m.cluster)) == 0 {
+				return reasonZones
+			}
+		}
+	}
+	return ""
+}
+
+// Candidate is a cluster that may take a binding.
+type Candidate struct {
+	// Cluster is read-only.
+	Cluster *clusterv1alpha1.Cluster
+	// Score is how much the cluster is preferred.
+	Score int32
+	// Assigned is what the binding has there now.
+	Assigned int32
+	// Available is the room for more replicas, and Known whether anybody could say; only where NeedsRoom.
+	Available int64
+	Known     bool
+}
+
+// feasible asks every cluster. Candidates and rejections are sorted by name and nobody else's.
+func feasible(b workv1alpha2.Binding, s Snapshot, affinity *policyv1alpha1.ClusterAffinity) ([]Candidate, Rejections) {
+	q := newQuestion(b.BindingSpec(), affinity)
+	assigned := s.assigned(q.spec.Clusters)
+	candidates := make([]Candidate, 0, len(s.members))
+	var rejections Rejections
+	for i := range s.members {
+		m := &s.members[i]
+		target := assigned[i] != notTarget
+		if reason := q.reject(m, target); reason != "" {
+			if rejections == nil {
+				rejections = make(Rejections, 0, len(s.members)-i)
+			}
+			rejections = append(rejections, Rejection{
+				Cluster: m.cluster.Name, Reason: reason,
+				Pending: reason == reasonAPI && !m.discovered,
+			})
+			continue
+		}
+		candidates = append(candidates, Candidate{
+			Cluster: m.cluster, Score: clusterLocality(target), Assigned: max(0, assigned[i]),
+		})
+	}
+	return candidates, rejections
+}

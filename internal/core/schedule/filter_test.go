@@ -1,0 +1,157 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+func TestFilter(t *testing.T) {
+	const maintenance = "maintenance"
+	tolerating := func(list ...corev1.Toleration) policyv1alpha1.Placement {
+		return policyv1alpha1.Placement{ClusterTolerations: list}
+	}
+	spreadBy := func(field policyv1alpha1.SpreadFieldValue) policyv1alpha1.Placement {
+		return policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: field}}}
+	}
+	partlyDiscovered := func(c *clusterv1alpha1.Cluster) {
+		c.Status.APIEnablements = c.Status.APIEnablements[1:]
+		c.Status.Conditions[0].Status = metav1.ConditionFalse
+	}
+	otherVersion := func(c *clusterv1alpha1.Cluster) { c.Status.APIEnablements[0].GroupVersion = "apps/v1beta1" }
+	otherGroup := func(c *clusterv1alpha1.Cluster) { c.Status.APIEnablements[0].GroupVersion = "apps.kruise.io/v1" }
+
+	for name, test := range map[string]struct {
+		cluster   *clusterv1alpha1.Cluster
+		placement policyv1alpha1.Placement
+		target    bool
+		leaving   bool
+		want      string
+	}{
+		"a plain cluster fits a plain placement":            {cluster: cluster("m")},
+		"a cluster that the policy does not name":           {cluster: cluster("m"), placement: only(policyv1alpha1.Placement{}, "n"), want: reasonAffinity},
+		"what a policy never meant is not blamed on taints": {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: only(policyv1alpha1.Placement{}, "n"), want: reasonAffinity},
+		"a taint":                                                {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), want: "cluster(s) had untolerated taint {maintenance:NoSchedule}"},
+		"a taint that is tolerated":                              {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: tolerating(corev1.Toleration{Key: maintenance, Operator: corev1.TolerationOpExists})},
+		"a toleration of another effect":                         {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: tolerating(corev1.Toleration{Key: maintenance, Effect: corev1.TaintEffectNoExecute}), want: "cluster(s) had untolerated taint {maintenance:NoSchedule}"},
+		"a toleration of everything":                             {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), placement: tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists})},
+		"PreferNoSchedule keeps nothing away":                    {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectPreferNoSchedule))},
+		"a NoSchedule taint does not drive out what is there":    {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), target: true},
+		"a NoExecute taint does":                                 {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), target: true, want: "cluster(s) had untolerated taint {maintenance:NoExecute}"},
+		"a kind that the cluster does not serve":                 {cluster: cluster("m", otherGroup), want: reasonAPI},
+		"a kind served in another version is served":             {cluster: cluster("m", otherVersion)},
+		"a kind that disappeared, by a complete discovery":       {cluster: cluster("m", otherGroup), target: true, want: reasonAPI},
+		"a kind not discovered does not drive out what is there": {cluster: cluster("m", partlyDiscovered), target: true},
+		"a kind not discovered yet":                              {cluster: cluster("m", undiscovered), want: reasonAPI},
+		"spread by region over a cluster without one":            {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldRegion), want: reasonRegion},
+		"spread by provider over a cluster without one":          {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldProvider), want: reasonProvider},
+		"spread by zone over a cluster without any":              {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldZone), want: reasonZones},
+		"a cluster that the template is being evicted from":      {cluster: cluster("m"), leaving: true, want: reasonEviction},
+		"... also when the cluster is a target":                  {cluster: cluster("m"), leaving: true, target: true, want: reasonEviction},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployment(1, test.placement)
+			if test.target {
+				b.Spec.Clusters = targets("m=1")
+			}
+			if test.leaving {
+				b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m"}}
+			}
+			candidates, rejections := Feasible(b, fleet(test.cluster))
+			got := ""
+			if len(candidates) == 0 {
+				got = rejections[0].Reason
+			}
+			if got != test.want {
+				t.Errorf("rejected because %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTheMessageOfNoFitCountsClustersByReason(t *testing.T) {
+	s := fleet(
+		cluster("a", tainted("down", corev1.TaintEffectNoSchedule)), cluster("b", tainted("down", corev1.TaintEffectNoSchedule)),
+		cluster("c", undiscovered), cluster("d"), cluster("e", leaving),
+	)
+	_, err := Schedule(deployment(1, only(policyv1alpha1.Placement{}, "a", "b", "c")), s, nil)
+	const want = "0/4 clusters are available: 1 cluster(s) did not have the API resource, " +
+		"1 cluster(s) did not match the placement cluster affinity constraint, 2 cluster(s) had untolerated taint {down:NoSchedule}."
+	if err == nil || err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+	var unfit *FitError
+	if !errors.As(err, &unfit) || !unfit.Pending() {
+		t.Errorf("%v does not say that a cluster has yet to be discovered", err)
+	}
+	_, err = Schedule(deployment(1, policyv1alpha1.Placement{}), fleet(), nil)
+	if want := "0/0 clusters are available: no clusters available to schedule."; err == nil || err.Error() != want {
+		t.Errorf("an empty fleet says %q, want %q", err, want)
+	}
+}
+
+func TestLongListsOfNamesMeanTheSame(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rng(seed)
+		var names []string
+		for i := range 60 {
+			names = append(names, fmt.Sprintf("c%02d", i))
+		}
+		a := policyv1alpha1.ClusterAffinity{ClusterNames: shuffled(r, names)[:r.IntN(40)], ExcludeClusters: shuffled(r, names)[:r.IntN(40)]}
+		b := deployment(1, policyv1alpha1.Placement{ClusterAffinity: &a})
+		candidates, rejections := Feasible(b, fleet(named(names...)...))
+		if len(candidates)+len(rejections) != len(names) {
+			t.Fatalf("seed %d: %d candidates and %d rejections of %d", seed, len(candidates), len(rejections), len(names))
+		}
+		for _, c := range candidates {
+			if !MatchesAffinity(c.Cluster, a) {
+				t.Fatalf("seed %d: %s is a candidate for %v", seed, c.Cluster.Name, a)
+			}
+		}
+		for _, c := range rejections {
+			if MatchesAffinity(cluster(c.Cluster), a) {
+				t.Fatalf("seed %d: %s is rejected for %v", seed, c.Cluster, a)
+			}
+		}
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	a, b := cluster("a"), cluster("b")
+	a.ResourceVersion, b.ResourceVersion = "1", "1"
+	s := fleet(b, nil, a, cluster("c", leaving))
+
+	t.Run("clusters that are leaving are not part of it", func(t *testing.T) {
+		if s.Len() != 2 || s.Cluster("c") != nil || s.Cluster("a") != a {
+			t.Errorf("%d clusters, c is %v", s.Len(), s.Cluster("c"))
+		}
+	})
+	t.Run("the versions that serve a kind", func(t *testing.T) {
+		got := s.Versions("a", schema.GroupKind{Group: "apps", Kind: "Deployment"})
+		if len(got) != 1 || got[0] != "v1" {
+			t.Errorf("got %v", got)
+		}
+		if got := s.Versions("a", schema.GroupKind{Group: "batch", Kind: "Job"}); len(got) != 0 {
+			t.Errorf("got %v for a kind that is not served", got)
+		}
+	})
+	t.Run("the next one sees what changed and leaves this one alone", func(t *testing.T) {
+		changed := cluster("a", tainted("down", corev1.TaintEffectNoSchedule))
+		changed.ResourceVersion = "2"
+		next := s.Next([]*clusterv1alpha1.Cluster{changed, b.DeepCopy(), cluster("d")})
+		if next.Len() != 3 || len(next.member("a").repels) != 1 || next.Cluster("b") != b || next.Cluster("d") == nil {
+			t.Errorf("the next snapshot has %d clusters, a repels %v", next.Len(), next.member("a").repels)
+		}
+		if s.Len() != 2 || len(s.member("a").repels) != 0 {
+			t.Error("the first snapshot changed")
+		}
+	})
+}

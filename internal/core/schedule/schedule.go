@@ -1,0 +1,193 @@
+// Package schedule decides which member clusters take a template, how many replicas each gets, and why.
+// It reads a binding and a Snapshot of the fleet; asking estimators, writing the result and waking bindings are left to others.
+//
+// One run, in order: Due (is there anything to decide?) → filter.go (which clusters may) → score.go (which are preferred)
+// → spread.go (which are used) → divide.go (how many replicas each).
+package schedule
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Ours says whether the scheduler of that name places the binding: a policy or component made it, it has a placement,
+// names this scheduler (an empty name is the default scheduler), and is neither suspended nor being deleted.
+func Ours(b workv1alpha2.Binding, schedulerName string) bool {
+	spec, labels := b.BindingSpec(), b.GetLabels()
+	name := spec.SchedulerName
+	if name == "" {
+		name = policyv1alpha1.DefaultSchedulerName
+	}
+	claimed := labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" ||
+		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" ||
+		labels[workv1alpha2.BindingManagedByLabel] != ""
+	suspended := spec.Suspension != nil && spec.Suspension.Scheduling != nil && *spec.Suspension.Scheduling
+	return spec.Placement != nil && name == schedulerName && claimed && !suspended && b.GetDeletionTimestamp() == nil
+}
+
+// Result is what a run decided.
+type Result struct {
+	// Clusters is what the binding should hold now, sorted by name; it is right to write it also when the run failed:
+	// with a FitError nothing fits and it is empty, with any other error it is what was there, without clusters that left.
+	Clusters []workv1alpha2.TargetCluster
+	// AffinityName is the term of clusterAffinities in use; empty without terms, or when none could be satisfied.
+	AffinityName string
+	// Candidates passed all filters, best first where ranking mattered, with the score and room that decided.
+	Candidates []Candidate
+	// Rejections are the clusters that did not, with the reason, sorted by cluster.
+	Rejections Rejections
+}
+
+// Schedule is a whole run: each affinity term in order until one can be satisfied, starting at the one in use
+// (a fresh run starts at the first). The error is the first term's; Condition turns it into what users read.
+func Schedule(b workv1alpha2.Binding, s Snapshot, room Capacity) (Result, error) {
+	spec := b.BindingSpec()
+	if spec.Placement == nil {
+		return Result{Clusters: s.present(spec.Clusters)}, errNoPlacement
+	}
+	var failed Result
+	var failure error
+	for i := currentTerm(b); i < terms(spec.Placement); i++ {
+		name, affinity := term(spec.Placement, i)
+		r, err := attempt(b, s, room, affinity)
+		if err == nil {
+			r.AffinityName = name
+			return r, nil
+		}
+		if failure == nil {
+			failed, failure = r, err
+		}
+	}
+	var unfit *FitError
+	if !errors.As(failure, &unfit) {
+		failed.Clusters = s.present(spec.Clusters)
+	}
+	return failed, failure
+}
+
+// attempt is a run with one affinity.
+func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, affinity *policyv1alpha1.ClusterAffinity) (Result, error) {
+	candidates, rejections := feasible(b, s, affinity)
+	r := Result{Candidates: candidates, Rejections: rejections}
+	if len(candidates) == 0 {
+		return r, &FitError{Clusters: s.Len(), Rejections: rejections}
+	}
+	var err error
+	// The candidates are ours, so that they may be ranked in place.
+	r.Clusters, err = decide(b, candidates, room)
+	return r, err
+}
+
+// Feasible are the clusters that may take the binding by its current affinity term, sorted by name, and those that may not.
+func Feasible(b workv1alpha2.Binding, s Snapshot) ([]Candidate, Rejections) {
+	placement := b.BindingSpec().Placement
+	if placement == nil {
+		return nil, nil
+	}
+	_, affinity := term(placement, currentTerm(b))
+	return feasible(b, s, affinity)
+}
+
+// Decide chooses among candidates and gives each its replicas. The order of candidates does not matter and they are not changed.
+// room is asked only where NeedsRoom.
+func Decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]workv1alpha2.TargetCluster, error) {
+	if b.BindingSpec().Placement == nil {
+		return nil, errNoPlacement
+	}
+	return decide(b, slices.Clone(candidates), room)
+}
+
+// decide is Decide on candidates that it may change.
+func decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]workv1alpha2.TargetCluster, error) {
+	if len(candidates) == 0 {
+		return nil, errNoClusters
+	}
+	spec := b.BindingSpec()
+	if NeedsRoom(b) {
+		estimate(spec, candidates, room)
+	}
+	chosen, err := spread(spec, candidates)
+	if err != nil {
+		return nil, err
+	}
+	targets, err := divide(b, chosen)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(targets, func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
+	return targets, nil
+}
+
+// terms counts the affinity terms of a placement; without a list there is one, unnamed.
+func terms(p *policyv1alpha1.Placement) int { return max(1, len(p.ClusterAffinities)) }
+
+// term is the i-th affinity term; a nil affinity allows every cluster.
+func term(p *policyv1alpha1.Placement, i int) (name string, affinity *policyv1alpha1.ClusterAffinity) {
+	if len(p.ClusterAffinities) == 0 {
+		return "", p.ClusterAffinity
+	}
+	return p.ClusterAffinities[i].AffinityName, &p.ClusterAffinities[i].ClusterAffinity
+}
+
+// currentTerm is where a run starts: the term in use, or the first if there is none or a fresh run was asked for.
+func currentTerm(b workv1alpha2.Binding) int {
+	if fresh(b) {
+		return 0
+	}
+	return max(0, observedTerm(b))
+}
+
+// observedTerm is the position of the term in use; -1 if the placement has no term of that name.
+func observedTerm(b workv1alpha2.Binding) int {
+	observed := b.BindingStatus().SchedulerObservedAffinityName
+	return slices.IndexFunc(b.BindingSpec().Placement.ClusterAffinities,
+		func(t policyv1alpha1.ClusterAffinityTerm) bool { return t.AffinityName == observed })
+}
+
+// fresh says whether a run was asked for that may move replicas already placed.
+func fresh(b workv1alpha2.Binding) bool {
+	asked, last := b.BindingSpec().RescheduleTriggeredAt, b.BindingStatus().LastScheduledTime
+	return asked != nil && last != nil && asked.After(last.Time)
+}
+
+// strategy is how replicas are shared out.
+type strategy int
+
+const (
+	// everywhere: what has no replicas goes to each cluster chosen.
+	everywhere strategy = iota
+	// duplicated: each cluster gets all replicas.
+	duplicated
+	// static: shares by weights of the policy.
+	static
+	// dynamic: shares by the room there is.
+	dynamic
+	// aggregated: as few clusters as have room.
+	aggregated
+)
+
+// strategyOf reads a placement that is not nil. A template with several components has no single number of replicas to divide.
+func strategyOf(spec *workv1alpha2.ResourceBindingSpec) strategy {
+	scheduling := spec.Placement.ReplicaScheduling
+	switch {
+	case len(spec.Components) > 0, spec.Replicas == 0 && spec.ReplicaRequirements == nil:
+		return everywhere
+	case !spec.Placement.DividesReplicas():
+		return duplicated
+	case scheduling.ReplicaDivisionPreference == policyv1alpha1.ReplicaDivisionPreferenceAggregated:
+		return aggregated
+	case scheduling.WeightPreference != nil && scheduling.WeightPreference.DynamicWeight != "":
+		return dynamic
+	}
+	return static
+}
+
+// byRoom says whether shares depend on what clusters have room for.
+func (s strategy) byRoom() bool { return s == dynamic || s == aggregated }
+
+// divided says whether the clusters share the replicas.
+func (s strategy) divided() bool { return s == static || s.byRoom() }

@@ -1,0 +1,150 @@
+package schedule
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+func TestOurs(t *testing.T) {
+	type binding = *workv1alpha2.ResourceBinding
+	yes := true
+	for name, test := range map[string]struct {
+		change func(binding)
+		want   bool
+	}{
+		"a policy's binding": {func(binding) {}, true},
+		"a cluster policy's": {func(b binding) {
+			b.Labels = map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}
+		}, true},
+		"another component's": {func(b binding) {
+			b.Labels = map[string]string{workv1alpha2.BindingManagedByLabel: "MultiClusterService"}
+		}, true},
+		"nobody's":                          {func(b binding) { b.Labels = nil }, false},
+		"a dependency's":                    {func(b binding) { b.Spec.Placement = nil }, false},
+		"one that names the scheduler":      {func(b binding) { b.Spec.SchedulerName = policyv1alpha1.DefaultSchedulerName }, true},
+		"one that names another scheduler":  {func(b binding) { b.Spec.SchedulerName = "batch" }, false},
+		"one whose scheduling is suspended": {func(b binding) { b.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: &yes} }, false},
+		"one whose dispatching is suspended": {func(b binding) {
+			b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: &yes}}
+		}, true},
+		"one that is being deleted": {func(b binding) { b.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployment(1, policyv1alpha1.Placement{})
+			test.change(b)
+			if got := Ours(b, policyv1alpha1.DefaultSchedulerName); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+	if Ours(deployment(1, policyv1alpha1.Placement{}), "batch") {
+		t.Error("a binding without a scheduler's name belongs to the default scheduler only")
+	}
+}
+
+func TestAffinityTerms(t *testing.T) {
+	terms := func(p policyv1alpha1.Placement) policyv1alpha1.Placement {
+		p.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
+			{AffinityName: "own", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"a"}}},
+			{AffinityName: "rented", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"b"}}},
+			{AffinityName: "cloud", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"c"}}},
+		}
+		return p
+	}
+	using := func(b *workv1alpha2.ResourceBinding, name string) *workv1alpha2.ResourceBinding {
+		b.Status.SchedulerObservedAffinityName = name
+		return b
+	}
+	down := tainted("down", corev1.TaintEffectNoSchedule)
+	all := []*clusterv1alpha1.Cluster{cluster("a"), cluster("b"), cluster("c")}
+	withoutA := []*clusterv1alpha1.Cluster{cluster("a", down), cluster("b"), cluster("c")}
+	none := []*clusterv1alpha1.Cluster{cluster("a", down), cluster("b", down), cluster("c", down)}
+
+	for name, test := range map[string]struct {
+		binding        *workv1alpha2.ResourceBinding
+		clusters       []*clusterv1alpha1.Cluster
+		room           string
+		want, wantTerm string
+		reason         string
+	}{
+		"the first that can be satisfied":                     {configMap(terms(policyv1alpha1.Placement{})), all, "", "a", "own", "Success"},
+		"the next, when the first has no cluster":             {configMap(terms(policyv1alpha1.Placement{})), withoutA, "", "b", "rented", "Success"},
+		"the next, when the first has no room":                {deployment(5, terms(byAvailability())), all, "a=1 b=1 c=9", "c=5", "cloud", "Success"},
+		"it starts at the term in use and does not look back": {using(placed(configMap(terms(policyv1alpha1.Placement{})), "b"), "rented"), all, "", "b", "rented", "Success"},
+		"a rebalancing starts over":                           {rebalanced(using(placed(configMap(terms(policyv1alpha1.Placement{})), "b"), "rented")), all, "", "a", "own", "Success"},
+		"a term that was removed starts over":                 {using(placed(configMap(terms(policyv1alpha1.Placement{})), "b"), "leased"), all, "", "a", "own", "Success"},
+		"none: the error is the first one's":                  {configMap(terms(policyv1alpha1.Placement{})), none, "", "", "", "NoClusterFit"},
+		"none has room: what is placed stays":                 {placed(deployment(5, terms(byAvailability())), "a=2"), all, "a=1 b=1 c=1", "a=2", "", "Unschedulable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Schedule(test.binding, fleet(test.clusters...), room(test.room))
+			if got := Condition(err).Reason; got != test.reason {
+				t.Fatalf("reason %s (%v), want %s", got, err, test.reason)
+			}
+			if text(r.Clusters) != test.want || r.AffinityName != test.wantTerm {
+				t.Errorf("%q by %q, want %q by %q", text(r.Clusters), r.AffinityName, test.want, test.wantTerm)
+			}
+		})
+	}
+}
+
+func TestARunThatFailsSaysWhatTheBindingShouldHold(t *testing.T) {
+	t.Run("nothing, when nothing fits", func(t *testing.T) {
+		r, err := Schedule(placed(configMap(only(policyv1alpha1.Placement{}, "x")), "a"), fleet(named("a")...), nil)
+		if c := Condition(err); len(r.Clusters) != 0 || c.Reason != workv1alpha2.ReasonNoClusterFit || c.Status != metav1.ConditionFalse {
+			t.Errorf("%q with %v", text(r.Clusters), c)
+		}
+	})
+	t.Run("what was there, without clusters that left, when there is no room", func(t *testing.T) {
+		r, err := Schedule(placed(deployment(9, byAvailability()), "a=2 gone=3"), fleet(named("a")...), room("a=1"))
+		if c := Condition(err); text(r.Clusters) != "a=2" || c.Reason != workv1alpha2.ReasonUnschedulable {
+			t.Errorf("%q with %v", text(r.Clusters), c)
+		}
+	})
+	t.Run("Decide without candidates", func(t *testing.T) {
+		if _, err := Decide(configMap(policyv1alpha1.Placement{}), nil, nil); !errors.Is(err, errNoClusters) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestBothScopesAreScheduledAlike(t *testing.T) {
+	namespaced := deployment(5, byWeight("a=2 b=1"))
+	clusterScoped := &workv1alpha2.ClusterResourceBinding{ObjectMeta: namespaced.ObjectMeta, Spec: namespaced.Spec}
+	clusterScoped.Namespace = ""
+	s := fleet(named("a", "b")...)
+	if one, other := schedule(t, namespaced, s, nil), schedule(t, clusterScoped, s, nil); one != other {
+		t.Errorf("%q and %q", one, other)
+	}
+}
+
+func TestARunChangesNothingThatItReads(t *testing.T) {
+	b := placed(deployment(9, upTo(byAvailability(), 1, 2)), "b=2 a=1")
+	before := b.DeepCopy()
+	clusters := named("c", "b", "a", "d")
+	s := fleet(clusters...)
+	candidates, _ := Feasible(b, s)
+	if _, err := Decide(b, candidates, room("a=5 b=1 c=9 d=9")); err != nil {
+		t.Fatal(err)
+	}
+	schedule(t, b, s, room("a=5 b=1 c=9 d=9"))
+	if text(b.Spec.Clusters) != text(before.Spec.Clusters) {
+		t.Errorf("the binding's clusters became %q", text(b.Spec.Clusters))
+	}
+	for i, name := range []string{"a", "b", "c", "d"} {
+		if candidates[i].Cluster.Name != name || candidates[i].Available != 0 {
+			t.Errorf("candidate %d became %s with room for %d", i, candidates[i].Cluster.Name, candidates[i].Available)
+		}
+	}
+	if clusters[0].Name != "c" {
+		t.Error("the list of clusters was sorted in place")
+	}
+}

@@ -1,0 +1,184 @@
+package schedule
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Snapshot is the fleet at one moment, with what filters ask of it worked out. It never changes and may be shared by
+// any number of readers; the clusters in it are read-only. Clusters that are being deleted are not part of it.
+type Snapshot struct {
+	// members are sorted by name.
+	members []member
+	// index is the position of each name in members.
+	index map[string]int
+}
+
+// member is a cluster and what is asked of it often.
+type member struct {
+	cluster *clusterv1alpha1.Cluster
+	// repels are the taints that keep templates away.
+	repels []repulsion
+	// discovered says that the kinds listed are all there are.
+	discovered bool
+	// kinds are the versions served, by group and kind; nil if not worked out.
+	kinds map[schema.GroupKind][]string
+	// free is what is neither allocated nor being allocated; nil if the cluster did not say.
+	free resources
+}
+
+// repulsion is a taint and the reason that it gives.
+type repulsion struct {
+	taint  corev1.Taint
+	reason string
+}
+
+// NewSnapshot works out the fleet. The clusters must not be changed afterwards.
+func NewSnapshot(clusters []*clusterv1alpha1.Cluster) Snapshot { return Snapshot{}.Next(clusters) }
+
+// Next is the snapshot of these clusters. What s knows of those that have not changed since is shared, so that one
+// cluster's change costs one cluster's work.
+func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
+	next := Snapshot{
+		members: make([]member, 0, len(clusters)),
+		index:   make(map[string]int, len(clusters)),
+	}
+	for _, c := range clusters {
+		if c == nil || c.DeletionTimestamp != nil {
+			continue
+		}
+		if known := s.member(c.Name); known != nil && unchanged(known.cluster, c) {
+			next.members = append(next.members, *known)
+			continue
+		}
+		next.members = append(next.members, newMember(c))
+	}
+	slices.SortStableFunc(next.members, func(a, b member) int { return strings.Compare(a.cluster.Name, b.cluster.Name) })
+	next.members = slices.CompactFunc(next.members, func(a, b member) bool { return a.cluster.Name == b.cluster.Name })
+	for i := range next.members {
+		next.index[next.members[i].cluster.Name] = i
+	}
+	return next
+}
+
+// unchanged says whether both are the same version of the same object.
+func unchanged(a, b *clusterv1alpha1.Cluster) bool {
+	return a == b || a.UID == b.UID && a.ResourceVersion == b.ResourceVersion && a.ResourceVersion != ""
+}
+
+// Len is the number of clusters.
+func (s Snapshot) Len() int { return len(s.members) }
+
+// Cluster is the cluster of that name; nil if it is not in the fleet or is leaving.
+func (s Snapshot) Cluster(name string) *clusterv1alpha1.Cluster {
+	if m := s.member(name); m != nil {
+		return m.cluster
+	}
+	return nil
+}
+
+// Versions are those in which the cluster serves a kind, as its discovery ordered them; none if it does not serve it.
+func (s Snapshot) Versions(cluster string, kind schema.GroupKind) []string {
+	if m := s.member(cluster); m != nil {
+		return m.kinds[kind]
+	}
+	return nil
+}
+
+func (s Snapshot) member(name string) *member {
+	if i, ok := s.index[name]; ok {
+		return &s.members[i]
+	}
+	return nil
+}
+
+// present are the targets that are in the fleet.
+func (s Snapshot) present(targets []workv1alpha2.TargetCluster) []workv1alpha2.TargetCluster {
+	var here []workv1alpha2.TargetCluster
+	for _, t := range targets {
+		if s.member(t.Name) != nil {
+			here = append(here, t)
+		}
+	}
+	return here
+}
+
+// notTarget stands for the replicas of a cluster that is no target.
+const notTarget = -1
+
+// assigned are the replicas that each member has been given, by position; notTarget where it is no target.
+func (s Snapshot) assigned(targets []workv1alpha2.TargetCluster) []int32 {
+	replicas := make([]int32, len(s.members))
+	for i := range replicas {
+		replicas[i] = notTarget
+	}
+	for i := range targets {
+		if at, ok := s.index[targets[i].Name]; ok {
+			replicas[at] = targets[i].Replicas
+		}
+	}
+	return replicas
+}
+
+// newMember works out all that is asked of a cluster.
+func newMember(c *clusterv1alpha1.Cluster) member {
+	m := glance(c)
+	m.kinds = map[schema.GroupKind][]string{}
+	for i := range c.Status.APIEnablements {
+		e := &c.Status.APIEnablements[i]
+		gv, err := schema.ParseGroupVersion(e.GroupVersion)
+		if err != nil {
+			// The cluster's status holds what no API server lists; nothing can be sent in it.
+			continue
+		}
+		for _, r := range e.Resources {
+			kind := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
+			if versions := m.kinds[kind]; !slices.Contains(versions, gv.Version) {
+				m.kinds[kind] = append(versions, gv.Version)
+			}
+		}
+	}
+	m.free = freeOf(c.Status.ResourceSummary)
+	return m
+}
+
+// glance works out what a single question needs.
+func glance(c *clusterv1alpha1.Cluster) member {
+	m := member{
+		cluster:    c,
+		discovered: meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements),
+	}
+	for i := range c.Spec.Taints {
+		t := &c.Spec.Taints[i]
+		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
+			m.repels = append(m.repels, repulsion{taint: *t, reason: "cluster(s) had untolerated taint {" + t.ToString() + "}"})
+		}
+	}
+	return m
+}
+
+// serves says whether the cluster serves the kind in any version.
+func (m *member) serves(kind schema.GroupKind) bool {
+	if m.kinds != nil {
+		return len(m.kinds[kind]) > 0
+	}
+	for i := range m.cluster.Status.APIEnablements {
+		e := &m.cluster.Status.APIEnablements[i]
+		if gv, err := schema.ParseGroupVersion(e.GroupVersion); err != nil || gv.Group != kind.Group {
+			continue
+		}
+		for j := range e.Resources {
+			if e.Resources[j].Kind == kind.Kind {
+				return true
+			}
+		}
+	}
+	return false
+}
