@@ -10,7 +10,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -186,6 +188,7 @@ func Start(ctx context.Context, c Config, parts Parts, out io.Writer) (*Hub, err
 		return nil, err
 	}
 	h := &Hub{config: c, parts: parts, out: out, fatal: make(chan error, 1)}
+	defer hurry()()
 	if err := h.start(ctx); err != nil {
 		h.Stop()
 		return nil, err
@@ -208,6 +211,25 @@ func (h *Hub) start(ctx context.Context) error {
 	h.ready.Store(true)
 	return nil
 }
+
+// hurry collects less garbage until the function it returns is called, which then gives the start's memory back. A start makes much
+// garbage and soon ends; a user's GOGC is left alone.
+func hurry() func() {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	usual := debug.SetGCPercent(300)
+	return func() {
+		debug.SetGCPercent(usual)
+		go func() {
+			time.Sleep(settle)
+			debug.FreeOSMemory()
+		}()
+	}
+}
+
+// settle is how long after the start informers have filled and one-time work is done.
+const settle = 3 * time.Second
 
 // prepare does what can fail by a wrong setting, before anything costly starts: folder, log, port, keys, kubeconfig.
 func (h *Hub) prepare() error {

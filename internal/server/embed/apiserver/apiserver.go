@@ -28,6 +28,9 @@ import (
 	"k8s.io/component-base/compatibility"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	flowcontrolrest "k8s.io/kubernetes/pkg/registry/flowcontrol/rest"
+
+	_ "github.com/argosy-io/argosy/internal/server/embed/quiet" // see there
 )
 
 // Options are one server. File paths, not contents: the server watches the files and reloads them.
@@ -139,6 +142,10 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (*Server
 	outer.AddHealthChecks(o.HealthChecks...)
 	outer.AddReadyzChecks(o.ReadyChecks...)
 
+	if !o.PriorityAndFairness {
+		// It would go on writing the defaults of a configuration that nobody reads.
+		config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Insert(flowcontrolrest.PostStartHookName)
+	}
 	outer.EffectiveVersion = released{outer.EffectiveVersion}
 
 	// 2. What is built from here on shares one loopback configuration by pointer. Move it off the network by

@@ -75,6 +75,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	c.TickMs, c.ElectionMs = 50, 250
 	// Nobody has to catch up either: keep the raft log, which lives in memory, short.
 	c.SnapshotCount, c.SnapshotCatchUpEntries = 5000, 100
+	c.WarningUnaryRequestDuration = 500 * time.Millisecond // its default is the flag's: unset, every request is slow
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(o.Log))
 
 	if s.etcd, err = embed.StartEtcd(c); err != nil {

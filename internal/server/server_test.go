@@ -1,0 +1,124 @@
+package server
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// testConfig is a hub of its own on a free port.
+func testConfig(t *testing.T) Config {
+	t.Helper()
+	c := DefaultConfig()
+	c.DataDir = filepath.Join(t.TempDir(), "data")
+	c.Port = 0
+	return c
+}
+
+// start runs a hub for the length of a test.
+func start(t *testing.T, c Config, parts Parts) (*Hub, string) {
+	t.Helper()
+	var out bytes.Buffer
+	h, err := Start(t.Context(), c, parts, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Stop)
+	return h, out.String()
+}
+
+func adminClient(t *testing.T, kubeconfig string) (*kubernetes.Clientset, *rest.Config) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, config
+}
+
+func TestASecondStartOnTheSameDataContinuesWhereItWas(t *testing.T) {
+	c := testConfig(t)
+	begin := time.Now()
+	h, said := start(t, c, Parts{})
+	t.Logf("first start %v, %s", time.Since(begin), memory(t))
+	for _, what := range []string{h.URL(), c.DataDir, AdminKubeconfig(c.DataDir)} {
+		if !strings.Contains(said, what) {
+			t.Errorf("the greeting does not name %s:\n%s", what, said)
+		}
+	}
+	client, _ := adminClient(t, AdminKubeconfig(c.DataDir))
+	made, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin = time.Now()
+	h.Stop()
+	t.Logf("stop %v", time.Since(begin))
+
+	begin = time.Now()
+	h, _ = start(t, c, Parts{})
+	t.Logf("second start %v, %s", time.Since(begin), memory(t))
+	client, _ = adminClient(t, AdminKubeconfig(c.DataDir))
+	kept, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept.UID != made.UID || kept.ResourceVersion != made.ResourceVersion {
+		t.Errorf("the ConfigMap was rewritten: %s/%s, was %s/%s", kept.UID, kept.ResourceVersion, made.UID, made.ResourceVersion)
+	}
+	before := versions(t, h)
+	if err := installCRDs(t.Context(), h.Config()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, versions(t, h)); diff != "" {
+		t.Errorf("installing definitions that are right already wrote some of them: %s", diff)
+	}
+}
+
+// versions are the resource versions of every definition on the hub.
+func versions(t *testing.T, h *Hub) map[string]string {
+	t.Helper()
+	client, err := apiextensions.NewForConfig(h.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.ApiextensionsV1().CustomResourceDefinitions().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, crd := range list.Items {
+		found[crd.Name] = crd.ResourceVersion
+	}
+	return found
+}
+
+// memory is this process's resident set; -1 where /proc does not say.
+func memory(t *testing.T) string {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return "memory unknown"
+	}
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "VmRSS") {
+			return strings.Join(strings.Fields(line), " ")
+		}
+	}
+	return "memory unknown"
+}
