@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/bench"
 )
 
-func newBenchCommand() *cobra.Command {
+func newBench() *cobra.Command {
 	o := bench.Options{}
 	var output, format string
 	cmd := &cobra.Command{
@@ -20,8 +20,7 @@ func newBenchCommand() *cobra.Command {
 		Short: "Measure time, writes, CPU and memory beside their targets",
 		Long: `Runs a hub and three simulated members on this machine and measures what propagation costs. Times are multiples of a
 floor measured in the same run: a plain client that writes the same objects straight into the members.`,
-		Args:         cobra.NoArgs,
-		SilenceUsage: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if o.Binary, err = os.Executable(); err != nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -33,11 +33,10 @@ import (
 var (
 	cloneSets = schema.GroupVersionResource{Group: "apps.kruise.io", Version: "v1alpha1", Resource: "clonesets"}
 	bindings  = workv1alpha2.GroupVersion.WithResource("resourcebindings")
-	works     = workv1alpha1.GroupVersion.WithResource("works")
 	pods      = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-func newDemoCommand() *cobra.Command {
+func newDemo() *cobra.Command {
 	d := &demo{}
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -45,8 +44,7 @@ func newDemoCommand() *cobra.Command {
 		Long: `Starts a hub and simulated members on this machine, applies the manifests of examples/, and shows each step of the
 CloneSet's way: claimed, scheduled, applied in each member, ready, and its status back as one.
 Everything lives in a temporary folder and ends with the command.`,
-		Args:         cobra.NoArgs,
-		SilenceUsage: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.out = cmd.OutOrStdout()
 			d.steps = newSteps(d.out)
@@ -267,7 +265,7 @@ func (d *demo) allMembers(policy *unstructured.Unstructured) error {
 func (d *demo) binding(ctx context.Context, name string) (*workv1alpha2.ResourceBinding, error) {
 	u, err := d.hub.Resource(bindings).Namespace("default").Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, ignoreNotFound(err)
+		return nil, client.IgnoreNotFound(err)
 	}
 	b := &workv1alpha2.ResourceBinding{}
 	return b, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, b)
@@ -319,7 +317,7 @@ func (d *demo) table(ctx context.Context) error {
 }
 
 // memberShare is the CloneSet in a member, and how many of its pods are ready with its image.
-func memberShare(ctx context.Context, m *sim.Process) (*unstructured.Unstructured, int64, error) {
+func memberShare(ctx context.Context, m *sim.Running) (*unstructured.Unstructured, int64, error) {
 	config, err := m.RESTConfig()
 	if err != nil {
 		return nil, 0, err
@@ -386,6 +384,3 @@ func firstImageOf(u *unstructured.Unstructured, path ...string) string {
 	image, _ := c["image"].(string)
 	return image
 }
-
-var _ = filepath.Join
-var _ = works

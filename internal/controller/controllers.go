@@ -26,7 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/controller/aggregate"
 	"github.com/argosy-io/argosy/internal/controller/cluster"
-	"github.com/argosy-io/argosy/internal/controller/dependency"
+
 	"github.com/argosy-io/argosy/internal/controller/dispatch"
 	"github.com/argosy-io/argosy/internal/controller/execute"
 	"github.com/argosy-io/argosy/internal/controller/namespace"
@@ -133,15 +133,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		setup func() error
 	}{
 		{"cluster", func() error {
-			return cluster.Setup(mgr, cluster.Options{Members: members, StatusFrequency: o.ClusterStatusFrequency})
+			return cluster.Setup(mgr, cluster.Options{Members: members, StatusUpdateFrequency: o.ClusterStatusFrequency})
 		}},
 		{"namespace", func() error { return namespace.Setup(mgr) }},
 		{"propagate", func() error {
-			return propagate.Setup(mgr, propagate.Options{Templates: templates, Interpreter: interpreter,
+			return propagate.Setup(ctx, mgr, propagate.Options{Templates: templates, Interpreter: interpreter,
 				Place: schedule.Placer(fleet, policyv1alpha1.DefaultSchedulerName), Concurrency: o.Concurrency})
-		}},
-		{"dependency", func() error {
-			return dependency.Setup(mgr, dependency.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency})
 		}},
 		{"schedule", func() error {
 			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: o.Concurrency})

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -43,13 +44,11 @@ func Start(ctx context.Context, o Options) (_ *Lab, err error) {
 	both.Wait()
 	for _, err := range []error{hubErr, fleetErr} {
 		if err != nil {
-			l.Stop()
-			return nil, err
+			return nil, errors.Join(err, l.Stop())
 		}
 	}
 	if err := l.Join(ctx); err != nil {
-		l.Stop()
-		return nil, err
+		return nil, errors.Join(err, l.Stop())
 	}
 	return l, nil
 }
@@ -83,13 +82,14 @@ func (l *Lab) Argosy(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Stop ends everything that runs and returns how the hub ended.
+// Stop ends everything that runs and returns what did not end well.
 func (l *Lab) Stop() error {
-	var members sync.WaitGroup
+	var hubErr, fleetErr error
+	var both sync.WaitGroup
+	both.Go(func() { hubErr = l.Hub.Stop() })
 	if l.Fleet != nil {
-		members.Go(l.Fleet.Stop)
+		both.Go(func() { fleetErr = l.Fleet.Stop() })
 	}
-	err := l.Hub.Stop()
-	members.Wait()
-	return err
+	both.Wait()
+	return errors.Join(hubErr, fleetErr)
 }

@@ -1,0 +1,34 @@
+// Package e2e tells what users do with a fleet, and what they see: on a hub and members that are real API servers.
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// fleet is what all tests share: a hub, and members m1, m2 and m3. A test keeps to a namespace of its own, and leaves members as they were.
+var fleet *kit.Fleet
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "argosy-e2e-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		if fleet, err = kit.Start(dir, "m1", "m2", "m3"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		code := m.Run()
+		if err := fleet.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stop the fleet:", err)
+			return 1
+		}
+		return code
+	}())
+}

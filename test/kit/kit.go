@@ -1,0 +1,271 @@
+// Package kit is the vocabulary of the tests on real API servers: a fleet to test on, objects to apply, and waiting for
+// what should become true.
+package kit
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/lab"
+	"github.com/argosy-io/argosy/internal/sim"
+)
+
+// Patience is how long a test waits for what should become true: long, since machines that run tests are slow and shared.
+const Patience = 90 * time.Second
+
+// Fleet is a hub and its members, with a client for each.
+type Fleet struct {
+	*lab.Lab
+	Hub     Cluster
+	Members map[string]Cluster
+}
+
+// Cluster is an API server to test on.
+type Cluster struct {
+	client.Client
+	Name   string
+	Config *rest.Config
+}
+
+// Binary is the argosy executable that tests run: ARGOSY_BINARY, or one built for this run.
+func Binary() (string, error) {
+	if path := os.Getenv("ARGOSY_BINARY"); path != "" {
+		return path, nil
+	}
+	_, file, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(file), "..", "..")
+	out := filepath.Join(root, "bin", "argosy")
+	build := exec.Command("make", "-s", "build")
+	build.Dir, build.Stderr = root, os.Stderr
+	if err := build.Run(); err != nil {
+		return "", fmt.Errorf("build argosy: %w", err)
+	}
+	return out, nil
+}
+
+// Start runs a hub and members of these names; the folder is the caller's to remove. Tests share a fleet through TestMain,
+// since a start takes seconds.
+func Start(dir string, members ...string) (*Fleet, error) {
+	binary, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	o := lab.Options{Binary: binary, Dir: dir}
+	for i, name := range members {
+		o.Members = append(o.Members, sim.Member{Name: name, Nodes: 3, Provider: "lab",
+			Region: []string{"eu-west", "us-east", "ap-south"}[i%3], Zone: "z1"})
+	}
+	l, err := lab.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{Lab: l, Members: map[string]Cluster{}}
+	if err := f.connect(); err != nil {
+		_ = l.Stop()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *Fleet) connect() error {
+	config, err := f.Lab.Hub.Config()
+	if err != nil {
+		return err
+	}
+	if f.Hub, err = Connect("hub", config); err != nil {
+		return err
+	}
+	for _, m := range f.Lab.Fleet.Members() {
+		config, err := m.RESTConfig()
+		if err != nil {
+			return err
+		}
+		if f.Members[m.Name], err = Connect(m.Name, config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Connect is a client for a cluster, for the kinds of Kubernetes and Argosy and any as unstructured.
+func Connect(name string, config *rest.Config) (Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	c, err := client.New(config, client.Options{Scheme: Scheme()})
+	if err != nil {
+		return Cluster{}, fmt.Errorf("connect to %s: %w", name, err)
+	}
+	return Cluster{Client: c, Name: name, Config: config}, nil
+}
+
+// Scheme has the kinds of Kubernetes and of Argosy.
+func Scheme() *k8sruntime.Scheme {
+	s := k8sruntime.NewScheme()
+	for _, add := range []func(*k8sruntime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme,
+		workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, configv1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err)
+		}
+	}
+	return s
+}
+
+// Object reads one object from YAML.
+func Object(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatalf("read %q: %v", text, err)
+	}
+	return u
+}
+
+// Apply creates the objects of a YAML stream, or updates those that are there, and removes them when the test ends.
+func (c Cluster) Apply(t testing.TB, stream string) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
+	for doc := range strings.SplitSeq(stream, "\n---") {
+		if strings.TrimSpace(doc) == "" {
+			continue
+		}
+		u := Object(t, doc)
+		if err := c.apply(t.Context(), u); err != nil {
+			t.Fatalf("apply %s %s to %s: %v", u.GetKind(), u.GetName(), c.Name, err)
+		}
+		c.RemoveAtEnd(t, u)
+		out = append(out, u)
+	}
+	return out
+}
+
+func (c Cluster) apply(ctx context.Context, u *unstructured.Unstructured) error {
+	want := u.DeepCopy()
+	err := c.Create(ctx, u, client.FieldValidation(metav1.FieldValidationStrict))
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	for {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(want), u); err != nil {
+			return err
+		}
+		again := want.DeepCopy()
+		again.SetResourceVersion(u.GetResourceVersion())
+		again.SetLabels(over(u.GetLabels(), want.GetLabels()))
+		again.SetAnnotations(over(u.GetAnnotations(), want.GetAnnotations()))
+		again.SetFinalizers(u.GetFinalizers())
+		if err = c.Update(ctx, again, client.FieldValidation(metav1.FieldValidationStrict)); !apierrors.IsConflict(err) {
+			*u = *again
+			return err
+		}
+	}
+}
+
+func over(base, top map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range []map[string]string{base, top} {
+		for k, v := range m {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// RemoveAtEnd deletes the object when the test ends, and waits until it is gone.
+func (c Cluster) RemoveAtEnd(t testing.TB, obj client.Object) {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		defer cancel()
+		for {
+			err := c.Delete(ctx, obj)
+			if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+				return
+			}
+			if ctx.Err() != nil {
+				t.Errorf("%s %s is still in %s: %v", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), c.Name, err)
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+}
+
+// Find reads an object; nil if there is none.
+func (c Cluster) Find(t testing.TB, apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, u)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatalf("get %s %s/%s from %s: %v", kind, namespace, name, c.Name, err)
+	}
+	return u
+}
+
+// Eventually waits until what holds; then returns "" when it does, else what is still wrong.
+func Eventually(t testing.TB, what string, then func() string) {
+	t.Helper()
+	deadline := time.Now().Add(Patience)
+	wrong := ""
+	for time.Now().Before(deadline) {
+		if wrong = then(); wrong == "" {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("%s: not within %s: %s", what, Patience, wrong)
+}
+
+// Stays checks that what holds, again and again for a while: for what must not happen.
+func Stays(t testing.TB, what string, d time.Duration, then func() string) {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if wrong := then(); wrong != "" {
+			t.Fatalf("%s: %s", what, wrong)
+		}
+	}
+}
+
+// Field is a value inside an object; nil if there is none.
+func Field(u *unstructured.Unstructured, path ...string) any {
+	if u == nil {
+		return nil
+	}
+	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
+	return v
+}
+
+// Namespace makes a namespace of the test's own on the hub, removed when the test ends.
+func (f *Fleet) Namespace(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("t-%d", time.Now().UnixNano()%1e9)
+	f.Hub.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+name)
+	return name
+}
