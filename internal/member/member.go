@@ -78,10 +78,9 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	if err != nil {
 		return err
 	}
-	limited := *unlimited
-	limited.Timeout = m.o.Timeout
-	c := &connection{identity: identity, config: config, http: &limited}
-	if c.dynamic, err = dynamic.NewForConfigAndClient(config, &limited); err != nil {
+	limited := &http.Client{Transport: bounded{unlimited.Transport, m.o.Timeout}}
+	c := &connection{identity: identity, config: config, http: limited}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(config, limited); err != nil {
 		return err
 	}
 	if c.watching, err = dynamic.NewForConfigAndClient(config, unlimited); err != nil {

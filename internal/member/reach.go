@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -14,6 +16,9 @@ import (
 
 // ErrUnreachable is in every error that a member's silence causes: it is not known whether the request took effect.
 var ErrUnreachable = errors.New("cluster is not reachable")
+
+// Unreachable says that an error comes from a member's silence, not from its answer.
+func Unreachable(err error) bool { return errors.Is(err, ErrUnreachable) }
 
 // unreachableError is ErrUnreachable with its cause.
 type unreachableError struct{ cause error }
@@ -110,9 +115,13 @@ func trial(ctx context.Context) context.Context { return context.WithValue(ctx, 
 // cause is the error without what changes from one attempt to the next, such as the local port: the text reaches conditions,
 // and must be the same for the same trouble.
 func cause(err error) error {
+	var silence *unreachableError
+	var request *url.Error
 	var timeout interface{ Timeout() bool }
 	var op *net.OpError
 	switch {
+	case errors.As(err, &silence):
+		return silence.cause
 	case errors.Is(err, context.DeadlineExceeded):
 		return errors.New("no answer in time")
 	case errors.As(err, &op) && op.Addr != nil && op.Timeout():
@@ -121,6 +130,39 @@ func cause(err error) error {
 		return fmt.Errorf("%s %s: %w", op.Op, op.Addr, op.Err)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return errors.New("no answer in time")
+	case errors.As(err, &request):
+		return request.Err
 	}
 	return err
+}
+
+// bounded is a transport that ends each request, its answer included, after a time. A client's own Timeout would hide the cause.
+type bounded struct {
+	next    http.RoundTripper
+	timeout time.Duration
+}
+
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(req.Context(), b.timeout)
+	resp, err := b.next.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = &endingBody{resp.Body, cancel}
+	return resp, nil
+}
+
+// WrappedRoundTripper lets client-go look through.
+func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
+
+// endingBody releases the request's timer with the answer.
+type endingBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *endingBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
 }

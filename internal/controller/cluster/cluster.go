@@ -1,0 +1,106 @@
+// Package cluster takes member clusters into the fleet, keeps their status true, and lets them go.
+// What a status means is decided by core/membership; how a member is reached is left to package member.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// Options of the controllers; the zero value of a field means its default.
+type Options struct {
+	Members *member.Members
+	// Thresholds are how long a member must answer, or not answer, before its condition Ready follows; default 30 s each.
+	Thresholds membership.Thresholds
+	// StatusUpdateFrequency is how often each member is looked at; default 10 s.
+	StatusUpdateFrequency time.Duration
+	// Clock is the time; default the real one.
+	Clock clock.WithTicker
+}
+
+func (o Options) withDefaults() Options {
+	if o.Thresholds.Success == 0 {
+		o.Thresholds.Success = 30 * time.Second
+	}
+	if o.Thresholds.Failure == 0 {
+		o.Thresholds.Failure = 30 * time.Second
+	}
+	if o.StatusUpdateFrequency == 0 {
+		o.StatusUpdateFrequency = 10 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return o
+}
+
+// Setup registers the controllers with the manager: the life of a Cluster, and its status.
+func Setup(mgr ctrl.Manager, o Options) error {
+	o = o.withDefaults()
+	life := &lifecycle{
+		client:  mgr.GetClient(),
+		members: o.Members,
+		events:  mgr.GetEventRecorderFor("cluster-controller"), //nolint:staticcheck // the contract names core/v1 events
+	}
+	err := ctrl.NewControllerManagedBy(mgr).Named("cluster").
+		For(&clusterv1alpha1.Cluster{}).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(clusterOfSpace), builder.WithPredicates(deletions())).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(life.leaverOfWork), builder.WithPredicates(deletions())).
+		Watches(scope.Bindings.Kinds()[0], handler.EnqueueRequestsFromMapFunc(life.leavers)).
+		Watches(scope.Bindings.Kinds()[1], handler.EnqueueRequestsFromMapFunc(life.leavers)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
+		Complete(life)
+	if err != nil {
+		return fmt.Errorf("set up the cluster controller: %w", err)
+	}
+
+	status := newCollector(mgr.GetClient(), o)
+	o.Members.OnAnswer(status.kick)
+	if err := mgr.Add(status); err != nil {
+		return fmt.Errorf("set up the cluster status controller: %w", err)
+	}
+	// Only what tells how a member is reached makes it looked at again; its own status is the answer, not the question.
+	err = ctrl.NewControllerManagedBy(mgr).Named("cluster-status").
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(status)
+	if err != nil {
+		return fmt.Errorf("set up the cluster status controller: %w", err)
+	}
+	return nil
+}
+
+func deletions() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func clusterOfSpace(_ context.Context, obj client.Object) []reconcile.Request {
+	name, err := names.ClusterOf(obj.GetName())
+	if err != nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}

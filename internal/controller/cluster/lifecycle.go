@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// lifecycle gives a Cluster its execution space and taints, and lets it go when nothing is left of it:
+//
+//	deleted → no binding targets it → its Works are gone → its execution space is gone → finalizer removed
+type lifecycle struct {
+	client  client.Client
+	members *member.Members
+	events  record.EventRecorder
+
+	// leaving are the clusters under deletion, by name; what they wait for wakes them.
+	leaving sync.Map
+}
+
+func (l *lifecycle) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := l.client.Get(ctx, req.NamespacedName, cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			l.leaving.Delete(req.Name)
+			l.members.Forget(req.Name)
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if cluster.DeletionTimestamp != nil {
+		return reconcile.Result{}, l.leave(ctx, cluster)
+	}
+	if err := l.keep(ctx, cluster); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, l.openSpace(ctx, cluster)
+}
+
+// keep writes the finalizer and the taints, in one write if both are missing.
+func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	want := cluster.DeepCopy()
+	controllerutil.AddFinalizer(want, workv1alpha2.ClusterFinalizer)
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	taints, tainted := membership.Taints(want.Spec.Taints, ready)
+	want.Spec.Taints = taints
+	_, err := commit.Update(ctx, l.client, cluster, want)
+	if err != nil {
+		if tainted && !commit.Stale(err) {
+			l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventTaintClusterFailed, "Taint cluster failed: %v", err)
+		}
+		return err
+	}
+	if tainted {
+		l.events.Eventf(cluster, corev1.EventTypeNormal, workv1alpha2.EventTaintClusterSucceed, "Taint cluster succeed: condition Ready is %s", ready.Status)
+	}
+	return nil
+}
+
+// openSpace makes the namespace that holds the cluster's Works.
+func (l *lifecycle) openSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	name := names.ExecutionSpace(cluster.Name)
+	space := &corev1.Namespace{}
+	err := l.client.Get(ctx, types.NamespacedName{Name: name}, space)
+	switch {
+	case apierrors.IsNotFound(err):
+		space = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{workv1alpha2.SystemLabel: "true"}}}
+		if err := l.client.Create(ctx, space); apierrors.IsAlreadyExists(err) {
+			return nil
+		} else if err != nil {
+			l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventCreateExecutionSpaceFailed, "Create execution space(%s) failed: %v", name, err)
+			return fmt.Errorf("create execution space %s: %w", name, err)
+		}
+		l.events.Eventf(cluster, corev1.EventTypeNormal, workv1alpha2.EventCreateExecutionSpaceSucceed, "Create execution space(%s) for cluster(%s) succeed", name, cluster.Name)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read execution space %s: %w", name, err)
+	case space.DeletionTimestamp != nil:
+		return nil // of a cluster that had the name before; when it is gone, we are called again
+	}
+	want := space.DeepCopy()
+	metav1.SetMetaDataLabel(&want.ObjectMeta, workv1alpha2.SystemLabel, "true")
+	_, err = commit.Update(ctx, l.client, space, want)
+	return err
+}
+
+// leave goes as far as it can; what it then waits for calls it again.
+func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	if !controllerutil.ContainsFinalizer(cluster, workv1alpha2.ClusterFinalizer) {
+		return nil
+	}
+	l.leaving.Store(cluster.Name, true)
+	log := ctrl.LoggerFrom(ctx)
+
+	// 1. The scheduler takes the cluster out of the bindings.
+	bindings, err := scope.Bindings.List(ctx, l.client)
+	if err != nil {
+		return fmt.Errorf("list bindings: %w", err)
+	}
+	for _, b := range bindings {
+		if membership.Targets(b, cluster.Name) {
+			log.V(1).Info("cluster stays until no binding targets it", "binding", commit.Name(b))
+			return nil
+		}
+	}
+
+	// 2. Its Works go, and with them their objects in the member; a member that cannot be asked keeps its objects.
+	name := names.ExecutionSpace(cluster.Name)
+	var works workv1alpha1.WorkList
+	if err := l.client.List(ctx, &works, client.InNamespace(name)); err != nil {
+		return fmt.Errorf("list works of cluster %q: %w", cluster.Name, err)
+	}
+	reachable := meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	for i := range works.Items {
+		if err := commit.Delete(ctx, l.client, &works.Items[i]); err != nil {
+			return err
+		}
+		if reachable {
+			continue
+		}
+		if err := l.abandon(ctx, client.ObjectKeyFromObject(&works.Items[i])); err != nil {
+			return err
+		}
+	}
+	if reachable && len(works.Items) > 0 {
+		log.V(1).Info("cluster stays until its Works are gone", "works", len(works.Items))
+		return nil
+	}
+
+	// 3. Its execution space goes.
+	space := &corev1.Namespace{}
+	switch err := l.client.Get(ctx, types.NamespacedName{Name: name}, space); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("read execution space %s: %w", name, err)
+	default:
+		return l.closeSpace(ctx, cluster, space)
+	}
+
+	// 4. Nothing is left.
+	l.members.Forget(cluster.Name)
+	return commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
+}
+
+func (l *lifecycle) closeSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster, space *corev1.Namespace) error {
+	if space.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := commit.Delete(ctx, l.client, space); err != nil {
+		l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventRemoveExecutionSpaceFailed, "Remove execution space(%s) failed: %v", space.Name, err)
+		return err
+	}
+	l.events.Eventf(cluster, corev1.EventTypeNormal, workv1alpha2.EventRemoveExecutionSpaceSucceed, "Remove execution space(%s) succeed", space.Name)
+	return nil
+}
+
+// abandon lets a Work go without its object in the member.
+func (l *lifecycle) abandon(ctx context.Context, key types.NamespacedName) error {
+	work := &workv1alpha1.Work{}
+	if err := l.client.Get(ctx, key, work); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return commit.RemoveFinalizer(ctx, l.client, work, workv1alpha2.ExecutionFinalizer)
+}
+
+// leavers are woken by any change of a binding: there are none, as a rule.
+func (l *lifecycle) leavers(context.Context, client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	l.leaving.Range(func(name, _ any) bool {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: name.(string)}})
+		return true
+	})
+	return requests
+}
+
+func (l *lifecycle) leaverOfWork(_ context.Context, work client.Object) []reconcile.Request {
+	name, err := names.ClusterOf(work.GetNamespace())
+	if err != nil {
+		return nil
+	}
+	if _, leaving := l.leaving.Load(name); !leaving {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}

@@ -1,0 +1,240 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+const (
+	// probeTimeout is how long a member may take to say how it is.
+	probeTimeout = 5 * time.Second
+	// failingFrequency is how often a member is looked at that was not well, so that its recovery counts soon.
+	failingFrequency = 2 * time.Second
+	// retryPeriod is how soon a status is tried again that was decided on old state.
+	retryPeriod = 100 * time.Millisecond
+	// firstLoad is how long the first status waits for the member's nodes and pods, to save a second write.
+	firstLoad = time.Second
+)
+
+// collector looks at each member from a goroutine of its own, so that a slow one delays only itself.
+type collector struct {
+	Options
+	client client.Client
+	// started is closed when ctx is set; it bounds the looks.
+	started chan struct{}
+	ctx     context.Context
+
+	mu    sync.Mutex
+	looks map[string]look
+}
+
+// look is one member being looked at, again and again.
+type look struct {
+	again chan struct{}
+	stop  context.CancelFunc
+}
+
+func newCollector(c client.Client, o Options) *collector {
+	return &collector{Options: o, client: c, started: make(chan struct{}), looks: map[string]look{}}
+}
+
+// Start implements manager.Runnable.
+func (c *collector) Start(ctx context.Context) error {
+	c.ctx = ctx
+	close(c.started)
+	<-ctx.Done()
+	return nil
+}
+
+// Reconcile starts to look at a member, looks again at one that changed, and stops with one that left.
+func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	select {
+	case <-c.started:
+	case <-ctx.Done():
+		return reconcile.Result{}, nil
+	}
+	cluster := &clusterv1alpha1.Cluster{}
+	err := c.client.Get(ctx, req.NamespacedName, cluster)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	if err != nil || cluster.Spec.SyncMode != clusterv1alpha1.Push {
+		c.leave(req.Name)
+		return reconcile.Result{}, nil
+	}
+	c.enter(req.Name)
+	return reconcile.Result{}, nil
+}
+
+func (c *collector) enter(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.looks[name]; ok {
+		known.ask()
+		return
+	}
+	ctx, stop := context.WithCancel(c.ctx)
+	fresh := look{again: make(chan struct{}, 1), stop: stop}
+	c.looks[name] = fresh
+	go c.keepLooking(ctx, name, fresh.again)
+}
+
+func (c *collector) leave(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.looks[name]; ok {
+		known.stop()
+		delete(c.looks, name)
+		forgetMetrics(name)
+	}
+}
+
+// kick has a member looked at now.
+func (c *collector) kick(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.looks[name]; ok {
+		known.ask()
+	}
+}
+
+func (l look) ask() {
+	select {
+	case l.again <- struct{}{}:
+	default: // somebody asked already
+	}
+}
+
+func (c *collector) keepLooking(ctx context.Context, name string, again <-chan struct{}) {
+	log := ctrl.Log.WithName("cluster-status").WithValues("cluster", name)
+	var streak membership.Streak
+	for ctx.Err() == nil {
+		wait, more, err := c.lookAt(ctx, name, &streak)
+		if err != nil && ctx.Err() == nil {
+			wait = retryPeriod
+			if !commit.Stale(err) {
+				wait = failingFrequency
+				log.Error(err, "collect status")
+			}
+		}
+		timer := c.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-again:
+		case <-more:
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// lookAt asks the member once and writes what follows. It returns when to look again: after wait, or when more is closed.
+func (c *collector) lookAt(ctx context.Context, name string, streak *membership.Streak) (wait time.Duration, more <-chan struct{}, err error) {
+	began := c.Clock.Now()
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := c.client.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
+		return c.StatusUpdateFrequency, nil, client.IgnoreNotFound(err)
+	}
+	want := cluster.DeepCopy()
+	seen, more, err := c.collect(ctx, cluster, &want.Status)
+	if err != nil {
+		return 0, nil, err
+	}
+	now := c.Clock.Now()
+	*streak = streak.Next(seen.Status, now)
+	current := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	ready, recheck := membership.Ready(current, seen, *streak, c.Thresholds, now)
+	set(&want.Status, ready)
+	observe(name, &want.Status, now.Sub(began))
+
+	wrote, err := commit.Status(ctx, c.client, cluster, want)
+	if err != nil {
+		return 0, nil, err
+	}
+	if wrote && (current == nil || current.Status != ready.Status) {
+		ctrl.Log.WithName("cluster-status").Info("cluster changed", "cluster", name, "ready", ready.Status, "reason", ready.Reason, "message", ready.Message)
+	}
+
+	wait = c.StatusUpdateFrequency
+	if seen.Status != metav1.ConditionTrue {
+		wait = min(wait, failingFrequency)
+	}
+	if recheck > 0 {
+		wait = min(wait, recheck)
+	}
+	return wait, more, nil
+}
+
+// collect asks the member how it is and what it has, and changes the status by what it answers; what is not answered stays.
+// The condition Ready is returned, not set. An error is the hub's, not the member's.
+func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluster, status *clusterv1alpha1.ClusterStatus) (metav1.Condition, <-chan struct{}, error) {
+	m, err := c.Members.Refresh(ctx, cluster.Name)
+	switch {
+	case errors.Is(err, member.ErrCredentials), apierrors.IsNotFound(err):
+		return membership.Uncollected(fmt.Sprintf("no client can be made: %v; join the cluster again, or put token and caBundle into the secret that spec.secretRef names", err)), nil, nil
+	case err != nil:
+		return metav1.Condition{}, nil, err
+	}
+
+	probing, done := context.WithTimeout(ctx, probeTimeout)
+	defer done()
+	seen := membership.Seen(m.Probe(probing))
+	if seen.Status != metav1.ConditionTrue {
+		return seen, nil, nil
+	}
+	if status.KubernetesVersion, err = m.Version(ctx); err != nil {
+		return membership.Uncollected(err.Error()), nil, nil
+	}
+	current := meta.FindStatusCondition(status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements)
+	if apis, err := m.Discover(ctx); err != nil {
+		// The kinds known before stay: losing them would unschedule what runs.
+		set(status, membership.CompleteAPIEnablements(current, status.APIEnablements, map[string]string{"all groups": err.Error()}, c.Clock.Now()))
+	} else {
+		status.APIEnablements = membership.APIEnablements(apis.Lists)
+		set(status, membership.CompleteAPIEnablements(current, status.APIEnablements, apis.Failed, c.Clock.Now()))
+	}
+	return seen, c.collectLoad(ctx, m, cluster.Spec.ResourceModels, status), nil
+}
+
+// collectLoad sums nodes and pods. Until they are listed it leaves the sums as they are and returns what tells when to ask again.
+func (c *collector) collectLoad(ctx context.Context, m *member.Member, models []clusterv1alpha1.ResourceModel, status *clusterv1alpha1.ClusterStatus) <-chan struct{} {
+	nodes, load, synced, listed := m.Load()
+	if !synced {
+		select {
+		case <-listed:
+		case <-c.Clock.After(firstLoad):
+			return listed
+		case <-ctx.Done():
+			return nil
+		}
+		nodes, load, _, _ = m.Load()
+	}
+	status.NodeSummary = membership.Nodes(nodes)
+	status.ResourceSummary = membership.Resources(nodes, load, models)
+	return nil
+}
+
+// set replaces the condition of that type; its times are already right.
+func set(status *clusterv1alpha1.ClusterStatus, condition metav1.Condition) {
+	if known := meta.FindStatusCondition(status.Conditions, condition.Type); known != nil {
+		*known = condition
+		return
+	}
+	status.Conditions = append(status.Conditions, condition)
+}

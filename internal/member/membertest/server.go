@@ -1,0 +1,646 @@
+// Package membertest is a member cluster small enough for unit tests: an HTTP server that keeps objects, watches, discovery and
+// field ownership as an API server does, and that can be down, slow or refuse. Validation, defaults and controllers it has none.
+package membertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+)
+
+// Kind is one that the server serves.
+type Kind struct {
+	schema.GroupVersionKind
+	Plural     string
+	Namespaced bool
+}
+
+// Kinds that every server serves.
+var (
+	Node      = Kind{schema.GroupVersionKind{Version: "v1", Kind: "Node"}, "nodes", false}
+	Pod       = Kind{schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "pods", true}
+	ConfigMap = Kind{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", true}
+	Namespace = Kind{schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "namespaces", false}
+)
+
+// Token is what the server takes unless told otherwise.
+const Token = "let-me-in"
+
+// Server is the member.
+type Server struct {
+	URL string
+
+	mu       sync.Mutex
+	version  int64
+	uids     int
+	token    string
+	down     bool
+	behave   func(http.ResponseWriter, *http.Request) bool
+	kinds    []Kind
+	objects  map[string]*unstructured.Unstructured // by resource path
+	watchers map[*watcher]bool
+	requests []string
+	http     *httptest.Server
+}
+
+type watcher struct {
+	kind     Kind
+	matches  func(*unstructured.Unstructured) bool
+	events   chan metav1.WatchEvent
+	gone     chan struct{}
+	goneOnce sync.Once
+}
+
+// New serves the kinds given and those that every server serves, until the test ends.
+func New(t testing.TB, kinds ...Kind) *Server {
+	s := &Server{
+		token:    Token,
+		version:  1,
+		kinds:    append([]Kind{Node, Pod, ConfigMap, Namespace}, kinds...),
+		objects:  map[string]*unstructured.Unstructured{},
+		watchers: map[*watcher]bool{},
+	}
+	s.http = httptest.NewServer(s)
+	s.URL = s.http.URL
+	t.Cleanup(func() {
+		s.breakWatches()
+		s.http.CloseClientConnections()
+		s.http.Close()
+	})
+	return s
+}
+
+// Cluster and Secret are what joining the server as name leaves in the hub.
+func (s *Server) Cluster(name string) *clusterv1alpha1.Cluster {
+	return &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid")},
+		Spec: clusterv1alpha1.ClusterSpec{
+			SyncMode:    clusterv1alpha1.Push,
+			APIEndpoint: s.URL,
+			SecretRef:   &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: name},
+		},
+	}
+}
+
+// Secret holds the token that the server takes.
+func (s *Server) Secret(name string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: name},
+		Data:       map[string][]byte{"token": []byte(s.token), "caBundle": nil},
+	}
+}
+
+// Down makes every connection break, existing watches too, until it is called with false.
+func (s *Server) Down(down bool) {
+	s.mu.Lock()
+	s.down = down
+	s.mu.Unlock()
+	if down {
+		s.breakWatches()
+	}
+}
+
+// Take changes the token that the server takes.
+func (s *Server) Take(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token = token
+}
+
+// Behave gives f the first chance at each request: it returns whether it has answered. nil ends it.
+func (s *Server) Behave(f func(http.ResponseWriter, *http.Request) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behave = f
+}
+
+// Serve adds a kind, as a new CustomResourceDefinition does.
+func (s *Server) Serve(k Kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kinds = append(s.kinds, k)
+}
+
+// Requests are the methods and paths so far; with a prefix, those that have it.
+func (s *Server) Requests(prefix string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.requests), func(r string) bool { return !strings.HasPrefix(r, prefix) })
+}
+
+// Put creates or changes an object as somebody else in the member would.
+func (s *Server) Put(obj runtime.Object) *unstructured.Unstructured {
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		panic(err)
+	}
+	u := (&unstructured.Unstructured{Object: raw}).DeepCopy()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind, ok := s.kindOf(u.GroupVersionKind())
+	if !ok {
+		panic(fmt.Sprintf("%s is not served", u.GroupVersionKind()))
+	}
+	path := pathOf(kind, u.GetNamespace(), u.GetName())
+	return s.store(kind, path, own(kind, s.objects[path], u, "somebody")).DeepCopy()
+}
+
+// Object is what the server holds; nil if nothing.
+func (s *Server) Object(k Kind, namespace, name string) *unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u := s.objects[pathOf(k, namespace, name)]; u != nil {
+		return u.DeepCopy()
+	}
+	return nil
+}
+
+// Remove deletes an object as somebody else in the member would.
+func (s *Server) Remove(k Kind, namespace, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(k, pathOf(k, namespace, name))
+}
+
+func pathOf(k Kind, namespace, name string) string {
+	path := "/apis/" + k.Group + "/" + k.Version
+	if k.Group == "" {
+		path = "/api/" + k.Version
+	}
+	if k.Namespaced && namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	path += "/" + k.Plural
+	if name != "" {
+		path += "/" + name
+	}
+	return path
+}
+
+func (s *Server) kindOf(gvk schema.GroupVersionKind) (Kind, bool) {
+	i := slices.IndexFunc(s.kinds, func(k Kind) bool { return k.GroupVersionKind == gvk })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return s.kinds[i], true
+}
+
+// store is called with the lock held.
+func (s *Server) store(k Kind, path string, u *unstructured.Unstructured) *unstructured.Unstructured {
+	s.version++
+	old := s.objects[path]
+	if old == nil {
+		s.uids++
+		u.SetUID(types.UID(fmt.Sprintf("uid-%d", s.uids)))
+		u.SetGeneration(1)
+	} else {
+		u.SetUID(old.GetUID())
+		if fmt.Sprint(old.Object["spec"]) != fmt.Sprint(u.Object["spec"]) {
+			u.SetGeneration(old.GetGeneration() + 1)
+		}
+	}
+	u.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	s.objects[path] = u
+	for w := range s.watchers {
+		if w.kind.GroupVersionKind != k.GroupVersionKind {
+			continue
+		}
+		was, is := old != nil && w.matches(old), w.matches(u)
+		switch {
+		case was && is:
+			w.send("MODIFIED", u)
+		case is:
+			w.send("ADDED", u)
+		case was:
+			w.send("DELETED", u)
+		}
+	}
+	return u
+}
+
+func (s *Server) remove(k Kind, path string) {
+	old := s.objects[path]
+	if old == nil {
+		return
+	}
+	s.version++
+	delete(s.objects, path)
+	gone := old.DeepCopy()
+	gone.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	for w := range s.watchers {
+		if w.kind.GroupVersionKind == k.GroupVersionKind && w.matches(old) {
+			w.send("DELETED", gone)
+		}
+	}
+}
+
+func (w *watcher) send(event string, u *unstructured.Unstructured) {
+	raw, err := u.MarshalJSON()
+	if err != nil {
+		panic(err)
+	}
+	w.events <- metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: raw}}
+}
+
+func (w *watcher) end() { w.goneOnce.Do(func() { close(w.gone) }) }
+
+func (s *Server) breakWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.watchers {
+		w.end()
+	}
+}
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	down, behave, token := s.down, s.behave, s.token
+	s.mu.Unlock()
+	if down {
+		panic(http.ErrAbortHandler)
+	}
+	if behave != nil && behave(w, r) {
+		return
+	}
+	if r.Header.Get("Authorization") != "Bearer "+token {
+		fail(w, apierrors.NewUnauthorized("Unauthorized"))
+		return
+	}
+	switch r.URL.Path {
+	case "/readyz", "/healthz":
+		fmt.Fprint(w, "ok")
+	case "/version":
+		answer(w, http.StatusOK, map[string]string{"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
+	case "/api", "/apis":
+		s.discovery(w, r)
+	default:
+		s.resource(w, r)
+	}
+}
+
+func (s *Server) discovery(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	kinds := slices.Clone(s.kinds)
+	s.mu.Unlock()
+	groups := map[string]*apidiscoveryv2.APIGroupDiscovery{}
+	for _, k := range kinds {
+		if (k.Group == "") != (r.URL.Path == "/api") {
+			continue
+		}
+		group := groups[k.Group]
+		if group == nil {
+			group = &apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: k.Group}}
+			groups[k.Group] = group
+		}
+		i := slices.IndexFunc(group.Versions, func(v apidiscoveryv2.APIVersionDiscovery) bool { return v.Version == k.Version })
+		if i < 0 {
+			i = len(group.Versions)
+			group.Versions = append(group.Versions, apidiscoveryv2.APIVersionDiscovery{Version: k.Version})
+		}
+		scope := apidiscoveryv2.ScopeCluster
+		if k.Namespaced {
+			scope = apidiscoveryv2.ScopeNamespace
+		}
+		group.Versions[i].Resources = append(group.Versions[i].Resources, apidiscoveryv2.APIResourceDiscovery{
+			Resource: k.Plural, Scope: scope,
+			ResponseKind: &metav1.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind},
+			Subresources: []apidiscoveryv2.APISubresourceDiscovery{{Subresource: "status", ResponseKind: &metav1.GroupVersionKind{Kind: k.Kind}}},
+		})
+	}
+	list := apidiscoveryv2.APIGroupDiscoveryList{}
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		list.Items = append(list.Items, *groups[name])
+	}
+	tag := fmt.Sprintf("%q", strconv.Itoa(len(kinds)))
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	w.Header().Set("Etag", tag)
+	_ = json.NewEncoder(w).Encode(list)
+}
+
+// find says which kind, namespace and name a path means.
+func (s *Server) find(path string) (k Kind, namespace, name string, ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	var gv schema.GroupVersion
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		gv.Version, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		gv.Group, gv.Version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return k, "", "", false
+	}
+	if len(parts) >= 3 && parts[0] == "namespaces" {
+		namespace, parts = parts[1], parts[2:]
+	}
+	i := slices.IndexFunc(s.kinds, func(k Kind) bool { return k.GroupVersion() == gv && k.Plural == parts[0] })
+	if i < 0 || len(parts) > 2 {
+		return k, "", "", false
+	}
+	if len(parts) == 2 {
+		name = parts[1]
+	}
+	return s.kinds[i], namespace, name, true
+}
+
+func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	kind, namespace, name, ok := s.find(r.URL.Path)
+	if !ok {
+		s.mu.Unlock()
+		http.NotFound(w, r)
+		return
+	}
+	gr := schema.GroupResource{Group: kind.Group, Resource: kind.Plural}
+	if name == "" && r.Method == http.MethodGet {
+		s.list(w, r, kind, namespace)
+		return
+	}
+	defer s.mu.Unlock()
+	var sent []byte
+	if r.Body != nil {
+		sent, _ = io.ReadAll(r.Body)
+	}
+	path := pathOf(kind, namespace, name)
+	live := s.objects[path]
+	manager := r.URL.Query().Get("fieldManager")
+	if live == nil && name != "" && r.Header.Get("Content-Type") != string(types.ApplyPatchType) {
+		fail(w, apierrors.NewNotFound(gr, name))
+		return
+	}
+	switch r.Method {
+	case http.MethodGet:
+		answer(w, http.StatusOK, live)
+	case http.MethodPost:
+		obj, err := decode(sent)
+		if err != nil {
+			fail(w, apierrors.NewBadRequest(err.Error()))
+			return
+		}
+		path = pathOf(kind, namespace, obj.GetName())
+		if s.objects[path] != nil {
+			fail(w, apierrors.NewAlreadyExists(gr, obj.GetName()))
+			return
+		}
+		answer(w, http.StatusCreated, s.store(kind, path, own(kind, nil, obj, manager)))
+	case http.MethodPut:
+		obj, err := decode(sent)
+		if err != nil {
+			fail(w, apierrors.NewBadRequest(err.Error()))
+			return
+		}
+		if v := obj.GetResourceVersion(); v != "" && v != live.GetResourceVersion() {
+			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("the object has been modified")))
+			return
+		}
+		answer(w, http.StatusOK, s.store(kind, path, own(kind, live, obj, manager)))
+	case http.MethodPatch:
+		patched, err := patch(kind, live, r.Header.Get("Content-Type"), sent, manager)
+		switch {
+		case err != nil:
+			fail(w, apierrors.NewConflict(gr, name, err))
+		case live != nil && patched.GetUID() != live.GetUID(), live == nil && patched.GetUID() != "":
+			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("uid mismatch: the provided object specified uid %s", patched.GetUID())))
+		case live != nil && same(live, patched):
+			answer(w, http.StatusOK, live)
+		default:
+			answer(w, http.StatusOK, s.store(kind, path, patched))
+		}
+	case http.MethodDelete:
+		var o metav1.DeleteOptions
+		_ = json.Unmarshal(sent, &o)
+		if p := o.Preconditions; p != nil && p.UID != nil && *p.UID != live.GetUID() {
+			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("precondition failed: UID")))
+			return
+		}
+		s.remove(kind, path)
+		answer(w, http.StatusOK, metav1.Status{Status: metav1.StatusSuccess})
+	default:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// list is called with the lock held, and releases it.
+func (s *Server) list(w http.ResponseWriter, r *http.Request, kind Kind, namespace string) {
+	q := r.URL.Query()
+	if q.Get("sendInitialEvents") == "true" {
+		s.mu.Unlock()
+		fail(w, apierrors.NewBadRequest("streamed lists are not served"))
+		return
+	}
+	byLabel, err := labels.Parse(q.Get("labelSelector"))
+	if err != nil {
+		s.mu.Unlock()
+		fail(w, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	byField, err := fields.ParseSelector(q.Get("fieldSelector"))
+	if err != nil {
+		s.mu.Unlock()
+		fail(w, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	matches := func(u *unstructured.Unstructured) bool {
+		phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
+		return (namespace == "" || u.GetNamespace() == namespace) && byLabel.Matches(labels.Set(u.GetLabels())) &&
+			byField.Matches(fields.Set{"metadata.name": u.GetName(), "status.phase": phase})
+	}
+	if q.Get("watch") == "true" || q.Get("watch") == "1" {
+		s.watch(w, r, kind, matches)
+		return
+	}
+	defer s.mu.Unlock()
+	items := []any{}
+	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
+		if u := s.objects[path]; u.GroupVersionKind() == kind.GroupVersionKind && matches(u) {
+			items = append(items, u.Object)
+		}
+	}
+	answer(w, http.StatusOK, map[string]any{
+		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind + "List",
+		"metadata": map[string]any{"resourceVersion": strconv.FormatInt(s.version, 10)}, "items": items,
+	})
+}
+
+// watch is called with the lock held, and releases it.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind Kind, matches func(*unstructured.Unstructured) bool) {
+	if since := r.URL.Query().Get("resourceVersion"); since != strconv.FormatInt(s.version, 10) {
+		s.mu.Unlock()
+		fail(w, apierrors.NewResourceExpired("too old resource version"))
+		return
+	}
+	watcher := &watcher{kind: kind, matches: matches, events: make(chan metav1.WatchEvent, 1000), gone: make(chan struct{})}
+	s.watchers[watcher] = true
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watchers, watcher)
+	}()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	w.(http.Flusher).Flush()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-watcher.gone:
+			panic(http.ErrAbortHandler)
+		case e := <-watcher.events:
+			if err := json.NewEncoder(w).Encode(e); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+// own records, as an API server does, that the manager wrote what differs.
+func own(k Kind, live, obj *unstructured.Unstructured, manager string) *unstructured.Unstructured {
+	if live == nil {
+		live = blank(k)
+	}
+	u, err := fieldManager(k).Update(live, obj, manager)
+	if err != nil {
+		panic(err)
+	}
+	return u.(*unstructured.Unstructured)
+}
+
+func patch(k Kind, live *unstructured.Unstructured, how string, sent []byte, manager string) (*unstructured.Unstructured, error) {
+	if types.PatchType(how) == types.ApplyPatchType {
+		applied, err := decode(sent)
+		if err != nil {
+			return nil, err
+		}
+		base := live
+		if base == nil {
+			base = blank(k)
+		}
+		u, err := fieldManager(k).Apply(base, applied, manager, true)
+		if err != nil {
+			return nil, err
+		}
+		patched := u.(*unstructured.Unstructured)
+		if uid := applied.GetUID(); uid != "" {
+			patched.SetUID(uid)
+		}
+		return patched, nil
+	}
+	before, err := live.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var after []byte
+	switch types.PatchType(how) {
+	case types.MergePatchType:
+		after, err = jsonpatch.MergePatch(before, sent)
+	case types.JSONPatchType:
+		var p jsonpatch.Patch
+		if p, err = jsonpatch.DecodePatch(sent); err == nil {
+			after, err = p.Apply(before)
+		}
+	default:
+		err = fmt.Errorf("unknown patch %q", how)
+	}
+	if err != nil {
+		return nil, err
+	}
+	obj, err := decode(after)
+	if err != nil {
+		return nil, err
+	}
+	if v := obj.GetResourceVersion(); v != live.GetResourceVersion() {
+		return nil, fmt.Errorf("the object has been modified")
+	}
+	return own(k, live, obj, manager), nil
+}
+
+// same says whether a patch changed nothing that is stored; the time of an ownership is not.
+func same(a, b *unstructured.Unstructured) bool {
+	timeless := func(u *unstructured.Unstructured) string {
+		u = u.DeepCopy()
+		entries := u.GetManagedFields()
+		for i := range entries {
+			entries[i].Time = nil
+		}
+		u.SetManagedFields(entries)
+		raw, _ := u.MarshalJSON()
+		return string(raw)
+	}
+	return timeless(a) == timeless(b)
+}
+
+func blank(k Kind) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(k.GroupVersionKind)
+	return u
+}
+
+func fieldManager(k Kind) *managedfields.FieldManager {
+	m, err := managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), schemaless{}, schemaless{}, schemaless{},
+		k.GroupVersionKind, k.GroupVersion(), "", nil)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// schemaless converts between versions of a kind that has one, and knows no defaults.
+type schemaless struct{}
+
+func (schemaless) Default(runtime.Object) {}
+func (schemaless) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	return blank(Kind{GroupVersionKind: gvk}), nil
+}
+func (schemaless) Convert(any, any, any) error { return fmt.Errorf("there is nothing to convert") }
+func (schemaless) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+func (schemaless) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+func decode(raw []byte) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	return u, u.UnmarshalJSON(raw)
+}
+
+func answer(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func fail(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.Status()
+	status.APIVersion, status.Kind = "v1", "Status"
+	answer(w, int(status.Code), status)
+}
