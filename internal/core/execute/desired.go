@@ -54,12 +54,6 @@ func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain R
 	if observed == nil || retain == nil {
 		return manifest, nil
 	}
-	switch ownerOf(observed, w) {
-	case nobody, stranger:
-		// An object that is to be adopted keeps what any member's object keeps: a Service its address.
-	case neighbour:
-		return manifest, nil
-	}
 	desired, err := retain(manifest, observed)
 	if err != nil {
 		return nil, err
