@@ -218,7 +218,7 @@ func hurry() func() {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	usual := debug.SetGCPercent(300)
+	usual := debug.SetGCPercent(200)
 	return func() {
 		debug.SetGCPercent(usual)
 		go func() {

@@ -43,7 +43,8 @@ type Server struct {
 	// Endpoint is a client URL, unix:///…, that --etcd-servers and clientv3 accept. File permissions guard it.
 	Endpoint string
 
-	etcd *embed.Etcd
+	etcd     *embed.Etcd
+	logLevel zap.AtomicLevel
 	// tempDir holds the socket when Dir's own path is too long for one, and is removed on Stop.
 	tempDir string
 }
@@ -53,7 +54,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make etcd's data folder: %w", err)
 	}
-	s := &Server{}
+	s := &Server{logLevel: zap.NewAtomicLevel()}
 	socket, err := s.socketPath(o.Dir)
 	if err != nil {
 		return nil, err
@@ -66,6 +67,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.ListenPeerUrls = nil // a member without peers listens for none; the advertised peer URL stays a mere name
 	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
+	// With a place of its own for HTTP, which nobody uses, gRPC has the socket to itself, without a multiplexer between.
+	c.ListenClientHttpUrls = []url.URL{{Scheme: "unix", Path: socket + ".http"}}
 	c.EnableGRPCGateway = false
 	c.UnsafeNoFsync = o.UnsafeNoFsync
 	// The API server compacts every five minutes, as it does with any etcd; a second compactor would only race it.
@@ -76,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	// Nobody has to catch up either: keep the raft log, which lives in memory, short.
 	c.SnapshotCount, c.SnapshotCatchUpEntries = 5000, 100
 	c.WarningUnaryRequestDuration = 500 * time.Millisecond // its default is the flag's: unset, every request is slow
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(o.Log))
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.logger(o.Log))
 
 	if s.etcd, err = embed.StartEtcd(c); err != nil {
 		s.removeTempDir()
@@ -105,6 +108,7 @@ func (s *Server) Revision() int64 { return s.etcd.Server.KV().Rev() }
 
 // Stop ends the server after its clients should have gone, and returns when the data is closed.
 func (s *Server) Stop() {
+	s.logLevel.SetLevel(zapcore.FatalLevel) // it reports its listeners' orderly ends as errors
 	s.etcd.Close()
 	s.removeTempDir()
 }
@@ -121,7 +125,7 @@ func (s *Server) socketPath(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find etcd's data folder: %w", err)
 	}
-	if p := filepath.Join(dir, "etcd.sock"); len(p) <= maxSocketPath {
+	if p := filepath.Join(dir, "etcd.sock"); len(p+".http") <= maxSocketPath {
 		return p, nil
 	}
 	if s.tempDir, err = os.MkdirTemp("", "argosy-"); err != nil {
@@ -130,13 +134,14 @@ func (s *Server) socketPath(dir string) (string, error) {
 	return filepath.Join(s.tempDir, "etcd.sock"), nil
 }
 
-func logger(w io.Writer) *zap.Logger {
+func (s *Server) logger(w io.Writer) *zap.Logger {
 	if w == nil {
 		return zap.NewNop()
 	}
+	s.logLevel.SetLevel(zapcore.WarnLevel)
 	encoder := zap.NewProductionEncoderConfig()
 	encoder.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(w)), zapcore.WarnLevel)).Named("etcd")
+	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(w)), s.logLevel)).Named("etcd")
 }
 
 // checkTimeout is how long an external server has to answer.

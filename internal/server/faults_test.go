@@ -1,0 +1,207 @@
+package server
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Whatever a user can get wrong is told in one sentence that names what to change, before anything costly starts.
+func TestAFaultIsOneClearSentence(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+
+	tests := map[string]struct {
+		spoil func(t *testing.T, c *Config)
+		want  []string
+	}{
+		"a port that is in use": {
+			func(_ *testing.T, c *Config) { c.Port = taken.Addr().(*net.TCPAddr).Port },
+			[]string{"is in use", "--port"},
+		},
+		"an address of another machine": {
+			func(_ *testing.T, c *Config) { c.BindAddress = "192.0.2.1" },
+			[]string{"192.0.2.1 is not one of this machine's", "--bind-address"},
+		},
+		"an address that is none": {
+			func(_ *testing.T, c *Config) { c.BindAddress = "localhost" },
+			[]string{`"localhost" is not an IP address`, "--bind-address"},
+		},
+		"a port beyond the last": {
+			func(_ *testing.T, c *Config) { c.Port = 70000 },
+			[]string{"70000 is not between", "--port"},
+		},
+		"a data folder below a file": {
+			func(t *testing.T, c *Config) {
+				file := filepath.Join(t.TempDir(), "file")
+				write(t, file, "")
+				c.DataDir = filepath.Join(file, "data")
+			},
+			[]string{"cannot be made (not a directory)", "--data-dir"},
+		},
+		"a data folder without the right to write": {
+			func(t *testing.T, c *Config) {
+				if os.Geteuid() == 0 {
+					t.Skip("root may write everywhere")
+				}
+				if err := os.Mkdir(c.DataDir, 0o500); err != nil {
+					t.Fatal(err)
+				}
+			},
+			[]string{"cannot be written (permission denied)", "--data-dir"},
+		},
+		"a data folder of somebody else": {
+			func(t *testing.T, c *Config) {
+				if err := os.Mkdir(c.DataDir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				write(t, filepath.Join(c.DataDir, "thesis.txt"), "")
+			},
+			[]string{`holds "thesis.txt" and was not made by argosy`, "--data-dir"},
+		},
+		"a data folder in use": {
+			func(t *testing.T, c *Config) {
+				release, err := claim(c.DataDir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(release)
+			},
+			[]string{"is in use by another argosy", "--data-dir"},
+		},
+		"a key that is damaged": {
+			func(t *testing.T, c *Config) {
+				release, err := claim(c.DataDir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				release()
+				if err := os.Mkdir(filepath.Join(c.DataDir, "pki"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				write(t, filepath.Join(c.DataDir, "pki", "ca.key"), "half a k")
+			},
+			[]string{"ca.key"},
+		},
+		"an etcd that is not there": {
+			func(_ *testing.T, c *Config) { c.Etcd.Servers = []string{"http://127.0.0.1:1"} },
+			[]string{"127.0.0.1:1", "connection refused", "--etcd-servers"},
+		},
+		"an etcd that is something else": {
+			func(_ *testing.T, c *Config) { c.Etcd.Servers = []string{"http://" + taken.Addr().String()} },
+			[]string{taken.Addr().String(), "--etcd-servers"},
+		},
+		"an etcd address that is no URL": {
+			func(_ *testing.T, c *Config) { c.Etcd.Servers = []string{"10.0.0.1:2379"} },
+			[]string{`"10.0.0.1:2379" is not a URL`, "--etcd-servers"},
+		},
+		"etcd TLS files that are not there": {
+			func(_ *testing.T, c *Config) {
+				c.Etcd = EtcdConfig{Servers: []string{"https://127.0.0.1:1"}, CAFile: "/nowhere/ca.crt"}
+			},
+			[]string{"/nowhere/ca.crt", "--etcd-cafile"},
+		},
+		"a certificate without its key": {
+			func(_ *testing.T, c *Config) {
+				c.Etcd = EtcdConfig{Servers: []string{"https://127.0.0.1:1"}, CertFile: "c"}
+			},
+			[]string{"--etcd-certfile and --etcd-keyfile"},
+		},
+		"a component that does not exist": {
+			func(_ *testing.T, c *Config) { c.Components = []string{"*", "-scheduler"} },
+			[]string{`"scheduler"`, "controllers", "--components"},
+		},
+		"a component that cannot be left out": {
+			func(_ *testing.T, c *Config) { c.Components = []string{"*", "-apiserver"} },
+			[]string{`leaves out "apiserver"`, "controller-manager"},
+		},
+		"a log format that does not exist": {
+			func(_ *testing.T, c *Config) { c.Log.Format = "xml" },
+			[]string{`"xml" is neither text nor json`, "--log-format"},
+		},
+		"a kubeconfig that is none": {
+			func(t *testing.T, c *Config) {
+				c.KubeconfigOut = filepath.Join(t.TempDir(), "config")
+				write(t, c.KubeconfigOut, "my shopping list")
+			},
+			[]string{"config cannot be read", "--kubeconfig-out"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := testConfig(t)
+			test.spoil(t, &c)
+			begin := time.Now()
+			h, err := Start(t.Context(), c, Parts{}, io.Discard)
+			if err == nil {
+				h.Stop()
+				t.Fatal("the hub started")
+			}
+			if took := time.Since(begin); took > 8*time.Second {
+				t.Errorf("the user waited %v for it", took)
+			}
+			for _, part := range test.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %q", err)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConfigurationComesFromDefaultsThenFileThenFlags(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "argosy.yaml")
+	load := func(text string, args ...string) (Config, error) {
+		write(t, file, text)
+		c := DefaultConfig()
+		flags := pflag.NewFlagSet("up", pflag.ContinueOnError)
+		c.BindFlags(flags)
+		if err := flags.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		return c, c.Load(file, flags)
+	}
+	c, err := load("port: 1111\nbindAddress: 0.0.0.0\netcd: {servers: [http://a:1, http://b:1]}\n", "--port=2222", "--etcd-servers=http://c:1,http://d:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Port != 2222 || c.BindAddress != "0.0.0.0" || c.Log.Format != "text" || strings.Join(c.Etcd.Servers, " ") != "http://c:1 http://d:1" {
+		t.Errorf("flag, file and default do not stand in that order: %+v", c)
+	}
+	text, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := load(text); err != nil || !strings.Contains(text, "port: 2222") || again.Port != 2222 {
+		t.Errorf("what is printed cannot be loaded again: %v\n%s", err, text)
+	}
+	for text, want := range map[string]string{
+		"prot: 1":             `unknown field "prot"`,
+		"log: {colour: blue}": `unknown field "colour"`,
+		"port: many":          "cannot unmarshal string into port of type int",
+		"port: [":             "yaml: line 1",
+	} {
+		if _, err := load(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
+			t.Errorf("%q: got %v, want file and %q", text, err, want)
+		}
+	}
+}
