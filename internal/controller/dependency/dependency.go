@@ -1,0 +1,426 @@
+// Package dependency has what templates depend on follow them to their clusters, by bindings attached to theirs.
+// What an attached binding says is decided by core/dependency, what a template depends on by core/interpret.
+package dependency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+const (
+	// staleRetry is how soon a write over an old read is tried again.
+	staleRetry = 200 * time.Millisecond
+	// unsyncedRetry is how soon a binding is looked at again whose dependencies are not all in memory yet.
+	unsyncedRetry = time.Second
+	// takenRetry is how often a dependency whose binding's name is taken is tried again.
+	takenRetry = time.Minute
+)
+
+// Options of the controller.
+type Options struct {
+	Templates   *template.Store
+	Interpreter interpret.Interpreter
+	// Concurrency is the number of bindings under way at once.
+	Concurrency int
+}
+
+type reconciler struct {
+	Options
+	client client.Client
+	events record.EventRecorder
+	index  index
+
+	mu sync.Mutex
+	// told is what users were told last of a binding. An event that repeats is a write each time.
+	told map[types.NamespacedName]string
+}
+
+// byIndependent finds the bindings attached to another, by the label that it puts on them.
+const byIndependent = "dependency.independent"
+
+// Setup registers the controller with the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	r := &reconciler{
+		Options: o,
+		client:  mgr.GetClient(),
+		events:  mgr.GetEventRecorderFor("dependencies-distributor"), //nolint:staticcheck // the contract names core/v1 events
+	}
+	for _, kind := range scope.Bindings.Kinds() {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byIndependent, independents); err != nil {
+			return fmt.Errorf("index bindings by those that they are attached to: %w", err)
+		}
+	}
+	c, err := controller.New("dependency", mgr, controller.Options{MaxConcurrentReconciles: o.Concurrency, Reconciler: r})
+	if err != nil {
+		return fmt.Errorf("set up the distribution of dependencies: %w", err)
+	}
+	sources := []source.Source{source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		o.Templates.Subscribe(r.objectChanged(q.Add))
+		return nil
+	})}
+	for _, kind := range scope.Bindings.Kinds() {
+		sources = append(sources, source.Kind(mgr.GetCache(), kind, bindingChanged()))
+	}
+	for _, s := range sources {
+		if err := c.Watch(s); err != nil {
+			return fmt.Errorf("watch for the distribution of dependencies: %w", err)
+		}
+	}
+	return nil
+}
+
+// Reconcile has the dependencies of one binding follow it, and lets those go that need not any more.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	after, err := r.distribute(ctx, req.NamespacedName)
+	if commit.Stale(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{RequeueAfter: staleRetry}, nil
+	}
+	return reconcile.Result{RequeueAfter: after}, err
+}
+
+func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	b, err := scope.Bindings.Get(ctx, r.client, key)
+	if apierrors.IsNotFound(err) {
+		return 0, r.release(ctx, key, nil)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("get binding %s: %w", key, err)
+	}
+	if !dependency.Distributes(b) {
+		return 0, r.release(ctx, key, b)
+	}
+
+	// 1. What does the template depend on?
+	ref := b.BindingSpec().Resource
+	tpl, found, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	if err != nil {
+		return 0, err
+	}
+	if !found || tpl.GetUID() != ref.UID {
+		return 0, nil // the binding goes soon, or is made anew
+	}
+	refs, err := r.Interpreter.Dependencies(ctx, tpl)
+	if err != nil {
+		r.fails(b, tpl, workv1alpha2.EventGetDependenciesFailed, err)
+		return 0, err
+	}
+	if len(refs) == 0 {
+		return 0, r.release(ctx, key, b)
+	}
+	// Before anything is looked up: what appears from here on wakes this binding.
+	r.index.set(key, refs)
+
+	// 2. It is recorded first: with the finalizer, no end of the binding leaves anything attached.
+	recorded, err := dependency.Record(b, refs)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := commit.Update(ctx, r.client, b, recorded); err != nil {
+		return 0, err
+	}
+
+	// 3. What of it is there follows; what is wanted no more is let go.
+	objs, wanted, complete, err := r.lookUp(ctx, refs)
+	if err != nil {
+		r.fails(recorded, tpl, workv1alpha2.EventGetDependenciesFailed, err)
+		return 0, err
+	}
+	var failures []error
+	for _, obj := range objs {
+		if err := r.attach(ctx, recorded, obj); err != nil {
+			failures = append(failures, fmt.Errorf("%s %s: %w", obj.GetKind(), client.ObjectKeyFromObject(obj), err))
+		}
+	}
+	if complete {
+		if err := r.detach(ctx, key, wanted); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return r.verdict(recorded, tpl, complete, failures)
+}
+
+// verdict says when to look again, and tells users of failures that another look will not mend.
+func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructured, complete bool, failures []error) (time.Duration, error) {
+	var after time.Duration
+	if !complete {
+		after = unsyncedRetry
+	}
+	var lasting []error
+	for _, err := range failures {
+		switch {
+		case commit.Stale(err) || apierrors.IsNotFound(err):
+			after = staleRetry
+		case errors.Is(err, propagate.ErrTerminating) || errors.Is(err, propagate.ErrOutlived):
+			// The end of the old binding is an event; whoever watches the template deletes it.
+		default:
+			lasting = append(lasting, err)
+		}
+	}
+	if len(lasting) == 0 {
+		r.recovers(client.ObjectKeyFromObject(b))
+		return after, nil
+	}
+	err := errors.Join(lasting...)
+	r.fails(b, tpl, workv1alpha2.EventSyncScheduleResultFailed, err)
+	if slices.ContainsFunc(lasting, func(err error) bool { return !errors.Is(err, propagate.ErrTaken) }) {
+		return 0, err
+	}
+	return takenRetry, nil
+}
+
+// lookUp finds the objects that the references name and that exist, each once, and the keys of the bindings wanted for them:
+// also for an object with a name that does not exist, whose binding goes with the object. complete says that no object that
+// a label selects can be missing.
+func (r *reconciler) lookUp(ctx context.Context, refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []types.NamespacedName, complete bool, err error) {
+	complete = true
+	seen := map[types.UID]bool{}
+	add := func(obj *unstructured.Unstructured) {
+		if obj.GetDeletionTimestamp() == nil && !propagate.Excluded(propagate.TemplateOf(obj)) && !seen[obj.GetUID()] {
+			seen[obj.GetUID()] = true
+			objs = append(objs, obj)
+			wanted = append(wanted, dependency.Key(obj))
+		}
+	}
+	for _, ref := range refs {
+		gk := propagate.GroupKind(ref.APIVersion, ref.Kind)
+		if ref.LabelSelector == nil {
+			wanted = append(wanted, types.NamespacedName{Namespace: ref.Namespace, Name: names.Binding(ref.Kind, ref.Name)})
+			obj, found, err := r.Templates.Get(ctx, gk, ref.Namespace, ref.Name)
+			if err != nil {
+				return nil, nil, false, err
+			}
+			if found {
+				add(obj)
+			}
+			continue
+		}
+		complete = complete && r.Templates.Synced(gk)
+		for _, obj := range r.Templates.List(gk, ref.Namespace, nil) {
+			selected, err := dependency.Selects(ref, obj)
+			if err != nil {
+				return nil, nil, false, err
+			}
+			if selected {
+				add(obj)
+			}
+		}
+	}
+	return objs, wanted, complete, nil
+}
+
+// attach has the binding of one dependency follow b.
+func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding, obj *unstructured.Unstructured) error {
+	existing, err := scope.Bindings.Get(ctx, r.client, dependency.Key(obj))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get its binding: %w", err)
+	}
+	if err != nil {
+		existing = nil
+	}
+	want, err := dependency.Attach(b, obj, existing, uuid.NewString())
+	if err != nil {
+		return err
+	}
+	if existing == nil {
+		return r.client.Create(ctx, want)
+	}
+	if !dependency.RequiredBy(existing, client.ObjectKeyFromObject(b)) {
+		if asked, granted := b.BindingSpec(), want.BindingSpec(); asked.ConflictResolution != granted.ConflictResolution || set(asked.PreserveResourcesOnDeletion) != set(granted.PreserveResourcesOnDeletion) {
+			r.events.Eventf(b, corev1.EventTypeWarning, workv1alpha2.EventDependencyPolicyConflict,
+				"%s also follows others that ask for something else; granted are conflictResolution=%s and preserveResourcesOnDeletion=%t",
+				commit.Name(want), granted.ConflictResolution, set(granted.PreserveResourcesOnDeletion))
+		}
+	}
+	_, err = commit.Update(ctx, r.client, existing, want)
+	return err
+}
+
+// release lets all dependencies of a binding go, and then the binding itself, nil if it is gone.
+func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding) error {
+	r.index.set(key, nil)
+	r.recovers(key)
+	if err := r.detach(ctx, key, nil); err != nil || b == nil {
+		return err
+	}
+	want, err := dependency.Record(b, nil)
+	if err != nil {
+		return err
+	}
+	controllerutil.RemoveFinalizer(want, workv1alpha2.DependenciesDistributorFinalizer)
+	_, err = commit.Update(ctx, r.client, b, want)
+	return err
+}
+
+// detach frees every binding that is attached to that of the key and not wanted.
+func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wanted []types.NamespacedName) error {
+	attached, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byIndependent: mark(key)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list the bindings attached to %s: %w", key, err)
+	}
+	var failures []error
+	for _, b := range dependency.Leaving(key, wanted, attached) {
+		want, remove := dependency.Detach(key, b)
+		if remove {
+			// As it was read: should another binding have come to require it since, the write meets a conflict.
+			failures = append(failures, r.remove(ctx, b))
+			continue
+		}
+		_, err := commit.Update(ctx, r.client, b, want)
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// remove deletes a binding exactly as it was read.
+func (r *reconciler) remove(ctx context.Context, b workv1alpha2.Binding) error {
+	if b.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid, version := b.GetUID(), b.GetResourceVersion()
+	err := r.client.Delete(ctx, b, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s: %w", commit.Name(b), err)
+	}
+	return nil
+}
+
+// objectChanged adds the bindings that depend on what appeared, changed or went.
+func (r *reconciler) objectChanged(add func(reconcile.Request)) template.Handler {
+	return func(was, is *unstructured.Unstructured) {
+		if was != nil && is != nil && propagate.SameContent(was, is) {
+			return
+		}
+		for _, obj := range []*unstructured.Unstructured{was, is} {
+			if obj == nil {
+				continue
+			}
+			for _, key := range r.index.dependents(obj) {
+				add(reconcile.Request{NamespacedName: key})
+			}
+		}
+	}
+}
+
+// bindingChanged adds a binding whose dependencies may have to follow, and those from which somebody tore an attached one off.
+func bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[workv1alpha2.Binding], q queue) {
+			if concerned(e.Object) {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[workv1alpha2.Binding], q queue) {
+			was, is := e.ObjectOld, e.ObjectNew
+			changed := was.GetGeneration() != is.GetGeneration() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
+				was.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != is.GetAnnotations()[workv1alpha2.DependenciesAnnotation] ||
+				!slices.Equal(was.GetFinalizers(), is.GetFinalizers())
+			if changed && (concerned(was) || concerned(is)) {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(is)})
+			}
+			// Not all that require it: each of them writes it once, and would wake all others.
+			for _, key := range requirers(was) {
+				if !dependency.RequiredBy(is, key) {
+					q.Add(reconcile.Request{NamespacedName: key})
+				}
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding], q queue) {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
+			for _, key := range requirers(e.Object) {
+				q.Add(reconcile.Request{NamespacedName: key})
+			}
+		},
+	}
+}
+
+// concerned says whether a binding takes dependencies along, or did and has marks of it.
+func concerned(b workv1alpha2.Binding) bool {
+	return b.BindingSpec().PropagateDeps || b.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != "" ||
+		controllerutil.ContainsFinalizer(b, workv1alpha2.DependenciesDistributorFinalizer)
+}
+
+// requirers are the bindings that b says it is attached to.
+func requirers(b workv1alpha2.Binding) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, s := range b.BindingSpec().RequiredBy {
+		keys = append(keys, types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
+	}
+	return keys
+}
+
+// independents are the values of the index byIndependent: the marks of all bindings that obj is attached to.
+func independents(obj client.Object) []string {
+	var marks []string
+	for label := range obj.GetLabels() {
+		if strings.HasPrefix(label, workv1alpha2.DependedByLabelPrefix) {
+			marks = append(marks, label)
+		}
+	}
+	for _, key := range requirers(obj.(workv1alpha2.Binding)) {
+		marks = append(marks, mark(key))
+	}
+	slices.Sort(marks)
+	return slices.Compact(marks)
+}
+
+func mark(key types.NamespacedName) string {
+	return names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, key.Namespace, key.Name)
+}
+
+func set(b *bool) bool { return b != nil && *b }
+
+// fails tells the users of a binding and of its template what keeps dependencies back: once, until that changes.
+func (r *reconciler) fails(b workv1alpha2.Binding, tpl *unstructured.Unstructured, reason string, err error) {
+	key, message := client.ObjectKeyFromObject(b), reason+": "+err.Error()
+	r.mu.Lock()
+	known := r.told[key] == message
+	if r.told == nil {
+		r.told = map[types.NamespacedName]string{}
+	}
+	r.told[key] = message
+	r.mu.Unlock()
+	if known {
+		return
+	}
+	r.events.Event(b, corev1.EventTypeWarning, reason, err.Error())
+	r.events.Event(tpl, corev1.EventTypeWarning, reason, err.Error())
+}
+
+// recovers forgets what users were told.
+func (r *reconciler) recovers(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.told, key)
+}

@@ -1,0 +1,478 @@
+package dependency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	fakedynamic "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// hub is a hub in memory: templates behind a real store, bindings behind a fake client with the real index.
+type hub struct {
+	t         *testing.T
+	r         *reconciler
+	templates *fakedynamic.FakeDynamicClient
+	client    client.Client
+	recorder  *record.FakeRecorder
+	writes    []string
+	// needs is what every workload depends on; broken is why that cannot be said.
+	needs  []configv1alpha1.DependentObjectReference
+	broken error
+}
+
+var resources = map[string]schema.GroupVersionResource{
+	"ConfigMap":   {Version: "v1", Resource: "configmaps"},
+	"Deployment":  {Group: "apps", Version: "v1", Resource: "deployments"},
+	"ClusterTool": {Group: "example.io", Version: "v1", Resource: "clustertools"},
+}
+
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := workv1alpha2.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	h := &hub{t: t, recorder: record.NewFakeRecorder(100)}
+	wrote := func(verb string, obj client.Object) { h.writes = append(h.writes, verb+" "+obj.GetName()) }
+	b := fake.NewClientBuilder().WithScheme(s).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			wrote("create", obj)
+			return c.Create(ctx, obj, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			wrote("update", obj)
+			return c.Update(ctx, obj, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			wrote("delete", obj)
+			return c.Delete(ctx, obj, opts...)
+		},
+	})
+	for _, kind := range scope.Bindings.Kinds() {
+		b = b.WithIndex(kind, byIndependent, independents)
+	}
+	h.client = b.Build()
+
+	lists := map[schema.GroupVersionResource]string{{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: "CustomResourceDefinitionList"}
+	var served []*metav1.APIResourceList
+	for kind, resource := range resources {
+		lists[resource] = kind + "List"
+		served = append(served, &metav1.APIResourceList{GroupVersion: resource.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: resource.Resource, Kind: kind, Namespaced: kind != "ClusterTool"}}})
+	}
+	h.templates = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
+	store := template.New(h.templates, &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: served}})
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	go func() { _ = store.Start(ctx) }()
+	for kind, resource := range resources {
+		store.Want(schema.GroupKind{Group: resource.Group, Kind: kind})
+	}
+	h.restart(store)
+	return h
+}
+
+// restart makes the reconciler one that remembers nothing.
+func (h *hub) restart(store *template.Store) {
+	hooks := &interpret.Hooks{Dependencies: func(context.Context, *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+		return h.needs, h.broken
+	}}
+	h.r = &reconciler{
+		Options: Options{Templates: store, Interpreter: interpret.New(interpret.Kinds{
+			{Group: "apps", Kind: "Deployment"}:        hooks,
+			{Group: "example.io", Kind: "ClusterTool"}: hooks,
+		})},
+		client: h.client, events: h.recorder,
+	}
+}
+
+func (h *hub) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// settle reconciles every binding, also those that were there, until nothing is written any more; it returns what was.
+func (h *hub) settle() []string {
+	h.t.Helper()
+	h.writes = nil
+	keys := map[types.NamespacedName]bool{}
+	for range 10 {
+		h.catchUp()
+		before := len(h.writes)
+		for _, b := range h.bindings() {
+			keys[client.ObjectKeyFromObject(b)] = true
+		}
+		for key := range keys {
+			_, _ = h.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: key})
+		}
+		if len(h.writes) == before {
+			return h.writes
+		}
+	}
+	h.t.Fatalf("it never settles: %v", h.writes)
+	return nil
+}
+
+func (h *hub) catchUp() {
+	h.t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		same := true
+		for kind, resource := range resources {
+			gk := schema.GroupKind{Group: resource.Group, Kind: kind}
+			stored, err := h.templates.Resource(resource).List(context.Background(), metav1.ListOptions{})
+			h.must(err)
+			same = same && h.r.Templates.Synced(gk) && len(h.r.Templates.List(gk, "", nil)) == len(stored.Items)
+			for i := range stored.Items {
+				got, found, err := h.r.Templates.Get(context.Background(), gk, stored.Items[i].GetNamespace(), stored.Items[i].GetName())
+				same = same && err == nil && found && equality.Semantic.DeepEqual(got, &stored.Items[i])
+			}
+		}
+		if same {
+			return
+		}
+	}
+	h.t.Fatal("the store never caught up")
+}
+
+func (h *hub) bindings() []workv1alpha2.Binding {
+	h.t.Helper()
+	all, err := scope.Bindings.List(context.Background(), h.client)
+	h.must(err)
+	return all
+}
+
+func object(kind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"a": "b"}}}
+	u.SetGroupVersionKind(resources[kind].GroupVersion().WithKind(kind))
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	u.SetUID(types.UID("uid of " + name))
+	u.SetResourceVersion("1")
+	return u
+}
+
+func (h *hub) create(u *unstructured.Unstructured) *unstructured.Unstructured {
+	h.t.Helper()
+	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Create(context.Background(), u, metav1.CreateOptions{})
+	h.must(err)
+	return u
+}
+
+// workload creates a template and its binding, as it is scheduled to the clusters.
+func (h *hub) workload(kind, namespace, name string, clusters ...string) types.NamespacedName {
+	h.t.Helper()
+	u := h.create(object(kind, namespace, name))
+	p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+	p.Spec.PropagateDeps = true
+	b, err := propagate.Binding(u, p, propagate.Meaning{ID: "id of " + name}, nil)
+	h.must(err)
+	b.BindingSpec().Clusters = targets(clusters...)
+	h.must(h.client.Create(context.Background(), b))
+	return client.ObjectKeyFromObject(b)
+}
+
+func targets(clusters ...string) []workv1alpha2.TargetCluster {
+	var out []workv1alpha2.TargetCluster
+	for _, c := range clusters {
+		out = append(out, workv1alpha2.TargetCluster{Name: c})
+	}
+	return out
+}
+
+func (h *hub) get(key types.NamespacedName) workv1alpha2.Binding {
+	h.t.Helper()
+	b, err := scope.Bindings.Get(context.Background(), h.client, key)
+	h.must(err)
+	return b
+}
+
+func (h *hub) change(key types.NamespacedName, change func(*workv1alpha2.ResourceBindingSpec)) {
+	h.t.Helper()
+	b := h.get(key)
+	change(b.BindingSpec())
+	h.must(h.client.Update(context.Background(), b))
+}
+
+// going says whether the attached binding is on its way out; its own finalizer is another controller's.
+func (h *hub) going(key types.NamespacedName) bool {
+	h.t.Helper()
+	b, err := scope.Bindings.Get(context.Background(), h.client, key)
+	return apierrors.IsNotFound(err) || b.GetDeletionTimestamp() != nil
+}
+
+var (
+	settings    = types.NamespacedName{Namespace: "shop", Name: "settings-configmap"}
+	settingsRef = configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
+)
+
+// eachScope runs a test with an independent binding of each scope.
+func eachScope(t *testing.T, test func(t *testing.T, h *hub, independent types.NamespacedName)) {
+	for name, w := range map[string]struct{ kind, namespace string }{
+		"namespaced": {"Deployment", "shop"}, "cluster-scoped": {"ClusterTool", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
+			test(t, h, h.workload(w.kind, w.namespace, "web", "eu", "us"))
+		})
+	}
+}
+
+func TestDependenciesFollow(t *testing.T) {
+	eachScope(t, func(t *testing.T, h *hub, independent types.NamespacedName) {
+		h.create(object("ConfigMap", "shop", "settings"))
+		if w := h.settle(); len(w) != 2 {
+			t.Errorf("it wrote %v, want the record on the independent binding and the attached one", w)
+		}
+		b := h.get(settings)
+		if s := b.BindingSpec(); s.Placement != nil || len(s.Clusters) != 0 || len(s.RequiredBy) != 1 || s.RequiredBy[0].Name != independent.Name || len(s.RequiredBy[0].Clusters) != 2 {
+			t.Errorf("the attached binding says %+v", s)
+		}
+		if !slices.Contains(slices.Collect(maps.Values(b.GetLabels())), "id of web") {
+			t.Errorf("labels %v lack the independent binding's id", b.GetLabels())
+		}
+		i := h.get(independent)
+		if a := i.GetAnnotations()[workv1alpha2.DependenciesAnnotation]; !strings.Contains(a, "settings") || !slices.Contains(i.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer) {
+			t.Errorf("the independent binding has annotation %q and finalizers %v", a, i.GetFinalizers())
+		}
+
+		h.restart(h.r.Templates)
+		if w := h.settle(); len(w) != 0 {
+			t.Errorf("after a restart it wrote %v", w)
+		}
+		h.change(independent, func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets("asia") })
+		h.settle()
+		if c := h.get(settings).BindingSpec().RequiredBy[0].Clusters; len(c) != 1 || c[0].Name != "asia" {
+			t.Errorf("it stays in %v", c)
+		}
+	})
+}
+
+func TestDependenciesAreLetGo(t *testing.T) {
+	for name, leave := range map[string]func(h *hub, independent types.NamespacedName){
+		"when the template needs them no more": func(h *hub, _ types.NamespacedName) { h.needs = nil },
+		"when the policy drops propagateDeps": func(h *hub, independent types.NamespacedName) {
+			h.change(independent, func(s *workv1alpha2.ResourceBindingSpec) { s.PropagateDeps = false })
+		},
+		"when the template has no clusters": func(h *hub, independent types.NamespacedName) {
+			h.change(independent, func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = nil })
+		},
+		"when the binding is deleted": func(h *hub, independent types.NamespacedName) {
+			h.must(h.client.Delete(context.Background(), h.get(independent)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachScope(t, func(t *testing.T, h *hub, independent types.NamespacedName) {
+				h.create(object("ConfigMap", "shop", "settings"))
+				h.settle()
+				leave(h, independent)
+				h.settle()
+				if !h.going(settings) {
+					t.Error("the attached binding stays")
+				}
+				if i := h.get(independent); slices.Contains(i.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer) || i.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != "" {
+					t.Errorf("the independent binding keeps finalizers %v and annotations %v", i.GetFinalizers(), i.GetAnnotations())
+				}
+			})
+		})
+	}
+}
+
+func TestADependencyOfTwoStaysForTheOther(t *testing.T) {
+	h := newHub(t)
+	h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
+	h.create(object("ConfigMap", "shop", "settings"))
+	web, db := h.workload("Deployment", "shop", "web", "eu"), h.workload("Deployment", "shop", "db", "us")
+	h.settle()
+	if n := len(h.get(settings).BindingSpec().RequiredBy); n != 2 {
+		t.Fatalf("required by %d, want 2", n)
+	}
+	h.must(h.client.Delete(context.Background(), h.get(web)))
+	h.settle()
+	if r := h.get(settings).BindingSpec().RequiredBy; len(r) != 1 || r[0].Name != db.Name || h.going(settings) {
+		t.Errorf("required by %v, want the one that is left", r)
+	}
+}
+
+func TestADependencyWithAPolicyOfItsOwnStays(t *testing.T) {
+	eachScope(t, func(t *testing.T, h *hub, independent types.NamespacedName) {
+		h.create(object("ConfigMap", "shop", "settings"))
+		h.settle()
+		h.change(settings, func(s *workv1alpha2.ResourceBindingSpec) {
+			s.Placement, s.Clusters = &policyv1alpha1.Placement{}, targets("home")
+		})
+		if w := h.settle(); len(w) != 0 {
+			t.Errorf("the two undo each other: %v", w)
+		}
+		h.must(h.client.Delete(context.Background(), h.get(independent)))
+		h.settle()
+		if s := h.get(settings).BindingSpec(); h.going(settings) || len(s.RequiredBy) != 0 || len(s.Clusters) != 1 {
+			t.Errorf("what its own policy said is lost: %+v", s)
+		}
+	})
+}
+
+func TestADependencyThatComesLaterWakesItsDependents(t *testing.T) {
+	selecting := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": "web"}}}
+	for name, ref := range map[string]configv1alpha1.DependentObjectReference{"by name": settingsRef, "by label": selecting} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			h.needs = []configv1alpha1.DependentObjectReference{ref}
+			independent := h.workload("Deployment", "shop", "web", "eu")
+			h.settle()
+
+			u := object("ConfigMap", "shop", "settings")
+			u.SetLabels(map[string]string{"of": "web"})
+			other := object("ConfigMap", "shop", "other")
+			var woken []types.NamespacedName
+			changed := h.r.objectChanged(func(r reconcile.Request) { woken = append(woken, r.NamespacedName) })
+			changed(nil, other)
+			status := u.DeepCopy()
+			status.Object["status"] = map[string]any{}
+			changed(u, status)
+			if len(woken) != 0 {
+				t.Errorf("woken %v though nothing changed for it", woken)
+			}
+			changed(nil, u)
+			if !slices.Equal(woken, []types.NamespacedName{independent}) {
+				t.Errorf("woken %v, want the dependent", woken)
+			}
+			woken = nil
+			relabelled := u.DeepCopy()
+			relabelled.SetLabels(nil)
+			changed(u, relabelled)
+			if !slices.Contains(woken, independent) {
+				t.Error("an object that is selected no more does not wake those it leaves")
+			}
+
+			h.create(u)
+			h.create(other)
+			h.settle()
+			if h.get(settings).BindingSpec().RequiredBy[0].Name != independent.Name || len(h.bindings()) != 2 {
+				t.Errorf("%d bindings, want the dependency's and its dependent's", len(h.bindings()))
+			}
+		})
+	}
+}
+
+func TestAChangeOfADependencyGoesOut(t *testing.T) {
+	eachScope(t, func(t *testing.T, h *hub, _ types.NamespacedName) {
+		u := h.create(object("ConfigMap", "shop", "settings"))
+		h.settle()
+		u.Object["data"] = map[string]any{"a": "c"}
+		u.SetResourceVersion("2")
+		_, err := h.templates.Resource(resources["ConfigMap"]).Namespace("shop").Update(context.Background(), u, metav1.UpdateOptions{})
+		h.must(err)
+		if w := h.settle(); len(w) != 1 || h.get(settings).BindingSpec().Resource.ResourceVersion != "2" {
+			t.Errorf("it wrote %v, want the attached binding alone", w)
+		}
+	})
+}
+
+func TestFailuresAreToldOnce(t *testing.T) {
+	eachScope(t, func(t *testing.T, h *hub, independent types.NamespacedName) {
+		h.create(object("ConfigMap", "shop", "settings"))
+		h.settle()
+		h.broken = errors.New("line 7: nil")
+		for range 3 {
+			_, err := h.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: independent})
+			if err == nil {
+				t.Error("a failure is not tried again")
+			}
+		}
+		if n := len(h.recorder.Events); n != 2 {
+			t.Errorf("%d events, want one on the binding and one on the template", n)
+		}
+		if e := <-h.recorder.Events; !strings.Contains(e, "GetDependenciesFailed") || !strings.Contains(e, "line 7") {
+			t.Errorf("users were told %q", e)
+		}
+		if h.going(settings) {
+			t.Error("a failure took a dependency away")
+		}
+	})
+}
+
+func TestATakenNameHoldsUpNoOther(t *testing.T) {
+	h := newHub(t)
+	other := settingsRef
+	other.Name = "other"
+	h.needs = []configv1alpha1.DependentObjectReference{settingsRef, other}
+	h.must(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: settings.Name},
+		Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}},
+	}))
+	h.create(object("ConfigMap", "shop", "settings"))
+	h.create(object("ConfigMap", "shop", "other"))
+	independent := h.workload("Deployment", "shop", "web", "eu")
+	h.settle()
+	if len(h.get(types.NamespacedName{Namespace: "shop", Name: "other-configmap"}).BindingSpec().RequiredBy) != 1 {
+		t.Error("the other dependency did not follow")
+	}
+	res, err := h.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: independent})
+	if err != nil || res.RequeueAfter < time.Second {
+		t.Errorf("it looks again after %v, %v: too hot", res.RequeueAfter, err)
+	}
+	if n := len(h.recorder.Events); n != 2 {
+		t.Errorf("%d events, want one on the binding and one on the template", n)
+	}
+}
+
+func TestDependentsThatDisagreeAreTold(t *testing.T) {
+	h := newHub(t)
+	h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
+	h.create(object("ConfigMap", "shop", "settings"))
+	web := h.workload("Deployment", "shop", "web", "eu")
+	h.change(web, func(s *workv1alpha2.ResourceBindingSpec) { s.ConflictResolution = policyv1alpha1.ConflictOverwrite })
+	h.settle()
+	h.workload("Deployment", "shop", "db", "us")
+	if w := h.settle(); len(w) != 2 {
+		t.Errorf("it wrote %v", w)
+	}
+	if n := len(h.recorder.Events); n != 1 {
+		t.Fatalf("%d events, want 1", n)
+	}
+	if e := <-h.recorder.Events; !strings.Contains(e, "DependencyPolicyConflict") || !strings.Contains(e, "conflictResolution=Overwrite") {
+		t.Errorf("users were told %q", e)
+	}
+}
+
+func TestATornOffDependencyIsAttachedAgain(t *testing.T) {
+	was := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{RequiredBy: []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "db"}}}}
+	torn := was.DeepCopy()
+	torn.Spec.RequiredBy = torn.Spec.RequiredBy[:1]
+	if got := fmt.Sprint(requirers(was)); got != "[shop/web shop/db]" {
+		t.Errorf("requirers %s", got)
+	}
+	if marks := independents(torn); len(marks) != 1 || !strings.HasPrefix(marks[0], workv1alpha2.DependedByLabelPrefix) {
+		t.Errorf("found under %v", marks)
+	}
+}
