@@ -45,7 +45,7 @@ func advancedStatefulSet() *interpret.Hooks {
 			if claims := volumeClaims(rs); claims != nil {
 				status["volumeClaims"] = claims
 			}
-			status["observedGeneration"] = observedGeneration(template, status, rs, "updatedAvailableReplicas")
+			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "updatedAvailableReplicas"))
 			return settled(template, status), nil
 		},
 		// Its pods, and the Service that names them.

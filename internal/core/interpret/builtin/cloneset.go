@@ -47,7 +47,7 @@ func cloneSet() *interpret.Hooks {
 			if err := kruiseStatus(status, template, rs); err != nil {
 				return nil, err
 			}
-			status["observedGeneration"] = observedGeneration(template, status, rs, "updatedAvailableReplicas")
+			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "updatedAvailableReplicas"))
 			return settled(template, status), nil
 		},
 	}

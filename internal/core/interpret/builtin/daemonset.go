@@ -24,8 +24,9 @@ func daemonSet() *interpret.Hooks {
 				return nil, err
 			}
 			status := sums(rs, counters...)
-			// Each member's counters stay under what the same member desires, so their sums tell a laggard by themselves.
-			status["observedGeneration"] = observedGeneration(template, status, rs)
+			desired := number(status, "desiredNumberScheduled")
+			done := number(status, "updatedNumberScheduled") >= desired && number(status, "numberAvailable") >= desired
+			status["observedGeneration"] = observedGeneration(template, rs, done)
 			return settledNative(template, status), nil
 		},
 	}

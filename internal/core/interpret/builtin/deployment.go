@@ -24,7 +24,7 @@ func deployment() *interpret.Hooks {
 				return nil, err
 			}
 			status := sums(rs, counters...)
-			status["observedGeneration"] = observedGeneration(template, status, rs, "updatedReplicas", "availableReplicas")
+			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "updatedReplicas", "availableReplicas"))
 			return settledNative(template, status), nil
 		},
 	}

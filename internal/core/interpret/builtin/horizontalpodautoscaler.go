@@ -25,7 +25,7 @@ func horizontalPodAutoscaler() *interpret.Hooks {
 			if c := conditions(rs, limited, "lastTransitionTime"); c != nil {
 				status["conditions"] = c
 			}
-			status["observedGeneration"] = observedGeneration(template, status, rs)
+			status["observedGeneration"] = observedGeneration(template, rs, false)
 			return settledNative(template, status), nil
 		},
 	}

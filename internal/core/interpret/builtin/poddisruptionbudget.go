@@ -30,7 +30,7 @@ func podDisruptionBudget() *interpret.Hooks {
 				return nil, err
 			}
 			status := sums(rs, counters...)
-			status["observedGeneration"] = observedGeneration(template, status, rs)
+			status["observedGeneration"] = observedGeneration(template, rs, false)
 			return settledNative(template, status), nil
 		},
 	}

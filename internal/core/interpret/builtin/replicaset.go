@@ -23,7 +23,7 @@ func replicaSet() *interpret.Hooks {
 				return nil, err
 			}
 			status := sums(rs, counters...)
-			status["observedGeneration"] = observedGeneration(template, status, rs, "availableReplicas")
+			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "availableReplicas"))
 			return settledNative(template, status), nil
 		},
 	}

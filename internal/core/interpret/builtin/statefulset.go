@@ -24,7 +24,7 @@ func statefulSet() *interpret.Hooks {
 			}
 			status := sums(rs, counters...)
 			revisions(status, rs)
-			status["observedGeneration"] = observedGeneration(template, status, rs, "readyReplicas")
+			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "readyReplicas"))
 			return settledNative(template, status), nil
 		},
 	}

@@ -104,34 +104,37 @@ func sums(rs []report, counters ...string) map[string]any {
 	return status
 }
 
-// observedGeneration is the template's generation once every cluster has it, has seen it, and does not contradict
-// the counters; until then it stays what it was.
+// observedGeneration is the template's generation once every cluster has it and has seen it; until then it stays what it was.
 //
-// The last needs a word. Counters that are summed hide who is behind when a template runs in full in every cluster: with
-// two clusters of three replicas each, one finished cluster satisfies spec.replicas = 3. So when status[done] all
-// reach spec.replicas while a cluster's own health is not Healthy, the rollout is not over, and tools that compare
-// generation and counters, Argo CD first, must not take it to be.
-func observedGeneration(template *unstructured.Unstructured, status map[string]any, rs []report, done ...string) int64 {
-	was := number(template.Object, "status", "observedGeneration")
+// done says that the counters look like the end of a rollout, and then there is more to it. Sums hide who is behind when
+// the template runs in full in every cluster: with two clusters of three replicas each, one that is finished satisfies
+// spec.replicas = 3. Tools that compare generation and counters, Argo CD and kubectl rollout status, must not be told so
+// while a cluster has not got there. So the counters are of the template's generation only if every cluster is healthy
+// too, and are of the one before if not, even if that takes a word back: a cluster that joins late starts from nothing.
+func observedGeneration(template *unstructured.Unstructured, rs []report, done bool) int64 {
+	was, now := number(template.Object, "status", "observedGeneration"), template.GetGeneration()
+	observed := now
 	if len(rs) == 0 {
-		return was
-	}
-	seemsDone := len(done) > 0
-	wanted, err := specNumber(template, 1, "replicas")
-	for _, f := range done {
-		seemsDone = seemsDone && err == nil && number(status, f) >= wanted
+		observed = was
 	}
 	for _, r := range rs {
-		switch {
-		case r.status == nil,
-			number(r.status, templateGenerationField) < template.GetGeneration(),
-			number(r.status, "observedGeneration") < number(r.status, generationField):
-			return was
-		case seemsDone && r.health != "" && r.health != workv1alpha1.ResourceHealthy:
-			return was
+		fresh := r.status != nil &&
+			number(r.status, templateGenerationField) >= now &&
+			number(r.status, "observedGeneration") >= number(r.status, generationField)
+		if !fresh {
+			observed = was
+		}
+		if done && (!fresh || r.health != "" && r.health != workv1alpha1.ResourceHealthy) {
+			return min(was, now-1)
 		}
 	}
-	return template.GetGeneration()
+	return observed
+}
+
+// reach says whether all these counters are at least the template's replicas. Replicas of nonsense are never reached.
+func reach(template *unstructured.Unstructured, status map[string]any, counters ...string) bool {
+	wanted, err := specNumber(template, 1, "replicas")
+	return err == nil && !slices.ContainsFunc(counters, func(c string) bool { return number(status, c) < wanted })
 }
 
 // common is the value of a text field that all clusters with a status agree on; empty when they do not.

@@ -1,0 +1,136 @@
+package builtin
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestRetain(t *testing.T) {
+	for _, c := range []struct{ name, desired, observed, want string }{
+		{
+			"a Deployment's replicas are the template's",
+			`{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 2}}`, `{spec: {replicas: 5}}`,
+			`{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 2}}`,
+		},
+		{
+			"unless its label leaves them to the member",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {labels: {resourcetemplate.karmada.io/retain-replicas: "true"}}, spec: {replicas: 2, paused: true}}`, `{spec: {replicas: 5}}`,
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {labels: {resourcetemplate.karmada.io/retain-replicas: "true"}}, spec: {replicas: 5, paused: true}}`,
+		},
+		{
+			"a Job keeps its generated selector and labels",
+			`{apiVersion: batch/v1, kind: Job, spec: {parallelism: 2, template: {metadata: {labels: {app: x}}}}}`,
+			`{spec: {parallelism: 1, selector: {matchLabels: {uid: u}}, template: {metadata: {labels: {app: x, uid: u}}}}}`,
+			`{apiVersion: batch/v1, kind: Job, spec: {parallelism: 2, selector: {matchLabels: {uid: u}}, template: {metadata: {labels: {app: x, uid: u}}}}}`,
+		},
+		{
+			"a Pod is the member's but for images, deadline and more tolerations",
+			`{apiVersion: v1, kind: Pod, metadata: {labels: {new: label}}, spec: {activeDeadlineSeconds: 9, tolerations: [{key: b}], containers: [{name: app, image: v2}]}}`,
+			`{spec: {nodeName: n, tolerations: [{key: a}], volumes: [{name: token}], containers: [{name: injected, image: p}, {name: app, image: v1, volumeMounts: [{name: token}]}]}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {labels: {new: label}}, spec: {nodeName: n, activeDeadlineSeconds: 9, tolerations: [{key: a}, {key: b}], volumes: [{name: token}], containers: [{name: injected, image: p}, {name: app, image: v2, volumeMounts: [{name: token}]}]}}`,
+		},
+		{
+			"a Service keeps its addresses and the ports it was given",
+			`{apiVersion: v1, kind: Service, spec: {type: NodePort, ports: [{port: 80}, {port: 443, nodePort: 30443}, {port: 53, protocol: UDP}]}}`,
+			`{spec: {type: NodePort, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80, protocol: TCP, nodePort: 30080}, {port: 443, protocol: TCP, nodePort: 31443}, {port: 53, protocol: TCP, nodePort: 30053}]}}`,
+			`{apiVersion: v1, kind: Service, spec: {type: NodePort, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80, nodePort: 30080}, {port: 443, nodePort: 30443}, {port: 53, protocol: UDP}]}}`,
+		},
+		{
+			"a Service that became internal gives its node ports back",
+			`{apiVersion: v1, kind: Service, spec: {type: ClusterIP, ports: [{port: 80}]}}`,
+			`{spec: {type: NodePort, clusterIP: 10.0.0.1, ports: [{port: 80, nodePort: 30080}]}}`,
+			`{apiVersion: v1, kind: Service, spec: {type: ClusterIP, clusterIP: 10.0.0.1, ports: [{port: 80}]}}`,
+		},
+		{
+			"a load balancer keeps the port of its health check",
+			`{apiVersion: v1, kind: Service, spec: {type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 31000}}`,
+			`{spec: {clusterIP: 10.0.0.1, healthCheckNodePort: 32000}}`,
+			`{apiVersion: v1, kind: Service, spec: {type: LoadBalancer, externalTrafficPolicy: Local, clusterIP: 10.0.0.1, healthCheckNodePort: 32000}}`,
+		},
+		{
+			"a headless Service stays headless",
+			`{apiVersion: v1, kind: Service, spec: {clusterIP: None}}`, `{spec: {clusterIP: None, clusterIPs: [None]}}`,
+			`{apiVersion: v1, kind: Service, spec: {clusterIP: None}}`,
+		},
+		{
+			"a name for another host has no address",
+			`{apiVersion: v1, kind: Service, spec: {type: ExternalName, externalName: x}}`, `{spec: {type: ClusterIP, clusterIP: 10.0.0.1}}`,
+			`{apiVersion: v1, kind: Service, spec: {type: ExternalName, externalName: x}}`,
+		},
+		{
+			"a claim keeps its volume",
+			`{apiVersion: v1, kind: PersistentVolumeClaim, spec: {resources: {}}}`, `{spec: {volumeName: pv}}`,
+			`{apiVersion: v1, kind: PersistentVolumeClaim, spec: {resources: {}, volumeName: pv}}`,
+		},
+		{
+			"a volume keeps its claim",
+			`{apiVersion: v1, kind: PersistentVolume, spec: {claimRef: {name: c}}}`, `{spec: {claimRef: {name: c, uid: u}}}`,
+			`{apiVersion: v1, kind: PersistentVolume, spec: {claimRef: {name: c, uid: u}}}`,
+		},
+		{
+			"an account keeps the secrets that the member added",
+			`{apiVersion: v1, kind: ServiceAccount, secrets: [{name: mine}]}`, `{secrets: [{name: token-x}, {name: mine}]}`,
+			`{apiVersion: v1, kind: ServiceAccount, secrets: [{name: mine}, {name: token-x}]}`,
+		},
+		{
+			"an account's token is the member's",
+			`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {annotations: {kubernetes.io/service-account.name: bot}}}`,
+			`{metadata: {annotations: {kubernetes.io/service-account.uid: u}}, data: {token: eA==}}`,
+			`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {annotations: {kubernetes.io/service-account.name: bot, kubernetes.io/service-account.uid: u}}, data: {token: eA==}}`,
+		},
+		{
+			"another secret is the template's",
+			`{apiVersion: v1, kind: Secret, type: Opaque, data: {a: eA==}}`, `{data: {a: eQ==, b: eA==}}`,
+			`{apiVersion: v1, kind: Secret, type: Opaque, data: {a: eA==}}`,
+		},
+		{
+			"a CloneSet does not name again the pods that are gone",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "3"}}, spec: {scaleStrategy: {podsToDelete: [a, b]}}}`,
+			`{metadata: {annotations: {resourcetemplate.karmada.io/generation: "3"}}, spec: {scaleStrategy: {podsToDelete: [b]}}}`,
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "3"}}, spec: {scaleStrategy: {podsToDelete: [b]}}}`,
+		},
+		{
+			"a CloneSet names those that its template names newly",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "4"}}, spec: {scaleStrategy: {podsToDelete: [a, b]}}}`,
+			`{metadata: {annotations: {resourcetemplate.karmada.io/generation: "3"}}, spec: {scaleStrategy: {podsToDelete: [b]}}}`,
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "4"}}, spec: {scaleStrategy: {podsToDelete: [a, b]}}}`,
+		},
+		{
+			"a CloneSet that Kruise Rollouts releases step by step is not released at once",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, spec: {replicas: 4, updateStrategy: {partition: 0, type: InPlaceIfPossible}}}`,
+			`{metadata: {annotations: {rollouts.kruise.io/in-progressing: "{}"}}, spec: {replicas: 9, minReadySeconds: 7, updateStrategy: {partition: "80%", paused: true, maxSurge: 1}}}`,
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {rollouts.kruise.io/in-progressing: "{}"}}, spec: {replicas: 4, minReadySeconds: 7, updateStrategy: {partition: "80%", paused: true, maxSurge: 1, type: InPlaceIfPossible}}}`,
+		},
+		{
+			"nor an Advanced StatefulSet, whose strategy is one level down",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, spec: {updateStrategy: {rollingUpdate: {partition: 0}}}}`,
+			`{metadata: {annotations: {batchrelease.rollouts.kruise.io/control-info: x}}, spec: {updateStrategy: {rollingUpdate: {partition: 3}}}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {annotations: {batchrelease.rollouts.kruise.io/control-info: x}}, spec: {updateStrategy: {rollingUpdate: {partition: 3}}}}`,
+		},
+		{
+			"an object that the member has emptied out is no trouble",
+			`{apiVersion: v1, kind: Pod, spec: {containers: []}}`, `{}`,
+			`{apiVersion: v1, kind: Pod, spec: {containers: []}}`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			desired := read(t, c.desired)
+			observed := read(t, `{apiVersion: v1, kind: Observed, `+c.observed[1:])
+			wasDesired, wasObserved := desired.DeepCopy(), observed.DeepCopy()
+			got, err := interpreter.Retain(t.Context(), desired, observed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := read(t, c.want); !reflect.DeepEqual(got.Object, want.Object) {
+				t.Errorf("got\n%swant\n%s", show(got.Object), show(want.Object))
+			}
+			if !reflect.DeepEqual(desired, wasDesired) || !reflect.DeepEqual(observed, wasObserved) {
+				t.Error("an argument was changed")
+			}
+			again, err := interpreter.Retain(t.Context(), got, observed)
+			if err != nil || !reflect.DeepEqual(again.Object, got.Object) {
+				t.Errorf("a second time gives\n%s%v", show(again.Object), err)
+			}
+		})
+	}
+}
