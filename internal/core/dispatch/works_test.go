@@ -295,6 +295,19 @@ func TestWorksAreTheSameEachTime(t *testing.T) {
 	}
 }
 
+func TestOneClustersMarksDoNotReachAnother(t *testing.T) {
+	in := input(t, configMap, "clusters: [{name: ap}, {name: eu}]")
+	in.NewID = nil
+	in.Existing = map[string]*workv1alpha1.Work{"ap": {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"work.karmada.io/permanent-id": "of-ap"}}}}
+	all := works(t, in)
+	if got := manifest(t, all["ap"]).GetLabels()["work.karmada.io/permanent-id"]; got != "of-ap" {
+		t.Errorf("the id of ap is %q", got)
+	}
+	if got := manifest(t, all["eu"]).GetLabels()["work.karmada.io/permanent-id"]; got != "" {
+		t.Errorf("the id of ap is in the manifest for eu: %q", got)
+	}
+}
+
 func TestDetailsOfAWork(t *testing.T) {
 	const overwrite = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, annotations: {work.karmada.io/conflict-resolution: overwrite}}}"
 	const nonsense = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, annotations: {work.karmada.io/conflict-resolution: maybe}}}"
