@@ -16,6 +16,10 @@ func verbs() []*cobra.Command {
 	return []*cobra.Command{
 		newUp(),
 		newConfig(),
+		newSim(),
+		newSimMember(),
+		newDemo(),
+		newBench(),
 	}
 }
 

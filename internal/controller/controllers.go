@@ -27,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/aggregate"
 	"github.com/argosy-io/argosy/internal/controller/cluster"
 
+	"github.com/argosy-io/argosy/internal/controller/dependency"
 	"github.com/argosy-io/argosy/internal/controller/dispatch"
 	"github.com/argosy-io/argosy/internal/controller/execute"
 	"github.com/argosy-io/argosy/internal/controller/namespace"
@@ -139,6 +140,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		{"propagate", func() error {
 			return propagate.Setup(ctx, mgr, propagate.Options{Templates: templates, Interpreter: interpreter,
 				Place: schedule.Placer(fleet, policyv1alpha1.DefaultSchedulerName), Concurrency: o.Concurrency})
+		}},
+		{"dependency", func() error {
+			return dependency.Setup(ctx, mgr, dependency.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency})
 		}},
 		{"schedule", func() error {
 			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: o.Concurrency})
