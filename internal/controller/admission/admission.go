@@ -1,0 +1,44 @@
+// Package admission judges writes inside the API server: it normalises, defaults and validates our own kinds, claims new
+// templates for their policy in the same write, and protects what is labelled so. What is right is decided in core/dialect,
+// core/validate and core/propagate; here it is asked at the right moment. Nothing is written by the way, so dry-run is honoured.
+package admission
+
+import (
+	"io"
+
+	"k8s.io/apiserver/pkg/admission"
+)
+
+// The plugins' names, as --disable-admission-plugins and the metrics of the API server know them.
+const (
+	ObjectsPlugin    = "ArgosyObjects"
+	ClaimPlugin      = "ArgosyClaim"
+	ProtectionPlugin = "ArgosyDeletionProtection"
+)
+
+// Plugin is an admission plugin under its name. New is called for each of the API servers that make up a kube-apiserver.
+type Plugin struct {
+	Name string
+	New  func() (admission.Interface, error)
+}
+
+// Plugins are all of them in the order in which they are to run. They share one index of the policies, which is fed
+// through the first dynamic client that one of them is given and ends with that server.
+func Plugins() []Plugin {
+	index := newIndex()
+	return []Plugin{
+		{ObjectsPlugin, func() (admission.Interface, error) { return newObjects(index), nil }},
+		{ClaimPlugin, func() (admission.Interface, error) { return newClaim(index), nil }},
+		{ProtectionPlugin, func() (admission.Interface, error) { return newProtection(), nil }},
+	}
+}
+
+// Register makes the plugins known to a server. They are on unless it lists them as off by default.
+func Register(plugins *admission.Plugins) {
+	for _, p := range Plugins() {
+		plugins.Register(p.Name, func(io.Reader) (admission.Interface, error) { return p.New() })
+	}
+}
+
+// Names are the plugins in the order in which they are to run.
+func Names() []string { return []string{ObjectsPlugin, ClaimPlugin, ProtectionPlugin} }

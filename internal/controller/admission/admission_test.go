@@ -1,0 +1,418 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/dialect"
+)
+
+const (
+	ppID  = "propagationpolicy.karmada.io/permanent-id"
+	cppID = "clusterpropagationpolicy.karmada.io/permanent-id"
+)
+
+// pp is a PropagationPolicy in namespace default, cpp a cluster policy; each with an id that is its name.
+func pp(t *testing.T, name, spec string) *unstructured.Unstructured {
+	return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: `+name+`, namespace: default, labels: {`+ppID+`: `+name+`}}, spec: `+spec+`}`)
+}
+
+func cpp(t *testing.T, name, spec string) *unstructured.Unstructured {
+	return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: `+name+`, labels: {`+cppID+`: `+name+`}}, spec: `+spec+`}`)
+}
+
+const configMaps = `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]}`
+
+func TestPoliciesAreNormalisedDefaultedAndIdentified(t *testing.T) {
+	h := newHub(t)
+	stored := h.create(`{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: default, labels: {` + ppID + `: copied}},
+		spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: c}], placement: {spreadConstraints: [{maxGroups: 2}], replicaScheduling: {}}}}`)
+	id := stored.GetLabels()[ppID]
+	if len(id) != 36 {
+		t.Errorf("permanent id is %q, want a UUID of its own", id)
+	}
+	if diff := cmp.Diff([]string{"karmada.io/propagation-policy-controller"}, stored.GetFinalizers()); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	want := object(t, `{kind: x, spec: {conflictResolution: Abort, preemption: Never, priority: 0, schedulerName: default-scheduler,
+		overriders: null, resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: c, namespace: default}],
+		placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 2}], replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}}}`)
+	delete(want.Object["spec"].(map[string]any), "overriders")
+	if diff := cmp.Diff(want.Object["spec"], stored.Object["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+
+	again, warnings, err := h.write("admin", stored, stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stored, again); diff != "" || warnings != nil {
+		t.Errorf("an update that changes nothing (-stored +again):\n%s\nwarnings %q", diff, warnings)
+	}
+
+	changed := stored.DeepCopy()
+	changed.SetLabels(nil)
+	h.refuses("admin", changed, stored, "label "+ppID+" is required")
+	changed.SetLabels(map[string]string{ppID: "other"})
+	h.refuses("admin", changed, stored, "label "+ppID+" is immutable")
+	changed = stored.DeepCopy()
+	changed.Object["spec"].(map[string]any)["schedulerName"] = "other"
+	h.refuses("admin", changed, stored, "the schedulerName should not be updated")
+	now := metav1.Now()
+	changed.SetDeletionTimestamp(&now)
+	changed.SetFinalizers(nil)
+	if _, _, err := h.write("admin", changed, stored); err != nil {
+		t.Errorf("the finalizer of a policy that goes cannot be removed: %v", err)
+	}
+}
+
+func TestRefusalsAreFieldErrorsOfTheAPIServer(t *testing.T) {
+	h := newHub(t)
+	_, _, err := h.write("admin", object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: p},
+		spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: {clusterAffinity: {}, clusterAffinities: [{affinityName: a}]}}}`), nil)
+	status := apierrors.APIStatus(nil)
+	if s, ok := err.(apierrors.APIStatus); ok {
+		status = s
+	} else {
+		t.Fatalf("error is %T: %v", err, err)
+	}
+	if status.Status().Code != http.StatusUnprocessableEntity || len(status.Status().Details.Causes) != 1 ||
+		status.Status().Details.Causes[0].Field != "spec.placement.clusterAffinities" {
+		t.Errorf("status %+v", status.Status())
+	}
+	if want := `ClusterPropagationPolicy.policy.karmada.io "p" is invalid: `; !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %q does not begin with %q", err, want)
+	}
+	h.refuses("admin", object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: r},
+		spec: {target: {apiVersion: v1, kind: Pod}, customizations: {replicas: {luaScript: a}, replicaResource: {luaScript: b}}}}`), nil,
+		`ResourceInterpreterCustomization.config.karmada.io "r" is invalid: spec.customizations.replicas: duplicates replicaResource`)
+	h.refuses("admin", pp(t, "p", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {replicaScheduling: {replicaDivisionPreference: Whatever}}}`), nil,
+		`spec.placement.replicaScheduling.replicaDivisionPreference: Unsupported value: "Whatever"`)
+	h.refuses("admin", pp(t, "p", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {replicaScheduling: {weightPreference: {staticWeightList: [{targetCluster: {}, weight: 0}]}}}}`), nil,
+		`staticWeightList[0].weight: Invalid value: 0: spec.placement.replicaScheduling.weightPreference.staticWeightList[0].weight in body should be greater than or equal to 1`)
+}
+
+func TestAClusterScopedSelectionStaysApproved(t *testing.T) {
+	h := newHub(t)
+	stored := h.create(`{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: default},
+		spec: {resourceSelectors: [{apiVersion: v1, kind: Namespace, name: team, namespace: default}]}}`)
+	if ns, found, _ := unstructured.NestedString(stored.Object["spec"].(map[string]any)["resourceSelectors"].([]any)[0].(map[string]any), "namespace"); found {
+		t.Errorf("the selector of a Namespace has namespace %q", ns)
+	}
+	labelled := stored.DeepCopy()
+	labelled.SetAnnotations(map[string]string{"a": "b"})
+	if _, warnings, err := h.write("developer", labelled, stored); err != nil || warnings != nil {
+		t.Errorf("an update of something else: error %v, warnings %q", err, warnings)
+	}
+	grown := object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: default},
+		spec: {resourceSelectors: [{apiVersion: v1, kind: Namespace, name: kube-system}]}}`)
+	grown.SetLabels(stored.GetLabels())
+	h.refuses("developer", grown, stored, "Namespace is cluster-scoped; use ClusterPropagationPolicy")
+}
+
+func TestReplicasOverridersGiveWayToTheScheduler(t *testing.T) {
+	h := newHub(t,
+		pp(t, "divides", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx, namespace: default}], placement: {replicaScheduling: {replicaSchedulingType: Divided}}}`),
+		pp(t, "copies", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: other, namespace: default}], placement: {replicaScheduling: {replicaSchedulingType: Duplicated}}}`))
+	override := func(selector string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy, metadata: {name: o, namespace: default},
+			spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment`+selector+`}], overrideRules: [{overriders: {replicasOverrider: [{value: 3}]}}]}}`)
+	}
+	const refusal = "replicasOverrider: the replicas of this Deployment are divided by propagation policy default/divides"
+	h.refuses("admin", override(", name: nginx"), nil, "spec.resourceSelectors[0]: Forbidden", refusal)
+	h.refuses("admin", override(""), nil, refusal)
+	if _, _, err := h.write("admin", override(", name: other"), nil); err != nil {
+		t.Errorf("replicas that are copied: %v", err)
+	}
+	forced := override(", name: nginx")
+	forced.SetAnnotations(map[string]string{dialect.OverrideReplicasAnnotation: dialect.OverrideReplicasForce})
+	if _, _, err := h.write("admin", forced, nil); err != nil {
+		t.Errorf("forced: %v", err)
+	}
+}
+
+func TestOverridersKeepTheirValues(t *testing.T) {
+	h := newHub(t)
+	stored := h.create(`{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy, metadata: {name: o, namespace: default},
+		spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: ConfigMap, namespace: default}],
+		overrideRules: [{overriders: {plaintext: [{path: /a, operator: remove}, {path: /b, operator: add, value: {c: [1, null, 2.5]}}]}}]}}`)
+	want := object(t, `{kind: x, spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: default}, {apiVersion: v1, kind: ConfigMap, namespace: default}],
+		overrideRules: [{overriders: {plaintext: [{path: /a, operator: remove}, {path: /b, operator: add, value: {c: [1, null, 2.5]}}]}}]}}`)
+	if diff := cmp.Diff(want.Object["spec"], stored.Object["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+func TestClustersAreDefaultedOnce(t *testing.T) {
+	h := newHub(t)
+	stored := h.create(`{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: member1}, spec: {syncMode: Push, taints: [{key: a, effect: NoExecute}]}}`)
+	models, _, _ := unstructured.NestedSlice(stored.Object, "spec", "resourceModels")
+	if len(models) != 9 {
+		t.Errorf("%d grades, want the default nine", len(models))
+	}
+	taints, _, _ := unstructured.NestedSlice(stored.Object, "spec", "taints")
+	if taints[0].(map[string]any)["timeAdded"] == nil {
+		t.Error("the NoExecute taint has no time")
+	}
+	again, _, err := h.write("admin", stored, stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stored, again); diff != "" {
+		t.Errorf("an update that changes nothing (-stored +again):\n%s", diff)
+	}
+	bare := stored.DeepCopy()
+	unstructured.RemoveNestedField(bare.Object, "spec", "resourceModels")
+	if again, _, err = h.write("admin", bare, stored); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, _ := unstructured.NestedSlice(again.Object, "spec", "resourceModels"); found {
+		t.Error("grades that were taken away come back")
+	}
+	h.refuses("admin", object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: `+strings.Repeat("a", 49)+`}, spec: {syncMode: Push}}`), nil,
+		"must be no more than 48 characters")
+}
+
+func TestCustomizationsConflictWithThoseThatExist(t *testing.T) {
+	ric := func(name string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: `+name+`},
+			spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript: "function InterpretHealth(o) return true end"}}}}`)
+	}
+	h := newHub(t, ric("first"))
+	h.refuses("admin", ric("second"), nil, "conflicting with InterpreterOperation(InterpretHealth) of existing ResourceInterpreterCustomization(first)")
+	if _, _, err := h.write("admin", ric("first"), ric("first")); err != nil {
+		t.Errorf("an update of itself: %v", err)
+	}
+}
+
+func TestBindingsAreIdentifiedAndTheirAnnotationRead(t *testing.T) {
+	h := newHub(t)
+	for kind, label := range map[string]string{
+		"ResourceBinding":        "resourcebinding.karmada.io/permanent-id",
+		"ClusterResourceBinding": "clusterresourcebinding.karmada.io/permanent-id",
+	} {
+		text := func(metadata string) string {
+			return `{apiVersion: work.karmada.io/v1alpha2, kind: ` + kind + `, metadata: {name: b` + metadata + `}, spec: {resource: {apiVersion: v1, kind: Pod, name: p}}}`
+		}
+		if id := h.create(text("")).GetLabels()[label]; len(id) != 36 {
+			t.Errorf("%s: permanent id is %q, want a UUID", kind, id)
+		}
+		if id := h.create(text(", labels: {" + label + ": mine}")).GetLabels()[label]; id != "mine" {
+			t.Errorf("%s: permanent id is %q, want the one it was created with", kind, id)
+		}
+		h.refuses("admin", object(t, text(`, annotations: {resourcebinding.karmada.io/dependencies: "{"}`)), nil, "annotation value must be a valid JSON")
+	}
+	h.create(`{apiVersion: work.karmada.io/v1alpha1, kind: ResourceBinding, metadata: {name: b, annotations: {resourcebinding.karmada.io/dependencies: "{"}}, spec: {resource: {apiVersion: v1, kind: Pod, name: p}}}`)
+}
+
+func TestWorksWrittenByHandAreMadeLikeOurs(t *testing.T) {
+	h := newHub(t)
+	stored := h.create(`{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {name: w, namespace: karmada-es-member1}, spec: {workload: {manifests: [
+		{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default, uid: u, resourceVersion: "3", labels: {a: b}}, status: {x: 1}},
+		{apiVersion: v1, kind: ConfigMap, metadata: {name: d, finalizers: [kept], annotations: {resourcetemplate.karmada.io/managed-annotations: x}}}]}}}`)
+	id := stored.GetLabels()["work.karmada.io/permanent-id"]
+	if len(id) != 36 {
+		t.Errorf("permanent id is %q, want a UUID", id)
+	}
+	manifests, _, _ := unstructured.NestedSlice(stored.Object, "spec", "workload", "manifests")
+	want := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default,
+		labels: {a: b, karmada.io/managed: "true", work.karmada.io/permanent-id: `+id+`},
+		annotations: {work.karmada.io/name: w, work.karmada.io/namespace: karmada-es-member1,
+			resourcetemplate.karmada.io/managed-labels: "a,karmada.io/managed,work.karmada.io/permanent-id",
+			resourcetemplate.karmada.io/managed-annotations: "resourcetemplate.karmada.io/managed-annotations,resourcetemplate.karmada.io/managed-labels,work.karmada.io/name,work.karmada.io/namespace"}}}`)
+	if diff := cmp.Diff(want.Object, manifests[0]); diff != "" {
+		t.Errorf("a manifest without marks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{"kept"}, manifests[1].(map[string]any)["metadata"].(map[string]any)["finalizers"]); diff != "" {
+		t.Errorf("a marked manifest was changed (-want +got):\n%s", diff)
+	}
+
+	unlabelled := stored.DeepCopy()
+	unlabelled.SetLabels(nil)
+	again, _, err := h.write("admin", unlabelled, stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stored, again); diff != "" {
+		t.Errorf("an update without the id (-stored +again):\n%s", diff)
+	}
+}
+
+func TestTemplatesAreClaimedInTheWriteThatCreatesThem(t *testing.T) {
+	policies := []*unstructured.Unstructured{
+		pp(t, "all", `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: default}]}`),
+		pp(t, "named", `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: default, name: named}]}`),
+		pp(t, "waits", `{priority: 5, dependentOverrides: [there, missing], resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: default, name: waits}]}`),
+		pp(t, "waited", `{priority: 5, dependentOverrides: [there], resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: default, name: waited}]}`),
+		pp(t, "lazy", `{activationPreference: Lazy, resourceSelectors: [{apiVersion: apps/v1beta1, kind: Deployment, namespace: default}]}`),
+		cpp(t, "everywhere", configMaps),
+		cpp(t, "labelled", `{resourceSelectors: [{apiVersion: v1, kind: Namespace, labelSelector: {matchLabels: {a: b}}}]}`),
+		object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy, metadata: {name: there, namespace: default}, spec: {}}`),
+	}
+	h := newHub(t, policies...)
+	for _, c := range []struct {
+		name, kind, metadata string
+		want                 string // the policy's name
+	}{
+		{"the policy of the namespace before that of the cluster", "{apiVersion: v1, kind: ConfigMap", `{name: c, namespace: default}`, "pp/all"},
+		{"the exact name before all", "{apiVersion: v1, kind: ConfigMap", `{name: named, namespace: default}`, "pp/named"},
+		{"the policy of the cluster in other namespaces", "{apiVersion: v1, kind: ConfigMap", `{name: c, namespace: other}`, "cpp/everywhere"},
+		{"a policy whose overrides are missing, and no second best", "{apiVersion: v1, kind: ConfigMap", `{name: waits, namespace: default}`, ""},
+		{"a policy whose overrides are there", "{apiVersion: v1, kind: ConfigMap", `{name: waited, namespace: default}`, "pp/waited"},
+		{"a creation is a change, so that a lazy policy applies, of any version", "{apiVersion: apps/v1, kind: Deployment", `{name: d, namespace: default}`, "pp/lazy"},
+		{"a namespace", "{apiVersion: v1, kind: Namespace", `{name: team, labels: {a: b}}`, "cpp/labelled"},
+		{"a namespace without the label", "{apiVersion: v1, kind: Namespace", `{name: team}`, ""},
+		{"a namespace of the system", "{apiVersion: v1, kind: Namespace", `{name: karmada-system, labels: {a: b}}`, ""},
+		{"a ConfigMap of the system", "{apiVersion: v1, kind: ConfigMap", `{name: c, namespace: kube-system}`, ""},
+		{"what another component propagates", "{apiVersion: v1, kind: ConfigMap", `{name: c, namespace: default, labels: {resourcetemplate.karmada.io/claimed-by: MultiClusterService}}`, ""},
+		{"a kind that no policy selects", "{apiVersion: v1, kind: Secret", `{name: s, namespace: default}`, ""},
+		{"a claim that stands", "{apiVersion: v1, kind: ConfigMap", `{name: named, namespace: default, labels: {` + ppID + `: all}, annotations: {propagationpolicy.karmada.io/namespace: default, propagationpolicy.karmada.io/name: all}}`, "pp/all"},
+		{"a claim that was copied from elsewhere", "{apiVersion: v1, kind: ConfigMap", `{name: named, namespace: default, labels: {` + cppID + `: gone}, annotations: {clusterpropagationpolicy.karmada.io/name: gone}}`, "pp/named"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			stored := h.create(c.kind + ", metadata: " + c.metadata + "}")
+			labels, annotations := stored.GetLabels(), stored.GetAnnotations()
+			got := ""
+			if id := labels[ppID]; id != "" {
+				got = "pp/" + id
+				if annotations["propagationpolicy.karmada.io/namespace"] != "default" || annotations["propagationpolicy.karmada.io/name"] != id {
+					t.Errorf("annotations %v", annotations)
+				}
+			}
+			if id := labels[cppID]; id != "" {
+				got += "cpp/" + id
+				if annotations["clusterpropagationpolicy.karmada.io/name"] != id {
+					t.Errorf("annotations %v", annotations)
+				}
+			}
+			if got != c.want {
+				t.Errorf("claimed by %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestUpdatesAreLeftToTheController(t *testing.T) {
+	h := newHub(t, cpp(t, "everywhere", configMaps))
+	template := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}`)
+	stored, _, err := h.write("admin", template, template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(stored.GetLabels()) > 0 {
+		t.Errorf("labels %v", stored.GetLabels())
+	}
+}
+
+func TestTheIndexFollowsThePolicies(t *testing.T) {
+	h := newHub(t)
+	gvr := schema.GroupVersionResource{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "clusterpropagationpolicies"}
+	ctx := context.Background()
+	gk := schema.GroupKind{Kind: "ConfigMap"}
+	if _, err := h.client.Resource(gvr).Create(ctx, cpp(t, "p", configMaps), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.wait("the policy is known", func() bool { return h.index.selects(gk) })
+	if _, err := h.client.Resource(gvr).Update(ctx, cpp(t, "p", `{resourceSelectors: [{apiVersion: v1, kind: Secret}]}`), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.wait("the policy's new selector is known", func() bool { return h.index.selects(schema.GroupKind{Kind: "Secret"}) })
+	if h.index.selects(gk) {
+		t.Error("the old selector is still known")
+	}
+	if err := h.client.Resource(gvr).Delete(ctx, "p", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.wait("the policy is forgotten", func() bool { return !h.index.selects(schema.GroupKind{Kind: "Secret"}) })
+	if len(h.index.byKey)+len(h.index.policies)+len(h.index.kinds) > 0 {
+		t.Errorf("left behind: %v %v %v", h.index.byKey, h.index.policies, h.index.kinds)
+	}
+}
+
+func TestNothingIsClaimedUntilAllPoliciesAreKnown(t *testing.T) {
+	x := newIndex()
+	p := newPropagation("ClusterPropagationPolicy")
+	if err := into(cpp(t, "p", configMaps), p); err != nil {
+		t.Fatal(err)
+	}
+	x.setPolicy(p)
+	gk := schema.GroupKind{Kind: "ConfigMap"}
+	if x.selects(gk) || len(x.selecting(gk, "default", "c")) > 0 {
+		t.Error("an index that is not fed answers")
+	}
+}
+
+func TestProtectedObjectsAreNotDeleted(t *testing.T) {
+	deletion := func(labels map[string]string) error {
+		var old runtime.Object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default", Labels: labels}}
+		return newProtection().Validate(context.Background(), admission.NewAttributesRecord(nil, old, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+			"default", "c", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "", admission.Delete, nil, false, &user.DefaultInfo{Name: "admin"}), nil)
+	}
+	err := deletion(map[string]string{"resourcetemplate.karmada.io/deletion-protected": "Always"})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "This resource is protected, please make sure to remove the label: resourcetemplate.karmada.io/deletion-protected") {
+		t.Errorf("error is %v", err)
+	}
+	for _, labels := range []map[string]string{nil, {"resourcetemplate.karmada.io/deletion-protected": "Never"}} {
+		if err := deletion(labels); err != nil {
+			t.Errorf("labels %v: %v", labels, err)
+		}
+	}
+}
+
+func TestNamesAreThePluginsInOrder(t *testing.T) {
+	var names []string
+	for _, p := range Plugins() {
+		names = append(names, p.Name)
+	}
+	if diff := cmp.Diff(names, Names()); diff != "" {
+		t.Errorf("(-plugins +names):\n%s", diff)
+	}
+	all := admission.NewPlugins()
+	Register(all)
+	registered := all.Registered()
+	slices.Sort(names)
+	if diff := cmp.Diff(names, registered); diff != "" {
+		t.Errorf("(-plugins +registered):\n%s", diff)
+	}
+}
+
+// BenchmarkClaim: a thousand policies that each name one template of the kind.
+func BenchmarkClaim(b *testing.B) {
+	x := newIndex()
+	for i := range 1000 {
+		name := fmt.Sprintf("p%d", i)
+		x.setPolicy(&policyv1alpha1.PropagationPolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{ppID: name}},
+			Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{
+				{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name}}},
+		})
+	}
+	x.synced.Store(true)
+	c := newClaim(x)
+	for b.Loop() {
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "p500", Namespace: "default"}}
+		a := admission.NewAttributesRecord(obj, nil, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+			"default", "p500", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "", admission.Create, nil, false, nil)
+		if err := c.Admit(context.Background(), a, nil); err != nil {
+			b.Fatal(err)
+		}
+		if obj.Labels[ppID] != "p500" {
+			b.Fatal("not claimed")
+		}
+	}
+}

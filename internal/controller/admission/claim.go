@@ -1,0 +1,72 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/argosy-io/argosy/internal/core/propagate"
+)
+
+// claim marks a new template as its policy's in the write that creates it, which saves the write of a controller.
+// It is a convenience: what it does not claim (the index is not fed yet, the policy waits for overrides, the template is
+// older than the policy) a controller does. Updates are left to it altogether: only it knows whether a claim
+// that is missing was forgotten or has just been taken away.
+type claim struct {
+	*admission.Handler
+	index *index
+}
+
+func newClaim(index *index) *claim { return &claim{admission.NewHandler(admission.Create), index} }
+
+var _ admission.MutationInterface = &claim{}
+
+// SetDynamicClient feeds the index.
+func (c *claim) SetDynamicClient(client dynamic.Interface) { c.index.feed(client) }
+
+// SetDrainedNotification ends the watches behind the index.
+func (c *claim) SetDrainedNotification(done <-chan struct{}) { c.index.endWith(done) }
+
+// ValidateInitialization says what the server did not bring.
+func (c *claim) ValidateInitialization() error {
+	if !c.index.fed() {
+		return fmt.Errorf("%s needs a client", ClaimPlugin)
+	}
+	return nil
+}
+
+// Admit claims a template that is being created.
+func (c *claim) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	gk := a.GetKind().GroupKind()
+	if a.GetSubresource() != "" || !c.index.selects(gk) {
+		return nil
+	}
+	obj, err := meta.Accessor(a.GetObject())
+	if err != nil {
+		return nil // a request that is no object is no template
+	}
+	t := propagate.Template{
+		APIVersion: a.GetKind().GroupVersion().String(), Kind: gk.Kind,
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), Labels: obj.GetLabels(),
+	}
+	if propagate.Excluded(t) || propagate.ManagedElsewhere(t) {
+		return nil
+	}
+	policies := c.index.selecting(gk, t.Namespace, t.Name)
+	if holder, held := propagate.Claimed(obj); held {
+		for _, p := range policies {
+			if propagate.StillSelects(p, holder, t) {
+				return nil
+			}
+		}
+	}
+	p, ok := propagate.Match(t, policies)
+	if !ok || propagate.ID(p) == "" || !c.index.overridesExist(p) {
+		return nil
+	}
+	propagate.Claim(obj, p)
+	return nil
+}

@@ -1,0 +1,235 @@
+package admission
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/client-go/dynamic"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"sigs.k8s.io/yaml"
+
+	"github.com/argosy-io/argosy/api/crds"
+)
+
+// hub does with a write of one of our kinds what an API server does: strict decoding and defaults by the schema, mutating
+// admission, the schema, validating admission.
+type hub struct {
+	t       *testing.T
+	index   *index
+	plugins []admission.Interface
+	client  *dynamicfake.FakeDynamicClient
+	// mayCreateCPP says which users may create ClusterPropagationPolicies.
+	mayCreateCPP map[string]bool
+}
+
+var listKinds = map[schema.GroupVersionResource]string{
+	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "propagationpolicies"}:               "PropagationPolicyList",
+	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "clusterpropagationpolicies"}:        "ClusterPropagationPolicyList",
+	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "overridepolicies"}:                  "OverridePolicyList",
+	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "clusteroverridepolicies"}:           "ClusterOverridePolicyList",
+	{Group: "config.karmada.io", Version: "v1alpha1", Resource: "resourceinterpretercustomizations"}: "ResourceInterpreterCustomizationList",
+}
+
+// newHub holds the objects and has seen them all.
+func newHub(t *testing.T, objects ...*unstructured.Unstructured) *hub {
+	t.Helper()
+	runtimeObjects := make([]runtime.Object, len(objects))
+	for i := range objects {
+		runtimeObjects[i] = objects[i]
+	}
+	h := &hub{t: t, client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, runtimeObjects...),
+		mayCreateCPP: map[string]bool{"admin": true}}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}, {Group: "apps.kruise.io", Version: "v1beta1"}})
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "SidecarSet"}, meta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"}, meta.RESTScopeNamespace)
+
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	for _, p := range Plugins() {
+		plugin, err := p.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w, ok := plugin.(interface{ SetRESTMapper(meta.RESTMapper) }); ok {
+			w.SetRESTMapper(mapper)
+		}
+		if w, ok := plugin.(interface{ SetAuthorizer(authorizer.Authorizer) }); ok {
+			w.SetAuthorizer(authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+				if a.GetVerb() == "create" && a.GetResource() == "clusterpropagationpolicies" && a.IsResourceRequest() && h.mayCreateCPP[a.GetUser().GetName()] {
+					return authorizer.DecisionAllow, "", nil
+				}
+				return authorizer.DecisionNoOpinion, "", nil
+			}))
+		}
+		if w, ok := plugin.(interface{ SetDynamicClient(dynamic.Interface) }); ok {
+			w.SetDynamicClient(h.client)
+		}
+		if w, ok := plugin.(interface{ SetDrainedNotification(<-chan struct{}) }); ok {
+			w.SetDrainedNotification(done)
+		}
+		if err := admission.ValidateInitialization(plugin); err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := plugin.(*claim); ok {
+			h.index = c.index
+		}
+		h.plugins = append(h.plugins, plugin)
+	}
+	h.wait("the index is fed", func() bool { return h.index.synced.Load() })
+	return h
+}
+
+func (h *hub) wait(what string, holds func() bool) {
+	h.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			h.t.Fatalf("timed out: %s", what)
+		}
+	}
+}
+
+// write is what a write of obj is stored as, with the warnings it gives; old is nil for a creation.
+func (h *hub) write(username string, obj, old *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
+	h.t.Helper()
+	obj = obj.DeepCopy()
+	props, resource := schemaOf(h.t, obj)
+	if props != nil {
+		s, err := structuralschema.NewStructural(props)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if unknown := pruning.PruneWithOptions(obj.Object, s, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(unknown) > 0 {
+			h.t.Errorf("%s %s: strict decoding refuses %s", obj.GetKind(), obj.GetName(), strings.Join(unknown, ", "))
+		}
+		defaulting.PruneNonNullableNullsWithoutDefaults(obj.Object, s)
+		defaulting.Default(obj.Object, s)
+	}
+	operation := admission.Create
+	var oldObject runtime.Object
+	if old != nil {
+		operation, oldObject = admission.Update, old
+	}
+	a := admission.NewAttributesRecord(obj, oldObject, obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName(), resource, "", operation,
+		nil, false, &user.DefaultInfo{Name: username})
+	warnings := &recorder{}
+	ctx := warning.WithWarningRecorder(context.Background(), warnings)
+	for _, p := range h.plugins {
+		if m, ok := p.(admission.MutationInterface); ok && p.Handles(operation) {
+			if err := m.Admit(ctx, a, nil); err != nil {
+				return nil, warnings.texts, err
+			}
+		}
+	}
+	if props != nil {
+		validator, _, err := validation.NewSchemaValidator(props)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if errs := validation.ValidateCustomResource(nil, obj.Object, validator); len(errs) > 0 {
+			return nil, warnings.texts, errs.ToAggregate()
+		}
+	}
+	for _, p := range h.plugins {
+		if v, ok := p.(admission.ValidationInterface); ok && p.Handles(operation) {
+			if err := v.Validate(ctx, a, nil); err != nil {
+				return nil, warnings.texts, err
+			}
+		}
+	}
+	return obj, warnings.texts, nil
+}
+
+// create is write of a new object by an admin, which must succeed.
+func (h *hub) create(text string) *unstructured.Unstructured {
+	h.t.Helper()
+	obj, _, err := h.write("admin", object(h.t, text), nil)
+	if err != nil {
+		h.t.Fatalf("%s\n%v", text, err)
+	}
+	return obj
+}
+
+// refuses expects a write to be refused in these words.
+func (h *hub) refuses(username string, obj, old *unstructured.Unstructured, words ...string) {
+	h.t.Helper()
+	_, _, err := h.write(username, obj, old)
+	if err == nil {
+		h.t.Errorf("%s %s is accepted, want a refusal with %q", obj.GetKind(), obj.GetName(), words)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			h.t.Errorf("refusal %q does not say %q", err, w)
+		}
+	}
+}
+
+type recorder struct{ texts []string }
+
+func (r *recorder) AddWarning(_, text string) { r.texts = append(r.texts, text) }
+
+// schemaOf is the schema of one of our kinds; nil for any other.
+func schemaOf(t *testing.T, obj *unstructured.Unstructured) (*apiextensions.JSONSchemaProps, schema.GroupVersionResource) {
+	t.Helper()
+	all, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gvk := obj.GroupVersionKind()
+	for _, crd := range all {
+		if crd.Spec.Group != gvk.Group || crd.Spec.Names.Kind != gvk.Kind {
+			continue
+		}
+		for _, v := range crd.Spec.Versions {
+			if v.Name != gvk.Version {
+				continue
+			}
+			props := &apiextensions.JSONSchemaProps{}
+			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, props, nil); err != nil {
+				t.Fatal(err)
+			}
+			return props, gvk.GroupVersion().WithResource(crd.Spec.Names.Plural)
+		}
+	}
+	return nil, gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s")
+}
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(data); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return obj
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

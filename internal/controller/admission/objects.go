@@ -1,0 +1,199 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/client-go/dynamic"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dialect"
+)
+
+// request is a write of one of our kinds. Its objects are never nil but old, which is for a creation.
+type request struct {
+	admission.Attributes
+	obj, old *unstructured.Unstructured
+}
+
+// kind is how a kind is judged. Either step may be nil.
+type kind struct {
+	// mutate comes before the schema: it must bear shapes that the schema refuses, and leave the refusal to it.
+	mutate func(context.Context, request) error
+	// validate sees what will be stored.
+	validate func(context.Context, request) error
+}
+
+// objects normalises, defaults and validates our own kinds. One file of this package has the steps of each kind or pair.
+type objects struct {
+	*admission.Handler
+	kinds map[schema.GroupResource]kind
+	index *index
+
+	mapper     meta.RESTMapper
+	authorizer authorizer.Authorizer
+	client     dynamic.Interface
+}
+
+func newObjects(index *index) *objects {
+	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update), index: index}
+	propagation := kind{o.mutatePropagation, o.validatePropagation}
+	override := kind{o.mutateOverride, o.validateOverride}
+	binding := kind{o.mutateBinding, o.validateBinding}
+	o.kinds = map[schema.GroupResource]kind{
+		policyv1alpha1.Resource("propagationpolicies"):                      propagation,
+		policyv1alpha1.Resource("clusterpropagationpolicies"):               propagation,
+		policyv1alpha1.Resource("overridepolicies"):                         override,
+		policyv1alpha1.Resource("clusteroverridepolicies"):                  override,
+		clusterv1alpha1.Resource("clusters"):                                {o.mutateCluster, o.validateCluster},
+		configv1alpha1.Resource("resourceinterpretercustomizations"):        {o.mutateCustomization, o.validateCustomization},
+		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil, o.validateWebhookConfiguration},
+		workv1alpha1.Resource("works"):                                      {o.mutateWork, nil},
+		workv1alpha2.Resource("resourcebindings"):                           binding,
+		workv1alpha2.Resource("clusterresourcebindings"):                    binding,
+	}
+	return o
+}
+
+var (
+	_ admission.MutationInterface   = &objects{}
+	_ admission.ValidationInterface = &objects{}
+)
+
+// SetRESTMapper says which kinds are cluster-scoped.
+func (o *objects) SetRESTMapper(m meta.RESTMapper) { o.mapper = m }
+
+// SetAuthorizer says who may do what.
+func (o *objects) SetAuthorizer(a authorizer.Authorizer) { o.authorizer = a }
+
+// SetDynamicClient reads other objects of our kinds.
+func (o *objects) SetDynamicClient(c dynamic.Interface) {
+	o.client = c
+	o.index.feed(c)
+}
+
+// SetDrainedNotification ends the watches behind the index.
+func (o *objects) SetDrainedNotification(done <-chan struct{}) { o.index.endWith(done) }
+
+// ValidateInitialization says what the server did not bring.
+func (o *objects) ValidateInitialization() error {
+	if o.mapper == nil || o.authorizer == nil || o.client == nil {
+		return fmt.Errorf("%s needs a RESTMapper, an authorizer and a client", ObjectsPlugin)
+	}
+	return nil
+}
+
+// Admit runs the mutation of the object's kind.
+func (o *objects) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	k, r, ok := o.judge(a)
+	if !ok || k.mutate == nil {
+		return nil
+	}
+	return k.mutate(ctx, r)
+}
+
+// Validate runs the validation of the object's kind.
+func (o *objects) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	k, r, ok := o.judge(a)
+	// What is going away is not held up: its finalizers must be removable whatever it holds.
+	if !ok || k.validate == nil || r.obj.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return k.validate(ctx, r)
+}
+
+func (o *objects) judge(a admission.Attributes) (kind, request, bool) {
+	k, ok := o.kinds[a.GetResource().GroupResource()]
+	if !ok || a.GetSubresource() != "" {
+		return kind{}, request{}, false
+	}
+	obj, ok := a.GetObject().(*unstructured.Unstructured)
+	if !ok {
+		return kind{}, request{}, false
+	}
+	old, _ := a.GetOldObject().(*unstructured.Unstructured)
+	return k, request{a, obj, old}, true
+}
+
+// creating says whether the object is new, and this is the first time that we see it: plugins may be asked again.
+func (r request) creating() bool {
+	return r.GetOperation() == admission.Create && !r.GetReinvocationContext().IsReinvoke()
+}
+
+// normalise rewrites the object to canonical spelling, warning of that, and of what is legal and hardly meant unless it was there before.
+func (r request) normalise(ctx context.Context) error {
+	_, warnings, err := dialect.Normalise(r.obj)
+	if err != nil {
+		return r.invalid(err)
+	}
+	var known []string
+	if r.old != nil {
+		known = dialect.Advise(r.old)
+	}
+	for _, text := range dialect.Advise(r.obj) {
+		if !slices.Contains(known, text) {
+			warnings = append(warnings, text)
+		}
+	}
+	for _, text := range warnings {
+		warning.AddWarning(ctx, "", text)
+	}
+	return nil
+}
+
+// refuse is the API server's refusal of the fields; nil if there are none.
+func (r request) refuse(errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), errs)
+}
+
+// invalid is a refusal for a reason that is no field error.
+func (r request) invalid(err error) error {
+	status := apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), nil)
+	status.ErrStatus.Message += ": " + err.Error()
+	return status
+}
+
+func (r request) name() string {
+	if n := r.GetName(); n != "" {
+		return n
+	}
+	return r.obj.GetName()
+}
+
+// into decodes obj. A mutation ignores the error, since the schema says it better.
+func into(obj *unstructured.Unstructured, typed any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed)
+}
+
+// setSpec writes the spec of a type back. It goes by way of JSON: the converter leaves unsigned integers as they are,
+// which no unstructured object may hold.
+func (r request) setSpec(spec any) error {
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("encode spec: %w", err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("decode spec: %w", err)
+	}
+	r.obj.Object["spec"] = m
+	return nil
+}

@@ -1,0 +1,81 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/dialect"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/validate"
+)
+
+func newOverride(kind string) policyv1alpha1.Override {
+	if kind == "ClusterOverridePolicy" {
+		return &policyv1alpha1.ClusterOverridePolicy{}
+	}
+	return &policyv1alpha1.OverridePolicy{}
+}
+
+func (o *objects) mutateOverride(ctx context.Context, r request) error {
+	setsReplicas := dialect.SetsReplicas(r.obj)
+	if err := r.normalise(ctx); err != nil {
+		return err
+	}
+	policy := newOverride(r.GetKind().Kind)
+	if into(r.obj, policy) != nil {
+		return nil
+	}
+	if setsReplicas && r.obj.GetAnnotations()[dialect.OverrideReplicasAnnotation] != dialect.OverrideReplicasForce {
+		if err := r.refuse(o.divided(policy)); err != nil {
+			return err
+		}
+	}
+	if r.obj.GetNamespace() == "" {
+		return nil
+	}
+	// The selectors alone are written back: a JSON value that is not given would come out of the types as null.
+	validate.DefaultSelectors(policy.OverrideSpec().ResourceSelectors, r.obj.GetNamespace(), func(policyv1alpha1.ResourceSelector) bool { return false })
+	spec, _ := r.obj.Object["spec"].(map[string]any)
+	selectors, _ := spec["resourceSelectors"].([]any)
+	for i := range selectors {
+		if s, ok := selectors[i].(map[string]any); ok {
+			s["namespace"] = policy.OverrideSpec().ResourceSelectors[i].Namespace
+		}
+	}
+	return nil
+}
+
+func (o *objects) validateOverride(_ context.Context, r request) error {
+	policy := newOverride(r.GetKind().Kind)
+	if err := into(r.obj, policy); err != nil {
+		return r.invalid(err)
+	}
+	return r.refuse(validate.Override(policy))
+}
+
+// divided refuses a replicasOverrider where the scheduler divides the replicas, as far as the policies now known say.
+func (o *objects) divided(policy policyv1alpha1.Override) field.ErrorList {
+	var errs field.ErrorList
+	for i, s := range policy.OverrideSpec().ResourceSelectors {
+		namespace := policy.GetNamespace()
+		if namespace == "" {
+			namespace = s.Namespace
+		}
+		for _, p := range o.index.selecting(propagate.GroupKind(s.APIVersion, s.Kind), namespace, s.Name) {
+			if !p.PropagationSpec().Placement.DividesReplicas() {
+				continue
+			}
+			name := p.GetName()
+			if p.GetNamespace() != "" {
+				name = p.GetNamespace() + "/" + name
+			}
+			errs = append(errs, field.Forbidden(field.NewPath("spec", "resourceSelectors").Index(i), fmt.Sprintf(
+				"replicasOverrider: the replicas of this %s are divided by propagation policy %s; weigh the clusters there, or annotate this policy with %s=%s",
+				s.Kind, name, dialect.OverrideReplicasAnnotation, dialect.OverrideReplicasForce)))
+		}
+	}
+	return errs
+}
