@@ -1,0 +1,193 @@
+package aggregate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+var (
+	noon  = metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	later = metav1.NewTime(noon.Add(time.Hour))
+)
+
+// binding is scheduled to these clusters.
+func binding(clusters ...string) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{}
+	for _, c := range clusters {
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: c})
+	}
+	return b
+}
+
+// work is the Work in a cluster, with the state of Applied ("" for none yet) and the status of its object.
+func work(cluster string, applied metav1.ConditionStatus, message, status string) workv1alpha1.Work {
+	w := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: "w", Namespace: names.ExecutionSpace(cluster)}}
+	if applied != "" {
+		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: applied, Message: message}}
+	}
+	if status != "" {
+		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(status)}, Health: workv1alpha1.ResourceHealthy}}
+	}
+	return w
+}
+
+func applied(cluster string) workv1alpha1.Work {
+	return work(cluster, metav1.ConditionTrue, "", `{"replicas":1}`)
+}
+
+// say is an item in one line.
+func say(items []workv1alpha2.AggregatedStatusItem) string {
+	var out []string
+	for _, i := range items {
+		s := i.ClusterName
+		if i.Applied {
+			s += " applied"
+		}
+		if i.AppliedMessage != "" {
+			s += fmt.Sprintf(" %q", i.AppliedMessage)
+		}
+		if i.Status != nil {
+			s += " " + string(i.Status.Raw)
+		}
+		out = append(out, s+" "+string(i.Health))
+	}
+	return strings.Join(out, "; ")
+}
+
+func TestWhatWorksReport(t *testing.T) {
+	required := binding("m1")
+	required.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "x", Clusters: []workv1alpha2.TargetCluster{{Name: "m2"}, {Name: "m1"}}}}
+	leaving := binding("m1")
+	leaving.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
+		{FromCluster: "m2", PurgeMode: policyv1alpha1.PurgeModeGracefully}, {FromCluster: "m3", PurgeMode: policyv1alpha1.PurgeModeDirectly},
+	}
+	for _, c := range []struct {
+		name  string
+		b     *workv1alpha2.ResourceBinding
+		works []workv1alpha1.Work
+		want  string
+		fully metav1.ConditionStatus
+	}{
+		{"all are applied", binding("m2", "m1"), []workv1alpha1.Work{applied("m2"), applied("m1")}, `m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`, "True"},
+		{"one is not, and its health is not known any more", binding("m1", "m2"), []workv1alpha1.Work{applied("m1"), work("m2", "False", "no such kind", `{"old":1}`)}, `m1 applied {"replicas":1} Healthy; m2 "no such kind" {"old":1} Unknown`, "False"},
+		{"one has not answered", binding("m1"), []workv1alpha1.Work{work("m1", "", "", "")}, `m1 Unknown`, "False"},
+		{"one is applied and has no status yet", binding("m1"), []workv1alpha1.Work{work("m1", "True", "", "")}, `m1 applied Unknown`, "True"},
+		{"one has no Work yet", binding("m1", "m2"), []workv1alpha1.Work{applied("m1")}, `m1 applied {"replicas":1} Healthy`, "False"},
+		{"one is left over in a cluster that the binding has left", binding("m1"), []workv1alpha1.Work{applied("m1"), applied("m9")}, `m1 applied {"replicas":1} Healthy`, "True"},
+		{"clusters of those who require it count", required, []workv1alpha1.Work{applied("m1"), applied("m2")}, `m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`, "True"},
+		{"a cluster left in good order counts, one left at once does not", leaving, []workv1alpha1.Work{applied("m1"), applied("m2"), applied("m3")}, `m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`, "True"},
+		{"a Work that is in no execution space is nobody's", binding("m1"), []workv1alpha1.Work{applied("m1"), {ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}}, `m1 applied {"replicas":1} Healthy`, "True"},
+		{"nothing is scheduled yet, so nothing is said", binding(), nil, ``, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Binding(c.b, c.works, noon)
+			if s := say(got.AggregatedStatus); s != c.want {
+				t.Errorf("got  %s\nwant %s", s, c.want)
+			}
+			condition := meta.FindStatusCondition(got.Conditions, workv1alpha2.FullyApplied)
+			switch {
+			case condition == nil:
+				if c.fully != "" {
+					t.Errorf("got no condition, want %s", c.fully)
+				}
+			case condition.Status != c.fully || condition.LastTransitionTime != noon:
+				t.Errorf("got %+v, want %s at noon", condition, c.fully)
+			case c.fully == "True" && (condition.Reason != "FullyAppliedSuccess" || condition.Message != "All works have been successfully applied"),
+				c.fully == "False" && (condition.Reason != "FullyAppliedFailed" || condition.Message != "Failed to apply all works, see status.aggregatedStatus for details"):
+				t.Errorf("got %+v", condition)
+			}
+		})
+	}
+}
+
+func TestABindingThatLeavesAllClustersIsNotFullyApplied(t *testing.T) {
+	b := binding("m1")
+	b.Status = Binding(b, []workv1alpha1.Work{applied("m1")}, noon)
+	b.Spec.Clusters = nil
+	got := Binding(b, []workv1alpha1.Work{applied("m1")}, later)
+	if c := meta.FindStatusCondition(got.Conditions, workv1alpha2.FullyApplied); len(got.AggregatedStatus) != 0 || c.Status != "False" || c.LastTransitionTime != later {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWhatOthersWroteIntoTheStatusIsKept(t *testing.T) {
+	b := binding("m1")
+	b.Status = workv1alpha2.ResourceBindingStatus{
+		SchedulerObservedGeneration: 3, SchedulerObservedAffinityName: "a", LastScheduledTime: &noon,
+		Conditions: []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: "True", LastTransitionTime: noon}},
+	}
+	before := b.DeepCopy()
+	got := Binding(b, []workv1alpha1.Work{applied("m1")}, later)
+	if !reflect.DeepEqual(b, before) {
+		t.Error("the binding was changed")
+	}
+	if got.SchedulerObservedGeneration != 3 || got.SchedulerObservedAffinityName != "a" || !got.LastScheduledTime.Equal(&noon) ||
+		!reflect.DeepEqual(got.Conditions[0], before.Status.Conditions[0]) || len(got.Conditions) != 2 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTheSameReportsInAnotherSpellingChangeNothing(t *testing.T) {
+	b := binding("m1", "m2")
+	b.Status = Binding(b, []workv1alpha1.Work{work("m1", "True", "", `{"a":1,"b":{"c":[2]}}`), work("m2", "False", "no", "")}, noon)
+	got := Binding(b, []workv1alpha1.Work{work("m2", "False", "no", ""), work("m1", "True", "", `{ "b": {"c": [2]}, "a": 1 }`)}, later)
+	if !reflect.DeepEqual(got, b.Status) {
+		t.Errorf("got\n%s\n%+v\nwant\n%s\n%+v", say(got.AggregatedStatus), got.Conditions, say(b.Status.AggregatedStatus), b.Status.Conditions)
+	}
+}
+
+func TestTheOrderOfWorksDoesNotMatter(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		b := binding()
+		var works []workv1alpha1.Work
+		for i := range 1 + r.IntN(6) {
+			cluster := fmt.Sprint("m", i)
+			if r.IntN(5) > 0 {
+				b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster})
+			}
+			if r.IntN(5) > 0 {
+				state := []metav1.ConditionStatus{"True", "False", ""}[r.IntN(3)]
+				works = append(works, work(cluster, state, "why", fmt.Sprintf(`{"replicas":%d}`, r.IntN(3))))
+			}
+		}
+		want := Binding(b, works, noon)
+		for range 5 {
+			r.Shuffle(len(works), func(i, j int) { works[i], works[j] = works[j], works[i] })
+			r.Shuffle(len(b.Spec.Clusters), func(i, j int) {
+				b.Spec.Clusters[i], b.Spec.Clusters[j] = b.Spec.Clusters[j], b.Spec.Clusters[i]
+			})
+			if got := Binding(b, works, noon); !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d: got\n%s\nwant\n%s", seed, say(got.AggregatedStatus), say(want.AggregatedStatus))
+			}
+		}
+		b.Status = want
+		if again := Binding(b, works, later); !reflect.DeepEqual(again, want) {
+			t.Fatalf("seed %d: a second time gives\n%+v\nnot\n%+v", seed, again, want)
+		}
+	}
+}
+
+func TestAClusterThatHasNotReportedIsBehindNotAbsent(t *testing.T) {
+	b := binding("m2", "m1", "m3")
+	b.Status = Binding(b, []workv1alpha1.Work{applied("m2")}, noon)
+	if got, want := say(Items(b)), `m1 Unknown; m2 applied {"replicas":1} Healthy; m3 Unknown`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := say(b.Status.AggregatedStatus); got != `m2 applied {"replicas":1} Healthy` {
+		t.Errorf("the binding's own status became %s", got)
+	}
+}
