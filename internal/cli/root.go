@@ -16,6 +16,7 @@ func verbs() []*cobra.Command {
 	return []*cobra.Command{
 		newUp(),
 		newConfig(),
+		newConvert(),
 		newSim(),
 		newSimMember(),
 		newDemo(),
