@@ -166,7 +166,7 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 	if err != nil || !found || (ref.UID != "" && read.GetUID() != ref.UID) || read.GetDeletionTimestamp() != nil {
 		return err
 	}
-	want, err := r.Interpreter.Aggregate(ctx, read, b.BindingStatus().AggregatedStatus)
+	want, err := r.Interpreter.Aggregate(ctx, read, aggregate.Items(b))
 	if err != nil {
 		for _, obj := range []client.Object{b, read} {
 			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventAggregateStatusFailed, err.Error())
