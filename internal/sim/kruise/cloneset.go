@@ -85,7 +85,8 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 		return s, nil
 	}
 
-	// 2. Scale down: pods named for it first, then the old ones too many, then the others; the unready first.
+	// 2. Scale down: pods named for it first, then the old ones too many, then the others; the unready first. Those that
+	// are not named and up stay while they are needed: the pods that shall outlast them may still be starting.
 	if total > wanted {
 		surplusOld := min(total-wanted, toUpdate)
 		slices.SortFunc(old, deletionOrder)
@@ -106,8 +107,16 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 		slices.SortFunc(order, func(a, b *corev1.Pod) int {
 			return cmp.Or(cmp.Compare(rank[a], rank[b]), deletionOrder(a, b))
 		})
-		for _, p := range order[:total-wanted] {
-			s.remove = append(s.remove, removal{p, o.claimsOf(p)})
+		for _, p := range order {
+			if up(p) {
+				if spare <= 0 && rank[p] != 0 {
+					continue
+				}
+				spare--
+			}
+			if s.remove = append(s.remove, removal{p, o.claimsOf(p)}); int32(len(s.remove)) == total-wanted {
+				break
+			}
 		}
 		return s, nil
 	}

@@ -126,9 +126,6 @@ func serve(ctx context.Context, dir string, ready func()) error {
 			}
 		})
 	}
-	run("run the controller manager", func(ctx context.Context) error {
-		return controllermanager.Run(ctx, m.controllerManagerOptions(server.Loopback))
-	})
 	if err := m.startUp(ctx, starting, server.Loopback, run); err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 			err = cause
@@ -161,11 +158,15 @@ func (m *member) startUp(ctx, starting context.Context, config *rest.Config, run
 		"furnish the cluster":     func() error { return furnish(starting, client, m.config.Member) },
 		"start the scheduler":     func() error { return startScheduler(ctx, config) },
 		"start the fake kubelets": func() error { return startKubelets(ctx, config) },
-		"start OpenKruise": func() error {
+		"start the controllers": func() error {
+			// The garbage collector looks for new kinds only twice a minute, so they come before it.
 			if err := installCRDs(starting, config); err != nil {
 				return err
 			}
 			m.log("definitions")
+			run("run the controller manager", func(ctx context.Context) error {
+				return controllermanager.Run(ctx, m.controllerManagerOptions(config))
+			})
 			mgr, err := newManager(ctx, config)
 			if err != nil {
 				return err

@@ -1,15 +1,26 @@
 package member_test
 
 import (
+	"bufio"
+	"context"
 	"fmt"
+	"maps"
+	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -19,6 +30,10 @@ import (
 
 // TestMain lets the test binary be the binary of its own members.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == parentVerb {
+		fmt.Fprintln(os.Stderr, parentMain(os.Args[2]))
+		os.Exit(1)
+	}
 	if len(os.Args) == 4 && os.Args[1] == sim.ChildVerb {
 		if err := member.Main(os.Args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -53,10 +68,15 @@ func connect(t *testing.T, m *sim.Running) cluster {
 func (c cluster) create(text string) *unstructured.Unstructured {
 	c.t.Helper()
 	u := parse(c.t, text)
+	c.createObject(u)
+	return u
+}
+
+func (c cluster) createObject(u *unstructured.Unstructured) {
+	c.t.Helper()
 	if err := c.Create(c.t.Context(), u); err != nil {
 		c.t.Fatal(err)
 	}
-	return u
 }
 
 func parse(t *testing.T, text string) *unstructured.Unstructured {
@@ -92,6 +112,30 @@ func (c cluster) await(what string, u *unstructured.Unstructured, ok func(*unstr
 	}
 	c.t.Fatalf("%s: not in time. Last seen:\n%s", what, text)
 	return 0
+}
+
+func (c cluster) awaitPod(app, what string, ok func(*corev1.Pod) bool) {
+	c.t.Helper()
+	c.eventually("a pod of "+app+" "+what, func() bool {
+		return slices.ContainsFunc(c.pods(app), func(p corev1.Pod) bool { return ok(&p) })
+	})
+}
+
+func (c cluster) eventually(what string, ok func() bool) {
+	c.t.Helper()
+	for begin := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > 20*time.Second {
+			c.t.Fatalf("%s: not in time", what)
+		}
+	}
+}
+
+func uids(pods []corev1.Pod) map[string]string {
+	byName := map[string]string{}
+	for _, p := range pods {
+		byName[p.Name] = string(p.UID)
+	}
+	return byName
 }
 
 // counts compares status fields with what they should be, once the controller has seen the spec.
@@ -207,6 +251,344 @@ spec:
 			return n == 2
 		}))
 	})
+	t.Run("a claim is bound and its pod placed", func(t *testing.T) {
+		c := cluster{t, c.Client}
+		u := parse(t, fmt.Sprintf(workload, "apps/v1", "StatefulSet", "claims", 1))
+		if err := unstructured.SetNestedSlice(u.Object, []any{claimTemplate}, "spec", "volumeClaimTemplates"); err != nil {
+			t.Fatal(err)
+		}
+		c.createObject(u)
+		c.await("ready", u, counts(map[string]int64{"readyReplicas": 1}))
+	})
+	t.Run("a bad image never becomes ready, and a good one mends it", func(t *testing.T) {
+		c := cluster{t, c.Client}
+		u := parse(t, fmt.Sprintf(workload, "apps/v1", "Deployment", "broken", 1))
+		setImage(t, u, "nginx:bad")
+		c.createObject(u)
+		c.awaitPod("broken", "waits for its image", func(p *corev1.Pod) bool {
+			return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Waiting != nil &&
+				p.Status.ContainerStatuses[0].State.Waiting.Reason == "ImagePullBackOff"
+		})
+		if n, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas"); n != 0 {
+			t.Errorf("%d pods are ready", n)
+		}
+		c.patch(u, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.25"}]}}}}`)
+		c.await("ready", u, counts(map[string]int64{"readyReplicas": 1, "updatedReplicas": 1}))
+	})
 	t.Logf("memory %d MiB", m.RSS()>>20)
 }
 
+var claimTemplate = map[string]any{
+	"metadata": map[string]any{"name": "data"},
+	"spec": map[string]any{
+		"accessModes": []any{"ReadWriteOnce"},
+		"resources":   map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+	},
+}
+
+func setImage(t *testing.T, u *unstructured.Unstructured, image string) {
+	t.Helper()
+	containers := []any{map[string]any{"name": "main", "image": image}}
+	if err := unstructured.SetNestedSlice(u.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenKruise(t *testing.T) {
+	m := start(t, "kruise").Members()[0]
+	inner := connect(t, m).Client
+
+	t.Run("a CloneSet", func(t *testing.T) {
+		c := cluster{t, inner}
+		u := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1alpha1", "CloneSet", "web", 3))
+		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"type": "InPlaceIfPossible", "maxUnavailable": "100%"}
+		c.createObject(u)
+		t.Log("ready after", c.await("ready", u, counts(map[string]int64{
+			"replicas": 3, "readyReplicas": 3, "availableReplicas": 3,
+			"updatedReplicas": 3, "updatedReadyReplicas": 3, "updatedAvailableReplicas": 3, "expectedUpdatedReplicas": 3,
+		})))
+		status, _ := u.Object["status"].(map[string]any)
+		if status["labelSelector"] != "app=web" || status["currentRevision"] != status["updateRevision"] || status["updateRevision"] == "" {
+			t.Errorf("status %v", status)
+		}
+		first := status["updateRevision"]
+		if policy, _, _ := unstructured.NestedString(u.Object, "spec", "template", "spec", "restartPolicy"); policy != "Always" {
+			t.Errorf("the template was not defaulted: restart policy %q", policy)
+		}
+		if surge, found, _ := unstructured.NestedInt64(u.Object, "spec", "updateStrategy", "maxSurge"); !found || surge != 0 {
+			t.Errorf("maxSurge was not defaulted")
+		}
+		before := uids(c.pods("web"))
+		for _, p := range c.pods("web") {
+			if p.Labels["apps.kruise.io/cloneset-instance-id"] == "" || p.Name != "web-"+p.Labels["apps.kruise.io/cloneset-instance-id"] {
+				t.Errorf("pod %s has labels %v", p.Name, p.Labels)
+			}
+		}
+
+		t.Log("half of it")
+		c.patch(u, `{"spec":{"updateStrategy":{"partition":"50%"},"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.26"}]}}}}`)
+		t.Log("updated after", c.await("one of three updated", u, counts(map[string]int64{
+			"replicas": 3, "readyReplicas": 3, "availableReplicas": 3,
+			"updatedReplicas": 1, "updatedReadyReplicas": 1, "updatedAvailableReplicas": 1, "expectedUpdatedReplicas": 1,
+		})))
+		status, _ = u.Object["status"].(map[string]any)
+		if status["currentRevision"] != first || status["updateRevision"] == first {
+			t.Errorf("revisions current %v, update %v, first was %v", status["currentRevision"], status["updateRevision"], first)
+		}
+
+		t.Log("a partition holds new pods at the old revision, too")
+		c.patch(u, `{"spec":{"replicas":5}}`) // 50% of 5 keep 3 old
+		c.await("five", u, counts(map[string]int64{"replicas": 5, "readyReplicas": 5, "updatedReplicas": 2, "expectedUpdatedReplicas": 2}))
+		c.patch(u, `{"spec":{"replicas":3}}`)
+		c.await("three again", u, counts(map[string]int64{"replicas": 3, "readyReplicas": 3, "updatedReplicas": 1}))
+
+		t.Log("all of it")
+		between := uids(c.pods("web"))
+		c.patch(u, `{"spec":{"updateStrategy":{"partition":0}}}`)
+		t.Log("updated after", c.await("all updated", u, counts(map[string]int64{"replicas": 3, "readyReplicas": 3, "updatedReadyReplicas": 3, "expectedUpdatedReplicas": 3})))
+		if after := uids(c.pods("web")); !maps.Equal(between, after) {
+			t.Errorf("pods %v, before %v: an image must change in place", after, between)
+		}
+		kept := 0
+		for _, p := range c.pods("web") {
+			if p.Spec.Containers[0].Image != "nginx:1.26" || p.Status.ContainerStatuses[0].Image != "nginx:1.26" {
+				t.Errorf("pod %s has image %s, runs %s", p.Name, p.Spec.Containers[0].Image, p.Status.ContainerStatuses[0].Image)
+			}
+			if before[p.Name] == string(p.UID) {
+				kept++
+				if n := p.Status.ContainerStatuses[0].RestartCount; n != 1 {
+					t.Errorf("pod %s restarted %d times, want 1", p.Name, n)
+				}
+			}
+		}
+		if kept == 0 {
+			t.Errorf("no pod is left of the first ones, %v", before)
+		}
+
+		t.Log("back to the first revision")
+		c.patch(u, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.25"}]}}}}`)
+		c.await("all back", u, counts(map[string]int64{"updatedReadyReplicas": 3}))
+		if got, _, _ := unstructured.NestedString(u.Object, "status", "updateRevision"); got != first {
+			t.Errorf("revision %s, want %s again", got, first)
+		}
+
+		t.Log("a pod named for deletion")
+		victim := c.pods("web")[0].Name
+		c.patch(u, fmt.Sprintf(`{"spec":{"replicas":2,"scaleStrategy":{"podsToDelete":[%q]}}}`, victim))
+		c.await("two left, and the name gone", u, func(u *unstructured.Unstructured) bool {
+			names, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "scaleStrategy", "podsToDelete")
+			return len(names) == 0 && counts(map[string]int64{"replicas": 2, "readyReplicas": 2})(u)
+		})
+		if _, there := uids(c.pods("web"))[victim]; there {
+			t.Errorf("pod %s is still there", victim)
+		}
+		err := c.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"scaleStrategy":{"podsToDelete":["elsewhere"]}}}`)))
+		if err == nil || !strings.Contains(err.Error(), "find pod elsewhere failed") {
+			t.Errorf("a pod that is not here is refused with: %v", err)
+		}
+
+		t.Log("a bad image")
+		c.patch(u, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:bad"}]}}}}`)
+		c.awaitPod("web", "waits for its image", func(p *corev1.Pod) bool {
+			return p.Status.ContainerStatuses[0].State.Waiting != nil
+		})
+		c.await("not ready", u, counts(map[string]int64{"replicas": 2, "updatedReplicas": 2, "readyReplicas": 0}))
+		c.patch(u, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.27"}]}}}}`)
+		c.await("mended", u, counts(map[string]int64{"updatedReadyReplicas": 2, "readyReplicas": 2}))
+
+		if err := c.Delete(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		c.eventually("its pods are gone", func() bool { return len(c.pods("web")) == 0 })
+	})
+
+	t.Run("a StatefulSet", func(t *testing.T) {
+		c := cluster{t, inner}
+		u := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1beta1", "StatefulSet", "db", 3))
+		spec := u.Object["spec"].(map[string]any)
+		spec["podManagementPolicy"] = "Parallel"
+		spec["reserveOrdinals"] = []any{int64(1), "3-4"}
+		spec["volumeClaimTemplates"] = []any{claimTemplate}
+		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": int64(2)}}
+		err := c.Create(t.Context(), u.DeepCopy())
+		if err == nil || !strings.Contains(err.Error(), "must contains InPlaceUpdateReady when podUpdatePolicy is InPlaceIfPossible") {
+			t.Fatalf("in place without the gate is refused with: %v", err)
+		}
+		if err := unstructured.SetNestedSlice(spec, []any{map[string]any{"conditionType": "InPlaceUpdateReady"}}, "template", "spec", "readinessGates"); err != nil {
+			t.Fatal(err)
+		}
+		c.createObject(u)
+		t.Log("ready after", c.await("ready", u, counts(map[string]int64{
+			"replicas": 3, "readyReplicas": 3, "availableReplicas": 3, "currentReplicas": 3,
+			"updatedReplicas": 3, "updatedReadyReplicas": 3, "updatedAvailableReplicas": 3,
+		})))
+		before := uids(c.pods("db"))
+		if names := slices.Sorted(maps.Keys(before)); !slices.Equal(names, []string{"db-0", "db-2", "db-5"}) {
+			t.Errorf("pods %v", names)
+		}
+
+		c.patch(u, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":1}},"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.26"}]}}}}`)
+		c.await("two of three updated", u, counts(map[string]int64{"readyReplicas": 3, "updatedReplicas": 2, "updatedAvailableReplicas": 2}))
+		if after := uids(c.pods("db")); !maps.Equal(before, after) {
+			t.Errorf("pods %v, before %v", after, before)
+		}
+		for _, p := range c.pods("db") {
+			want := "nginx:1.26"
+			if p.Name == "db-0" {
+				want = "nginx:1.25"
+			}
+			if got := p.Spec.Containers[0].Image; got != want {
+				t.Errorf("pod %s has %s, want %s", p.Name, got, want)
+			}
+		}
+		claims, _, _ := unstructured.NestedSlice(u.Object, "status", "volumeClaims")
+		if len(claims) != 1 || claims[0].(map[string]any)["compatibleReadyReplicas"] != int64(3) {
+			t.Errorf("volume claims %v", claims)
+		}
+		c.patch(u, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+		c.await("all updated", u, counts(map[string]int64{"readyReplicas": 3, "updatedReadyReplicas": 3, "currentReplicas": 3}))
+		c.patch(u, `{"spec":{"reserveOrdinals":["0-1"],"replicas":1}}`)
+		c.await("one left", u, counts(map[string]int64{"replicas": 1, "readyReplicas": 1}))
+		if names := slices.Sorted(maps.Keys(uids(c.pods("db")))); !slices.Equal(names, []string{"db-2"}) {
+			t.Errorf("pods %v, want db-2 alone", names)
+		}
+
+		old := &unstructured.Unstructured{}
+		old.SetAPIVersion("apps.kruise.io/v1alpha1")
+		old.SetKind("StatefulSet")
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), old); err != nil {
+			t.Errorf("v1alpha1 is not served: %v", err)
+		}
+	})
+	t.Logf("memory %d MiB", m.RSS()>>20)
+}
+
+func TestAMemberSurvivesBeingKilled(t *testing.T) {
+	m := start(t, "phoenix").Members()[0]
+	c := connect(t, m)
+	u := c.create(fmt.Sprintf(workload, "apps.kruise.io/v1alpha1", "CloneSet", "web", 2))
+	c.await("ready", u, counts(map[string]int64{"readyReplicas": 2}))
+	before, server, pid := uids(c.pods("web")), m.Server, m.PID()
+
+	m.Kill()
+	if m.RSS() != 0 {
+		t.Error("it still has memory")
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), u); err == nil {
+		t.Fatal("it still answers")
+	}
+	begin := time.Now()
+	if err := m.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("back after %v", time.Since(begin))
+	if m.Server != server || m.PID() == pid {
+		t.Errorf("server %s, was %s; pid %d, was %d", m.Server, server, m.PID(), pid)
+	}
+	c.await("still there", u, counts(map[string]int64{"readyReplicas": 2}))
+	if after := uids(c.pods("web")); !maps.Equal(before, after) {
+		t.Errorf("pods %v, before %v", after, before)
+	}
+	c.patch(u, `{"spec":{"replicas":3}}`)
+	c.await("and works", u, counts(map[string]int64{"readyReplicas": 3}))
+}
+
+func TestTwoMembersStartTogether(t *testing.T) {
+	fleet := start(t, "east", "west")
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := fleet.WriteKubeconfig(file); err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := slices.Sorted(maps.Keys(config.Contexts)); !slices.Equal(names, []string{"east", "west"}) || config.CurrentContext != "east" {
+		t.Errorf("contexts %v, current %s", names, config.CurrentContext)
+	}
+	for _, f := range []string{file, fleet.Members()[0].Kubeconfig} {
+		if info, err := os.Stat(f); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", f, info.Mode(), err)
+		}
+	}
+	if a, b := fleet.Members()[0], fleet.Members()[1]; a.Server == b.Server {
+		t.Errorf("both serve %s", a.Server)
+	}
+	for _, m := range fleet.Members() {
+		t.Logf("memory of %s: %d MiB", m.Name, m.RSS()>>20)
+	}
+}
+
+func TestAMemberThatCannotStartSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if err := os.MkdirAll(filepath.Join(dir, "late"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	told := fmt.Sprintf(`{"Port": %d}`, taken.Addr().(*net.TCPAddr).Port)
+	if err := os.WriteFile(filepath.Join(dir, "late", "member.json"), []byte(told), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	_, err = sim.Start(t.Context(), sim.Options{Dir: dir, Members: []sim.Member{{Name: "late"}, {Name: "fine"}}})
+	if err == nil || !strings.Contains(err.Error(), `member "late"`) || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("it took %v to say so", took)
+	}
+}
+
+// The parent is a process of its own here, which is killed.
+func TestMembersDieWithTheirParent(t *testing.T) {
+	parent := exec.Command(os.Args[0], parentVerb, t.TempDir())
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent.Stderr = os.Stderr
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer parent.Process.Kill()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Fatalf("the member does not run: %v", err)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	cluster{t: t}.eventually("the member is gone", func() bool { return !running(pid) })
+}
+
+// running says whether the process runs; one that nobody has waited for yet does not.
+func running(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || !strings.Contains(string(stat), ") Z ")
+}
+
+const parentVerb = "parent"
+
+func parentMain(dir string) error {
+	fleet, err := sim.Start(context.Background(), sim.Options{Dir: dir, Members: []sim.Member{{Name: "orphan", Nodes: 1}}})
+	if err != nil {
+		return err
+	}
+	fmt.Println(fleet.Members()[0].PID())
+	select {}
+}

@@ -18,7 +18,7 @@ import (
 
 const (
 	storageClass = "sim"
-	provisioner  = "argosy.io/sim"
+	provisioner  = "sim.argosy.io"
 )
 
 // volumes binds every claim at once to a volume of its own that stores nothing, whatever its class, and removes the

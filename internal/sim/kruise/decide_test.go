@@ -1,0 +1,522 @@
+package kruise
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// world is a member in memory: what was decided happens at once, what nodes do happens in tick, in any order.
+type world struct {
+	observed
+	random *rand.Rand
+	ids    int
+}
+
+func newWorld(seed uint64) *world {
+	template := func(image string) *corev1.PodTemplateSpec {
+		return &corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+			Spec: corev1.PodSpec{
+				Containers:     []corev1.Container{{Name: "main", Image: image}},
+				ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inPlaceReady}},
+			},
+		}
+	}
+	other := template("web:3")
+	other.Spec.Hostname = "changed"
+	return &world{
+		observed: observed{
+			now:       time.Unix(1_000_000, 0),
+			current:   "v1",
+			update:    "v1",
+			revisions: map[string]*corev1.PodTemplateSpec{"v1": template("web:1"), "v2": template("web:2"), "v3": other},
+		},
+		random: rand.New(rand.NewPCG(seed, 0)),
+	}
+}
+
+func (w *world) id() string {
+	w.ids++
+	return fmt.Sprintf("%05d", w.ids)
+}
+
+// act does what was decided.
+func (w *world) act(t *testing.T, s steps) {
+	t.Helper()
+	for _, c := range s.create {
+		if slices.ContainsFunc(w.pods, func(p *corev1.Pod) bool { return p.Name == c.pod.Name }) {
+			t.Fatalf("pod %s is made twice", c.pod.Name)
+		}
+		p := c.pod.DeepCopy()
+		p.UID = types.UID(w.id())
+		p.Status.Phase = corev1.PodPending
+		p.CreationTimestamp = metav1.NewTime(w.now)
+		w.pods = append(w.pods, p)
+		for _, claim := range c.claims {
+			if !slices.ContainsFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == claim.Name }) {
+				claim := claim.DeepCopy()
+				claim.Status.Phase = corev1.ClaimBound
+				w.claims = append(w.claims, claim)
+			}
+		}
+	}
+	for _, d := range s.remove {
+		w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p.Name == d.pod.Name })
+		w.claims = slices.DeleteFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool { return slices.Contains(d.claims, c.Name) })
+	}
+	replace := func(p *corev1.Pod) {
+		for i := range w.pods {
+			if w.pods[i].Name == p.Name {
+				w.pods[i] = p
+			}
+		}
+	}
+	for _, p := range s.inPlace {
+		down := p.DeepCopy()
+		setPodCondition(down, inPlaceReady, corev1.ConditionFalse, "", w.now)
+		setPodCondition(down, corev1.PodReady, corev1.ConditionFalse, "", w.now)
+		next, err := updatedInPlace(down, w.update, w.revisions[w.update], "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace(next)
+	}
+	for _, p := range s.finish {
+		up := p.DeepCopy()
+		setPodCondition(up, inPlaceReady, corev1.ConditionTrue, "", w.now)
+		replace(up)
+	}
+}
+
+// tick lets one pod get on, if any can.
+func (w *world) tick() bool {
+	w.now = w.now.Add(time.Second)
+	for _, i := range w.random.Perm(len(w.pods)) {
+		p := w.pods[i].DeepCopy()
+		var statuses []corev1.ContainerStatus
+		for _, c := range p.Spec.Containers {
+			statuses = append(statuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image})
+		}
+		gate := condition(p, inPlaceReady)
+		switch {
+		case p.Status.Phase == corev1.PodPending:
+			p.Status.Phase, p.Status.ContainerStatuses, p.Spec.NodeName = corev1.PodRunning, statuses, "node"
+			setPodCondition(p, inPlaceReady, corev1.ConditionTrue, "", w.now)
+			setPodCondition(p, corev1.PodReady, corev1.ConditionTrue, "", w.now)
+		case p.Spec.Containers[0].Image != p.Status.ContainerStatuses[0].Image:
+			p.Status.ContainerStatuses = statuses
+		case gate.Status == corev1.ConditionTrue && !ready(p):
+			setPodCondition(p, corev1.PodReady, corev1.ConditionTrue, "", w.now)
+		default:
+			continue
+		}
+		w.pods[i] = p
+		return true
+	}
+	return false
+}
+
+// settle decides and acts until nothing is left to do; check looks at every state on the way.
+func (w *world) settle(t *testing.T, decide func() (steps, error), check func()) steps {
+	t.Helper()
+	for range 1000 {
+		slices.SortFunc(w.pods, func(a, b *corev1.Pod) int { return w.random.IntN(3) - 1 })
+		s, err := decide()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.act(t, s)
+		check()
+		idle := len(s.create)+len(s.remove)+len(s.inPlace)+len(s.finish) == 0
+		moved := w.tick()
+		check()
+		if idle && !moved {
+			return s
+		}
+	}
+	t.Fatal("it never settles")
+	return steps{}
+}
+
+func (w *world) names() []string {
+	var names []string
+	for _, p := range w.pods {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func newCloneSet(replicas int32) *CloneSet {
+	cs := &CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "1", Generation: 1}}
+	cs.Spec.Replicas = &replicas
+	cs.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	cs.Spec.UpdateStrategy.Type = recreate
+	return cs
+}
+
+func (w *world) cloneSet(t *testing.T, cs *CloneSet, check func()) steps {
+	t.Helper()
+	return w.settle(t, func() (steps, error) { return decideCloneSet(cs, w.observed, w.id) }, check)
+}
+
+func TestACloneSetSettlesWhereItsSpecSays(t *testing.T) {
+	for seed := range uint64(300) {
+		w := newWorld(seed)
+		r := w.random
+		cs := newCloneSet(int32(r.IntN(8)))
+		w.cloneSet(t, cs, func() {})
+		if got := int32(len(w.pods)); got != *cs.Spec.Replicas {
+			t.Fatalf("seed %d: %d pods, want %d", seed, got, *cs.Spec.Replicas)
+		}
+
+		choose := func(options ...string) *intstr.IntOrString { return value(options[r.IntN(len(options))]) }
+		strategy := &cs.Spec.UpdateStrategy
+		strategy.Type = []string{recreate, inPlaceIfPossible}[r.IntN(2)]
+		strategy.Partition = choose("", "0", "2", "50%", "100%")
+		strategy.MaxUnavailable = choose("", "1", "2", "50%")
+		strategy.MaxSurge = choose("", "0", "1", "50%")
+		w.update = []string{"v2", "v3"}[r.IntN(2)]
+		if r.IntN(2) == 0 {
+			*cs.Spec.Replicas = int32(r.IntN(8))
+		}
+		replicas := *cs.Spec.Replicas
+		keep, err := keepOld(strategy.Partition, replicas)
+		if err != nil {
+			t.Fatal(err)
+		}
+		surge, unavailable, err := surgeAndUnavailable(strategy.MaxSurge, strategy.MaxUnavailable, false, replicas)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := int32(len(w.pods))
+		floor := min(old, replicas) - unavailable
+		most := max(old, replicas+surge)
+		w.cloneSet(t, cs, func() {
+			if up := w.tally(0).available; up < floor {
+				t.Fatalf("seed %d: %d pods are available, at least %d must be", seed, up, floor)
+			}
+			if n := int32(len(w.pods)); n > most {
+				t.Fatalf("seed %d: %d pods, at most %d may be", seed, n, most)
+			}
+		})
+		status, _, err := cloneSetStatus(cs, w.observed, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status.AvailableReplicas != replicas || status.Replicas != replicas {
+			t.Errorf("seed %d: %d of %d pods available, want %d", seed, status.AvailableReplicas, status.Replicas, replicas)
+		}
+		if status.UpdatedAvailableReplicas != replicas-keep || status.ExpectedUpdatedReplicas != replicas-keep {
+			t.Errorf("seed %d: %d updated, %d expected, want %d (partition %v of %d, before %d)", seed,
+				status.UpdatedAvailableReplicas, status.ExpectedUpdatedReplicas, replicas-keep, strategy.Partition, replicas, old)
+		}
+	}
+}
+
+func TestAnImageChangesInPlaceAndOtherChangesDoNot(t *testing.T) {
+	for _, tt := range []struct {
+		update, strategy string
+		samePods         bool
+		updated          int32
+		blocked          bool
+	}{
+		{"v2", recreate, false, 3, false},
+		{"v2", inPlaceIfPossible, true, 3, false},
+		{"v2", inPlaceOnly, true, 3, false},
+		{"v3", inPlaceIfPossible, false, 3, false},
+		{"v3", inPlaceOnly, true, 0, true},
+	} {
+		w := newWorld(1)
+		cs := newCloneSet(3)
+		cs.Spec.UpdateStrategy.Type = tt.strategy
+		w.cloneSet(t, cs, func() {})
+		before := w.names()
+		w.update = tt.update
+		last := w.cloneSet(t, cs, func() {})
+		if same := slices.Equal(before, w.names()); same != tt.samePods {
+			t.Errorf("%s to %s: pods %v, before %v", tt.strategy, tt.update, w.names(), before)
+		}
+		if n := w.tally(0).updatedReady; n != tt.updated {
+			t.Errorf("%s to %s: %d pods updated and ready, want %d", tt.strategy, tt.update, n, tt.updated)
+		}
+		if (last.blocked != "") != tt.blocked {
+			t.Errorf("%s to %s: blocked %q", tt.strategy, tt.update, last.blocked)
+		}
+	}
+}
+
+func TestPodsNamedForDeletionGoFirst(t *testing.T) {
+	w := newWorld(1)
+	cs := newCloneSet(4)
+	w.cloneSet(t, cs, func() {})
+	before := w.names()
+	cs.Spec.ScaleStrategy.PodsToDelete = []string{before[0], before[2], "absent"}
+	*cs.Spec.Replicas = 3
+
+	s, err := decideCloneSet(cs, w.observed, w.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.remove) != 1 || !slices.Contains(cs.Spec.ScaleStrategy.PodsToDelete, s.remove[0].pod.Name) {
+		t.Fatalf("removes %v first, want one of those named", s.remove)
+	}
+	if !slices.Equal(s.toDelete, []string{before[0], before[2]}) {
+		t.Errorf("keeps %v named, want those that exist", s.toDelete)
+	}
+	w.cloneSet(t, cs, func() {})
+	after := w.names()
+	if len(after) != 3 || slices.Contains(after, before[0]) || slices.Contains(after, before[2]) {
+		t.Errorf("pods %v after, before %v: both named ones must be gone, one replaced", after, before)
+	}
+}
+
+func TestAPausedCloneSetScalesButDoesNotUpdate(t *testing.T) {
+	w := newWorld(1)
+	cs := newCloneSet(2)
+	w.cloneSet(t, cs, func() {})
+	cs.Spec.UpdateStrategy.Paused = true
+	cs.Spec.UpdateStrategy.MaxSurge = value("100%")
+	w.update = "v2"
+	*cs.Spec.Replicas = 3
+	w.cloneSet(t, cs, func() {})
+	if got := w.tally(0); got.replicas != 3 || got.updated != 1 {
+		t.Errorf("%d pods, %d updated, want 3 and the new one alone updated", got.replicas, got.updated)
+	}
+}
+
+func TestAReplacedPodOfACloneSetKeepsItsClaims(t *testing.T) {
+	for _, disabled := range []bool{false, true} {
+		w := newWorld(1)
+		cs := newCloneSet(2)
+		cs.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+		cs.Spec.ScaleStrategy.DisablePVCReuse = disabled
+		w.cloneSet(t, cs, func() {})
+		claims := func() []string {
+			var names []string
+			for _, c := range w.claims {
+				names = append(names, c.Name)
+			}
+			slices.Sort(names)
+			return names
+		}
+		before := claims()
+		w.update = "v2"
+		w.cloneSet(t, cs, func() {})
+		if kept := slices.Equal(before, claims()); kept == disabled || len(claims()) != 2 {
+			t.Errorf("reuse disabled %v: claims %v, before %v", disabled, claims(), before)
+		}
+		*cs.Spec.Replicas = 0
+		w.cloneSet(t, cs, func() {})
+		if len(claims()) != 0 {
+			t.Errorf("claims %v outlive the pods that were scaled away", claims())
+		}
+	}
+}
+
+func TestAvailableMeansReadyForLongEnough(t *testing.T) {
+	w := newWorld(1)
+	cs := newCloneSet(1)
+	cs.Spec.MinReadySeconds = 30
+	w.cloneSet(t, cs, func() {})
+	s, err := decideCloneSet(cs, w.observed, w.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.tally(30); got.ready != 1 || got.available != 0 || s.recheck <= 0 || s.recheck > 30*time.Second {
+		t.Errorf("ready %d, available %d, recheck in %v", got.ready, got.available, s.recheck)
+	}
+	w.now = w.now.Add(s.recheck)
+	if got := w.tally(30); got.available != 1 {
+		t.Errorf("not available after %v", s.recheck)
+	}
+}
+
+func TestProgressHasADeadline(t *testing.T) {
+	w := newWorld(1)
+	cs := newCloneSet(1)
+	deadline := int32(60)
+	cs.Spec.ProgressDeadlineSeconds = &deadline
+	reason := func() string {
+		t.Helper()
+		status, _, err := cloneSetStatus(cs, w.observed, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs.Status = status
+		return getCondition(status.Conditions, "Progressing").Reason
+	}
+	if r := reason(); r != "CloneSetUpdated" {
+		t.Errorf("at first %s", r)
+	}
+	w.now = w.now.Add(59 * time.Second)
+	if r := reason(); r != "CloneSetUpdated" {
+		t.Errorf("before the deadline %s", r)
+	}
+	w.now = w.now.Add(time.Second)
+	if r := reason(); r != "ProgressDeadlineExceeded" {
+		t.Errorf("after the deadline %s", r)
+	}
+	if r := reason(); r != "ProgressDeadlineExceeded" {
+		t.Errorf("and then %s", r)
+	}
+	w.cloneSet(t, cs, func() {})
+	if r := reason(); r != "CloneSetAvailable" {
+		t.Errorf("once available %s", r)
+	}
+	cs.Spec.UpdateStrategy.Paused = true
+	if r := reason(); r != "CloneSetPaused" {
+		t.Errorf("paused %s", r)
+	}
+}
+
+func TestOrdinalsAreTheFirstOnesNotReserved(t *testing.T) {
+	for _, tt := range []struct {
+		replicas int32
+		reserved []intstr.IntOrString
+		want     []int
+	}{
+		{3, nil, []int{0, 1, 2}},
+		{0, nil, []int{}},
+		{3, []intstr.IntOrString{intstr.FromInt32(1)}, []int{0, 2, 3}},
+		{2, []intstr.IntOrString{intstr.FromString("0-2")}, []int{3, 4}},
+		{3, []intstr.IntOrString{intstr.FromString("1-2"), intstr.FromInt32(0), intstr.FromString("4")}, []int{3, 5, 6}},
+		{2, []intstr.IntOrString{intstr.FromString("0-5"), intstr.FromString("3-8")}, []int{9, 10}},
+	} {
+		got, err := ordinals(tt.replicas, tt.reserved)
+		if err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%d without %v: %v, %v, want %v", tt.replicas, tt.reserved, got, err, tt.want)
+		}
+	}
+	for _, bad := range []string{"x", "3-1", "1-", ""} {
+		if got, err := ordinals(1, []intstr.IntOrString{intstr.FromString(bad)}); err == nil {
+			t.Errorf("%q is taken as %v", bad, got)
+		}
+	}
+}
+
+func newStatefulSet(t *testing.T, text string) *StatefulSet {
+	t.Helper()
+	u := object(t, text)
+	set, err := read[StatefulSet](u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func (w *world) statefulSet(t *testing.T, set *StatefulSet, check func()) steps {
+	t.Helper()
+	return w.settle(t, func() (steps, error) { return decideStatefulSet(set, w.observed) }, check)
+}
+
+func TestAStatefulSetMakesItsPodsInOrder(t *testing.T) {
+	w := newWorld(1)
+	set := newStatefulSet(t, `{kind: StatefulSet, metadata: {name: db}, spec: {replicas: 3, reserveOrdinals: [1], podManagementPolicy: OrderedReady}}`)
+	most := 0
+	w.statefulSet(t, set, func() {
+		var unready int
+		for _, p := range w.pods {
+			if !ready(p) {
+				unready++
+			}
+		}
+		most = max(most, unready)
+	})
+	if want := []string{"db-0", "db-2", "db-3"}; !slices.Equal(w.names(), want) {
+		t.Errorf("pods %v, want %v", w.names(), want)
+	}
+	if most != 1 {
+		t.Errorf("%d pods unready at once, want 1", most)
+	}
+	set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("0-1")}
+	*set.Spec.Replicas = 2
+	w.statefulSet(t, set, func() {})
+	if want := []string{"db-2", "db-3"}; !slices.Equal(w.names(), want) {
+		t.Errorf("pods %v after, want %v", w.names(), want)
+	}
+}
+
+func TestAStatefulSetUpdatesTheHighestOrdinalsFirst(t *testing.T) {
+	for seed := range uint64(100) {
+		w := newWorld(seed)
+		replicas := w.random.IntN(7)
+		partition := w.random.IntN(8)
+		down := 1 + w.random.IntN(3)
+		policy := []string{recreate, inPlaceIfPossible}[w.random.IntN(2)]
+		management := parallel
+		if w.random.IntN(2) == 0 {
+			management, down = orderedReady, 1
+		}
+		set := newStatefulSet(t, fmt.Sprintf(`{kind: StatefulSet, metadata: {name: db}, spec: {replicas: %d, podManagementPolicy: %s,
+			reserveOrdinals: ["1-3"], selector: {matchLabels: {app: db}},
+			updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: %d, maxUnavailable: %d, podUpdatePolicy: %s}}}}`,
+			replicas, management, partition, down, policy))
+		w.statefulSet(t, set, func() {})
+		before := w.names()
+		w.update = []string{"v2", "v3"}[w.random.IntN(2)]
+		w.statefulSet(t, set, func() {
+			if up := int(w.tally(0).available); up < replicas-down {
+				t.Fatalf("seed %d: %d of %d available, %d may be down", seed, up, replicas, down)
+			}
+		})
+		if !slices.Equal(before, w.names()) {
+			t.Errorf("seed %d: pods %v, before %v", seed, w.names(), before)
+		}
+		byName := map[string]string{}
+		for _, p := range w.pods {
+			byName[p.Name] = revisionOf(p)
+		}
+		wanted, _ := ordinals(int32(replicas), set.Spec.ReserveOrdinals)
+		for i, n := range wanted {
+			want := w.update
+			if i < partition {
+				want = "v1"
+			}
+			if got := byName[fmt.Sprintf("db-%d", n)]; got != want {
+				t.Errorf("seed %d: ordinal %d of %v has %s, want %s (partition %d)", seed, n, slices.Sorted(maps.Keys(byName)), got, want, partition)
+			}
+		}
+		status, err := statefulSetStatus(set, w.observed, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := max(0, replicas-partition); int(status.UpdatedAvailableReplicas) != want {
+			t.Errorf("seed %d: %d updated and available, want %d", seed, status.UpdatedAvailableReplicas, want)
+		}
+		if done := status.CurrentRevision == w.update; done != (partition == 0 || replicas == 0) {
+			t.Errorf("seed %d: current revision %s with partition %d of %d", seed, status.CurrentRevision, partition, replicas)
+		}
+	}
+}
+
+func TestAScaledDownStatefulSetKeepsItsClaimsUnlessToldOtherwise(t *testing.T) {
+	for policy, left := range map[string]int{retain: 3, remove: 1} {
+		w := newWorld(1)
+		set := newStatefulSet(t, fmt.Sprintf(`{kind: StatefulSet, metadata: {name: db}, spec: {replicas: 3, podManagementPolicy: Parallel,
+			volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}],
+			persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain, whenScaled: %s}}}`, policy))
+		w.statefulSet(t, set, func() {})
+		status, err := statefulSetStatus(set, w.observed, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := status.VolumeClaims; len(got) != 1 || got[0] != (VolumeClaim{"data", 3, 3}) {
+			t.Errorf("volume claims %v, want three compatible and ready", got)
+		}
+		*set.Spec.Replicas = 1
+		w.statefulSet(t, set, func() {})
+		if len(w.claims) != left {
+			t.Errorf("%s: %d claims are left, want %d", policy, len(w.claims), left)
+		}
+	}
+}
