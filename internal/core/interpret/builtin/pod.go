@@ -106,7 +106,7 @@ func aggregatePod(_ context.Context, template *unstructured.Unstructured, items 
 		for _, r := range rs {
 			for _, c := range objects(r.status, containers) {
 				told := map[string]any{}
-				for _, f := range []string{"name", "image", "imageID", "ready", "restartCount", "started", "state"} {
+				for _, f := range []string{"name", "image", "imageID", "ready", "restartCount", "started", "state", "lastState"} {
 					if v, ok := c[f]; ok {
 						told[f] = runtime.DeepCopyJSONValue(v)
 					}
