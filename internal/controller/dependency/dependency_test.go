@@ -307,6 +307,24 @@ func TestDependenciesAreLetGo(t *testing.T) {
 	}
 }
 
+func TestOneDependencyReplacesAnother(t *testing.T) {
+	eachScope(t, func(t *testing.T, h *hub, independent types.NamespacedName) {
+		h.create(object("ConfigMap", "shop", "settings"))
+		h.create(object("ConfigMap", "shop", "other"))
+		h.settle()
+		other := settingsRef
+		other.Name = "other"
+		h.needs = []configv1alpha1.DependentObjectReference{other}
+		h.settle()
+		if !h.going(settings) || h.going(types.NamespacedName{Namespace: "shop", Name: "other-configmap"}) {
+			t.Error("the one that is needed no more stays, or the other did not come")
+		}
+		if a := h.get(independent).GetAnnotations()[workv1alpha2.DependenciesAnnotation]; !strings.Contains(a, "other") || strings.Contains(a, "settings") {
+			t.Errorf("recorded %s", a)
+		}
+	})
+}
+
 func TestADependencyOfTwoStaysForTheOther(t *testing.T) {
 	h := newHub(t)
 	h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
