@@ -12,10 +12,13 @@ import (
 )
 
 // verbs are the commands, in the order of help.
-func verbs() []*cobra.Command {
+func verbs(hub *hubFlags) []*cobra.Command {
 	return []*cobra.Command{
 		newUp(),
 		newConfig(),
+		newJoin(hub),
+		newUnjoin(hub),
+		newGet(hub),
 		newConvert(),
 		newSim(),
 		newSimMember(),
@@ -57,6 +60,8 @@ func newRoot(path string) *cobra.Command {
 		SilenceUsage:  true, // an error is one sentence, not a page
 		SilenceErrors: true,
 	}
-	root.AddCommand(verbs()...)
+	hub := &hubFlags{}
+	hub.bind(root.PersistentFlags())
+	root.AddCommand(verbs(hub)...)
 	return root
 }

@@ -14,7 +14,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/argosy-io/argosy/api/crds"
+	"github.com/argosy-io/argosy/api/kruise"
 )
+
+// installedAnnotation marks definitions of OpenKruise that the hub installed, and keeps as they should be.
+const installedAnnotation = "argosy.io/installed"
 
 // convertPath is where the hub converts its own kinds between versions.
 const convertPath = "/argosy/convert"
@@ -45,6 +49,10 @@ func installCRDs(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	workloads, err := kruise.CRDs()
+	if err != nil {
+		return err
+	}
 	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
 	list, err := definitions.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -53,6 +61,13 @@ func installCRDs(ctx context.Context, config *rest.Config) error {
 	have := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for i := range list.Items {
 		have[list.Items[i].Name] = &list.Items[i]
+	}
+	for _, crd := range workloads {
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, installedAnnotation, "true")
+		// A definition that somebody brought, from a newer OpenKruise for example, is theirs.
+		if current := have[crd.Name]; current == nil || current.Annotations[installedAnnotation] == "true" {
+			want = append(want, crd)
+		}
 	}
 	for _, crd := range want {
 		if crds.Converted(crd) {

@@ -4,12 +4,21 @@ import (
 	"context"
 
 	"github.com/argosy-io/argosy/internal/controller"
+	"github.com/argosy-io/argosy/internal/controller/admission"
 	"github.com/argosy-io/argosy/internal/core/convert"
+	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
 
 // AllParts are the parts of a whole hub: the one place where they are put together.
 func AllParts() Parts {
 	return Parts{
+		Admission: func(Deps) []apiserver.AdmissionPlugin {
+			var plugins []apiserver.AdmissionPlugin
+			for _, p := range admission.Plugins() {
+				plugins = append(plugins, apiserver.AdmissionPlugin{Name: p.Name, New: p.New})
+			}
+			return plugins
+		},
 		Convert: convert.Review,
 		Controllers: func(ctx context.Context, d Deps) error {
 			return controller.Run(ctx, controller.Options{Config: d.Config})

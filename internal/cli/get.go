@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/kubectl/pkg/cmd/get"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+)
+
+// newGet is kubectl's get against the hub, but for the table of clusters, whose columns a custom resource cannot give.
+func newGet(hub *hubFlags) *cobra.Command {
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	cmd := get.NewCmdGet("argosy", cmdutil.NewFactory(hub), streams)
+	kubectl := cmd.Run
+	cmd.Run = nil
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		names, ok := clusterTable(cmd.Flags(), args)
+		if !ok {
+			return fatal(func() { kubectl(cmd, args) })
+		}
+		c, err := hub.client()
+		if err != nil {
+			return err
+		}
+		selector, _ := cmd.Flags().GetString("selector")
+		output, _ := cmd.Flags().GetString("output")
+		noHeaders, _ := cmd.Flags().GetBool("no-headers")
+		list, err := clusters(cmd.Context(), c, names, selector)
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			fmt.Fprintln(cmd.ErrOrStderr(), "No resources found")
+			return nil
+		}
+		return printClusters(cmd.OutOrStdout(), list, time.Now(), printers.PrintOptions{Wide: output == "wide", NoHeaders: noHeaders})
+	}
+	return cmd
+}
+
+// clusterTable says whether the table of clusters is asked for, and of which; any other use is kubectl's.
+func clusterTable(flags *pflag.FlagSet, args []string) (names []string, ok bool) {
+	if len(args) == 0 || !slices.Contains([]string{"cluster", "clusters", "clusters.cluster.karmada.io"}, strings.ToLower(args[0])) {
+		return nil, false
+	}
+	ok = true
+	flags.Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "output":
+			ok = ok && (f.Value.String() == "" || f.Value.String() == "wide")
+		case "kubeconfig", "karmada-context", "namespace", "all-namespaces", "no-headers":
+		case "selector":
+			ok = ok && len(args) == 1
+		default:
+			ok = false
+		}
+	})
+	return args[1:], ok
+}
+
+func clusters(ctx context.Context, c client.Client, names []string, selector string) ([]clusterv1alpha1.Cluster, error) {
+	if len(names) > 0 {
+		list := make([]clusterv1alpha1.Cluster, len(names))
+		for i, name := range names {
+			if err := c.Get(ctx, types.NamespacedName{Name: name}, &list[i]); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	}
+	matching, err := labels.Parse(selector)
+	if err != nil {
+		return nil, fmt.Errorf("--selector: %w", err)
+	}
+	var list clusterv1alpha1.ClusterList
+	if err := c.List(ctx, &list, client.MatchingLabelsSelector{Selector: matching}); err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time, o printers.PrintOptions) error {
+	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string"}, {Name: "Version", Type: "string"}, {Name: "Mode", Type: "string"},
+		{Name: "Ready", Type: "string"}, {Name: "Age", Type: "string"},
+		{Name: "Zones", Type: "string", Priority: 1}, {Name: "Region", Type: "string", Priority: 1}, {Name: "Provider", Type: "string", Priority: 1},
+		{Name: "API-Endpoint", Type: "string", Priority: 1}, {Name: "Proxy-URL", Type: "string", Priority: 1},
+	}}
+	for i := range list {
+		c := &list[i]
+		ready := string(metav1.ConditionUnknown)
+		if cond := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); cond != nil {
+			ready = string(cond.Status)
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
+			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready, duration.HumanDuration(now.Sub(c.CreationTimestamp.Time)),
+			orNone(strings.Join(c.Spec.Zones, ",")), orNone(c.Spec.Region), orNone(c.Spec.Provider),
+			orNone(c.Spec.APIEndpoint), orNone(c.Spec.ProxyURL),
+		}})
+	}
+	tabs := printers.GetNewTabWriter(out)
+	if err := printers.NewTablePrinter(o).PrintObj(table, tabs); err != nil {
+		return err
+	}
+	return tabs.Flush()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "<none>"
+	}
+	return s
+}
+
+// fatal runs a verb of kubectl, which ends the process on an error, so that the error comes back instead.
+func fatal(run func()) (err error) {
+	type failure struct{ message string }
+	cmdutil.BehaviorOnFatal(func(message string, _ int) { panic(failure{message}) })
+	defer cmdutil.DefaultBehaviorOnFatal()
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case failure:
+			err = errors.New(strings.TrimPrefix(strings.TrimSpace(p.message), "error: "))
+		default:
+			panic(p)
+		}
+	}()
+	run()
+	return nil
+}

@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+const (
+	// requestTimeout is how long one request to a member may take.
+	requestTimeout = 10 * time.Second
+	// tokenTimeout is how long a member may take to issue the token of an account.
+	tokenTimeout = 30 * time.Second
+
+	impersonator = "karmada-impersonator"
+)
+
+func newJoin(hub *hubFlags) *cobra.Command {
+	j := &join{tokenTimeout: tokenTimeout}
+	flags := &memberFlags{}
+	cmd := &cobra.Command{
+		Use:   "join NAME --cluster-kubeconfig FILE",
+		Short: "Join a cluster to the fleet",
+		Long: `Makes an account for the hub in the cluster, and hands the hub its token. The kubeconfig given is used for that only;
+its user needs the right to do anything in the cluster, because the account gets it.
+Joining a cluster again under its name renews its token.`,
+		Example: "  argosy join eu --cluster-kubeconfig eu.kubeconfig --cluster-region eu-west",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j.name, j.namespace, j.out = args[0], flags.namespace, cmd.OutOrStdout()
+			// The name first: it needs no hub to be wrong.
+			if err := validName(j.name); err != nil {
+				return err
+			}
+			var err error
+			if j.endpoint, err = flags.endpoint(); err != nil {
+				return err
+			}
+			if j.member, err = j.endpoint.client(); err != nil {
+				return unreachable(j.name, j.endpoint.config.Host, err)
+			}
+			if j.hub, err = hub.client(); err != nil {
+				return err
+			}
+			return j.run(cmd.Context())
+		},
+	}
+	flags.bind(cmd.Flags())
+	_ = cmd.MarkFlagRequired("cluster-kubeconfig") // fails only for a flag that is not there
+	cmd.Flags().StringVar(&j.provider, "cluster-provider", "", "provider of the cluster")
+	cmd.Flags().StringVar(&j.region, "cluster-region", "", "region of the cluster")
+	cmd.Flags().StringSliceVar(&j.zones, "cluster-zones", nil, "zones of the cluster, separated by commas")
+	cmd.Flags().BoolVar(&j.dryRun, "dry-run", false, "check everything and change nothing")
+	return cmd
+}
+
+// join makes a cluster a member.
+type join struct {
+	name, namespace  string
+	provider, region string
+	zones            []string
+	dryRun           bool
+
+	hub, member  client.Client
+	endpoint     endpoint
+	tokenTimeout time.Duration
+	out          io.Writer
+}
+
+func validName(name string) error {
+	if len(name) > 48 {
+		return fmt.Errorf("cluster name %q has %d characters; it must be no more than 48 characters", name, len(name))
+	}
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return fmt.Errorf("cluster name %q: %s", name, strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+func (j *join) run(ctx context.Context) error {
+	// 1. Which cluster is it, and may it have the name?
+	id, err := clusterID(ctx, j.member)
+	if err != nil {
+		return unreachable(j.name, j.endpoint.config.Host, err)
+	}
+	var members clusterv1alpha1.ClusterList
+	if err := j.hub.List(ctx, &members); err != nil {
+		return fmt.Errorf("list the clusters of the hub: %w", err)
+	}
+	again, err := joinable(j.name, id, members.Items)
+	if err != nil {
+		return err
+	}
+	if again {
+		fmt.Fprintf(j.out, "cluster(%s) was joined before; its token and endpoint are renewed\n", j.name)
+	}
+	if j.dryRun {
+		fmt.Fprintf(j.out, "cluster(%s) can be joined (dry run: nothing was changed)\n", j.name)
+		return nil
+	}
+
+	// 2. Its accounts.
+	account, err := j.account(ctx, "karmada-"+j.name)
+	if err != nil {
+		return err
+	}
+	acting, err := j.account(ctx, impersonator)
+	if err != nil {
+		return err
+	}
+	if err := j.authorize(ctx, "karmada-"+j.name); err != nil {
+		return err
+	}
+
+	// 3. Their tokens in the hub, and the Cluster, which then owns them.
+	if err := ensure(ctx, j.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: j.namespace}}, nil); err != nil {
+		return fmt.Errorf("in the hub: %w", err)
+	}
+	secrets := []*corev1.Secret{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: j.name}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: j.name + "-impersonator"}},
+	}
+	data := []map[string][]byte{
+		{member.CABundleKey: j.caBundle(account), member.TokenKey: account.Data[corev1.ServiceAccountTokenKey]},
+		{member.TokenKey: acting.Data[corev1.ServiceAccountTokenKey]},
+	}
+	for i, secret := range secrets {
+		if err := ensure(ctx, j.hub, secret, func() { secret.Data = data[i] }); err != nil {
+			return fmt.Errorf("in the hub: %w", err)
+		}
+	}
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: j.name}}
+	if _, err := controllerutil.CreateOrUpdate(ctx, j.hub, cluster, func() error { j.describe(cluster, id); return nil }); err != nil {
+		return fmt.Errorf("write cluster %s in the hub: %w", j.name, err)
+	}
+	for i, secret := range secrets {
+		own := func() {
+			secret.Data = data[i]
+			// The type is fixed by the scheme; it cannot fail to be found.
+			_ = controllerutil.SetOwnerReference(cluster, secret, scheme)
+		}
+		if err := ensure(ctx, j.hub, secret, own); err != nil {
+			return fmt.Errorf("in the hub: %w", err)
+		}
+	}
+	fmt.Fprintf(j.out, "cluster(%s) is joined successfully\n", j.name)
+	return nil
+}
+
+// joinable says whether a cluster may be joined under a name, and whether it was before.
+func joinable(name, id string, members []clusterv1alpha1.Cluster) (again bool, err error) {
+	for i := range members {
+		m := &members[i]
+		switch {
+		case m.Name != name && m.Spec.ID == id:
+			return false, fmt.Errorf("this cluster is a member under the name %q already (id %s); unjoin that first, or use that name", m.Name, id)
+		case m.Name != name:
+		case m.DeletionTimestamp != nil:
+			return false, fmt.Errorf("cluster %q is being removed; join it again when `argosy get clusters` lists it no more", name)
+		case m.Spec.SyncMode == clusterv1alpha1.Pull:
+			return false, fmt.Errorf("cluster %q is registered in Pull mode; unregister it before joining it in Push mode", name)
+		case m.Spec.ID != id:
+			return false, fmt.Errorf("the name %q belongs to another cluster (id %s, at %s; this one has id %s); choose another name", name, m.Spec.ID, m.Spec.APIEndpoint, id)
+		default:
+			again = true
+		}
+	}
+	return again, nil
+}
+
+// clusterID is the cluster's own property if it has one, otherwise the UID of its namespace kube-system.
+func clusterID(ctx context.Context, c client.Client) (string, error) {
+	property := &unstructured.Unstructured{}
+	property.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: "v1alpha1", Kind: "ClusterProperty"})
+	err := c.Get(ctx, types.NamespacedName{Name: "cluster.clusterset.k8s.io"}, property)
+	if err == nil {
+		if id, _, _ := unstructured.NestedString(property.Object, "spec", "value"); id != "" {
+			return id, nil
+		}
+	} else if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		return "", err
+	}
+	system := &corev1.Namespace{}
+	if err := c.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, system); err != nil {
+		return "", err
+	}
+	return string(system.UID), nil
+}
+
+// unreachable says what to do about a member that gave no proper answer.
+func unreachable(name, host string, err error) error {
+	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+		return fmt.Errorf("cluster %q at %s refuses the user of --cluster-kubeconfig (%w); use one with all rights in the cluster", name, host, err)
+	}
+	return fmt.Errorf("cluster %q cannot be reached at %s (%w); check that it runs, that this machine may reach it, and --cluster-kubeconfig and --cluster-context", name, host, err)
+}
+
+// account makes a service account in the member, and returns the secret with its token.
+func (j *join) account(ctx context.Context, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: name}}
+	for _, step := range []struct {
+		obj client.Object
+		set func()
+	}{
+		{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: j.namespace}}, nil},
+		{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: name}}, nil},
+		{secret, func() {
+			secret.Type = corev1.SecretTypeServiceAccountToken
+			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, corev1.ServiceAccountNameKey, name)
+		}},
+	} {
+		if err := ensure(ctx, j.member, step.obj, step.set); err != nil {
+			return nil, fmt.Errorf("in cluster %q: %w", j.name, err)
+		}
+	}
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, j.tokenTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := j.member.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
+			return false, err
+		}
+		return len(secret.Data[corev1.ServiceAccountTokenKey]) > 0, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("cluster %q issued no token for the service account %s/%s within %s; check that its kube-controller-manager runs", j.name, j.namespace, name, j.tokenTimeout)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("wait for the token of %s/%s in cluster %q: %w", j.namespace, name, j.name, err)
+	}
+	return secret, nil
+}
+
+func controllerRole(account string) string { return "karmada-controller-manager:" + account }
+
+// authorize lets the account do everything in the member.
+func (j *join) authorize(ctx context.Context, account string) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: controllerRole(account)}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: controllerRole(account)}}
+	all := []string{"*"}
+	err := errors.Join(
+		ensure(ctx, j.member, role, func() {
+			role.Rules = []rbacv1.PolicyRule{
+				{APIGroups: all, Resources: all, Verbs: all},
+				{NonResourceURLs: all, Verbs: []string{"get"}},
+			}
+		}),
+		ensure(ctx, j.member, binding, func() {
+			binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: j.namespace, Name: account}}
+			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
+		}))
+	if err != nil {
+		return fmt.Errorf("in cluster %q: %w", j.name, err)
+	}
+	return nil
+}
+
+// caBundle is what the member's certificate was verified with just now. Without that, the member is known to the roots of
+// this machine, and its own CA would be wrong.
+func (j *join) caBundle(account *corev1.Secret) []byte {
+	if tls := j.endpoint.config.TLSClientConfig; len(tls.CAData) > 0 || !tls.Insecure {
+		return tls.CAData
+	}
+	return account.Data[corev1.ServiceAccountRootCAKey]
+}
+
+// describe keeps what a user set on the Cluster and the flags do not say.
+func (j *join) describe(cluster *clusterv1alpha1.Cluster, id string) {
+	spec := &cluster.Spec
+	spec.ID = id
+	spec.SyncMode = clusterv1alpha1.Push
+	spec.APIEndpoint = j.endpoint.config.Host
+	spec.InsecureSkipTLSVerification = j.endpoint.config.Insecure
+	spec.ProxyURL = j.endpoint.proxy
+	spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: j.namespace, Name: j.name}
+	spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: j.namespace, Name: j.name + "-impersonator"}
+	if j.provider != "" {
+		spec.Provider = j.provider
+	}
+	if j.region != "" {
+		spec.Region = j.region
+	}
+	if len(j.zones) > 0 {
+		spec.Zones = j.zones
+	}
+}
+
+// ensure makes an object what set says, marked as the system's; it writes nothing if it is so already.
+func ensure(ctx context.Context, c client.Client, obj client.Object, set func()) error {
+	_, err := controllerutil.CreateOrUpdate(ctx, c, obj, func() error {
+		labels := obj.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[workv1alpha2.SystemLabel] = "true"
+		obj.SetLabels(labels)
+		if set != nil {
+			set()
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("write %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
