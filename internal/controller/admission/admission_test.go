@@ -101,6 +101,12 @@ func TestRefusalsAreFieldErrorsOfTheAPIServer(t *testing.T) {
 	h.refuses("admin", object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: r},
 		spec: {target: {apiVersion: v1, kind: Pod}, customizations: {replicas: {luaScript: a}, replicaResource: {luaScript: b}}}}`), nil,
 		`ResourceInterpreterCustomization.config.karmada.io "r" is invalid: spec.customizations.replicas: duplicates replicaResource`)
+	_, _, err = h.write("admin", object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: r},
+		spec: {target: {apiVersion: v1, kind: Pod}, customizations: {replicas: {luaScript: a}, replicaResource: {luaScript: b}}}}`), nil)
+	want := []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.customizations.replicas", Message: "duplicates replicaResource"}}
+	if diff := cmp.Diff(want, err.(apierrors.APIStatus).Status().Details.Causes); diff != "" {
+		t.Errorf("causes, which clients print (-want +got):\n%s", diff)
+	}
 	h.refuses("admin", pp(t, "p", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {replicaScheduling: {replicaDivisionPreference: Whatever}}}`), nil,
 		`spec.placement.replicaScheduling.replicaDivisionPreference: Unsupported value: "Whatever"`)
 	h.refuses("admin", pp(t, "p", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {replicaScheduling: {weightPreference: {staticWeightList: [{targetCluster: {}, weight: 0}]}}}}`), nil,

@@ -2,11 +2,13 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -164,10 +166,22 @@ func (r request) refuse(errs field.ErrorList) error {
 	return apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), errs)
 }
 
-// invalid is a refusal for a reason that is no field error.
+// invalid is a refusal for a reason that is no field error of the API server. Clients print the causes, not the message.
 func (r request) invalid(err error) error {
 	status := apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), nil)
 	status.ErrStatus.Message += ": " + err.Error()
+	reasons := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		reasons = joined.Unwrap()
+	}
+	for _, reason := range reasons {
+		cause := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Message: reason.Error()}
+		var e *dialect.Error
+		if errors.As(reason, &e) {
+			cause.Field, cause.Message = e.Field, e.Message
+		}
+		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, cause)
+	}
 	return status
 }
 

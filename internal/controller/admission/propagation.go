@@ -103,12 +103,18 @@ func (o *objects) authorizeClusterScoped(ctx context.Context, r request, p polic
 	return nil
 }
 
+// sidecarSet is the cluster-scoped kind that namespaced policies are written for most; it is known even where it is not served yet.
+var sidecarSet = schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}
+
 // clusterScoped says whether the selector's kind has no namespace. A kind that is not served is taken for a namespaced one.
 func (o *objects) clusterScoped(s policyv1alpha1.ResourceSelector) bool {
 	gk := propagate.GroupKind(s.APIVersion, s.Kind)
 	// Most policies select these, and discovery need not be asked for them.
 	if gk.Group == "apps" || gk == (schema.GroupKind{Kind: "ConfigMap"}) || gk == (schema.GroupKind{Kind: "Secret"}) || gk == (schema.GroupKind{Kind: "Service"}) {
 		return false
+	}
+	if gk == sidecarSet {
+		return true
 	}
 	mapping, err := o.mapper.RESTMapping(gk)
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot

@@ -36,7 +36,7 @@ func (r *rewrite) customization() {
 			if rules[alias] != nil {
 				used = alias
 			}
-			r.rename(rules, path, alias, o.canonical)
+			r.rename(rules, path, alias, o.canonical, o.aliases...)
 		}
 	}
 }

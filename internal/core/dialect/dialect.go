@@ -42,7 +42,8 @@ var advices = map[schema.GroupKind]func(spec map[string]any) []string{
 }
 
 // Normalise rewrites obj in place and warns of each rewrite. A second run changes nothing. Other kinds are left alone.
-// With an error, two spellings contradict each other or one cannot be translated; obj is then half rewritten and must be dropped.
+// With an error, a join of *Error, two spellings contradict each other or one cannot be translated; obj is then half
+// rewritten and must be dropped.
 func Normalise(obj *unstructured.Unstructured) (changed bool, warnings []string, err error) {
 	apply, ok := rewrites[obj.GroupVersionKind().GroupKind()]
 	if !ok {
@@ -107,8 +108,13 @@ func (r *rewrite) rewritten(path string, value any, stored string) {
 	r.submitted[path] = text
 }
 
+// Error says what cannot be understood, and in which field.
+type Error struct{ Field, Message string }
+
+func (e *Error) Error() string { return e.Field + ": " + e.Message }
+
 func (r *rewrite) refuse(path, format string, args ...any) {
-	r.errs = append(r.errs, fmt.Errorf("%s: %s", path, fmt.Sprintf(format, args...)))
+	r.errs = append(r.errs, &Error{path, fmt.Sprintf(format, args...)})
 }
 
 // submittedBefore says that what is stored came from a spelling at path, so that the same spelling may replace it.
@@ -118,7 +124,16 @@ func (r *rewrite) submittedBefore(path string) bool {
 }
 
 // rename moves parent[from] to parent[to]; path is the parent's.
-func (r *rewrite) rename(parent map[string]any, path, from, to string) {
+// also are further spellings: who wrote one of them before may change to this one.
+func (r *rewrite) rename(parent map[string]any, path, from, to string, also ...string) {
+	if parent[from] != nil {
+		for _, spelling := range also {
+			if spelling = path + "." + spelling; r.submittedBefore(spelling) {
+				delete(r.submitted, spelling)
+				r.submitted[path+"."+from] = nil
+			}
+		}
+	}
 	r.move(parent, from, path+"."+from, parent, to, to)
 }
 

@@ -283,6 +283,24 @@ func TestAnEditedSpellingReplacesWhatItWasStoredAs(t *testing.T) {
 	}
 }
 
+func TestAnotherSpellingMayTakeTheFirstOnesPlace(t *testing.T) {
+	obj := parse(t, interpreterHead, `{customizations: {reviseReplica: {luaScript: old}}}`)
+	if _, _, err := Normalise(obj); err != nil {
+		t.Fatal(err)
+	}
+	overlay(obj.Object, parse(t, interpreterHead, `{customizations: {scale: {jsonPath: .spec.replicas}}}`).Object)
+	if _, _, err := Normalise(obj); err != nil {
+		t.Fatal(err)
+	}
+	want := parse(t, interpreterHead, `{customizations: {replicaRevision: {jsonPath: .spec.replicas}}}`).Object["spec"]
+	if diff := cmp.Diff(want, obj.Object["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if got, want := obj.GetAnnotations()[SubmittedFieldsAnnotation], `{"spec.customizations.scale":{"jsonPath":".spec.replicas"}}`; got != want {
+		t.Errorf("annotation is %s, want %s", got, want)
+	}
+}
+
 func TestTheAnnotationStaysSmall(t *testing.T) {
 	obj := parse(t, interpreterHead, `{customizations: {replicas: {luaScript: "`+strings.Repeat("x", 10_000)+`"}, scale: {jsonPath: .spec.replicas}}}`)
 	if _, _, err := Normalise(obj); err != nil {
