@@ -221,7 +221,9 @@ func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 // cleanMember removes what join made in the member; what another hub uses there stays.
 func (u *unjoin) cleanMember(ctx context.Context) error {
 	account := "karmada-" + u.name
-	named := func(namespace, name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	named := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name}
+	}
 	gone := []client.Object{
 		&rbacv1.ClusterRoleBinding{ObjectMeta: named("", controllerRole(account))},
 		&rbacv1.ClusterRole{ObjectMeta: named("", controllerRole(account))},

@@ -1,0 +1,469 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// fakeMember is a cluster with a UID, whose token controller fills the secrets of accounts.
+func fakeMember(uid string) client.Client {
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)}}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(system).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if s, ok := obj.(*corev1.Secret); ok && s.Type == corev1.SecretTypeServiceAccountToken {
+				s.Data = map[string][]byte{"token": []byte("token of " + s.Annotations["kubernetes.io/service-account.name"]), "ca.crt": []byte("CA")}
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+	}).Build()
+}
+
+func fakeHub(objs ...client.Object) client.Client {
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).Build()
+}
+
+func joining(name string, hub, member client.Client) (*join, *bytes.Buffer) {
+	out := &bytes.Buffer{}
+	return &join{
+		name: name, namespace: "karmada-cluster", hub: hub, member: member, tokenTimeout: time.Second, out: out,
+		endpoint: endpoint{config: &rest.Config{Host: "https://" + name, TLSClientConfig: rest.TLSClientConfig{CAData: []byte("CA")}}},
+	}, out
+}
+
+func exists(t *testing.T, c client.Client, obj client.Object, namespace, name string) bool {
+	t.Helper()
+	err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, obj)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return !apierrors.IsNotFound(err)
+}
+
+func TestJoinMakesTheObjectsThatToolsLookFor(t *testing.T) {
+	hub, member := fakeHub(), fakeMember("id-1")
+	j, out := joining("m1", hub, member)
+	j.provider, j.region, j.zones = "p", "r", []string{"z1", "z2"}
+	if err := j.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != "cluster(m1) is joined successfully\n" {
+		t.Errorf("said %q", got)
+	}
+
+	for _, name := range []string{"karmada-m1", "karmada-impersonator"} {
+		account, secret := &corev1.ServiceAccount{}, &corev1.Secret{}
+		if !exists(t, member, account, "karmada-cluster", name) || account.Labels["karmada.io/system"] != "true" {
+			t.Errorf("service account %s is %v", name, account)
+		}
+		if !exists(t, member, secret, "karmada-cluster", name) || secret.Type != corev1.SecretTypeServiceAccountToken {
+			t.Errorf("secret %s is of type %q", name, secret.Type)
+		}
+	}
+	role, binding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
+	if !exists(t, member, role, "", "karmada-controller-manager:karmada-m1") || len(role.Rules) != 2 || role.Rules[0].Verbs[0] != "*" || role.Rules[1].Verbs[0] != "get" {
+		t.Errorf("cluster role has rules %v", role.Rules)
+	}
+	if !exists(t, member, binding, "", "karmada-controller-manager:karmada-m1") || binding.Subjects[0].Name != "karmada-m1" || binding.RoleRef.Name != role.Name {
+		t.Errorf("cluster role binding is %v", binding)
+	}
+
+	cluster := &clusterv1alpha1.Cluster{}
+	if !exists(t, hub, cluster, "", "m1") {
+		t.Fatal("there is no cluster")
+	}
+	s := cluster.Spec
+	if s.ID != "id-1" || s.SyncMode != "Push" || s.APIEndpoint != "https://m1" || s.Provider != "p" || s.Region != "r" || len(s.Zones) != 2 ||
+		s.SecretRef.Namespace != "karmada-cluster" || s.SecretRef.Name != "m1" || s.ImpersonatorSecretRef.Name != "m1-impersonator" {
+		t.Errorf("spec is %+v", s)
+	}
+	for name, data := range map[string]map[string]string{
+		"m1":              {"token": "token of karmada-m1", "caBundle": "CA"},
+		"m1-impersonator": {"token": "token of karmada-impersonator"},
+	} {
+		secret := &corev1.Secret{}
+		if !exists(t, hub, secret, "karmada-cluster", name) {
+			t.Fatalf("there is no secret %s", name)
+		}
+		if len(secret.Data) != len(data) {
+			t.Errorf("secret %s has keys %v", name, secret.Data)
+		}
+		for key, want := range data {
+			if got := string(secret.Data[key]); got != want {
+				t.Errorf("secret %s has %s %q, want %q", name, key, got, want)
+			}
+		}
+		if o := secret.OwnerReferences; len(o) != 1 || o[0].Kind != "Cluster" || o[0].Name != "m1" {
+			t.Errorf("secret %s is owned by %v, want the cluster", name, o)
+		}
+	}
+}
+
+func TestJoinAgainRenewsAndKeepsWhatTheUserSet(t *testing.T) {
+	hub, member := fakeHub(), fakeMember("id-1")
+	j, _ := joining("m1", hub, member)
+	j.region = "r"
+	if err := j.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cluster, secret := &clusterv1alpha1.Cluster{}, &corev1.Secret{}
+	exists(t, hub, cluster, "", "m1")
+	cluster.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
+	if err := hub.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	exists(t, hub, secret, "karmada-cluster", "m1")
+	secret.Data["token"] = []byte("expired")
+	if err := hub.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+
+	again, out := joining("m1", hub, member)
+	if err := again.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "was joined before") || !strings.Contains(out.String(), "cluster(m1) is joined successfully") {
+		t.Errorf("said %q, want a notice and success", out)
+	}
+	exists(t, hub, cluster, "", "m1")
+	exists(t, hub, secret, "karmada-cluster", "m1")
+	if cluster.Spec.Region != "r" || len(cluster.Spec.Taints) != 1 || string(secret.Data["token"]) != "token of karmada-m1" {
+		t.Errorf("after joining again: region %q, taints %v, token %q", cluster.Spec.Region, cluster.Spec.Taints, secret.Data["token"])
+	}
+}
+
+func TestJoinRefusesWhatWouldMixClustersUp(t *testing.T) {
+	now := metav1.Now()
+	existing := func(name, id string, mode clusterv1alpha1.ClusterSyncMode) *clusterv1alpha1.Cluster {
+		return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{ID: id, SyncMode: mode}}
+	}
+	leaving := existing("m1", "id-1", "Push")
+	leaving.DeletionTimestamp, leaving.Finalizers = &now, []string{"karmada.io/cluster-controller"}
+	for story, tc := range map[string]struct {
+		member *clusterv1alpha1.Cluster
+		says   []string
+	}{
+		"the cluster has another name already": {existing("first", "id-1", "Push"), []string{`"first"`, "id-1"}},
+		"the name belongs to another cluster":  {existing("m1", "id-2", "Push"), []string{`"m1" belongs to another cluster`, "id-2"}},
+		"the cluster is being removed":         {leaving, []string{"being removed"}},
+		"the cluster pulls":                    {existing("m1", "id-1", "Pull"), []string{"Pull mode"}},
+	} {
+		t.Run(story, func(t *testing.T) {
+			member := fakeMember("id-1")
+			j, _ := joining("m1", fakeHub(tc.member), member)
+			err := j.run(t.Context())
+			if err == nil {
+				t.Fatal("it was joined")
+			}
+			for _, text := range tc.says {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("error %q does not say %q", err, text)
+				}
+			}
+			if exists(t, member, &corev1.Namespace{}, "", "karmada-cluster") {
+				t.Error("a refused join changed the member")
+			}
+		})
+	}
+}
+
+func TestJoinChecksTheNameBeforeAnythingElse(t *testing.T) {
+	for name, says := range map[string]string{
+		strings.Repeat("a", 49): "must be no more than 48 characters",
+		"Upper":                 "lower case",
+		"dots.are.out":          "must not contain dots",
+	} {
+		if err := validName(name); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("name %q: %v, want %q", name, err, says)
+		}
+	}
+}
+
+func TestJoinInDryRunChangesNothing(t *testing.T) {
+	hub, member := fakeHub(), fakeMember("id-1")
+	j, _ := joining("m1", hub, member)
+	j.dryRun = true
+	if err := j.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if exists(t, member, &corev1.Namespace{}, "", "karmada-cluster") || exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1") {
+		t.Error("a dry run changed something")
+	}
+}
+
+func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "id-1"}}
+	noTokens := fake.NewClientBuilder().WithScheme(scheme).WithObjects(system).Build()
+	failing := func(err error) client.Client {
+		return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return err
+			},
+		}).Build()
+	}
+	for story, tc := range map[string]struct {
+		member client.Client
+		says   []string
+	}{
+		"no token controller": {noTokens, []string{"issued no token", "kube-controller-manager"}},
+		"nobody listens":      {failing(errors.New("connection refused")), []string{"cannot be reached at https://m1", "connection refused", "--cluster-kubeconfig"}},
+		"refused user":        {failing(apierrors.NewUnauthorized("Unauthorized")), []string{"refuses the user"}},
+	} {
+		t.Run(story, func(t *testing.T) {
+			j, _ := joining("m1", fakeHub(), tc.member)
+			j.tokenTimeout = 100 * time.Millisecond
+			err := j.run(t.Context())
+			if err == nil {
+				t.Fatal("it was joined")
+			}
+			for _, text := range tc.says {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("error %q does not say %q", err, text)
+				}
+			}
+		})
+	}
+}
+
+func unjoining(name string, hub, member client.Client) (*unjoin, *bytes.Buffer) {
+	out := &bytes.Buffer{}
+	return &unjoin{name: name, namespace: "karmada-cluster", hub: hub, member: member, wait: 300 * time.Millisecond, out: out}, out
+}
+
+func TestUnjoinTakesBackWhatJoinMade(t *testing.T) {
+	hub, member := fakeHub(), fakeMember("id-1")
+	j, _ := joining("m1", hub, member)
+	if err := j.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	u, out := unjoining("m1", hub, member)
+	if err := u.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "cluster(m1) is unjoined successfully") {
+		t.Errorf("said %q", out)
+	}
+	for name, left := range map[string]bool{
+		"cluster":             exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1"),
+		"secret of the hub":   exists(t, hub, &corev1.Secret{}, "karmada-cluster", "m1"),
+		"impersonator secret": exists(t, hub, &corev1.Secret{}, "karmada-cluster", "m1-impersonator"),
+		"cluster role":        exists(t, member, &rbacv1.ClusterRole{}, "", "karmada-controller-manager:karmada-m1"),
+		"role binding":        exists(t, member, &rbacv1.ClusterRoleBinding{}, "", "karmada-controller-manager:karmada-m1"),
+		"service account":     exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-m1"),
+		"impersonator":        exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-impersonator"),
+		"member's namespace":  exists(t, member, &corev1.Namespace{}, "", "karmada-cluster"),
+	} {
+		if left {
+			t.Errorf("the %s is left", name)
+		}
+	}
+}
+
+func TestUnjoinSparesAnotherHubsAccounts(t *testing.T) {
+	member := fakeMember("id-1")
+	first, second := fakeHub(), fakeHub()
+	for name, hub := range map[string]client.Client{"m1": first, "other": second} {
+		j, _ := joining(name, hub, member)
+		if err := j.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, _ := unjoining("m1", first, member)
+	if err := u.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-m1") {
+		t.Error("our account is left")
+	}
+	for _, name := range []string{"karmada-other", "karmada-impersonator"} {
+		if !exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", name) {
+			t.Errorf("the other hub lost its account %s", name)
+		}
+	}
+}
+
+func TestUnjoinSaysWhatItWaitsForAndForceDoesNotWait(t *testing.T) {
+	cluster := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u", Finalizers: []string{"karmada.io/cluster-controller"}},
+		Spec:       clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: "Push"},
+	}
+	binding := &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-deployment"},
+		Spec:       workv1alpha2.ResourceBindingSpec{Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}}},
+	}
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "web", Finalizers: []string{"karmada.io/execution-controller"}}}
+	hub := fakeHub(cluster, binding, work)
+	u, _ := unjoining("m1", hub, nil)
+	err := u.run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "ResourceBinding default/web-deployment still target it") || !strings.Contains(err.Error(), "--force") {
+		t.Fatalf("got %v, want what holds the cluster and what to do", err)
+	}
+	u.force = true
+	if err := u.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1") || exists(t, hub, work, "karmada-es-m1", "web") {
+		t.Error("by force, the cluster or its Work is left")
+	}
+}
+
+func TestUnjoinRefusesBeforeItChangesAnything(t *testing.T) {
+	member := func(mode clusterv1alpha1.ClusterSyncMode) client.Client {
+		return fakeHub(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: mode}})
+	}
+	dead := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("connection refused")
+		},
+	}).Build()
+	for story, tc := range map[string]struct {
+		hub, member client.Client
+		says        string
+	}{
+		"nobody of that name":         {fakeHub(), nil, `cluster "m1" is not joined`},
+		"a cluster that pulls":        {member("Pull"), nil, "Pull mode"},
+		"a kubeconfig of another one": {member("Push"), fakeMember("id-2"), "leads to another cluster"},
+		"a dead member":               {member("Push"), dead, "--force removes it"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			u, _ := unjoining("m1", tc.hub, tc.member)
+			if err := u.run(t.Context()); err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v, want %q", err, tc.says)
+			}
+			var left clusterv1alpha1.ClusterList
+			if err := tc.hub.List(t.Context(), &left); err != nil || story != "nobody of that name" && len(left.Items) != 1 {
+				t.Errorf("the hub now has %d clusters (%v)", len(left.Items), err)
+			}
+		})
+	}
+}
+
+func TestGetClustersPrintsTheColumnsThatScriptsRead(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	list := []clusterv1alpha1.Cluster{
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "m1", CreationTimestamp: metav1.NewTime(now.Add(-90 * time.Minute))},
+			Spec:       clusterv1alpha1.ClusterSpec{SyncMode: "Push", APIEndpoint: "https://m1", Zones: []string{"a", "b"}, Region: "eu"},
+			Status: clusterv1alpha1.ClusterStatus{KubernetesVersion: "v1.36.3",
+				Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
+		},
+		{ObjectMeta: metav1.ObjectMeta{Name: "m2", CreationTimestamp: metav1.NewTime(now)}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push"}},
+	}
+	for name, tc := range map[string]struct {
+		o    printers.PrintOptions
+		want [][]string
+	}{
+		"table": {printers.PrintOptions{}, [][]string{{"NAME", "VERSION", "MODE", "READY", "AGE"}, {"m1", "v1.36.3", "Push", "True", "90m"}, {"m2", "Push", "Unknown", "0s"}}},
+		"wide":  {printers.PrintOptions{Wide: true, NoHeaders: true}, [][]string{{"m1", "v1.36.3", "Push", "True", "90m", "a,b", "eu", "<none>", "https://m1", "<none>"}, {"m2", "Push", "Unknown", "0s", "<none>", "<none>", "<none>", "<none>", "<none>"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := printClusters(&out, list, now, tc.o); err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+				if got := strings.Fields(line); strings.Join(got, " ") != strings.Join(tc.want[i], " ") {
+					t.Errorf("line %d is %q, want %q", i, got, tc.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestOnlyTheTableOfClustersIsOurs(t *testing.T) {
+	for line, want := range map[string]bool{
+		"clusters":                                 true,
+		"cluster m1 -o wide":                       true,
+		"Clusters -l a=b --no-headers":             true,
+		"clusters -n x":                            true,
+		"clusters -o json":                         false,
+		"clusters -w":                              false,
+		"clusters --show-labels":                   false,
+		"clusters m1 -l a=b":                       false,
+		"deployments":                              false,
+		"clusters,deployments":                     false,
+		"clusters.cluster.karmada.io --sort-by .x": false,
+	} {
+		hub := &hubFlags{}
+		cmd := newGet(hub)
+		hub.bind(cmd.Flags())
+		if err := cmd.Flags().Parse(strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		if _, got := clusterTable(cmd.Flags(), cmd.Flags().Args()); got != want {
+			t.Errorf("get %s: ours %t, want %t", line, got, want)
+		}
+	}
+}
+
+func TestTheHubIsFoundInOrder(t *testing.T) {
+	write := func(dir, server string) string { return writeFile(t, dir, "kubeconfig", kubeconfigOf(server)) }
+	data := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", data)
+	t.Setenv("KUBECONFIG", "")
+	host := func(h hubFlags) (string, error) {
+		c, err := h.ToRESTConfig()
+		if err != nil {
+			return "", err
+		}
+		return c.Host, nil
+	}
+	if _, err := host(hubFlags{}); !errors.Is(err, errNoHub) {
+		t.Errorf("without any hub: %v, want what to do", err)
+	}
+	writeFile(t, data+"/argosy", "admin.kubeconfig", kubeconfigOf("https://here"))
+	if got, err := host(hubFlags{}); got != "https://here" {
+		t.Errorf("found %q (%v), want the hub that was started here", got, err)
+	}
+	t.Setenv("KUBECONFIG", write(t.TempDir(), "https://env"))
+	if got, err := host(hubFlags{}); got != "https://env" {
+		t.Errorf("found %q (%v), want that of KUBECONFIG", got, err)
+	}
+	flag := write(t.TempDir(), "https://flag")
+	if got, err := host(hubFlags{kubeconfig: flag, context: "two"}); got != "https://flag" {
+		t.Errorf("found %q (%v), want that of --kubeconfig", got, err)
+	}
+	if _, err := host(hubFlags{kubeconfig: flag, context: "nope"}); err == nil || !strings.Contains(err.Error(), "nope") {
+		t.Errorf("a context that is not there: %v", err)
+	}
+	if _, err := host(hubFlags{kubeconfig: "/nowhere/kubeconfig"}); err == nil || !strings.Contains(err.Error(), "/nowhere/kubeconfig") {
+		t.Errorf("a kubeconfig that is not there: %v", err)
+	}
+}
+
+func kubeconfigOf(server string) string {
+	return `{apiVersion: v1, kind: Config, current-context: one, clusters: [{name: c, cluster: {server: "` + server + `"}}],
+contexts: [{name: one, context: {cluster: c}}, {name: two, context: {cluster: c}}]}`
+}
+
+func writeFile(t *testing.T, dir, name, content string) string {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
