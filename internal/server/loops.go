@@ -29,6 +29,11 @@ const (
 // holds the store's lock.
 func (h *Hub) elects() bool { return len(h.config.Etcd.Servers) > 0 }
 
+// newAlive is a liveness check that fails when a leader has not renewed for a lease's length and yet leads on.
+func newAlive() *leaderelection.HealthzAdaptor {
+	return leaderelection.NewLeaderHealthzAdaptor(leaseDuration)
+}
+
 // startLoops returns at once: replicas that stand by are ready too.
 func (h *Hub) startLoops(context.Context) (func(), error) {
 	ctx, cancel := context.WithCancel(context.Background())

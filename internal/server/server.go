@@ -349,7 +349,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		options.Admission = h.parts.Admission(h.deps)
 	}
 	if h.elects() {
-		h.alive = leaderelection.NewLeaderHealthzAdaptor(leaseDuration)
+		h.alive = newAlive()
 		options.HealthChecks = append(options.HealthChecks, h.alive)
 	}
 	server, err := apiserver.Start(context.Background(), options) // ends by Stop, after those who use it

@@ -80,7 +80,8 @@ type Options struct {
 	Flags []string
 }
 
-// AdmissionPlugin is an admission plugin under its name. New is called once per server.
+// AdmissionPlugin is an admission plugin under its name. New is called more than once: a kube-apiserver is made of several
+// servers, for built-in kinds, for custom ones and for aggregation, each with its own chain.
 type AdmissionPlugin struct {
 	Name string
 	New  func() (admission.Interface, error)
@@ -342,10 +343,12 @@ func (o Options) flags() []string {
 		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
 		"requestheader-group-headers":        "X-Remote-Group",
 		"requestheader-username-headers":     "X-Remote-User",
-		"authorization-mode":                 "Node,RBAC",
-		"allow-privileged":                   "true",
-		"enable-bootstrap-token-auth":        "true",
-		"enable-priority-and-fairness":       strconv.FormatBool(o.PriorityAndFairness),
+		// Anonymous requests are authenticated as such, and RBAC lets them see health and version; a cluster-info ConfigMap
+		// for bootstrap, where there is one, must be readable before one has credentials.
+		"authorization-mode":           "Node,RBAC",
+		"allow-privileged":             "true",
+		"enable-bootstrap-token-auth":  "true",
+		"enable-priority-and-fairness": strconv.FormatBool(o.PriorityAndFairness),
 		// The reconcilers write this server's address for pods to find. Nothing here runs pods.
 		"endpoint-reconciler-type": "none",
 	}

@@ -99,8 +99,8 @@ func (l *Loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	if x.aborted() {
-		return nil, io.ErrUnexpectedEOF
+	if err := x.silent(); err != nil {
+		return nil, err
 	}
 	return x.response, nil
 }
@@ -205,6 +205,9 @@ func (x *exchange) send() {
 func (x *exchange) finish(end error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if end == io.EOF && x.ctx.Err() != nil { // it may have stopped halfway because of that
+		end = context.Cause(x.ctx)
+	}
 	x.end = end
 	if end == io.EOF {
 		x.writeHeader(http.StatusOK)
@@ -216,11 +219,14 @@ func (x *exchange) finish(end error) {
 	x.cancel(nil) // what is buffered and the end itself stay readable
 }
 
-// aborted says that the handler gave up before it said anything.
-func (x *exchange) aborted() bool {
+// silent is why the handler ended without an answer; nil if there is one.
+func (x *exchange) silent() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.code == 0
+	if x.code == 0 {
+		return x.end
+	}
+	return nil
 }
 
 func (x *exchange) wake() {
