@@ -50,13 +50,13 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	}
 	log := &lockedWriter{w: o.Log}
 	f := &Fleet{}
-	names := map[string]bool{}
+	names, ports := map[string]bool{}, map[int]bool{}
 	for _, m := range o.Members {
 		if m.Name == "" || names[m.Name] || filepath.Base(m.Name) != m.Name {
 			return nil, fmt.Errorf("member %q: a member needs a name of its own that is good for a folder", m.Name)
 		}
 		names[m.Name] = true
-		r, err := prepare(o.Binary, filepath.Join(o.Dir, m.Name), m, log)
+		r, err := prepare(o.Binary, filepath.Join(o.Dir, m.Name), m, ports, log)
 		if err != nil {
 			return nil, fmt.Errorf("prepare member %q: %w", m.Name, err)
 		}

@@ -3,7 +3,6 @@ package sim
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,8 +35,9 @@ type Running struct {
 	binary string
 	log    *lockedWriter
 
-	mu      sync.Mutex
-	process *process // nil before the first start
+	life sync.Mutex // held while starting or stopping
+	mu   sync.Mutex
+	last *process // guarded by mu; nil before the first start
 }
 
 // process is one run of the member's child process.
@@ -44,22 +45,24 @@ type process struct {
 	pid      int
 	lifeline *os.File // closing it ends the child
 	done     chan struct{}
-	err      error // how it ended, valid when done is closed
-	told     bool  // that it was to end
+	err      error       // how it ended, valid when done is closed
+	told     atomic.Bool // that it was to end
 }
 
-// prepare makes the member's folder, or takes the port from a folder that was used before.
-func prepare(binary, dir string, m Member, log *lockedWriter) (*Running, error) {
+// prepare makes the member's folder, or takes the port from a folder that was used before. Ports are not to be
+// taken by another member of the fleet, and the one chosen is added to them.
+func prepare(binary, dir string, m Member, ports map[int]bool, log *lockedWriter) (*Running, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	c, err := ReadConfig(dir)
 	if err != nil {
 		c = Config{}
-		if c.Port, err = freePort(); err != nil {
+		if c.Port, err = freePort(ports); err != nil {
 			return nil, err
 		}
 	}
+	ports[c.Port] = true
 	c.Member = m.withDefaults()
 	if err := writeConfig(dir, c); err != nil {
 		return nil, err
@@ -76,10 +79,13 @@ func prepare(binary, dir string, m Member, log *lockedWriter) (*Running, error) 
 
 // freePort is one below the range from which systems take ports for outgoing connections, so that it is
 // still free when a killed member wants it back.
-func freePort() (int, error) {
+func freePort(not map[int]bool) (int, error) {
 	var err error
 	for range 50 {
 		port := 20000 + rand.IntN(10000)
+		if not[port] {
+			continue
+		}
 		var l net.Listener
 		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			return port, l.Close()
@@ -88,11 +94,18 @@ func freePort() (int, error) {
 	return 0, fmt.Errorf("find a free port: %w", err)
 }
 
-// start runs the child and waits until it is ready.
-func (r *Running) start(ctx context.Context) error {
+// process is the running or last process of the member, nil if there never was one.
+func (r *Running) process() *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.process != nil && !r.process.ended() {
+	return r.last
+}
+
+// start runs the child and waits until it is ready. It leaves no child behind when it fails.
+func (r *Running) start(ctx context.Context) error {
+	r.life.Lock()
+	defer r.life.Unlock()
+	if p := r.process(); p != nil && !p.ended() {
 		return fmt.Errorf("member %q is running already", r.Name)
 	}
 	begin := time.Now()
@@ -100,7 +113,9 @@ func (r *Running) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start member %q: %w", r.Name, err)
 	}
-	r.process = p
+	r.mu.Lock()
+	r.last = p
+	r.mu.Unlock()
 
 	lines := make(chan string, 1)
 	go func() {
@@ -114,14 +129,12 @@ func (r *Running) start(ctx context.Context) error {
 			r.log.printf("member %s is ready after %v: %s, pid %d", r.Name, time.Since(begin).Round(10*time.Millisecond), r.Server, p.pid)
 			return nil
 		}
-		p.lifeline.Close()
-		<-p.done
+		p.kill()
 		if line == "" {
-			line = fmt.Sprintf("it ended with %v", p.err)
+			line = fmt.Sprintf("it ended (%v)", p.err)
 		}
 		return fmt.Errorf("start member %q: %s; its log %s ends with\n%s", r.Name, line, logFile(r.Dir), r.logTail())
 	case <-ctx.Done():
-		p.told = true
 		p.kill()
 		return fmt.Errorf("start member %q: %w; its log %s ends with\n%s", r.Name, ctx.Err(), logFile(r.Dir), r.logTail())
 	}
@@ -193,88 +206,77 @@ func (p *process) signal(s syscall.Signal) {
 }
 
 func (p *process) kill() {
+	p.told.Store(true)
 	p.signal(syscall.SIGKILL)
 	<-p.done
 	p.lifeline.Close()
 }
 
-// Stop ends the member in order, and returns when its process is gone. A member that is not running is stopped.
+// Stop ends the member in order, and returns when its process is gone. A member that is not running is stopped; if
+// nobody had told it to end, the error says so once.
 func (r *Running) Stop() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.process
+	r.life.Lock()
+	defer r.life.Unlock()
+	p := r.process()
 	if p == nil {
 		return nil
 	}
 	if p.ended() {
 		p.lifeline.Close()
-		if p.err != nil && !p.told {
-			p.told = true
-			return fmt.Errorf("member %q had ended by itself: %w; its log %s ends with\n%s", r.Name, p.err, logFile(r.Dir), r.logTail())
+		if !p.told.Swap(true) {
+			return fmt.Errorf("member %q had ended by itself (%v); its log %s ends with\n%s", r.Name, p.err, logFile(r.Dir), r.logTail())
 		}
 		return nil
 	}
-	p.told = true
+	p.told.Store(true)
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGCONT)
 	select {
 	case <-p.done:
+		p.lifeline.Close()
+		return nil
 	case <-time.After(stopTimeout):
 		p.kill()
 		return fmt.Errorf("member %q did not stop within %v and was killed", r.Name, stopTimeout)
 	}
-	p.lifeline.Close()
-	var exit *exec.ExitError
-	if p.err != nil && !errors.As(p.err, &exit) {
-		return fmt.Errorf("stop member %q: %w", r.Name, p.err)
-	}
-	return nil
 }
 
 // Kill ends the member as a power cut would, and returns when its process is gone.
 func (r *Running) Kill() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.process != nil {
-		r.process.told = true
-		r.process.kill()
+	if p := r.process(); p != nil {
+		p.kill()
 	}
 }
 
-// Restart runs the member again on its data and its port, after it was stopped or killed; one that runs is stopped.
+// Restart runs the member again on its data and its port, after it was stopped, was killed or died; one that runs is
+// stopped first.
 func (r *Running) Restart(ctx context.Context) error {
-	if err := r.Stop(); err != nil {
-		return err
+	if p := r.process(); p != nil && !p.ended() {
+		if err := r.Stop(); err != nil {
+			return err
+		}
 	}
 	return r.start(ctx)
 }
 
 // PID is the member's process, or its last one; 0 if there never was one.
 func (r *Running) PID() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.process == nil {
-		return 0
+	if p := r.process(); p != nil {
+		return p.pid
 	}
-	return r.process.pid
+	return 0
 }
 
 // RSS is the memory that the member's process holds, in bytes; 0 if it does not run.
 func (r *Running) RSS() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.process == nil || r.process.ended() {
-		return 0
+	if p := r.process(); p != nil && !p.ended() {
+		return residentSet(p.pid)
 	}
-	return residentSet(r.process.pid)
+	return 0
 }
 
-// Done is closed when the member's process has ended, for whatever reason.
-func (r *Running) Done() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.process.done
-}
+// Done is closed when the member's process has ended, for whatever reason; it is that of the last start.
+func (r *Running) Done() <-chan struct{} { return r.process().done }
 
 // RESTConfig is a client configuration of the member's administrator.
 func (r *Running) RESTConfig() (*rest.Config, error) {
