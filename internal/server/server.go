@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -188,7 +187,6 @@ func Start(ctx context.Context, c Config, parts Parts, out io.Writer) (*Hub, err
 		return nil, err
 	}
 	h := &Hub{config: c, parts: parts, out: out, fatal: make(chan error, 1)}
-	defer hurry()()
 	if err := h.start(ctx); err != nil {
 		h.Stop()
 		return nil, err
@@ -209,26 +207,13 @@ func (h *Hub) start(ctx context.Context) error {
 		}
 	}
 	h.ready.Store(true)
+	// A start makes much garbage, and a hub may be idle ever after: give its memory back once.
+	calm := time.AfterFunc(settle, debug.FreeOSMemory)
+	h.stops = append(h.stops, func() { calm.Stop() })
 	return nil
 }
 
-// hurry collects less garbage until the function it returns is called, which then gives the start's memory back. A start makes much
-// garbage and soon ends; a user's GOGC is left alone.
-func hurry() func() {
-	if os.Getenv("GOGC") != "" {
-		return func() {}
-	}
-	usual := debug.SetGCPercent(200)
-	return func() {
-		debug.SetGCPercent(usual)
-		go func() {
-			time.Sleep(settle)
-			debug.FreeOSMemory()
-		}()
-	}
-}
-
-// settle is how long after the start informers have filled and one-time work is done.
+// settle is how long after a start informers have filled and one-time work is done.
 const settle = 3 * time.Second
 
 // prepare does what can fail by a wrong setting, before anything costly starts: folder, log, port, keys, kubeconfig.

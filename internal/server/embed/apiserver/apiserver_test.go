@@ -3,12 +3,14 @@ package apiserver_test
 import (
 	"context"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
@@ -16,21 +18,19 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// A control plane in one process: what is written is watched, what is deleted takes its dependents along.
-func TestAControlPlaneInOneProcess(t *testing.T) {
+// controlPlane starts etcd and an API server for the length of a test.
+func controlPlane(t testing.TB) (*apiserver.Server, pki.Files) {
+	t.Helper()
 	begin := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	files, _, err := pki.Ensure(t.TempDir(), []string{"127.0.0.1", "localhost"}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := etcd.Start(ctx, etcd.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
+	store, err := etcd.Start(t.Context(), etcd.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Stop)
-	t.Logf("etcd after %v", time.Since(begin))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -50,12 +50,61 @@ func TestAControlPlaneInOneProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	t.Logf("built after %v", time.Since(begin))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	if err := server.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("ready after %v, %d writes", time.Since(begin), store.Revision())
+	t.Logf("ready after %v and %d writes", time.Since(begin), store.Revision())
+	return server, files
+}
 
+// overBoth are clients over both ways into the server.
+func overBoth(t testing.TB, server *apiserver.Server) map[string]*kubernetes.Clientset {
+	t.Helper()
+	clients := map[string]*kubernetes.Clientset{}
+	for way, config := range map[string]*rest.Config{"memory": server.Loopback, "tls": server.LoopbackTLS} {
+		config = rest.CopyConfig(config)
+		config.QPS = -1
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients[way] = client
+	}
+	return clients
+}
+
+// The cost of a write over either way, CPU of both ends included.
+func BenchmarkCreate(b *testing.B) {
+	server, _ := controlPlane(b)
+	for way, client := range overBoth(b, server) {
+		b.Run(way, func(b *testing.B) {
+			var before, after syscall.Rusage
+			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
+				b.Fatal(err)
+			}
+			for range b.N {
+				_, err := client.CoreV1().ConfigMaps("default").Create(b.Context(), &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{GenerateName: way + "-"}, Data: map[string]string{"key": "value"}}, metav1.CreateOptions{})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
+				b.Fatal(err)
+			}
+			used := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+			b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-µs/op")
+		})
+	}
+}
+
+// A control plane in one process: what is written is watched, what is deleted takes its dependents along.
+func TestAControlPlaneInOneProcess(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	server, files := controlPlane(t)
 	loops, stopLoops := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
@@ -66,9 +115,9 @@ func TestAControlPlaneInOneProcess(t *testing.T) {
 		})
 	}()
 
-	for name, config := range map[string]*struct{ c *kubernetes.Clientset }{"memory": {kubernetes.NewForConfigOrDie(server.Loopback)}, "tls": {kubernetes.NewForConfigOrDie(server.LoopbackTLS)}} {
+	for name, client := range overBoth(t, server) {
 		t.Run("watch, own and collect over "+name, func(t *testing.T) {
-			maps := config.c.CoreV1().ConfigMaps("default")
+			maps := client.CoreV1().ConfigMaps("default")
 			watch, err := maps.Watch(ctx, metav1.ListOptions{LabelSelector: "over=" + name})
 			if err != nil {
 				t.Fatal(err)
@@ -106,5 +155,4 @@ func TestAControlPlaneInOneProcess(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatalf("the loops ended with: %v", err)
 	}
-	t.Logf("all after %v", time.Since(begin))
 }
