@@ -20,7 +20,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// servedEvery is how often the server is asked whether it serves the policies yet, at its start.
+// servedEvery is how often the server is asked whether it serves the policies yet, at its start. Each answer is given that
+// much longer than the one before: long enough at last for the slowest, and no client sleeps through the
+// seconds after which a server that is starting asks to be tried again.
 const servedEvery = 100 * time.Millisecond
 
 // anyNamespace stands for the namespaces that a cluster policy selects in.
@@ -206,8 +208,12 @@ func (x *index) feed(client dynamic.Interface) {
 func (x *index) watch(client dynamic.Interface) {
 	// The server is not up when plugins are made, and the policies' definitions come later still. A watch would back off
 	// for up to half a minute meanwhile.
+	patience := servedEvery
 	for _, resource := range watched {
 		err := wait.PollUntilContextCancel(x.ctx, servedEvery, true, func(ctx context.Context) (bool, error) {
+			patience += servedEvery
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
 			_, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 			return err == nil, nil
 		})
@@ -220,12 +226,13 @@ func (x *index) watch(client dynamic.Interface) {
 		_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 			ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 				ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+					o.ResourceVersion = "" // from the store itself: the server's cache is still being filled
 					return client.Resource(resource).List(ctx, o)
 				},
 				WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 					return client.Resource(resource).Watch(ctx, o)
 				},
-			}, client),
+			}, listed{}),
 			ObjectType: &unstructured.Unstructured{},
 			// The objects are kept in our own form; the store needs their keys only.
 			Transform: transform(resource.Resource),
@@ -240,6 +247,13 @@ func (x *index) watch(client dynamic.Interface) {
 	}
 	x.synced.Store(cache.WaitForCacheSync(x.ctx.Done(), synced...))
 }
+
+// listed has a watch begin with a list. A streamed list is answered from the server's cache only, and refused until
+// that is filled, with a back-off of seconds in which templates would go unclaimed after each start.
+type listed struct{}
+
+// IsWatchListSemanticsUnSupported is how client-go asks.
+func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
 // transform turns a policy into its type, and an override policy, of which the existence counts, into its name.
 func transform(resource string) cache.TransformFunc {
