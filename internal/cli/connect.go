@@ -31,7 +31,7 @@ type hubFlags struct {
 }
 
 func (h *hubFlags) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&h.kubeconfig, "kubeconfig", "", "kubeconfig of the hub (default: KUBECONFIG, else the hub that `argosy up` started here)")
+	fs.StringVar(&h.kubeconfig, "kubeconfig", "", "kubeconfig of the hub (default: KUBECONFIG, else the hub that \"argosy up\" started here)")
 	fs.StringVar(&h.context, "karmada-context", "", "context of the hub in the kubeconfig (default: the current one)")
 	fs.StringVarP(&h.namespace, "namespace", "n", "", "namespace of the request")
 }

@@ -15,8 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/csaupgrade"
 
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
 // Get reads an object of the member itself, managed or not; nil if there is none.
@@ -152,11 +151,12 @@ func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructure
 	if err != nil {
 		return m.failed("release", observed, err)
 	}
+	released := execute.Released(observed)
 	meta := map[string]any{}
-	if labels := absent(observed.GetLabels(), markLabels); len(labels) > 0 {
+	if labels := removal(observed.GetLabels(), released.GetLabels()); len(labels) > 0 {
 		meta["labels"] = labels
 	}
-	if annotations := absent(observed.GetAnnotations(), markAnnotations); len(annotations) > 0 {
+	if annotations := removal(observed.GetAnnotations(), released.GetAnnotations()); len(annotations) > 0 {
 		meta["annotations"] = annotations
 	}
 	if len(meta) == 0 {
@@ -174,38 +174,11 @@ func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructure
 	return nil
 }
 
-// The marks on a member object that say whose it is.
-var (
-	markLabels = []string{
-		workv1alpha2.ManagedLabel,
-		workv1alpha2.WorkPermanentIDLabel,
-		workv1alpha2.ResourceBindingPermanentIDLabel,
-		workv1alpha2.ClusterResourceBindingPermanentIDLabel,
-		policyv1alpha1.PropagationPolicyPermanentIDLabel,
-		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel,
-	}
-	markAnnotations = []string{
-		workv1alpha2.WorkNamespaceAnnotation,
-		workv1alpha2.WorkNameAnnotation,
-		workv1alpha2.ResourceBindingNamespaceAnnotation,
-		workv1alpha2.ResourceBindingNameAnnotation,
-		workv1alpha2.ClusterResourceBindingNameAnnotation,
-		workv1alpha2.ConflictResolutionAnnotation,
-		workv1alpha2.TemplateUIDAnnotation,
-		workv1alpha2.TemplateGenerationAnnotation,
-		workv1alpha2.ManagedLabelsAnnotation,
-		workv1alpha2.ManagedAnnotationsAnnotation,
-		policyv1alpha1.PropagationPolicyNamespaceAnnotation,
-		policyv1alpha1.PropagationPolicyNameAnnotation,
-		policyv1alpha1.ClusterPropagationPolicyNameAnnotation,
-	}
-)
-
-// absent is the part of a merge patch that removes those of the keys that the map has.
-func absent(has map[string]string, keys []string) map[string]any {
+// removal is the part of a merge patch that takes from a map the keys that are not to stay.
+func removal(has, stays map[string]string) map[string]any {
 	patch := map[string]any{}
-	for _, key := range keys {
-		if _, ok := has[key]; ok {
+	for key := range has {
+		if _, ok := stays[key]; !ok {
 			patch[key] = nil
 		}
 	}

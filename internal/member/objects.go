@@ -184,10 +184,9 @@ func keyOf(u *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// trim drops what nobody reads: the last applied configuration, and the managed fields but for a mark without fields
-// that says that our manager's fields still come from the creation (see Apply).
+// trim drops the managed fields, which nobody reads, but for a mark without fields that says that our manager's fields
+// still come from the creation (see Apply). All else is compared with what a manifest sets, annotations too.
 func trim(u *unstructured.Unstructured) {
-	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", lastApplied)
 	if u.GetManagedFields() == nil {
 		return
 	}
@@ -197,8 +196,6 @@ func trim(u *unstructured.Unstructured) {
 	}
 	u.SetManagedFields(mark)
 }
-
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // created says whether our manager's fields still come from a create or a full update, not from an apply.
 func created(u *unstructured.Unstructured) bool {
