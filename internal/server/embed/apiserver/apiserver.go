@@ -22,10 +22,13 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/features"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/compatibility"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	flowcontrolrest "k8s.io/kubernetes/pkg/registry/flowcontrol/rest"
@@ -118,7 +121,13 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return server, nil
 }
 
-func start(ctx context.Context, o Options, s *options.ServerRunOptions) (*Server, error) {
+func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Server, err error) {
+	closed, closeMemory := context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			closeMemory()
+		}
+	}()
 	completed, err := s.Complete(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("complete the API server's options: %w", err)
@@ -134,9 +143,16 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (*Server
 	// 1. The outermost server, the aggregator, owns the chain that every request passes first.
 	outer := &config.Aggregator.GenericConfig.Config
 	build := outer.BuildHandlerChainFunc
+	ours := &target{closed: closed}
 	outer.BuildHandlerChainFunc = func(inner http.Handler, c *genericapiserver.Config) http.Handler {
 		if o.Authorized != nil {
 			inner = o.Authorized(inner)
+		}
+		ours.handler = build(inner, lean(c))
+		ours.timeout = c.RequestTimeout
+		ours.longRunning = func(r *http.Request) bool {
+			info, err := c.RequestInfoResolver.NewRequestInfo(r)
+			return err != nil || c.LongRunningFunc(r, info)
 		}
 		return unauthenticated(o.Unauthenticated, build(inner, c))
 	}
@@ -172,11 +188,10 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (*Server
 	for _, check := range o.ReadyChecks {
 		server.notOurs = append(server.notOurs, "exclude="+url.QueryEscape(check.Name()))
 	}
-	closed, closeMemory := context.WithCancel(context.Background())
-	o.Loopback.target.Store(&target{chain.GenericAPIServer.Handler, over.BearerToken, closed})
+	ours.token = over.BearerToken
+	o.Loopback.target.Store(ours)
 	prepared, err := chain.PrepareRun()
 	if err != nil {
-		closeMemory()
 		return nil, fmt.Errorf("prepare the API server: %w", err)
 	}
 	go func() {
@@ -185,6 +200,22 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (*Server
 		server.err = prepared.Run(ctx)
 	}()
 	return server, nil
+}
+
+// lean is c for requests that come from this process. They carry their own deadline, are few enough not to be counted, and are traced
+// by whoever made them, so filters that would start a goroutine and a span for each are left out. What decides
+// about a request (authentication, authorization, admission) is the same.
+func lean(c *genericapiserver.Config) *genericapiserver.Config {
+	l := *c
+	l.LongRunningFunc = func(*http.Request, *request.RequestInfo) bool { return true } // exempt from deadline, timeout and count
+	l.FeatureGate = untraced{c.FeatureGate}
+	return &l
+}
+
+type untraced struct{ featuregate.FeatureGate }
+
+func (u untraced) Enabled(f featuregate.Feature) bool {
+	return f != features.APIServerTracing && u.FeatureGate.Enabled(f)
 }
 
 // released is a version that clients can read: that of the Kubernetes module, unless the linker was told another.

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -22,6 +23,9 @@ const windowBytes = 256 << 10
 // caller closes the body, or when the handler returns; a flushed part is readable at once; a handler
 // that runs too far ahead of its reader waits. Upgraded connections (exec, port-forward) do not exist on it.
 //
+// A request that is answered in one piece is handled by the caller's own goroutine: no hand-over, and a stack that has grown to what
+// a handler needs already.
+//
 // It can be made, and clients made from its Config, before the server is: until that runs, and after
 // it has stopped, requests fail.
 type Loopback struct {
@@ -33,6 +37,9 @@ type target struct {
 	handler http.Handler
 	// token authenticates as the server itself.
 	token string
+	// longRunning tells watches and other streams, which may take as long as they like, from requests, which get timeout.
+	longRunning func(*http.Request) bool
+	timeout     time.Duration
 	// closed ends every exchange, as losing the connection would.
 	closed context.Context
 }
@@ -47,7 +54,7 @@ func (l *Loopback) Config() *rest.Config {
 
 var errNotRunning = errors.New("the API server is not running")
 
-// RoundTrip implements http.RoundTripper. The response is returned at its first flush, when the window
+// RoundTrip implements http.RoundTripper. The response of a stream is returned at its first flush, when the window
 // is full, or when the handler returns, whichever comes first.
 func (l *Loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 	t := l.target.Load()
@@ -55,41 +62,40 @@ func (l *Loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, errNotRunning
 	}
+	if t.longRunning(req) {
+		return t.stream(req)
+	}
+	return t.answer(req)
+}
+
+// answer handles req here and now.
+func (t *target) answer(req *http.Request) (*http.Response, error) {
+	ctx, release := context.WithTimeout(req.Context(), t.timeout)
+	defer release()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(t.closed, func() { cancel(errNotRunning) })()
+	x := newExchange(ctx, cancel, req)
+	x.unbounded = true
+	t.serve(x, t.inbound(ctx, req))
+	if x.end != io.EOF { // nobody else has x yet: no lock
+		return nil, x.end
+	}
+	return x.response, nil
+}
+
+// stream handles req in a goroutine that lasts as long as the stream does.
+func (t *target) stream(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	x := newExchange(ctx, cancel, req)
 	stop := context.AfterFunc(t.closed, func() { cancel(errNotRunning) })
 	wake := context.AfterFunc(ctx, x.wake)
-
-	in := req.Clone(ctx) // handlers and their filters edit headers and URLs
-	in.RequestURI = req.URL.RequestURI()
-	in.RemoteAddr = "127.0.0.1:0"
-	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/2.0", 2, 0
-	if in.Header.Get("Authorization") == "" {
-		in.Header.Set("Authorization", "Bearer "+t.token)
-	}
-	if in.Host == "" {
-		in.Host = req.URL.Host
-	}
-	if in.Body == nil {
-		in.Body = http.NoBody
-	}
+	in := t.inbound(ctx, req)
 	go func() {
-		defer func() {
-			stop()
-			wake()
-			closeBody(in)
-			end := io.EOF
-			if r := recover(); r != nil { // as net/http does: the exchange breaks, the process does not
-				end = io.ErrUnexpectedEOF
-				if r != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
-					klog.ErrorS(nil, "handler panicked", "panic", r, "stack", string(debug.Stack()))
-				}
-			}
-			x.finish(end)
-		}()
-		t.handler.ServeHTTP(x, in)
+		t.serve(x, in)
+		stop()
+		wake()
 	}()
-
 	select {
 	case <-x.started:
 	case <-ctx.Done():
@@ -105,6 +111,39 @@ func (l *Loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 	return x.response, nil
 }
 
+// inbound is req as a handler would get it from a connection, and may change it.
+func (t *target) inbound(ctx context.Context, req *http.Request) *http.Request {
+	in := req.Clone(ctx)
+	in.RequestURI = req.URL.RequestURI()
+	in.RemoteAddr = "127.0.0.1:0"
+	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/2.0", 2, 0
+	if in.Header.Get("Authorization") == "" {
+		in.Header.Set("Authorization", "Bearer "+t.token)
+	}
+	if in.Host == "" {
+		in.Host = req.URL.Host
+	}
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	return in
+}
+
+func (t *target) serve(x *exchange, in *http.Request) {
+	defer func() {
+		closeBody(in)
+		end := io.EOF
+		if r := recover(); r != nil { // as net/http does: the exchange breaks, the process does not
+			end = io.ErrUnexpectedEOF
+			if r != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+				klog.ErrorS(nil, "handler panicked", "panic", r, "stack", string(debug.Stack()))
+			}
+		}
+		x.finish(end)
+	}()
+	t.handler.ServeHTTP(x, in)
+}
+
 func closeBody(r *http.Request) {
 	if r.Body != nil {
 		_ = r.Body.Close()
@@ -118,6 +157,8 @@ type exchange struct {
 	header   http.Header    // the handler's, until the response starts
 	started  chan struct{}  // closed when response is set
 	response *http.Response // written once, before started is closed
+	// unbounded: the answer is read when it is complete, so its writer must not wait.
+	unbounded bool
 
 	mu     sync.Mutex
 	cond   sync.Cond // signalled on every change below, and when ctx ends
@@ -164,10 +205,10 @@ func (x *exchange) Write(p []byte) (int, error) {
 	if x.sent {
 		x.cond.Broadcast()
 	}
-	if len(x.buffer) >= windowBytes {
+	if len(x.buffer) >= windowBytes && !x.unbounded {
 		x.send()
 	}
-	for len(x.buffer) >= windowBytes && !x.closed && x.ctx.Err() == nil {
+	for len(x.buffer) >= windowBytes && !x.unbounded && !x.closed && x.ctx.Err() == nil {
 		x.cond.Wait()
 	}
 	if x.closed || x.ctx.Err() != nil {
@@ -181,7 +222,9 @@ func (x *exchange) Flush() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.writeHeader(http.StatusOK)
-	x.send()
+	if !x.unbounded {
+		x.send()
+	}
 }
 
 // CloseNotify implements the deprecated http.CloseNotifier, without which the API server's filters

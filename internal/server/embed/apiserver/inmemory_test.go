@@ -19,13 +19,14 @@ func connect(t *testing.T, handler http.HandlerFunc) (*http.Client, context.Canc
 	l := NewLoopback()
 	closed, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
-	l.target.Store(&target{handler: handler, token: "secret", closed: closed})
+	l.target.Store(&target{handler: handler, token: "secret", closed: closed, timeout: time.Minute,
+		longRunning: func(r *http.Request) bool { return r.URL.Query().Has("watch") }})
 	return &http.Client{Transport: l}, stop
 }
 
 func get(t *testing.T, ctx context.Context, c *http.Client) (*http.Response, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://loopback/a?b=c", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://loopback/a?watch=1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,6 +175,34 @@ func TestACancelledRequestEndsBothSides(t *testing.T) {
 	}
 }
 
+func TestARequestIsBoundedAndItsAnswerIsNot(t *testing.T) {
+	c, _ := connect(t, func(w http.ResponseWriter, r *http.Request) {
+		if deadline, ok := r.Context().Deadline(); !ok || time.Until(deadline) > time.Minute {
+			t.Error("a request has no deadline")
+		}
+		for range 3 {
+			_, _ = w.Write(make([]byte, windowBytes)) // with nobody reading yet
+			w.(http.Flusher).Flush()
+		}
+	})
+	resp, err := c.Get("https://loopback/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if n, err := io.Copy(io.Discard, resp.Body); n != 3*windowBytes || resp.ContentLength != n || err != nil {
+		t.Errorf("read %d of %d bytes, %v", n, resp.ContentLength, err)
+	}
+
+	c, _ = connect(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "half")
+		panic(http.ErrAbortHandler)
+	})
+	if _, err := c.Get("https://loopback/a"); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("half an answer gave %v", err)
+	}
+}
+
 func TestAStoppedServerEndsItsWatches(t *testing.T) {
 	c, stop := connect(t, func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
@@ -201,9 +230,7 @@ func TestAnAbortedAnswerIsNotTakenForAWholeOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, _ := connect(t, func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprint(w, "half")
-				if r.URL.Query().Get("b") == "c" {
-					w.(http.Flusher).Flush()
-				}
+				w.(http.Flusher).Flush()
 				panic(panicked)
 			})
 			resp, err := get(t, t.Context(), c)
