@@ -2,6 +2,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -12,7 +13,14 @@ import (
 // fleet is what all tests share: a hub, and members m1, m2 and m3. A test keeps to a namespace of its own, and leaves members as they were.
 var fleet *kit.Fleet
 
+// parallel is how many tests run side by side: they mostly wait.
+const parallel = "8"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		panic(err)
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "argosy-e2e-")
 		if err != nil {

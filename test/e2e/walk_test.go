@@ -60,8 +60,10 @@ func holds(t *testing.T, apiVersion, kind, namespace, name string, members ...st
 }
 
 func TestAConfigMapGoesToTheMembersThatItsPolicyNamesWhicheverComesFirst(t *testing.T) {
+	t.Parallel()
 	for _, order := range []string{"policy first", "template first"} {
 		t.Run(order, func(t *testing.T) {
+			t.Parallel()
 			ns := fleet.Namespace(t)
 			p, c := policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [m1, m2]}}"), configMap(ns, "settings", "1")
 			first, second := p, c
@@ -98,6 +100,7 @@ func TestAConfigMapGoesToTheMembersThatItsPolicyNamesWhicheverComesFirst(t *test
 }
 
 func TestAChangeOfTheTemplateReachesTheMembersAndDriftIsPutRight(t *testing.T) {
+	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [m1]}}"))
 	template := fleet.Hub.Apply(t, configMap(ns, "c", "1"))[0]
@@ -159,6 +162,7 @@ func TestAChangeOfTheTemplateReachesTheMembersAndDriftIsPutRight(t *testing.T) {
 }
 
 func TestADividedDeploymentBecomesReadyAndItsStatusComesBackAsOne(t *testing.T) {
+	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", `
     clusterAffinity: {clusterNames: [m1, m2, m3]}

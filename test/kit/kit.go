@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -229,6 +231,57 @@ func (c Cluster) Find(t testing.TB, apiVersion, kind, namespace, name string) *u
 	return u
 }
 
+// Change edits an object as a user would with an editor: read, change, write, and again if somebody else wrote in between.
+func (c Cluster) Change(t testing.TB, apiVersion, kind, namespace, name string, change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	t.Helper()
+	for {
+		u := c.Find(t, apiVersion, kind, namespace, name)
+		if u == nil {
+			t.Fatalf("change %s %s/%s in %s: it is not there", kind, namespace, name, c.Name)
+		}
+		change(u)
+		err := c.Update(t.Context(), u)
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("change %s %s/%s in %s: %v", kind, namespace, name, c.Name, err)
+		}
+		return u
+	}
+}
+
+// Remove asks for the deletion of an object and does not wait for it.
+func (c Cluster) Remove(t testing.TB, apiVersion, kind, namespace, name string) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	if err := c.Delete(t.Context(), u); err != nil {
+		t.Fatalf("delete %s %s/%s in %s: %v", kind, namespace, name, c.Name, err)
+	}
+}
+
+// Told are the messages of an object's events with a reason.
+func (c Cluster) Told(t testing.TB, kind, namespace, name, reason string) []string {
+	t.Helper()
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	var all corev1.EventList
+	if err := c.List(t.Context(), &all, client.InNamespace(namespace)); err != nil {
+		t.Fatalf("list events in %s: %v", c.Name, err)
+	}
+	var messages []string
+	for _, e := range all.Items {
+		if e.InvolvedObject.Kind == kind && e.InvolvedObject.Name == name && e.Reason == reason {
+			messages = append(messages, e.Message)
+		}
+	}
+	return messages
+}
+
 // Eventually waits until what holds; then returns "" when it does, else what is still wrong.
 func Eventually(t testing.TB, what string, then func() string) {
 	t.Helper()
@@ -262,10 +315,13 @@ func Field(u *unstructured.Unstructured, path ...string) any {
 	return v
 }
 
+// namespaces counts those made, so that tests that run side by side have different ones.
+var namespaces atomic.Int64
+
 // Namespace makes a namespace of the test's own on the hub, removed when the test ends.
 func (f *Fleet) Namespace(t testing.TB) string {
 	t.Helper()
-	name := fmt.Sprintf("t-%d", time.Now().UnixNano()%1e9)
+	name := fmt.Sprintf("t-%d", namespaces.Add(1))
 	f.Hub.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+name)
 	return name
 }
