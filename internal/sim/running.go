@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -287,18 +288,20 @@ func (r *Running) RESTConfig() (*rest.Config, error) {
 	return c, nil
 }
 
-// logTail are the last lines that the member logged.
+// logTail are the last lines that the member logged, without mere information.
 func (r *Running) logTail() string {
 	f, err := os.Open(logFile(r.Dir))
 	if err != nil {
 		return err.Error()
 	}
 	defer f.Close()
-	const most = 4 << 10
+	const most = 16 << 10
 	if info, err := f.Stat(); err == nil && info.Size() > most {
 		_, _ = f.Seek(-most, io.SeekEnd)
 	}
 	data, _ := io.ReadAll(f)
-	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	lines := slices.DeleteFunc(strings.Split(strings.TrimRight(string(data), "\n"), "\n"), func(line string) bool {
+		return len(line) > 1 && line[0] == 'I' && '0' <= line[1] && line[1] <= '9'
+	})
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }

@@ -363,10 +363,6 @@ func (r *reconciler) startInPlace(ctx context.Context, set types.NamespacedName,
 // finishInPlace puts the pod back into service.
 func (r *reconciler) finishInPlace(ctx context.Context, set types.NamespacedName, p *corev1.Pod, now time.Time) error {
 	up := p.DeepCopy()
-	up.Labels[lifecycleLabel] = "Normal"
-	if err := r.client.Update(ctx, up); err != nil {
-		return err
-	}
 	setPodCondition(up, inPlaceReady, corev1.ConditionTrue, "", now)
 	if err := r.client.Status().Update(ctx, up); err != nil {
 		return err

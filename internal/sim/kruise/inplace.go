@@ -67,7 +67,6 @@ func updatedInPlace(p *corev1.Pod, revision string, template *corev1.PodTemplate
 		out.Annotations[k] = v
 	}
 	setRevision(out, revision)
-	out.Labels[lifecycleLabel] = "Updating"
 	data, err := json.Marshal(state)
 	if err != nil {
 		return nil, err

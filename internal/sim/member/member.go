@@ -72,8 +72,6 @@ type member struct {
 
 // serve runs the cluster until ctx ends. ready is called once pods run.
 func serve(ctx context.Context, dir string, ready func()) error {
-	// A member's heap is small and short-lived garbage large: collecting more often costs little and keeps it small.
-	debug.SetGCPercent(60)
 	config, err := sim.ReadConfig(dir)
 	if err != nil {
 		return err
@@ -136,6 +134,7 @@ func serve(ctx context.Context, dir string, ready func()) error {
 	}
 	m.log("all")
 	ready()
+	debug.FreeOSMemory() // most of what starting took is garbage now
 
 	select {
 	case <-ctx.Done():
