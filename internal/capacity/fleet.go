@@ -4,6 +4,7 @@ package capacity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -31,7 +32,7 @@ type Fleet struct {
 }
 
 // NewFleet follows the clusters of a cache.
-func NewFleet(ctx context.Context, c ctrlcache.Cache) (*Fleet, error) {
+func NewFleet(ctx context.Context, c ctrlcache.Informers) (*Fleet, error) {
 	f := &Fleet{clusters: map[string]*clusterv1alpha1.Cluster{}}
 	informer, err := c.GetInformer(ctx, &clusterv1alpha1.Cluster{})
 	if err != nil {
@@ -56,7 +57,16 @@ func NewFleet(ctx context.Context, c ctrlcache.Cache) (*Fleet, error) {
 // Synced says whether every cluster that there was at the start is known. Until then nothing may be scheduled.
 func (f *Fleet) Synced() bool { return f.registration.HasSynced() }
 
-// OnChange calls tell for each change from now on, after the snapshot has taken it in.
+// WaitForSync returns when the fleet is Synced, or with an error when ctx ends before.
+func (f *Fleet) WaitForSync(ctx context.Context) error {
+	if !cache.WaitForCacheSync(ctx.Done(), f.Synced) {
+		return errors.New("the clusters were not listed in time")
+	}
+	return nil
+}
+
+// OnChange calls tell for each change from now on, after the snapshot has taken it in. What was there at the start is no change.
+// tell must not block.
 func (f *Fleet) OnChange(tell func(Change)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,21 +90,32 @@ func (f *Fleet) Snapshot() schedule.Snapshot {
 func (f *Fleet) put(c *clusterv1alpha1.Cluster) {
 	f.mu.Lock()
 	old := f.clusters[c.Name]
-	f.clusters[c.Name], f.behind = c, true
-	tell := f.tell
-	f.mu.Unlock()
-	for _, t := range tell {
-		t(Change{Old: old, New: c})
+	if old != nil && old.UID == c.UID && old.ResourceVersion == c.ResourceVersion {
+		f.mu.Unlock()
+		return // a resync
 	}
+	f.clusters[c.Name], f.behind = c, true
+	f.mu.Unlock()
+	f.told(Change{Old: old, New: c})
 }
 
 func (f *Fleet) remove(c *clusterv1alpha1.Cluster) {
 	f.mu.Lock()
 	delete(f.clusters, c.Name)
 	f.behind = true
+	f.mu.Unlock()
+	f.told(Change{Old: c})
+}
+
+// told passes a change on. It is called without the lock: who is told may ask for the snapshot.
+func (f *Fleet) told(c Change) {
+	if !f.Synced() {
+		return
+	}
+	f.mu.Lock()
 	tell := f.tell
 	f.mu.Unlock()
 	for _, t := range tell {
-		t(Change{Old: c})
+		t(c)
 	}
 }

@@ -9,9 +9,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -36,7 +41,12 @@ type Options struct {
 	Name string
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
+	// Clock dates what is scheduled; default the real one.
+	Clock clock.PassiveClock
 }
+
+// staleRetry is how soon a write over an old read is tried again: the cache is milliseconds behind.
+const staleRetry = 20 * time.Millisecond
 
 type reconciler struct {
 	Options
@@ -46,15 +56,40 @@ type reconciler struct {
 
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorderFor("default-scheduler")} //nolint:staticcheck // the contract names core/v1 events
-	woken := make(chan event.GenericEvent, 1024)
-	o.Fleet.OnChange(func(c capacity.Change) { r.wake(c, woken) })
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	for _, kind := range scope.Bindings.Kinds() {
-		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(relevant))
 	}
-	return b.WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).Complete(r)
+	return b.WatchesRawSource(fleetChanges{r}).Complete(r)
 }
+
+// relevant passes what the scheduler decides on: the spec, the labels that say whether a policy claims the binding, and the
+// record of the placement. Our own writes pass too, so that what happened in the fleet while they were under way is seen.
+var relevant = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] !=
+			e.ObjectNew.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
+	},
+})
+
+// fleetChanges queues the bindings that a change of a cluster may move. No binding is looked at before the fleet is known:
+// on half of a fleet everything would move.
+type fleetChanges struct{ r *reconciler }
+
+var _ source.SyncingSource = fleetChanges{}
+
+// Start implements source.Source.
+func (f fleetChanges) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	f.r.Fleet.OnChange(func(c capacity.Change) { f.r.wake(ctx, c, q.Add) })
+	return nil
+}
+
+// WaitForSync implements source.SyncingSource.
+func (f fleetChanges) WaitForSync(ctx context.Context) error { return f.r.Fleet.WaitForSync(ctx) }
 
 // Placer places a binding before it is written: it sets the clusters and the record of the placement.
 // It reports false, and changes nothing, when the binding is not ours to place or nothing fits: the controller then says why.
@@ -75,76 +110,100 @@ func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) 
 
 // Reconcile schedules one binding if it is due, and confirms the scheduling in its status.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	read, err := scope.Bindings.Get(ctx, r.client, req.NamespacedName)
-	if err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.schedule(ctx, req.NamespacedName)
+	if commit.Stale(err) {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
-	if read.GetDeletionTimestamp() != nil || !schedule.Ours(read, r.Name) {
-		return ctrl.Result{}, nil
-	}
-	if !r.Fleet.Synced() {
-		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) error {
+	read, err := scope.Bindings.Get(ctx, r.client, key)
+	if err != nil || !schedule.Ours(read, r.Name) {
+		return err
 	}
 	s := r.Fleet.Snapshot()
 	reason, due := schedule.Due(read, s)
 	if !due {
-		return again(r.confirm(ctx, read, schedule.Result{AffinityName: read.BindingStatus().SchedulerObservedAffinityName}, nil))
+		return r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
 	}
+
 	b := read.DeepCopyObject().(workv1alpha2.Binding)
 	result, failure := schedule.Schedule(b, s, s.Room(b))
-	b.BindingSpec().Clusters = result.Clusters
 	if failure == nil {
 		place(b, result)
+	} else {
+		b.BindingSpec().Clusters = result.Clusters
 	}
 	wrote, err := commit.Update(ctx, r.client, read, b)
 	if err != nil {
-		return again(err)
+		return err
 	}
+	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
 	if wrote {
 		ctrl.LoggerFrom(ctx).Info("scheduled", "clusters", clusters(b), "reason", reason)
 	}
-	return again(r.confirm(ctx, b, result, failure))
+	if failure == nil && moved {
+		r.scheduled(b)
+	}
+	return r.confirm(ctx, b, outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved})
 }
 
-func again(err error) (ctrl.Result, error) {
-	if commit.Stale(err) {
-		return ctrl.Result{RequeueAfter: 20 * time.Millisecond}, nil
-	}
-	return ctrl.Result{}, err
+// outcome is what a look at a binding came to.
+type outcome struct {
+	affinity string
+	failure  error
+	// ran says that the binding was due; told that its users know already where it went.
+	ran, told bool
 }
 
 // confirm says in the status that the scheduler has seen this generation, and how it went; nothing is written when that stands there.
-func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, result schedule.Result, failure error) error {
+func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outcome) error {
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
-	status := want.BindingStatus()
-	changed := meta.SetStatusCondition(&status.Conditions, schedule.Condition(failure))
-	if failure == nil && (changed || status.SchedulerObservedGeneration != b.GetGeneration()) {
-		now := metav1.Now()
+	status, now := want.BindingStatus(), metav1.NewTime(r.Clock.Now())
+	condition := schedule.Condition(o.failure)
+	condition.LastTransitionTime = now
+	news := meta.SetStatusCondition(&status.Conditions, condition)
+	if o.failure == nil && (o.ran || status.LastScheduledTime == nil) {
 		status.LastScheduledTime = &now
 	}
-	status.SchedulerObservedGeneration, status.SchedulerObservedAffinityName = b.GetGeneration(), result.AffinityName
-	wrote, err := commit.Status(ctx, r.client, b, want)
-	if err != nil || !wrote || !changed {
+	status.SchedulerObservedGeneration, status.SchedulerObservedAffinityName = b.GetGeneration(), o.affinity
+	if _, err := commit.Status(ctx, r.client, b, want); err != nil {
 		return err
 	}
-	if failure != nil {
-		r.events.Event(b, corev1.EventTypeWarning, workv1alpha2.EventScheduleBindingFailed, failure.Error())
-	} else {
-		r.events.Event(b, corev1.EventTypeNormal, workv1alpha2.EventScheduleBindingSucceed,
-			fmt.Sprintf("%s Result: {%s}", workv1alpha2.MessageScheduled, clusters(b)))
+	switch {
+	case news && o.failure != nil:
+		for _, obj := range []runtime.Object{b, templateOf(b)} {
+			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventScheduleBindingFailed, o.failure.Error())
+		}
+	case news && !o.told:
+		r.scheduled(b)
 	}
 	return nil
 }
 
-// wake queues the bindings that a change of a cluster may move.
-func (r *reconciler) wake(c capacity.Change, woken chan<- event.GenericEvent) {
-	bindings, err := scope.Bindings.List(context.Background(), r.client)
+// scheduled tells where a binding went.
+func (r *reconciler) scheduled(b workv1alpha2.Binding) {
+	r.events.Event(b, corev1.EventTypeNormal, workv1alpha2.EventScheduleBindingSucceed,
+		fmt.Sprintf("%s Result: {%s}", workv1alpha2.MessageScheduled, clusters(b)))
+}
+
+// templateOf names the template of a binding in events: who wrote it looks there when it does not arrive.
+func templateOf(b workv1alpha2.Binding) *corev1.ObjectReference {
+	ref := b.BindingSpec().Resource
+	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
+}
+
+// wake queues the bindings that a change of a cluster may move. It reads what is in memory, so that it does not block.
+func (r *reconciler) wake(ctx context.Context, c capacity.Change, queue func(reconcile.Request)) {
+	bindings, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return // the cache is not up yet: every binding is looked at when it is
+		ctrl.Log.WithName("schedule").Error(err, "list the bindings that a change of a cluster may move")
+		return
 	}
 	for _, b := range bindings {
-		if schedule.Affects(b, c.Old, c.New) {
-			woken <- event.GenericEvent{Object: b}
+		if schedule.Ours(b, r.Name) && schedule.Affects(b, c.Old, c.New) {
+			queue(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 		}
 	}
 }
