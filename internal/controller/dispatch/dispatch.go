@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
@@ -16,13 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -44,127 +43,163 @@ type Options struct {
 	Interpreter interpret.Interpreter
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
+	// Clock is the time; default the real one.
+	Clock clock.PassiveClock
 }
+
+const (
+	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
+	staleRetry = 20 * time.Millisecond
+	// firstRetry and lastRetry bound the growing delays after other failures.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 2 * time.Minute
+	// parallel is the number of Works of one binding that are written at once.
+	parallel = 16
+)
 
 type reconciler struct {
 	Options
 	client client.Client
 	events record.EventRecorder
+	unseen unseen
+	// told are the warnings that stand, by binding and cluster.
+	told commit.Told[subject]
 }
 
-// byTemplate is the index that finds the bindings of a kind, with the values of templateIndex.
-const byTemplate = "dispatch.template"
+// subject is what a warning is about: a binding, in one cluster or as a whole, and what of it.
+type subject struct {
+	binding         types.NamespacedName
+	cluster, reason string
+}
 
 // Setup registers the controller with the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorderFor("binding-controller")} //nolint:staticcheck // the contract names core/v1 events
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorderFor("binding-controller"), unseen: unseen{clock: o.Clock}} //nolint:staticcheck // the contract names core/v1 events
 	for _, kind := range scope.Bindings.Kinds() {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byTemplate, func(obj client.Object) []string {
-			ref := obj.(workv1alpha2.Binding).BindingSpec().Resource
-			return []string{templateIndex(ref.APIVersion, ref.Kind, ref.Namespace), templateIndex(ref.APIVersion, ref.Kind, ""), "/" + ref.Namespace, "/"}
-		}); err != nil {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byTemplate, templateIndexes); err != nil {
 			return fmt.Errorf("index bindings by template: %w", err)
 		}
 	}
-	b := ctrl.NewControllerManagedBy(mgr).Named("dispatch").WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
-	for _, kind := range scope.Bindings.Kinds() {
-		// The status of a binding decides nothing here.
-		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged))
-	}
-	for _, kind := range scope.Overrides.Kinds() {
-		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.selectedBy), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	}
-	return b.
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
-			if key, ok := scope.BindingOf(obj); ok {
-				return []reconcile.Request{{NamespacedName: key}}
-			}
-			return nil
-		}), builder.WithPredicates(workTouched)).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.targeting), builder.WithPredicates(clusterMoved)).
-		Complete(r)
-}
-
-// specChanged passes what changes a binding's Works: its spec, its labels and its deletion.
-var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp())
-	},
-})
-
-// workTouched passes Works that somebody else changed or deleted, and those that are gone; not our own creations, not statuses.
-var workTouched = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
-	},
-}
-
-// clusterMoved passes changes of a cluster by which an override may choose differently.
-var clusterMoved = predicate.Funcs{
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, now := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
-		return fmt.Sprint(was.Labels) != fmt.Sprint(now.Labels) || was.Spec.Provider != now.Spec.Provider ||
-			was.Spec.Region != now.Spec.Region || fmt.Sprint(was.Spec.Zones) != fmt.Sprint(now.Spec.Zones)
-	},
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("dispatch").WithOptions(controller.Options{
+		MaxConcurrentReconciles: o.Concurrency,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	})).Complete(r)
 }
 
 // Reconcile makes the Works of one binding what they should be.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	b, err := scope.Bindings.Get(ctx, r.client, req.NamespacedName)
-	if err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if apierrors.IsNotFound(err) {
+		// Works that outlived it, because somebody took its finalizer away, stay: so they do when a backup brings
+		// Works back first. The binding made anew takes them over.
+		r.unseen.forget(req.NamespacedName)
+		r.recovered(req.NamespacedName)
+		return ctrl.Result{}, nil
 	}
-	works, err := scope.WorksOf(ctx, r.client, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	missing, err := r.unseen.missing(ctx, r.client, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if missing {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	if err := r.reconcile(ctx, b); !stale(err) {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: staleRetry}, nil
+}
+
+// stale says whether all that went wrong comes from having read old state.
+func stale(err error) bool {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !stale(err) })
+	}
+	return commit.Stale(err)
+}
+
+func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) error {
+	works, err := scope.WorksOf(ctx, r.client, client.ObjectKeyFromObject(b))
+	if err != nil {
+		return err
+	}
 	if b.GetDeletionTimestamp() != nil {
-		return ctrl.Result{}, r.finish(ctx, b, works)
+		return r.finish(ctx, b, works)
+	}
+	if err := r.remove(ctx, b, dispatch.Unwanted(b, works)); err != nil {
+		return err
+	}
+	if len(dispatch.Purging(b, works)) > 0 {
+		return nil // what leaves directly leaves first; that it is gone is an event
 	}
 	ref := b.BindingSpec().Resource
 	template, found, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	if !found || (ref.UID != "" && template.GetUID() != ref.UID) {
-		// Its template is going, or was made anew: the binding follows soon, and with it the Works.
-		return ctrl.Result{}, nil
+		// It is going, or was made anew, and the binding follows soon; or its kind is not served now, and it comes back with it.
+		return nil
 	}
-	if err := r.remove(ctx, b, dispatch.Unwanted(b, works)); err != nil {
-		return ctrl.Result{}, err
-	}
-	if len(dispatch.Purging(b, works)) > 0 {
-		return ctrl.Result{}, nil // what leaves directly leaves first; that it is gone is an event
-	}
-	input, err := r.input(ctx, b, template, works)
+	input, err := r.input(ctx, b, template)
 	if err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
-	return ctrl.Result{}, r.write(ctx, b, input)
+	return r.write(ctx, b, input)
 }
 
 // input gathers what the Works are made from.
-func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding, tmpl *unstructured.Unstructured, works []workv1alpha1.Work) (dispatch.Input, error) {
+func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding, tmpl *unstructured.Unstructured) (dispatch.Input, error) {
 	in := dispatch.Input{Binding: b, Template: tmpl, Clusters: map[string]*clusterv1alpha1.Cluster{}, Existing: map[string]*workv1alpha1.Work{},
 		NewID: uuid.NewString}
+	// All of it is only read, and clusters are big: nothing is copied.
 	var clusters clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &clusters); err != nil {
-		return in, err
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return in, fmt.Errorf("list clusters: %w", err)
 	}
 	for i := range clusters.Items {
 		in.Clusters[clusters.Items[i].Name] = &clusters.Items[i]
 	}
-	for i := range works {
-		if cluster, err := names.ClusterOf(works[i].Namespace); err == nil {
-			in.Existing[cluster] = &works[i]
+	for _, target := range dispatch.Targets(b) {
+		work := &workv1alpha1.Work{}
+		key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: names.Work(tmpl.GetKind(), tmpl.GetName(), tmpl.GetNamespace())}
+		// By its name, not by its marks: a Work whose marks somebody took off is marked again, not made twice.
+		err := r.client.Get(ctx, key, work, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return in, fmt.Errorf("get work %s: %w", key, err)
+		}
+		if err == nil {
+			in.Existing[target.Name] = work
 		}
 	}
 	var err error
-	in.Overrides, err = scope.Overrides.List(ctx, r.client)
+	in.Overrides, err = r.overrides(ctx, tmpl.GetNamespace())
 	return in, err
+}
+
+// overrides are the override policies that may select a template of the namespace, empty for none.
+func (r *reconciler) overrides(ctx context.Context, namespace string) ([]policyv1alpha1.Override, error) {
+	var all policyv1alpha1.ClusterOverridePolicyList
+	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list cluster override policies: %w", err)
+	}
+	out := make([]policyv1alpha1.Override, 0, len(all.Items))
+	for i := range all.Items {
+		out = append(out, &all.Items[i])
+	}
+	if namespace == "" {
+		return out, nil
+	}
+	own, err := scope.Overrides.List(ctx, r.client, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list override policies: %w", err)
+	}
+	return append(out, own...), nil
 }
 
 // write creates and updates the Works that differ. One cluster's failure leaves the others' Works as they should be.
@@ -172,13 +207,13 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 	results := dispatch.Works(ctx, in, r.Interpreter)
 	errs := make([]error, len(results))
 	var all sync.WaitGroup
-	gate := make(chan struct{}, 16)
+	gate := make(chan struct{}, parallel)
 	for i, res := range results {
 		if res.Err == nil && !needed(in.Existing[res.Cluster], res.Work) {
 			continue
 		}
+		gate <- struct{}{}
 		all.Go(func() {
-			gate <- struct{}{}
 			defer func() { <-gate }()
 			errs[i] = r.writeOne(ctx, b, in, res)
 		})
@@ -187,49 +222,77 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 	return errors.Join(errs...)
 }
 
+// needed says whether a Work is to be written. One that is being deleted is made anew when it is gone, which is an event.
 func needed(existing, wanted *workv1alpha1.Work) bool {
-	return existing == nil || dispatch.Differs(existing, wanted)
+	return existing == nil || existing.DeletionTimestamp == nil && dispatch.Differs(existing, wanted)
 }
 
 func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, res dispatch.Result) error {
-	if res.Err != nil {
-		r.tell(b, in.Template, workv1alpha2.EventSyncWorkFailed, res.Err.Error())
-		return res.Err
+	err := res.Err
+	if err == nil {
+		err = r.put(ctx, b, in, res)
 	}
-	for _, u := range res.Applied.Untouched {
-		r.tell(b, in.Template, workv1alpha2.EventApplyOverridePolicyFailed, fmt.Sprintf("cluster %q: %s", res.Cluster, u))
-	}
-	existing := in.Existing[res.Cluster]
-	if existing == nil {
-		err := r.client.Create(ctx, res.Work)
-		if apierrors.IsAlreadyExists(err) {
-			return r.taken(ctx, b, in, res)
-		}
-		if err != nil {
-			err = fmt.Errorf("create %s: %w", commit.Name(res.Work), err)
-			r.tell(b, in.Template, workv1alpha2.EventSyncWorkFailed, err.Error())
-		}
+	if commit.Stale(err) {
 		return err
 	}
-	if existing.DeletionTimestamp != nil {
-		return nil // made anew when it is gone; its deletion is an event
+	r.warn(b, in.Template, res.Cluster, workv1alpha2.EventSyncWorkFailed, err)
+	if err == nil {
+		r.warn(b, in.Template, res.Cluster, workv1alpha2.EventApplyOverridePolicyFailed, untouched(res))
+	}
+	return err
+}
+
+// untouched are the overriders that found nothing to change, which is hardly what their authors wanted; nil if there are none.
+func untouched(res dispatch.Result) error {
+	if len(res.Applied.Untouched) == 0 {
+		return nil
+	}
+	texts := make([]string, len(res.Applied.Untouched))
+	for i, u := range res.Applied.Untouched {
+		texts[i] = u.String()
+	}
+	return fmt.Errorf("cluster %q: %s", res.Cluster, strings.Join(texts, "; "))
+}
+
+// put creates the Work of one cluster, or updates the one that is there.
+func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, res dispatch.Result) error {
+	existing := in.Existing[res.Cluster]
+	if existing == nil {
+		return r.create(ctx, b, res.Work)
+	}
+	if key, ok := scope.BindingOf(existing); ok && key != client.ObjectKeyFromObject(b) {
+		_, err := scope.Bindings.Get(ctx, r.client, key)
+		if err == nil {
+			return fmt.Errorf("Work %s/%s belongs to another template of the same kind name; rename one of the two", existing.Namespace, existing.Name) //nolint:staticcheck // Work is a kind
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
 	_, err := commit.Update(ctx, r.client, existing, dispatch.Onto(existing, res.Work))
 	return err
 }
 
-// taken tells a Work that the cache has not shown yet from one that belongs to another binding.
-func (r *reconciler) taken(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, res dispatch.Result) error {
-	other := &workv1alpha1.Work{}
-	if err := r.client.Get(ctx, client.ObjectKeyFromObject(res.Work), other); err != nil {
-		return err
+// create makes a Work, and remembers it until the cache shows it.
+func (r *reconciler) create(ctx context.Context, b workv1alpha2.Binding, work *workv1alpha1.Work) error {
+	err := r.client.Create(ctx, work)
+	switch {
+	case err == nil:
+		r.unseen.add(client.ObjectKeyFromObject(b), work)
+		return nil
+	case spaceMissing(err):
+		return nil // the cluster has just come, or goes: that its execution space is made is an event
 	}
-	if key, ok := scope.BindingOf(other); ok && key == client.ObjectKeyFromObject(b) {
-		return apierrors.NewConflict(workv1alpha1.Resource("works"), res.Work.Name, errors.New("the cache is behind"))
+	return fmt.Errorf("create %s: %w", commit.Name(work), err)
+}
+
+// spaceMissing says whether a Work was refused because its execution space is not there, or is going.
+func spaceMissing(err error) bool {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true
 	}
-	err := fmt.Errorf("Work %s/%s belongs to another template of the same kind name; rename one of the two", other.Namespace, other.Name) //nolint:staticcheck // Work is a kind
-	r.tell(b, in.Template, workv1alpha2.EventSyncWorkFailed, err.Error())
-	return err
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
 // finish deletes the Works of a binding that is going, and lets it go when they are gone.
@@ -237,12 +300,12 @@ func (r *reconciler) finish(ctx context.Context, b workv1alpha2.Binding, works [
 	if len(works) > 0 {
 		return r.remove(ctx, b, works)
 	}
-	for _, f := range []string{workv1alpha2.BindingFinalizer, workv1alpha2.ClusterBindingFinalizer} {
-		if err := commit.RemoveFinalizer(ctx, r.client, b, f); err != nil {
-			return err
-		}
+	r.recovered(client.ObjectKeyFromObject(b))
+	finalizer := workv1alpha2.BindingFinalizer
+	if b.GetNamespace() == "" {
+		finalizer = workv1alpha2.ClusterBindingFinalizer
 	}
-	return nil
+	return commit.RemoveFinalizer(ctx, r.client, b, finalizer)
 }
 
 func (r *reconciler) remove(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work) error {
@@ -252,67 +315,28 @@ func (r *reconciler) remove(ctx context.Context, b workv1alpha2.Binding, works [
 			errs = append(errs, err)
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		r.events.Event(b, corev1.EventTypeWarning, workv1alpha2.EventCleanupWorkFailed, err.Error())
-		return err
-	}
-	return nil
+	err := errors.Join(errs...)
+	r.warn(b, nil, "", workv1alpha2.EventCleanupWorkFailed, err)
+	return err
 }
 
-// tell puts an event on the binding and on its template.
-func (r *reconciler) tell(b workv1alpha2.Binding, tmpl *unstructured.Unstructured, reason, message string) {
-	r.events.Event(b, corev1.EventTypeWarning, reason, message)
-	r.events.Event(tmpl, corev1.EventTypeWarning, reason, message)
+// warn puts an event on the binding, and on its template if there is one, unless the same was said before; no error ends a warning.
+func (r *reconciler) warn(b workv1alpha2.Binding, tmpl *unstructured.Unstructured, cluster, reason string, err error) {
+	about := subject{client.ObjectKeyFromObject(b), cluster, reason}
+	if err == nil {
+		r.told.Forget(about)
+		return
+	}
+	if !r.told.News(about, err.Error()) {
+		return
+	}
+	r.events.Event(b, corev1.EventTypeWarning, reason, err.Error())
+	if tmpl != nil {
+		r.events.Event(tmpl, corev1.EventTypeWarning, reason, err.Error())
+	}
 }
 
-// selectedBy are the bindings whose templates an override policy may select.
-func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconcile.Request {
-	var keys []string
-	for _, sel := range obj.(policyv1alpha1.Override).OverrideSpec().ResourceSelectors {
-		ns := sel.Namespace
-		if obj.GetNamespace() != "" {
-			ns = obj.GetNamespace()
-		}
-		keys = append(keys, templateIndex(sel.APIVersion, sel.Kind, ns))
-	}
-	if keys == nil {
-		keys = []string{"/" + obj.GetNamespace()}
-	}
-	seen := map[types.NamespacedName]bool{}
-	var out []reconcile.Request
-	for _, key := range keys {
-		bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: key})
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list bindings of an override policy", "policy", obj.GetName())
-			continue
-		}
-		for _, b := range bindings {
-			if key := client.ObjectKeyFromObject(b); !seen[key] {
-				seen[key] = true
-				out = append(out, reconcile.Request{NamespacedName: key})
-			}
-		}
-	}
-	return out
-}
-
-// targeting are the bindings that send something to the cluster.
-func (r *reconciler) targeting(ctx context.Context, obj client.Object) []reconcile.Request {
-	bindings, err := scope.Bindings.List(ctx, r.client)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list bindings of a cluster", "cluster", obj.GetName())
-		return nil
-	}
-	var out []reconcile.Request
-	for _, b := range bindings {
-		if slices.ContainsFunc(dispatch.Targets(b), func(t workv1alpha2.TargetCluster) bool { return t.Name == obj.GetName() }) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
-		}
-	}
-	return out
-}
-
-// templateIndex is the index value of the templates of a kind; an empty namespace is any.
-func templateIndex(apiVersion, kind, namespace string) string {
-	return strings.Join([]string{propagate.GroupKind(apiVersion, kind).String(), namespace}, "/")
+// recovered forgets the warnings of a binding that is gone.
+func (r *reconciler) recovered(binding types.NamespacedName) {
+	r.told.ForgetAll(func(s subject) bool { return s.binding == binding })
 }

@@ -1,0 +1,67 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+)
+
+// unseen are the Works that were created and that the cache does not show yet. While it lacks one of a binding's, nothing is
+// decided for that binding: a Work that is not seen would be made again, or be left behind when its cluster or its binding goes.
+type unseen struct {
+	clock clock.PassiveClock
+
+	mu sync.Mutex
+	of map[types.NamespacedName][]made // by binding
+}
+
+type made struct {
+	work types.NamespacedName
+	at   time.Time
+}
+
+// patience is how long a cache may lack a Work: one that it lacks longer was deleted before the cache could show it.
+const patience = 10 * time.Second
+
+func (u *unseen) add(binding types.NamespacedName, work *workv1alpha1.Work) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.of == nil {
+		u.of = map[types.NamespacedName][]made{}
+	}
+	u.of[binding] = append(u.of[binding], made{client.ObjectKeyFromObject(work), u.clock.Now()})
+}
+
+func (u *unseen) forget(binding types.NamespacedName) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.of, binding)
+}
+
+// missing says whether the cache lacks a Work of the binding. A binding is looked at by one goroutine at a time.
+func (u *unseen) missing(ctx context.Context, cache client.Reader, binding types.NamespacedName) (bool, error) {
+	u.mu.Lock()
+	all := u.of[binding]
+	u.mu.Unlock()
+	for _, m := range all {
+		err := cache.Get(ctx, m.work, &workv1alpha1.Work{}, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) && u.clock.Since(m.at) < patience {
+			return true, nil
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("get work %s: %w", m.work, err)
+		}
+	}
+	if all != nil {
+		u.forget(binding)
+	}
+	return false, nil
+}

@@ -1,0 +1,171 @@
+package dispatch
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// watch says what makes a binding be looked at. Each binding is looked at when the hub starts, with all else in memory, so what
+// was there at the start wakes nobody. A mapping sees an object as it was and as it is: what a policy no longer selects wakes too.
+func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
+	for _, kind := range scope.Bindings.Kinds() {
+		// The status of a binding decides nothing here.
+		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged))
+	}
+	for _, kind := range scope.Overrides.Kinds() {
+		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.selectedBy), builder.WithPredicates(later, predicate.GenerationChangedPredicate{}))
+	}
+	return b.
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf), builder.WithPredicates(workTouched)).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+			return r.targeting(ctx, obj.GetName())
+		}), builder.WithPredicates(later, clusterMoved)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+			cluster, err := names.ClusterOf(obj.GetName())
+			if err != nil {
+				return nil
+			}
+			return r.targeting(ctx, cluster)
+		}), builder.WithPredicates(later, appears)).
+		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
+				if was == nil {
+					q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: is.GetNamespace(), Name: names.Binding(is.GetKind(), is.GetName())}})
+				}
+			})
+			return nil
+		}))
+}
+
+// specChanged passes what changes a binding's Works: its spec, its labels and its deletion.
+var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp())
+	},
+})
+
+// later passes all but what was there at the start.
+var later = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+
+// appears passes what is new.
+var appears = predicate.Funcs{
+	UpdateFunc:  func(event.UpdateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// workTouched passes Works that are no longer what was written, and those that are gone; not our own creations, not statuses.
+var workTouched = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld, e.ObjectNew
+		return was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetLabels(), is.GetLabels()) ||
+			!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !slices.Equal(was.GetFinalizers(), is.GetFinalizers())
+	},
+}
+
+// clusterMoved passes changes of a cluster by which an override may choose differently, and those that come and go.
+var clusterMoved = predicate.Funcs{
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
+		return !maps.Equal(was.Labels, is.Labels) || was.Spec.Provider != is.Spec.Provider ||
+			was.Spec.Region != is.Spec.Region || was.Spec.Zone != is.Spec.Zone || !slices.Equal(was.Spec.Zones, is.Spec.Zones)
+	},
+}
+
+func bindingOf(_ context.Context, work client.Object) []reconcile.Request {
+	if key, ok := scope.BindingOf(work); ok {
+		return []reconcile.Request{{NamespacedName: key}}
+	}
+	return nil
+}
+
+// byTemplate is the index that finds the bindings of the templates of a kind.
+const byTemplate = "dispatch.template"
+
+// templateIndexes are the values under which a binding is found: its template's kind or any, its namespace or any.
+func templateIndexes(obj client.Object) []string {
+	ref := obj.(workv1alpha2.Binding).BindingSpec().Resource
+	kind := propagate.GroupKind(ref.APIVersion, ref.Kind).String()
+	values := []string{templateIndex(kind, ""), templateIndex("", "")}
+	if ref.Namespace != "" {
+		values = append(values, templateIndex(kind, ref.Namespace), templateIndex("", ref.Namespace))
+	}
+	return values
+}
+
+// templateIndex is the index value of templates; an empty kind or namespace is any.
+func templateIndex(kind, namespace string) string { return kind + "/" + namespace }
+
+// selectedBy are the bindings whose templates an override policy may select. Labels are not looked at: they may have changed.
+func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconcile.Request {
+	selectors := obj.(policyv1alpha1.Override).OverrideSpec().ResourceSelectors
+	if len(selectors) == 0 {
+		selectors = []policyv1alpha1.ResourceSelector{{}}
+	}
+	seen := map[types.NamespacedName]bool{}
+	var out []reconcile.Request
+	for _, sel := range selectors {
+		kind, namespace := "", sel.Namespace
+		if sel.Kind != "" {
+			kind = propagate.GroupKind(sel.APIVersion, sel.Kind).String()
+		}
+		if obj.GetNamespace() != "" {
+			namespace = obj.GetNamespace()
+		}
+		bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex(kind, namespace)}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list the bindings that an override policy selects", "policy", obj.GetName())
+			continue
+		}
+		for _, b := range bindings {
+			key := client.ObjectKeyFromObject(b)
+			if (sel.Name == "" || sel.Name == b.BindingSpec().Resource.Name) && !seen[key] {
+				seen[key] = true
+				out = append(out, reconcile.Request{NamespacedName: key})
+			}
+		}
+	}
+	return out
+}
+
+// targeting are the bindings that send something to the cluster.
+func (r *reconciler) targeting(ctx context.Context, cluster string) []reconcile.Request {
+	bindings, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of a cluster", "cluster", cluster)
+		return nil
+	}
+	var out []reconcile.Request
+	for _, b := range bindings {
+		if slices.ContainsFunc(dispatch.Targets(b), func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster }) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+		}
+	}
+	return out
+}
