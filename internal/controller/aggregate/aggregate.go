@@ -14,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,32 +46,51 @@ type Options struct {
 	Concurrency int
 	// Gather is how long the answers of several members are waited for, so that they fold into one write.
 	Gather time.Duration
-	// StatusWindow is how long a change that leaves applied and health as they are may wait for further ones.
+	// StatusWindow is how long a change that neither completes the picture nor is a failure may wait for further ones.
 	StatusWindow time.Duration
+	// Clock is the time; default the real one.
+	Clock clock.PassiveClock
 }
+
+const (
+	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
+	staleRetry = 20 * time.Millisecond
+	// firstRetry and lastRetry bound the growing delays after other failures.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 2 * time.Minute
+)
 
 type reconciler struct {
 	Options
 	client client.Client
 	events record.EventRecorder
 
-	// written is when a binding's status was last written, for the window.
-	written sync.Map // types.NamespacedName → time.Time
+	// noticed is since when a binding's status waits to be written.
+	noticed sync.Map // types.NamespacedName → time.Time
+	// told are the warnings that stand, by binding.
+	told commit.Told[types.NamespacedName]
 }
 
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorderFor("binding-status-controller")} //nolint:staticcheck // the contract names core/v1 events
-	b := ctrl.NewControllerManagedBy(mgr).Named("aggregate").WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
+	b := ctrl.NewControllerManagedBy(mgr).Named("aggregate").WithOptions(controller.Options{
+		MaxConcurrentReconciles: o.Concurrency,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	})
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
 	return b.Watches(&workv1alpha1.Work{}, gathering(o.Gather), builder.WithPredicates(answered)).Complete(r)
 }
 
-// answered passes Works whose member has said something new, and those that are gone.
+// answered passes Works whose member has said something new, and those that are gone. Each binding is looked at when the hub
+// starts, with its Works in memory.
 var answered = predicate.Funcs{
-	CreateFunc:  func(e event.CreateEvent) bool { return e.IsInInitialList },
+	CreateFunc:  func(event.CreateEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return !equality.Semantic.DeepEqual(e.ObjectOld.(*workv1alpha1.Work).Status, e.ObjectNew.(*workv1alpha1.Work).Status)
@@ -94,49 +115,45 @@ func gathering(after time.Duration) handler.EventHandler {
 
 // Reconcile folds the Works of one binding.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	b, err := scope.Bindings.Get(ctx, r.client, req.NamespacedName)
-	if err != nil || b.GetDeletionTimestamp() != nil {
-		r.written.Delete(req.NamespacedName)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	after, err := r.fold(ctx, req.NamespacedName)
+	if commit.Stale(err) {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
-	works, err := scope.WorksOf(ctx, r.client, req.NamespacedName)
+	return ctrl.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
+}
+
+func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	b, err := scope.Bindings.Get(ctx, r.client, key)
+	if err != nil || b.GetDeletionTimestamp() != nil {
+		r.noticed.Delete(key)
+		r.told.Forget(key)
+		return 0, err
+	}
+	works, err := scope.WorksOf(ctx, r.client, key)
 	if err != nil {
-		return ctrl.Result{}, err
+		return 0, err
 	}
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
-	*want.BindingStatus() = aggregate.Binding(b, works, metav1.Now())
-	if wait := r.wait(req.NamespacedName, b.BindingStatus(), want.BindingStatus()); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
+	*want.BindingStatus() = aggregate.Binding(b, works, metav1.NewTime(r.Clock.Now()))
+	if wait := r.wait(key, b.BindingStatus(), want.BindingStatus()); wait > 0 {
+		return wait, nil
 	}
-	wrote, err := commit.Status(ctx, r.client, b, want)
-	if err != nil {
-		return again(err)
+	if _, err := commit.Status(ctx, r.client, b, want); err != nil {
+		return 0, err
 	}
-	if wrote {
-		r.written.Store(req.NamespacedName, time.Now())
-	}
-	return again(r.foldIntoTemplate(ctx, want))
+	r.noticed.Delete(key)
+	return 0, r.foldIntoTemplate(ctx, want)
 }
 
-// again tries a write over an old read again without calling it an error.
-func again(err error) (ctrl.Result, error) {
-	if commit.Stale(err) {
-		return ctrl.Result{RequeueAfter: 20 * time.Millisecond}, nil
-	}
-	return ctrl.Result{}, err
-}
-
-// wait is how long the answers may still be gathered: not at all when what was answered makes the whole applied, whole
-// healthy, or anything failed; while the picture is only getting fuller, until the window has passed.
+// wait is how long the answers may still be gathered: not at all when nothing changes, when all clusters are applied and
+// healthy now, or when anything failed; while the picture is only getting fuller, until the window has passed.
 func (r *reconciler) wait(key types.NamespacedName, was, want *workv1alpha2.ResourceBindingStatus) time.Duration {
-	if r.StatusWindow == 0 || settled(want) && !settled(was) || failures(want) > failures(was) {
+	if r.StatusWindow == 0 || equality.Semantic.DeepEqual(was, want) || settled(want) && !settled(was) || failures(want) > failures(was) {
 		return 0
 	}
-	at, ok := r.written.Load(key)
-	if !ok {
-		return 0
-	}
-	return r.StatusWindow - time.Since(at.(time.Time))
+	now := r.Clock.Now()
+	since, _ := r.noticed.LoadOrStore(key, now)
+	return r.StatusWindow - now.Sub(since.(time.Time))
 }
 
 // settled says whether all is applied and healthy.
@@ -167,20 +184,19 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 		return err
 	}
 	want, err := r.Interpreter.Aggregate(ctx, read, aggregate.Items(b))
-	if err != nil {
-		for _, obj := range []client.Object{b, read} {
+	if err == nil && !equality.Semantic.DeepEqual(statusOf(read), statusOf(want)) {
+		err = r.Templates.UpdateStatus(ctx, want)
+	}
+	switch key := client.ObjectKeyFromObject(b); {
+	case err == nil, apierrors.IsNotFound(err): // gone meanwhile, or a kind without a status subresource: its status is its users' to write
+		r.told.Forget(key)
+		return nil
+	case !commit.Stale(err) && r.told.News(key, err.Error()):
+		for _, obj := range []runtime.Object{b, read} {
 			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventAggregateStatusFailed, err.Error())
 		}
-		return fmt.Errorf("aggregate the status of %s: %w", commit.Name(read), err)
 	}
-	if equality.Semantic.DeepEqual(statusOf(read), statusOf(want)) {
-		return nil
-	}
-	err = r.Templates.UpdateStatus(ctx, want)
-	if apierrors.IsNotFound(err) {
-		return nil // gone meanwhile, or a kind without a status subresource: its status is its users' to write
-	}
-	return err
+	return fmt.Errorf("fold the status of %s: %w", commit.Name(read), err)
 }
 
 func statusOf(u *unstructured.Unstructured) any { return u.Object["status"] }
