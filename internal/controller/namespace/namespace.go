@@ -6,16 +6,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -24,113 +28,131 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
 type reconciler struct {
 	client client.Client
+	// live reads past the cache, where a verdict on an old state would take something away.
+	live client.Reader
 }
 
-// retrySoon is when a write over an old read is tried again.
-const retrySoon = 50 * time.Millisecond
+const (
+	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
+	staleRetry = 20 * time.Millisecond
+	// concurrency is the number of namespaces under way at once.
+	concurrency = 4
+)
 
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager) error {
-	r := &reconciler{client: mgr.GetClient()}
+	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	all := handler.EnqueueRequestsFromMapFunc(r.all)
 	return ctrl.NewControllerManagedBy(mgr).Named("namespace").
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		For(&corev1.Namespace{}).
-		Watches(&clusterv1alpha1.Cluster{}, all, builder.WithPredicates(comesOrGoes)).
-		Watches(&policyv1alpha1.ClusterOverridePolicy{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Namespace{}, all, builder.WithPredicates(spaceOpens)).
+		Watches(&clusterv1alpha1.Cluster{}, all, builder.WithPredicates(clusterMoved)).
+		Watches(&policyv1alpha1.ClusterOverridePolicy{}, all, builder.WithPredicates(later, predicate.GenerationChangedPredicate{}, selectsNamespaces)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 			if ns, ok := namespaceOf(obj.(*workv1alpha1.Work)); ok {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: ns}}}
 			}
 			return nil
-		}), builder.WithPredicates(workGone)).
+		}), builder.WithPredicates(workTouched)).
 		Complete(r)
 }
 
-// comesOrGoes passes clusters that are new, leave, or get their execution space: that is when a finalizer is set.
-var comesOrGoes = predicate.Funcs{
+// later passes all but what was there at the start, when each namespace is looked at with all else in memory.
+var later = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+
+// spaceOpens passes execution spaces that are new: only then a cluster can have Works.
+var spaceOpens = predicate.Funcs{
+	CreateFunc:  func(e event.CreateEvent) bool { return !e.IsInInitialList && isSpace(e.Object) },
+	UpdateFunc:  func(event.UpdateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+func isSpace(obj client.Object) bool {
+	_, err := names.ClusterOf(obj.GetName())
+	return err == nil
+}
+
+// clusterMoved passes changes of a cluster by which an override may choose differently. One that is new has no space yet.
+var clusterMoved = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers()) ||
-			!e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp())
+		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
+		return !maps.Equal(was.Labels, is.Labels) || was.Spec.Provider != is.Spec.Provider ||
+			was.Spec.Region != is.Spec.Region || was.Spec.Zone != is.Spec.Zone || !slices.Equal(was.Spec.Zones, is.Spec.Zones)
 	},
 }
 
-// workGone passes Works that somebody deleted or changed, and at the start all: their namespace may have gone meanwhile.
-var workGone = predicate.Funcs{
-	CreateFunc:  func(e event.CreateEvent) bool { return e.IsInInitialList },
+// selectsNamespaces passes override policies that may select a namespace, or did.
+var selectsNamespaces = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return selects(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool { return selects(e.ObjectOld) || selects(e.ObjectNew) },
+	DeleteFunc: func(e event.DeleteEvent) bool { return selects(e.Object) },
+}
+
+func selects(policy client.Object) bool {
+	selectors := policy.(*policyv1alpha1.ClusterOverridePolicy).Spec.ResourceSelectors
+	return len(selectors) == 0 || slices.ContainsFunc(selectors, func(sel policyv1alpha1.ResourceSelector) bool {
+		return propagate.GroupKind(sel.APIVersion, sel.Kind) == namespaceKind
+	})
+}
+
+// workTouched passes Works that are new, no longer what was written, or gone: the namespace of a Work may have gone before the
+// cache showed the Work, or while the hub was down.
+var workTouched = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+		was, is := e.ObjectOld, e.ObjectNew
+		return was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetLabels(), is.GetLabels()) ||
+			!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !slices.Equal(was.GetFinalizers(), is.GetFinalizers())
 	},
 }
 
 // Reconcile makes the Works of one namespace what they should be, or has them go.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	ns := &corev1.Namespace{}
-	if err := r.client.Get(ctx, req.NamespacedName, ns); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, err
-	}
-	gone := ns.UID == ""
-	if !gone && (ns.DeletionTimestamp != nil || !dispatch.AutoPropagated(named(ns))) {
-		// Terminating, its templates go first; skipped, what was sent before stays where it is: a label deletes nothing.
-		return ctrl.Result{}, nil
-	}
-	var clusters clusterv1alpha1.ClusterList
-	err := r.client.List(ctx, &clusters)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if gone {
-		err = r.withdraw(ctx, req.Name, clusters.Items)
-	} else {
-		err = r.send(ctx, ns, clusters.Items)
-	}
+	err := r.reconcile(ctx, req.Name)
 	if commit.Stale(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
 	return ctrl.Result{}, err
 }
 
-func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace, clusters []clusterv1alpha1.Cluster) error {
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ns)
+func (r *reconciler) reconcile(ctx context.Context, name string) error {
+	ns := &corev1.Namespace{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, ns)
+	if apierrors.IsNotFound(err) {
+		return r.withdraw(ctx, name)
+	}
+	if err != nil {
+		return fmt.Errorf("get namespace %q: %w", name, err)
+	}
+	if ns.DeletionTimestamp != nil || !dispatch.AutoPropagated(named(ns)) {
+		// Terminating, its templates go first; skipped, what was sent before stays where it is: a label deletes nothing.
+		return nil
+	}
+	return r.send(ctx, ns)
+}
+
+func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace) error {
+	in, err := r.input(ctx, ns)
 	if err != nil {
 		return err
 	}
-	in := dispatch.Input{
-		Template: &unstructured.Unstructured{Object: object},
-		Clusters: map[string]*clusterv1alpha1.Cluster{}, Existing: map[string]*workv1alpha1.Work{},
-		NewID: uuid.NewString,
-	}
-	in.Template.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if in.Overrides, err = scope.Overrides.List(ctx, r.client); err != nil {
-		return err
-	}
-	for i := range clusters {
-		c := &clusters[i]
-		if !controllerutil.ContainsFinalizer(c, workv1alpha2.ClusterFinalizer) {
-			continue // its execution space comes first; then its finalizer is an event
-		}
-		in.Clusters[c.Name] = c
-		existing := &workv1alpha1.Work{}
-		err := r.client.Get(ctx, workKey(ns.Name, c.Name), existing)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err == nil {
-			in.Existing[c.Name] = existing
-		}
-	}
 	var errs []error
+	stale := false
 	for _, res := range dispatch.Namespaces(in) {
 		err := res.Err
 		if existing := in.Existing[res.Cluster]; err == nil && existing == nil {
@@ -138,22 +160,102 @@ func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace, clusters []
 		} else if err == nil && existing.DeletionTimestamp == nil && dispatch.Differs(existing, res.Work) {
 			_, err = commit.Update(ctx, r.client, existing, dispatch.Onto(existing, res.Work))
 		}
-		if err != nil {
+		switch {
+		case commit.Stale(err):
+			stale = true
+		case err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			errs = append(errs, fmt.Errorf("send namespace %q to cluster %q: %w", ns.Name, res.Cluster, err))
 		}
+	}
+	if len(errs) == 0 && stale {
+		return apierrors.NewConflict(workv1alpha1.Resource("works"), ns.Name, errors.New("the cache is behind"))
 	}
 	return errors.Join(errs...)
 }
 
-func (r *reconciler) withdraw(ctx context.Context, ns string, clusters []clusterv1alpha1.Cluster) error {
-	var errs []error
-	for i := range clusters {
-		work := &workv1alpha1.Work{}
-		err := r.client.Get(ctx, workKey(ns, clusters[i].Name), work)
-		if err == nil {
-			err = commit.Delete(ctx, r.client, work)
+// input gathers what the Works of a namespace are made from. It is only read, so nothing but the namespace is copied.
+func (r *reconciler) input(ctx context.Context, ns *corev1.Namespace) (dispatch.Input, error) {
+	in := dispatch.Input{Clusters: map[string]*clusterv1alpha1.Cluster{}, Existing: map[string]*workv1alpha1.Work{}, NewID: uuid.NewString}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ns)
+	if err != nil {
+		return in, err
+	}
+	in.Template = &unstructured.Unstructured{Object: object}
+	in.Template.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(namespaceKind.Kind))
+
+	var overrides policyv1alpha1.ClusterOverridePolicyList
+	if err := r.client.List(ctx, &overrides, client.UnsafeDisableDeepCopy); err != nil {
+		return in, fmt.Errorf("list cluster override policies: %w", err)
+	}
+	for i := range overrides.Items {
+		in.Overrides = append(in.Overrides, &overrides.Items[i])
+	}
+
+	var clusters clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return in, fmt.Errorf("list clusters: %w", err)
+	}
+	for i := range clusters.Items {
+		c := &clusters.Items[i]
+		open, err := r.open(ctx, c.Name)
+		if err != nil {
+			return in, err
 		}
-		errs = append(errs, client.IgnoreNotFound(err))
+		if !open {
+			continue // that it opens is an event
+		}
+		existing := &workv1alpha1.Work{}
+		switch err := r.client.Get(ctx, workKey(ns.Name, c.Name), existing, client.UnsafeDisableDeepCopy); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return in, fmt.Errorf("get the work of namespace %q for cluster %q: %w", ns.Name, c.Name, err)
+		default:
+			if _, bound := scope.BindingOf(existing); bound {
+				continue // a policy propagates the namespace there: what it says goes
+			}
+			in.Existing[c.Name] = existing
+		}
+		in.Clusters[c.Name] = c
+	}
+	return in, nil
+}
+
+// open says whether a cluster can have Works: its execution space is there, and is not going.
+func (r *reconciler) open(ctx context.Context, cluster string) (bool, error) {
+	space := &corev1.Namespace{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: names.ExecutionSpace(cluster)}, space, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get the execution space of cluster %q: %w", cluster, err)
+	}
+	return err == nil && space.DeletionTimestamp == nil, nil
+}
+
+// withdraw has the Works of a namespace go that is gone, and with them the namespace in the members, with all that is in it.
+func (r *reconciler) withdraw(ctx context.Context, name string) error {
+	var clusters clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list clusters: %w", err)
+	}
+	var sent []*workv1alpha1.Work
+	for i := range clusters.Items {
+		work := &workv1alpha1.Work{}
+		err := r.client.Get(ctx, workKey(name, clusters.Items[i].Name), work, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get the work of namespace %q for cluster %q: %w", name, clusters.Items[i].Name, err)
+		}
+		if _, bound := scope.BindingOf(work); err == nil && !bound && work.DeletionTimestamp == nil {
+			sent = append(sent, work)
+		}
+	}
+	if len(sent) == 0 {
+		return nil
+	}
+	if err := r.live.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		return err // it is there, made anew: the cache shows it soon, which is an event
+	}
+	var errs []error
+	for _, work := range sent {
+		errs = append(errs, commit.Delete(ctx, r.client, work))
 	}
 	return errors.Join(errs...)
 }
@@ -184,13 +286,16 @@ func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Reque
 	return out
 }
 
-// namespaceOf is the namespace that a Work was made for; not ok if for something else.
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+
+// namespaceOf is the namespace that a Work is for; not ok if it is for something else. One that a policy propagates counts:
+// when that ends, the namespace is sent as all are.
 func namespaceOf(w *workv1alpha1.Work) (string, bool) {
-	if _, bound := scope.BindingOf(w); bound {
+	if key, bound := scope.BindingOf(w); bound && key.Namespace != "" {
 		return "", false
 	}
 	manifest, err := execute.Manifest(w)
-	if err != nil || manifest.GetKind() != "Namespace" || manifest.GetAPIVersion() != "v1" {
+	if err != nil || manifest.GroupVersionKind().GroupKind() != namespaceKind {
 		return "", false
 	}
 	return manifest.GetName(), true
