@@ -4,7 +4,6 @@ package execute
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -13,15 +12,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -29,7 +28,6 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -39,182 +37,272 @@ type Options struct {
 	Interpreter interpret.Interpreter
 	// Workers is the number of Works under way at once in each cluster.
 	Workers int
-	// StatusWindow is how long a change of status that leaves the health as it is may wait for further ones.
+	// StatusWindow is how long a change of status that leaves health and conditions as they are may wait for further ones.
 	StatusWindow time.Duration
+	// Clock is the time; default the real one.
+	Clock clock.PassiveClock
 }
 
-// Controller carries Works out. Its lanes keep clusters from waiting for each other.
-type Controller struct {
+// reconciler carries Works out. Its lanes keep clusters from waiting for each other.
+type reconciler struct {
 	Options
 	client client.Client
 	events record.EventRecorder
 	lanes  lanes
 
-	// reported is when the status of a Work was last written, for the window.
-	reported sync.Map // types.NamespacedName → time.Time
+	// written are our last writes, until the cache shows them.
+	written written
+	// noticed is since when the status of a Work waits to be written.
+	noticed sync.Map // types.NamespacedName → time.Time
+	// waiting are the Works whose namespace is not in the member.
+	waiting waiting
+	// told are the warnings that stand.
+	told commit.Told[subject]
+	// reached is the member that a cluster was last reached as.
+	reached sync.Map // cluster → *member.Member
 }
 
-// Setup registers the controller with the manager; with the members it is told of their objects.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	c := &Controller{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorderFor("execution-controller")} //nolint:staticcheck // the contract names core/v1 events
-	c.lanes = lanes{workers: o.Workers, reconcile: c.reconcile}
-	o.Members.Handle(c.MemberEvent)
-	works, err := mgr.GetCache().GetInformer(ctx, &workv1alpha1.Work{})
-	if err != nil {
-		return fmt.Errorf("watch works: %w", err)
-	}
-	if _, err := works.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { c.workEvent(nil, obj) },
-		UpdateFunc: c.workEvent,
-		DeleteFunc: func(obj any) { c.workEvent(nil, obj) },
-	}); err != nil {
-		return fmt.Errorf("watch works: %w", err)
-	}
-	clusters, err := mgr.GetCache().GetInformer(ctx, &clusterv1alpha1.Cluster{})
-	if err != nil {
-		return fmt.Errorf("watch clusters: %w", err)
-	}
-	if _, err := clusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		UpdateFunc: c.clusterEvent,
-		DeleteFunc: func(obj any) {
-			if cl, ok := last(obj).(*clusterv1alpha1.Cluster); ok {
-				c.lanes.close(cl.Name)
-			}
-		},
-	}); err != nil {
-		return fmt.Errorf("watch clusters: %w", err)
-	}
-	return mgr.Add(c)
-}
-
-// Start implements manager.Runnable.
-func (c *Controller) Start(ctx context.Context) error {
-	c.lanes.start(ctx)
-	var all workv1alpha1.WorkList
-	if err := c.client.List(ctx, &all); err != nil {
-		return fmt.Errorf("list works: %w", err)
-	}
-	for i := range all.Items {
-		c.workEvent(nil, &all.Items[i])
-	}
-	<-ctx.Done()
-	c.lanes.stop()
-	return nil
-}
-
-func (c *Controller) workEvent(old, obj any) {
-	w, ok := last(obj).(*workv1alpha1.Work)
-	if !ok {
-		return
-	}
-	cluster, err := names.ClusterOf(w.Namespace)
-	if err != nil {
-		return
-	}
-	// Our own status writes come back as events; they change nothing that is to be done.
-	if before, ok := old.(*workv1alpha1.Work); ok && before.Generation == w.Generation && before.DeletionTimestamp.Equal(w.DeletionTimestamp) {
-		return
-	}
-	c.lanes.retry(cluster, client.ObjectKeyFromObject(w))
-}
-
-// clusterEvent has the Works of a cluster looked at when it becomes reachable, or serves other kinds than before.
-func (c *Controller) clusterEvent(old, obj any) {
-	was, now := old.(*clusterv1alpha1.Cluster), obj.(*clusterv1alpha1.Cluster)
-	back := !ready(was) && ready(now)
-	if !back && len(was.Status.APIEnablements) == len(now.Status.APIEnablements) && was.Spec.APIEndpoint == now.Spec.APIEndpoint {
-		return
-	}
-	var works workv1alpha1.WorkList
-	// A read from the cache fails only when the hub is ending.
-	if err := c.client.List(context.Background(), &works, client.InNamespace(names.ExecutionSpace(now.Name))); err != nil {
-		return
-	}
-	for i := range works.Items {
-		c.lanes.retry(now.Name, client.ObjectKeyFromObject(&works.Items[i]))
-	}
-}
-
-// MemberEvent tells of an object of ours that changed in a member; nil is absent.
-func (c *Controller) MemberEvent(cluster string, _ schema.GroupVersionResource, old, obj *unstructured.Unstructured) {
-	if obj == nil {
-		obj = old
-	}
-	notes := obj.GetAnnotations()
-	key := types.NamespacedName{Namespace: notes[workv1alpha2.WorkNamespaceAnnotation], Name: notes[workv1alpha2.WorkNameAnnotation]}
-	if key.Namespace != names.ExecutionSpace(cluster) || key.Name == "" {
-		return
-	}
-	c.lanes.add(cluster, key)
-}
-
-// reconcile reads the Work and its object, has the core decide, acts once, and reports once.
-func (c *Controller) reconcile(ctx context.Context, cluster string, key types.NamespacedName) (time.Duration, error) {
-	work := &workv1alpha1.Work{}
-	if err := c.client.Get(ctx, key, work); err != nil {
-		c.reported.Delete(key)
-		return 0, client.IgnoreNotFound(err)
-	}
-	m, err := c.member(ctx, cluster, work)
-	if err != nil {
-		return c.failed(ctx, work, err)
-	}
-	if m == nil { // the cluster is leaving, or gone
-		return 0, commit.RemoveFinalizer(ctx, c.client, work, workv1alpha2.ExecutionFinalizer)
-	}
-	manifest, err := execute.Manifest(work)
-	if err != nil {
-		return c.failed(ctx, work, err)
-	}
-	observed, err := observe(ctx, m, manifest)
-	if err != nil {
-		return c.failed(ctx, work, err)
-	}
-	kind, observed, err := c.act(ctx, m, work, manifest, observed)
-	switch {
-	case err != nil && namespaceMissing(err) && c.namespaceFollows(ctx, work, manifest):
-		return namespaceWait, nil
-	case err != nil:
-		return c.failed(ctx, work, err)
-	case kind == execute.Delete || kind == execute.Wait:
-		return deletionCheck, nil // the member's event comes first, as a rule
-	case work.DeletionTimestamp == nil:
-		return c.report(ctx, work, manifest, observed)
-	}
-	c.reported.Delete(key)
-	return 0, commit.RemoveFinalizer(ctx, c.client, work, workv1alpha2.ExecutionFinalizer)
+// subject is what a warning is about.
+type subject struct {
+	work   types.NamespacedName
+	reason string
 }
 
 const (
-	// namespaceWait is how soon an object is tried again whose namespace is on its way to the member.
-	namespaceWait = 50 * time.Millisecond
-	// deletionCheck is how soon an object is looked at again whose deletion the member has accepted.
+	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
+	staleRetry = 20 * time.Millisecond
+	// namespaceCheck is how soon an object is tried again whose namespace is on its way to the member; its arrival comes first.
+	namespaceCheck = time.Second
+	// deletionCheck is how soon an object is looked at again whose deletion the member has accepted; its event comes first.
 	deletionCheck = 2 * time.Second
+	// looks is how often an object is looked at anew, in one go, that was another than it seemed.
+	looks = 3
 )
 
-// member is the cluster of a Work; nil when it has left, or leaves and cannot be reached.
-func (c *Controller) member(ctx context.Context, cluster string, work *workv1alpha1.Work) (*member.Member, error) {
-	cl := &clusterv1alpha1.Cluster{}
-	if err := c.client.Get(ctx, client.ObjectKey{Name: cluster}, cl); err != nil {
-		if apierrors.IsNotFound(err) && work.DeletionTimestamp != nil {
-			return nil, nil
+// Setup registers the controller with the manager; with the members it is told of their objects.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorderFor("execution-controller"), o) //nolint:staticcheck // the contract names core/v1 events
+	o.Members.Handle(r.memberEvent)
+	o.Members.OnAnswer(r.memberAnswers)
+	for _, watch := range []struct {
+		kind    client.Object
+		handler cache.ResourceEventHandlerFuncs
+	}{
+		{&workv1alpha1.Work{}, cache.ResourceEventHandlerFuncs{
+			AddFunc: func(obj any) { r.workChanged(nil, obj) }, UpdateFunc: r.workChanged, DeleteFunc: r.workGone,
+		}},
+		{&clusterv1alpha1.Cluster{}, cache.ResourceEventHandlerFuncs{
+			AddFunc: r.clusterJoined, UpdateFunc: r.clusterChanged, DeleteFunc: r.clusterGone,
+		}},
+	} {
+		informer, err := mgr.GetCache().GetInformer(ctx, watch.kind)
+		if err == nil {
+			_, err = informer.AddEventHandler(watch.handler)
 		}
-		return nil, err
-	}
-	if !ready(cl) {
-		if work.DeletionTimestamp != nil && cl.DeletionTimestamp != nil {
-			return nil, nil
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", watch.kind, err)
 		}
-		return nil, &awayError{cluster: cluster, why: whyNotReady(cl)}
 	}
-	return c.Members.Get(cluster)
+	return mgr.Add(r)
 }
 
-// awayError says that a cluster is known not to answer, so that it was not asked.
+func newReconciler(c client.Client, events record.EventRecorder, o Options) *reconciler {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	o.Workers = max(o.Workers, 1)
+	r := &reconciler{Options: o, client: c, events: events}
+	r.lanes = lanes{workers: o.Workers, reconcile: r.reconcile, stray: r.stray}
+	return r
+}
+
+// Start implements manager.Runnable.
+func (r *reconciler) Start(ctx context.Context) error {
+	r.lanes.start(ctx)
+	var all workv1alpha1.WorkList
+	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list works: %w", err)
+	}
+	for i := range all.Items {
+		r.workChanged(nil, &all.Items[i])
+	}
+	<-ctx.Done()
+	r.lanes.stop()
+	return nil
+}
+
+// reconcile looks at a Work and its object, has the core decide, acts, and reports once. A positive duration asks for
+// another look then.
+func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.NamespacedName) (time.Duration, error) {
+	work := &workv1alpha1.Work{}
+	if err := r.client.Get(ctx, key, work); err != nil {
+		return 0, client.IgnoreNotFound(err)
+	}
+	work = r.written.newest(work)
+	var after time.Duration
+	var err error
+	if work.DeletionTimestamp != nil {
+		after, err = r.remove(ctx, cluster, work)
+	} else {
+		after, err = r.apply(ctx, cluster, work)
+	}
+	var stale *staleError
+	if errors.As(err, &stale) {
+		return staleRetry, nil
+	}
+	return after, err
+}
+
+// stray looks at a Work of a cluster that is not registered: nothing can be applied, and nothing holds back its end.
+func (r *reconciler) stray(ctx context.Context, cluster string, key types.NamespacedName) (time.Duration, error) {
+	err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{}, client.UnsafeDisableDeepCopy)
+	if !apierrors.IsNotFound(err) {
+		return 0, err // it has just joined: that is an event, and all its Works are looked at
+	}
+	work := &workv1alpha1.Work{}
+	if err := r.client.Get(ctx, key, work); err != nil || work.DeletionTimestamp == nil {
+		return 0, client.IgnoreNotFound(err)
+	}
+	return 0, r.letGo(ctx, work)
+}
+
+// apply makes the member's object what the Work says.
+func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alpha1.Work) (time.Duration, error) {
+	m, err := r.member(ctx, cluster)
+	switch {
+	case errors.Is(err, errGone), errors.Is(err, errNotYet):
+		return 0, nil
+	case err != nil:
+		return r.failed(ctx, work, false, err)
+	}
+	manifest, err := execute.Manifest(work)
+	if err != nil {
+		return r.failed(ctx, work, false, err)
+	}
+	observed, err := observe(ctx, m, manifest)
+	if err != nil {
+		return r.failed(ctx, work, false, err)
+	}
+	kind, observed, err := r.act(ctx, m, work, manifest, observed)
+	if err != nil {
+		if namespaceMissing(err) && r.waitsForNamespace(ctx, cluster, work, manifest) {
+			return namespaceCheck, nil
+		}
+		gone := !member.Unreachable(err) && !(observed != nil && execute.Owns(work, observed))
+		return r.failed(ctx, work, gone, err)
+	}
+	r.waiting.remove(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
+	if kind == execute.Wait {
+		return deletionCheck, nil
+	}
+	if observed != nil && !execute.Owns(work, observed) {
+		observed = nil // suspended, it may be somebody else's
+	}
+	after, err := r.report(ctx, work, manifest, observed)
+	if observed != nil && manifest.GroupVersionKind().GroupKind() == namespaceKind {
+		r.namespaceIsThere(cluster, manifest.GetName())
+	}
+	return after, err
+}
+
+// remove deletes or releases the member's object, and lets the Work go when that is done.
+func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alpha1.Work) (time.Duration, error) {
+	if !controllerutil.ContainsFinalizer(work, workv1alpha2.ExecutionFinalizer) {
+		return 0, nil
+	}
+	manifest, err := execute.Manifest(work)
+	if err != nil {
+		return 0, r.letGo(ctx, work) // what cannot be read was never applied
+	}
+	m, err := r.member(ctx, cluster)
+	if errors.Is(err, errGone) {
+		return 0, r.letGo(ctx, work)
+	}
+	if err != nil {
+		return r.stuck(work, err)
+	}
+	observed, err := observe(ctx, m, manifest)
+	if errors.Is(err, member.ErrKindNotServed) && r.unserved(ctx, m, manifest) {
+		return 0, r.letGo(ctx, work) // its objects went with the kind
+	}
+	if err == nil && observed == nil {
+		// The watch may not have shown yet what we created.
+		observed, err = m.Get(ctx, manifest.GroupVersionKind(), manifest.GetNamespace(), manifest.GetName())
+	}
+	if err != nil {
+		return r.stuck(work, err)
+	}
+	kind, _, err := r.act(ctx, m, work, manifest, observed)
+	switch {
+	case err != nil:
+		return r.stuck(work, err)
+	case kind == execute.Delete || kind == execute.Wait:
+		return deletionCheck, nil
+	}
+	return 0, r.letGo(ctx, work)
+}
+
+// letGo ends our part in a Work that is being deleted.
+func (r *reconciler) letGo(ctx context.Context, work *workv1alpha1.Work) error {
+	return fromOld(commit.RemoveFinalizer(ctx, r.client, work, workv1alpha2.ExecutionFinalizer))
+}
+
+// unserved says whether the member surely does not serve the kind: an API that is down is not listed either.
+func (r *reconciler) unserved(ctx context.Context, m *member.Member, manifest *unstructured.Unstructured) bool {
+	apis, err := m.Discover(ctx)
+	if err != nil {
+		return false
+	}
+	for failed := range apis.Failed {
+		if gv, err := schema.ParseGroupVersion(failed); err != nil || gv.Group == manifest.GroupVersionKind().Group {
+			return false
+		}
+	}
+	_, err = m.Mapping(ctx, manifest.GroupVersionKind())
+	return errors.Is(err, member.ErrKindNotServed)
+}
+
+var (
+	// errGone says that a cluster has left, or leaves and cannot be reached.
+	errGone = errors.New("the cluster is gone")
+	// errNotYet says that nothing is known of a cluster that has just joined; its condition Ready is an event.
+	errNotYet = errors.New("the status of the cluster was not collected yet")
+)
+
+// awayError says that a cluster is known not to answer, so that it was not asked. That it is back is an event.
 type awayError struct{ cluster, why string }
 
 func (e *awayError) Error() string {
 	return fmt.Sprintf("cluster %q is not ready (%s); this is tried again when it is", e.cluster, e.why)
+}
+
+// member is the cluster of a Work; errGone, errNotYet or an awayError when it is not asked.
+func (r *reconciler) member(ctx context.Context, cluster string) (*member.Member, error) {
+	cl := &clusterv1alpha1.Cluster{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, errGone
+		}
+		return nil, err
+	}
+	switch ready := meta.FindStatusCondition(cl.Status.Conditions, clusterv1alpha1.ClusterConditionReady); {
+	case isReady(cl):
+	case cl.DeletionTimestamp != nil:
+		return nil, errGone
+	case !looked(cl):
+		return nil, errNotYet
+	default:
+		return nil, &awayError{cluster: cluster, why: ready.Reason + ": " + ready.Message}
+	}
+	m, err := r.Members.Get(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if before, known := r.reached.Swap(cluster, m); known && before != m {
+		// The member was let go and made anew, and follows nothing yet: each Work has it follow its kind.
+		r.wakeAll(cluster)
+	}
+	return m, nil
 }
 
 // observe is the manifest's object in the member, nil if there is none of ours: from memory once the kind is watched.
@@ -234,26 +322,26 @@ func observe(ctx context.Context, m *member.Member, manifest *unstructured.Unstr
 	return m.Get(ctx, manifest.GroupVersionKind(), namespace, manifest.GetName())
 }
 
-// act does what the core plans, and looks again at the member itself, once, if its object was another than the one in memory.
-// The object is as it is afterwards.
-func (c *Controller) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (execute.Kind, *unstructured.Unstructured, error) {
-	for again := true; ; again = false {
-		kind, after, err := c.actOn(ctx, m, work, observed)
-		if !again || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
+// act does what the core plans, and looks at the member itself when its object was another than it seemed.
+// The object is as it is afterwards; with an error, as it was.
+func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (execute.Kind, *unstructured.Unstructured, error) {
+	for look := 1; ; look++ {
+		kind, after, err := r.actOn(ctx, m, work, observed)
+		if look == looks || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 			return kind, after, err
 		}
 		if observed, err = m.Get(ctx, manifest.GroupVersionKind(), manifest.GetNamespace(), manifest.GetName()); err != nil {
-			return "", nil, err
+			return kind, nil, err
 		}
 	}
 }
 
-func (c *Controller) actOn(ctx context.Context, m *member.Member, work *workv1alpha1.Work, observed *unstructured.Unstructured) (execute.Kind, *unstructured.Unstructured, error) {
+func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1alpha1.Work, observed *unstructured.Unstructured) (execute.Kind, *unstructured.Unstructured, error) {
 	var desired *unstructured.Unstructured
 	if work.DeletionTimestamp == nil {
 		var err error
 		desired, err = execute.Desired(work, observed, func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			return c.Interpreter.Retain(ctx, desired, observed)
+			return r.Interpreter.Retain(ctx, desired, observed)
 		})
 		if err != nil {
 			return "", observed, err
@@ -274,156 +362,40 @@ func (c *Controller) actOn(ctx context.Context, m *member.Member, work *workv1al
 		err = errors.New(action.Reason)
 	}
 	if action.Kind != execute.Nothing {
-		ctrl.Log.WithName("execute").V(1).Info("acted", "cluster", m.Name, "work", work.Name, "action", action.Kind, "reason", action.Reason, "error", err)
+		log.V(1).Info("acted", "cluster", m.Name, "work", work.Name, "action", action.Kind, "reason", action.Reason, "error", err)
+	}
+	if err != nil {
+		after = observed
 	}
 	return action.Kind, after, err
 }
 
-// failed reports what went wrong in the Applied condition and, when that is news, in an event; then it is tried again, later each time.
-func (c *Controller) failed(ctx context.Context, work *workv1alpha1.Work, cause error) (time.Duration, error) {
-	if commit.Stale(cause) || errors.Is(cause, context.Canceled) || work.DeletionTimestamp != nil {
-		return 0, cause
-	}
-	away := errors.As(cause, new(*awayError)) || errors.Is(cause, member.ErrUnreachable)
-	applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied)
-	if away && applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == work.Generation {
-		return 0, cause // a member that is away says nothing about what was applied before it went
-	}
-	want := work.DeepCopy()
-	meta.SetStatusCondition(&want.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionFalse,
-		Reason: workv1alpha1.ReasonAppliedFailed, Message: "Failed to apply all manifests (0/1): " + cause.Error(), ObservedGeneration: lastApplied(applied)})
-	wrote, err := commit.Status(ctx, c.client, work, want)
-	if err != nil {
-		return 0, err
-	}
-	if wrote {
-		c.events.Event(work, corev1.EventTypeWarning, workv1alpha2.EventSyncFailed, cause.Error())
-	}
-	return 0, cause
-}
+var log = ctrl.Log.WithName("execute")
 
-// lastApplied is the generation that a failure leaves as the one last applied.
-func lastApplied(applied *metav1.Condition) int64 {
-	if applied == nil {
-		return 0
-	}
-	return applied.ObservedGeneration
-}
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// report writes what the member answered, unless the same is written already or the window has not passed.
-func (c *Controller) report(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (time.Duration, error) {
-	want := work.DeepCopy()
-	suspended := work.Spec.SuspendDispatching != nil && *work.Spec.SuspendDispatching
-	dispatching := metav1.Condition{Type: workv1alpha1.WorkDispatching, Status: metav1.ConditionTrue,
-		Reason: workv1alpha1.ReasonDispatching, Message: workv1alpha1.MessageDispatched}
-	if suspended {
-		dispatching.Status, dispatching.Reason, dispatching.Message = metav1.ConditionFalse, workv1alpha1.ReasonSuspendDispatching, workv1alpha1.MessageSuspended
-	}
-	// Saying that a Work is dispatched would cost a write of its own before it is applied; it is said with the result.
-	meta.SetStatusCondition(&want.Status.Conditions, dispatching)
-	if !suspended {
-		meta.SetStatusCondition(&want.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
-			Reason: workv1alpha1.ReasonAppliedSuccessful, Message: workv1alpha1.MessageApplied, ObservedGeneration: work.Generation})
-	}
-	if observed != nil {
-		status, err := c.reflect(ctx, manifest, observed)
-		if err != nil {
-			c.events.Event(work, corev1.EventTypeWarning, workv1alpha2.EventReflectStatusFailed, err.Error())
-		}
-		if status != nil {
-			want.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{*status}
-		}
-	}
-	key := client.ObjectKeyFromObject(work)
-	if wait := c.wait(key, work, want); wait > 0 {
-		return wait, nil
-	}
-	wrote, err := commit.Status(ctx, c.client, work, want)
-	if wrote {
-		c.reported.Store(key, time.Now())
-	}
-	return 0, err
-}
-
-// wait is how long a status may still be held back: not at all when a condition or the health changes, or nothing does.
-func (c *Controller) wait(key types.NamespacedName, was, want *workv1alpha1.Work) time.Duration {
-	if c.StatusWindow == 0 || healthOf(was) != healthOf(want) {
-		return 0
-	}
-	for _, cond := range want.Status.Conditions {
-		if before := meta.FindStatusCondition(was.Status.Conditions, cond.Type); before == nil || before.Status != cond.Status || before.ObservedGeneration != cond.ObservedGeneration {
-			return 0
-		}
-	}
-	at, ok := c.reported.Load(key)
-	if !ok {
-		return 0
-	}
-	return c.StatusWindow - time.Since(at.(time.Time))
-}
-
-// reflect is the manifest's entry in the Work's status. An error comes with an entry if only a part of it could be read.
-func (c *Controller) reflect(ctx context.Context, manifest, observed *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, error) {
-	gvk := manifest.GroupVersionKind()
-	entry := &workv1alpha1.ManifestStatus{
-		Identifier: workv1alpha1.ResourceIdentifier{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind,
-			Namespace: manifest.GetNamespace(), Name: manifest.GetName()},
-	}
-	health, healthErr := c.Interpreter.Health(ctx, observed)
-	if healthErr != nil {
-		health = interpret.Unknown
-	}
-	entry.Health = health.Karmada()
-	status, err := c.Interpreter.Reflect(ctx, observed)
-	if err != nil {
-		return nil, errors.Join(err, healthErr)
-	}
-	if status != nil {
-		raw, err := json.Marshal(status)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("encode the status of %s: %w", commit.Name(observed), err), healthErr)
-		}
-		entry.Status = &runtime.RawExtension{Raw: raw}
-	}
-	return entry, healthErr
-}
-
-// namespaceFollows says whether the namespace of the manifest is on its way to the same member.
-func (c *Controller) namespaceFollows(ctx context.Context, work *workv1alpha1.Work, manifest *unstructured.Unstructured) bool {
-	ns := &workv1alpha1.Work{}
-	key := client.ObjectKey{Namespace: work.Namespace, Name: names.Work("Namespace", manifest.GetNamespace(), "")}
-	return c.client.Get(ctx, key, ns) == nil && ns.DeletionTimestamp == nil && !meta.IsStatusConditionTrue(ns.Status.Conditions, workv1alpha1.WorkApplied)
-}
-
-// namespaceMissing says whether an object was refused for want of its namespace.
+// namespaceMissing says whether an object was refused because its namespace is not there, or is going.
 func namespaceMissing(err error) bool {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true
+	}
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-func healthOf(w *workv1alpha1.Work) workv1alpha1.ResourceHealth {
-	if len(w.Status.ManifestStatuses) == 0 {
-		return ""
-	}
-	return w.Status.ManifestStatuses[0].Health
-}
-
-func ready(c *clusterv1alpha1.Cluster) bool {
+func isReady(c *clusterv1alpha1.Cluster) bool {
 	return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 }
 
-func whyNotReady(c *clusterv1alpha1.Cluster) string {
-	cond := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
-	if cond == nil {
-		return "its status was not collected yet"
-	}
-	return cond.Reason + ": " + cond.Message
-}
+// staleError says that a write to the hub failed for having read an old state. Conflicts in a member are none.
+type staleError struct{ error }
 
-// last is the object of an event, the last known state where its deletion was missed.
-func last(obj any) any {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		return gone.Obj
+func (e *staleError) Unwrap() error { return e.error }
+
+// fromOld marks the errors of writes to the hub; what is gone needs none.
+func fromOld(err error) error {
+	if commit.Stale(err) {
+		return &staleError{err}
 	}
-	return obj
+	return client.IgnoreNotFound(err)
 }

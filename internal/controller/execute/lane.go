@@ -2,6 +2,8 @@ package execute
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -10,20 +12,29 @@ import (
 )
 
 // lanes gives each member cluster a queue and workers of its own, so that one that hangs holds up no other.
-// A lane opens with its first Work and closes with its cluster.
+// A lane opens with the first Work of a registered cluster and closes with it. Works of other clusters are strays.
 type lanes struct {
 	// workers is the number of goroutines of a lane.
 	workers int
 	// reconcile works on one Work; an error is tried again with growing delay, a positive duration after that time.
-	reconcile func(ctx context.Context, cluster string, work types.NamespacedName) (time.Duration, error)
+	// No two of one cluster run for the same Work at once. stray is the same for strays, which have one worker.
+	reconcile, stray func(ctx context.Context, cluster string, work types.NamespacedName) (time.Duration, error)
 
-	mu      sync.Mutex
-	ctx     context.Context
-	open    map[string]lane
-	running sync.WaitGroup
+	mu         sync.Mutex
+	ctx        context.Context
+	registered map[string]bool
+	open       map[string]lane
+	strays     workqueue.TypedRateLimitingInterface[strayWork]
+	all        sync.WaitGroup
 }
 
 type lane = workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+// strayWork is a Work and the cluster that it names.
+type strayWork struct {
+	cluster string
+	work    types.NamespacedName
+}
 
 // The delays between attempts of one Work: a failure is seen soon, and a lasting one does not keep the member busy.
 const (
@@ -31,45 +42,85 @@ const (
 	lastRetry  = 2 * time.Minute
 )
 
-// start lets lanes open; they run until ctx ends.
+// start lets lanes open; they run until ctx ends. What is added before is not taken.
 func (l *lanes) start(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ctx, l.open = ctx, map[string]lane{}
+	l.strays = newQueue[strayWork]("execute-strays")
+	l.all.Go(func() {
+		work(l.strays, func(s strayWork) (time.Duration, error) { return l.stray(ctx, s.cluster, s.work) })
+	})
 }
 
-// of is the cluster's lane, opened if need be; nil before start and after the end.
-func (l *lanes) of(cluster string) lane {
+// running is between start and the end.
+func (l *lanes) running() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if q, ok := l.open[cluster]; ok {
-		return q
+	return l.ctx != nil && l.ctx.Err() == nil
+}
+
+// register lets the lane of a cluster open.
+func (l *lanes) register(cluster string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.registered == nil {
+		l.registered = map[string]bool{}
 	}
+	l.registered[cluster] = true
+}
+
+// of is the cluster's lane, opened if need be; nil if it is not registered.
+func (l *lanes) of(cluster string) (q lane, running bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.ctx == nil || l.ctx.Err() != nil {
-		return nil
+		return nil, false
 	}
-	q := workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
-		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "execute-" + cluster})
+	if q, ok := l.open[cluster]; ok || !l.registered[cluster] {
+		return q, true
+	}
+	q = newQueue[types.NamespacedName]("execute-" + cluster)
 	l.open[cluster] = q
+	ctx := l.ctx
 	for range l.workers {
-		l.running.Go(func() { l.work(cluster, q) })
+		l.all.Go(func() {
+			work(q, func(key types.NamespacedName) (time.Duration, error) { return l.reconcile(ctx, cluster, key) })
+		})
 	}
-	return q
+	return q, true
 }
 
 // add has a Work looked at.
-func (l *lanes) add(cluster string, work types.NamespacedName) {
-	if q := l.of(cluster); q != nil {
-		q.Add(work)
+func (l *lanes) add(cluster string, key types.NamespacedName) {
+	if q, running := l.of(cluster); q != nil {
+		q.Add(key)
+	} else if running {
+		l.strays.Add(strayWork{cluster, key})
 	}
 }
 
-// retry has a Work that failed looked at again at once, as after a change that may have mended it.
-func (l *lanes) retry(cluster string, work types.NamespacedName) {
-	if q := l.of(cluster); q != nil {
-		q.Forget(work)
-		q.Add(work)
+// retry has Works looked at at once, however often they failed, as after a change that may have mended them.
+func (l *lanes) retry(cluster string, keys ...types.NamespacedName) {
+	for _, key := range keys {
+		if q, _ := l.of(cluster); q != nil {
+			q.Forget(key)
+		}
+		l.add(cluster, key)
+	}
+}
+
+// retryFailed has those of the Works looked at whose last attempt failed.
+func (l *lanes) retryFailed(cluster string, keys ...types.NamespacedName) {
+	q, _ := l.of(cluster)
+	if q == nil {
+		return
+	}
+	for _, key := range keys {
+		if q.NumRequeues(key) > 0 {
+			q.Forget(key)
+			q.Add(key)
+		}
 	}
 }
 
@@ -77,6 +128,7 @@ func (l *lanes) retry(cluster string, work types.NamespacedName) {
 func (l *lanes) close(cluster string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.registered, cluster)
 	if q, ok := l.open[cluster]; ok {
 		q.ShutDown()
 		delete(l.open, cluster)
@@ -89,17 +141,25 @@ func (l *lanes) stop() {
 	for _, q := range l.open {
 		q.ShutDown()
 	}
+	l.strays.ShutDown()
 	l.mu.Unlock()
-	l.running.Wait()
+	l.all.Wait()
 }
 
-func (l *lanes) work(cluster string, q lane) {
+func newQueue[K comparable](name string) workqueue.TypedRateLimitingInterface[K] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry),
+		workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
+}
+
+// work takes from a queue until it is closed.
+func work[K comparable](q workqueue.TypedRateLimitingInterface[K], reconcile func(K) (time.Duration, error)) {
 	for {
 		key, done := q.Get()
 		if done {
 			return
 		}
-		after, err := l.reconcile(l.ctx, cluster, key)
+		after, err := recovered(func() (time.Duration, error) { return reconcile(key) })
 		switch {
 		case err != nil:
 			q.AddRateLimited(key)
@@ -111,4 +171,15 @@ func (l *lanes) work(cluster string, q lane) {
 		}
 		q.Done(key)
 	}
+}
+
+// recovered makes a panic over one Work an error: the hub and its other Works go on.
+func recovered(reconcile func() (time.Duration, error)) (after time.Duration, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			log.Error(err, "carry out a work", "stack", string(debug.Stack()))
+		}
+	}()
+	return reconcile()
 }

@@ -61,6 +61,11 @@ const (
 	stranger               // marked as a Work's of another hub, or of the cluster under another name
 )
 
+// Owns says whether observed is marked as the object of w.
+func Owns(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
+	return ownerOf(observed, w) == ours
+}
+
 // ownerOf reads the marks of observed, as seen from w. Only ours may be deleted; damaged ones are put right.
 func ownerOf(observed *unstructured.Unstructured, w *workv1alpha1.Work) owner {
 	label := func(key string) string { return field(observed, "labels", key) }

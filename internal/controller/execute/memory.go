@@ -1,0 +1,121 @@
+package execute
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+)
+
+// written are the Works whose status we wrote, until the cache shows them so. The member's event comes before our own write is
+// back: by the Work as it was, an object that was just created would be applied again.
+type written struct {
+	mu    sync.Mutex
+	works map[types.NamespacedName]*workv1alpha1.Work
+}
+
+// put takes a Work as the hub answered it.
+func (w *written) put(work *workv1alpha1.Work) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.works == nil {
+		w.works = map[types.NamespacedName]*workv1alpha1.Work{}
+	}
+	w.works[client.ObjectKeyFromObject(work)] = work
+}
+
+// newest is the Work as the cache has it, or as we wrote it since. It is the caller's.
+func (w *written) newest(cached *workv1alpha1.Work) *workv1alpha1.Work {
+	w.seen(cached)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ours := w.works[client.ObjectKeyFromObject(cached)]; ours != nil {
+		return ours.DeepCopy()
+	}
+	return cached
+}
+
+// seen forgets a Work that the cache shows as we wrote it, or later.
+func (w *written) seen(cached *workv1alpha1.Work) {
+	key := client.ObjectKeyFromObject(cached)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ours := w.works[key]
+	if ours == nil {
+		return
+	}
+	newer, err := resourceversion.CompareResourceVersion(ours.ResourceVersion, cached.ResourceVersion)
+	if err != nil || newer <= 0 || ours.UID != cached.UID {
+		delete(w.works, key)
+	}
+}
+
+func (w *written) forget(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.works, key)
+}
+
+// forgetSeen forgets a write whose event came before it was taken down.
+func (r *reconciler) forgetSeen(ctx context.Context, work *workv1alpha1.Work) {
+	cached := &workv1alpha1.Work{}
+	if err := r.client.Get(ctx, client.ObjectKeyFromObject(work), cached, client.UnsafeDisableDeepCopy); err == nil {
+		r.written.seen(cached)
+	}
+}
+
+// space is a namespace of a member.
+type space struct{ cluster, namespace string }
+
+// waiting are the Works whose namespace is not in the member.
+type waiting struct {
+	mu    sync.Mutex
+	works map[space]map[types.NamespacedName]bool
+}
+
+func (w *waiting) add(s space, work types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.works == nil {
+		w.works = map[space]map[types.NamespacedName]bool{}
+	}
+	if w.works[s] == nil {
+		w.works[s] = map[types.NamespacedName]bool{}
+	}
+	w.works[s][work] = true
+}
+
+func (w *waiting) remove(s space, work types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.works[s], work)
+	if len(w.works[s]) == 0 {
+		delete(w.works, s)
+	}
+}
+
+func (w *waiting) forget(work types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for s, works := range w.works {
+		delete(works, work)
+		if len(works) == 0 {
+			delete(w.works, s)
+		}
+	}
+}
+
+// take are the Works that wait for the namespace; they wait no more.
+func (w *waiting) take(s space) []types.NamespacedName {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	keys := slices.Collect(maps.Keys(w.works[s]))
+	delete(w.works, s)
+	return keys
+}

@@ -1,0 +1,209 @@
+package execute
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+// report writes what the member answered, unless the same is written already or may wait. observed is our object in the
+// member, nil if there is none.
+func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (time.Duration, error) {
+	want := work.DeepCopy()
+	r.dispatching(want)
+	if !suspended(work) {
+		r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionTrue, workv1alpha1.ReasonAppliedSuccessful, workv1alpha1.MessageApplied, work.Generation)
+	}
+	if observed == nil {
+		want.Status.ManifestStatuses = nil
+	} else if status := r.reflect(ctx, work, manifest, observed); status != nil {
+		want.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{*status}
+	}
+	if wait := r.wait(work, want); wait > 0 {
+		return wait, nil
+	}
+	return 0, r.write(ctx, work, want)
+}
+
+// failed reports what went wrong in the condition Applied; then it is tried again, later each time, or when the cluster is
+// back. gone says that our object is not in the member any more, so that its last status says nothing.
+func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone bool, cause error) (time.Duration, error) {
+	if ctx.Err() != nil {
+		return 0, cause
+	}
+	away := errors.As(cause, new(*awayError))
+	want := work.DeepCopy()
+	r.dispatching(want)
+	if gone {
+		want.Status.ManifestStatuses = nil
+	}
+	// A member that is away says nothing about what was applied before it went.
+	stands := (away || member.Unreachable(cause)) && appliedNow(work)
+	if !stands && !suspended(work) {
+		var last int64
+		if applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
+			last = applied.ObservedGeneration
+		}
+		r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonAppliedFailed,
+			fmt.Sprintf("Failed to apply all manifests (0/%d): %v", len(work.Spec.Workload.Manifests), cause), last)
+	}
+	if err := r.write(ctx, work, want); err != nil {
+		return 0, err
+	}
+	if away {
+		return 0, nil
+	}
+	return 0, cause
+}
+
+// stuck says why a Work cannot be deleted, once; then it is tried again, later each time, or when the cluster is back.
+func (r *reconciler) stuck(work *workv1alpha1.Work, cause error) (time.Duration, error) {
+	if !errors.Is(cause, context.Canceled) {
+		r.warn(work, workv1alpha2.EventSyncFailed, fmt.Errorf("delete the object: %w", cause))
+	}
+	if errors.As(cause, new(*awayError)) || errors.Is(cause, errNotYet) {
+		return 0, nil
+	}
+	return 0, cause
+}
+
+// write writes the status of a Work, and tells its users what turned.
+func (r *reconciler) write(ctx context.Context, read, want *workv1alpha1.Work) error {
+	r.noticed.Delete(client.ObjectKeyFromObject(read))
+	wrote, err := commit.Status(ctx, r.client, read, want)
+	if err != nil || !wrote {
+		return fromOld(err)
+	}
+	r.written.put(want)
+	r.forgetSeen(ctx, want)
+	r.tell(read, want)
+	return nil
+}
+
+// tell puts the transitions of the conditions into events. That all goes well from the start is not worth one.
+func (r *reconciler) tell(was, is *workv1alpha1.Work) {
+	before, after := meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkApplied), meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkApplied)
+	switch {
+	case after == nil:
+	case after.Status == metav1.ConditionFalse && (before == nil || before.Status != after.Status || before.Message != after.Message):
+		r.events.Event(is, corev1.EventTypeWarning, workv1alpha2.EventSyncFailed, after.Message)
+		log.Info("could not apply", "work", client.ObjectKeyFromObject(is), "message", after.Message)
+	case after.Status == metav1.ConditionTrue && before != nil && before.Status == metav1.ConditionFalse:
+		r.events.Event(is, corev1.EventTypeNormal, workv1alpha2.EventSyncSucceed, after.Message)
+	}
+	before, after = meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkDispatching), meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkDispatching)
+	if after != nil && (before == nil && after.Status == metav1.ConditionFalse || before != nil && before.Status != after.Status) {
+		r.events.Event(is, corev1.EventTypeNormal, workv1alpha2.EventWorkDispatching, after.Message)
+	}
+}
+
+// warn tells users of a Work what is wrong, unless it was said before; no error ends a warning.
+func (r *reconciler) warn(work *workv1alpha1.Work, reason string, err error) {
+	about := subject{client.ObjectKeyFromObject(work), reason}
+	if err == nil {
+		r.told.Forget(about)
+	} else if r.told.News(about, err.Error()) {
+		r.events.Event(work, corev1.EventTypeWarning, reason, err.Error())
+	}
+}
+
+// dispatching sets the condition that says whether the Work is sent at all. That it is costs no write of its own.
+func (r *reconciler) dispatching(want *workv1alpha1.Work) {
+	if suspended(want) {
+		r.condition(want, workv1alpha1.WorkDispatching, metav1.ConditionFalse, workv1alpha1.ReasonSuspendDispatching, workv1alpha1.MessageSuspended, 0)
+	} else {
+		r.condition(want, workv1alpha1.WorkDispatching, metav1.ConditionTrue, workv1alpha1.ReasonDispatching, workv1alpha1.MessageDispatched, 0)
+	}
+}
+
+func (r *reconciler) condition(want *workv1alpha1.Work, kind string, status metav1.ConditionStatus, reason, message string, generation int64) {
+	meta.SetStatusCondition(&want.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(r.Clock.Now())})
+}
+
+func suspended(w *workv1alpha1.Work) bool {
+	return w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching
+}
+
+// appliedNow says whether what the Work says now was applied.
+func appliedNow(w *workv1alpha1.Work) bool {
+	applied := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied)
+	return applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == w.Generation
+}
+
+// wait is how long a status may still be held back: not at all when a condition or the health changes, or nothing does.
+func (r *reconciler) wait(was, want *workv1alpha1.Work) time.Duration {
+	if r.StatusWindow == 0 || healthOf(was) != healthOf(want) || !equality.Semantic.DeepEqual(was.Status.Conditions, want.Status.Conditions) ||
+		equality.Semantic.DeepEqual(was.Status, want.Status) {
+		return 0
+	}
+	now := r.Clock.Now()
+	since, _ := r.noticed.LoadOrStore(client.ObjectKeyFromObject(was), now)
+	return r.StatusWindow - now.Sub(since.(time.Time))
+}
+
+func healthOf(w *workv1alpha1.Work) workv1alpha1.ResourceHealth {
+	if len(w.Status.ManifestStatuses) == 0 {
+		return ""
+	}
+	return w.Status.ManifestStatuses[0].Health
+}
+
+// reflect is the manifest's entry in the Work's status; nil if its status cannot be read. What cannot be read is told.
+func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) *workv1alpha1.ManifestStatus {
+	health, err := r.Interpreter.Health(ctx, observed)
+	r.warn(work, workv1alpha2.EventInterpretHealthFailed, err)
+	if err != nil {
+		health = interpret.Unknown
+	}
+	gvk := manifest.GroupVersionKind()
+	entry := &workv1alpha1.ManifestStatus{
+		Identifier: workv1alpha1.ResourceIdentifier{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind,
+			Namespace: manifest.GetNamespace(), Name: manifest.GetName()},
+		Health: health.Karmada(),
+	}
+	status, err := r.Interpreter.Reflect(ctx, observed)
+	if err == nil && status != nil {
+		var raw []byte
+		if raw, err = json.Marshal(status); err == nil {
+			entry.Status = &runtime.RawExtension{Raw: raw}
+		}
+	}
+	r.warn(work, workv1alpha2.EventReflectStatusFailed, err)
+	if err != nil {
+		return nil
+	}
+	return entry
+}
+
+// waitsForNamespace says whether the namespace of the manifest is on its way to the same member, so that there is nothing to
+// report, or has just come; in any case the Work is tried again when the namespace is there.
+func (r *reconciler) waitsForNamespace(ctx context.Context, cluster string, work *workv1alpha1.Work, manifest *unstructured.Unstructured) bool {
+	// In this order: it may arrive in between.
+	r.waiting.add(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
+	ns := &workv1alpha1.Work{}
+	key := types.NamespacedName{Namespace: work.Namespace, Name: names.Work(namespaceKind.Kind, manifest.GetNamespace(), "")}
+	if err := r.client.Get(ctx, key, ns); err != nil || ns.DeletionTimestamp != nil {
+		return false
+	}
+	applied := meta.FindStatusCondition(r.written.newest(ns).Status.Conditions, workv1alpha1.WorkApplied)
+	return applied == nil || applied.Status == metav1.ConditionTrue && r.Clock.Since(applied.LastTransitionTime.Time) < 2*namespaceCheck
+}
