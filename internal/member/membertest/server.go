@@ -62,8 +62,19 @@ type Server struct {
 	kinds    []Kind
 	objects  map[string]*unstructured.Unstructured // by resource path
 	watchers map[*watcher]bool
+	history  []happening
 	requests []string
+	writes   []string
+	apart    map[schema.GroupVersionKind]bool // kinds whose status is a subresource
+	strict   bool                             // namespaces must exist
 	http     *httptest.Server
+}
+
+// happening is a change that a watch may have missed; nil is absent.
+type happening struct {
+	version int64
+	kind    Kind
+	was, is *unstructured.Unstructured
 }
 
 type watcher struct {
@@ -82,6 +93,7 @@ func New(t testing.TB, kinds ...Kind) *Server {
 		kinds:    append([]Kind{Node, Pod, ConfigMap, Namespace}, kinds...),
 		objects:  map[string]*unstructured.Unstructured{},
 		watchers: map[*watcher]bool{},
+		apart:    map[schema.GroupVersionKind]bool{},
 	}
 	s.http = httptest.NewServer(s)
 	s.URL = s.http.URL
@@ -142,6 +154,29 @@ func (s *Server) Serve(k Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kinds = append(s.kinds, k)
+}
+
+// SeparateStatus makes the status of kinds a subresource: a write of one leaves the other as it is.
+func (s *Server) SeparateStatus(kinds ...Kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range kinds {
+		s.apart[k.GroupVersionKind] = true
+	}
+}
+
+// NeedNamespaces has the server refuse objects of namespaces that are not there, or are being deleted.
+func (s *Server) NeedNamespaces() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.strict = true
+}
+
+// Writes are what requests have changed so far: the verb, the resource and the name, as in "create configmaps default/c".
+func (s *Server) Writes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.writes)
 }
 
 // Requests are the methods and paths so far; with a prefix, those that have it.
@@ -218,26 +253,20 @@ func (s *Server) store(k Kind, path string, u *unstructured.Unstructured) *unstr
 		u.SetGeneration(1)
 	} else {
 		u.SetUID(old.GetUID())
-		if fmt.Sprint(old.Object["spec"]) != fmt.Sprint(u.Object["spec"]) {
+		u.SetGeneration(old.GetGeneration())
+		going := old.GetDeletionTimestamp() == nil && u.GetDeletionTimestamp() != nil
+		if going || fmt.Sprint(old.Object["spec"]) != fmt.Sprint(u.Object["spec"]) {
 			u.SetGeneration(old.GetGeneration() + 1)
 		}
 	}
 	u.SetResourceVersion(strconv.FormatInt(s.version, 10))
-	s.objects[path] = u
-	for w := range s.watchers {
-		if w.kind.GroupVersionKind != k.GroupVersionKind {
-			continue
-		}
-		was, is := old != nil && w.matches(old), w.matches(u)
-		switch {
-		case was && is:
-			w.send("MODIFIED", u)
-		case is:
-			w.send("ADDED", u)
-		case was:
-			w.send("DELETED", u)
-		}
+	if u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) == 0 {
+		delete(s.objects, path)
+		s.happened(happening{s.version, k, old, nil})
+		return u
 	}
+	s.objects[path] = u
+	s.happened(happening{s.version, k, old, u})
 	return u
 }
 
@@ -248,12 +277,31 @@ func (s *Server) remove(k Kind, path string) {
 	}
 	s.version++
 	delete(s.objects, path)
-	gone := old.DeepCopy()
-	gone.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	s.happened(happening{s.version, k, old, nil})
+}
+
+// happened tells the watches, and those that come for what they missed.
+func (s *Server) happened(h happening) {
+	s.history = append(s.history, h)
 	for w := range s.watchers {
-		if w.kind.GroupVersionKind == k.GroupVersionKind && w.matches(old) {
-			w.send("DELETED", gone)
-		}
+		w.tell(h)
+	}
+}
+
+func (w *watcher) tell(h happening) {
+	if w.kind.GroupVersionKind != h.kind.GroupVersionKind {
+		return
+	}
+	was, is := h.was != nil && w.matches(h.was), h.is != nil && w.matches(h.is)
+	switch {
+	case was && is:
+		w.send("MODIFIED", h.is)
+	case is:
+		w.send("ADDED", h.is)
+	case was:
+		gone := h.was.DeepCopy()
+		gone.SetResourceVersion(strconv.FormatInt(h.version, 10))
+		w.send("DELETED", gone)
 	}
 }
 
@@ -347,7 +395,7 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) {
 
 // find says which kind, namespace and name a path means.
 func (s *Server) find(path string) (k Kind, namespace, name string, ok bool) {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
+	parts := strings.Split(strings.Trim(strings.TrimSuffix(path, "/status"), "/"), "/")
 	var gv schema.GroupVersion
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
@@ -390,6 +438,21 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	}
 	path := pathOf(kind, namespace, name)
 	live := s.objects[path]
+	apart, status := s.apart[kind.GroupVersionKind], strings.HasSuffix(r.URL.Path, "/status")
+	if status && !apart {
+		http.NotFound(w, r)
+		return
+	}
+	wrote := func(verb, name string) {
+		resource := kind.Plural
+		if status {
+			resource += "/status"
+		}
+		if namespace != "" {
+			name = namespace + "/" + name
+		}
+		s.writes = append(s.writes, verb+" "+resource+" "+name)
+	}
 	manager := r.URL.Query().Get("fieldManager")
 	if live == nil && name != "" && r.Header.Get("Content-Type") != string(types.ApplyPatchType) {
 		fail(w, apierrors.NewNotFound(gr, name))
@@ -409,6 +472,23 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 			fail(w, apierrors.NewAlreadyExists(gr, obj.GetName()))
 			return
 		}
+		if s.strict && namespace != "" {
+			space := s.objects[pathOf(Namespace, "", namespace)]
+			if space == nil {
+				fail(w, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, namespace))
+				return
+			}
+			if space.GetDeletionTimestamp() != nil {
+				refused := apierrors.NewForbidden(gr, obj.GetName(), fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace))
+				refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+				fail(w, refused)
+				return
+			}
+		}
+		if apart {
+			delete(obj.Object, "status")
+		}
+		wrote("create", obj.GetName())
 		answer(w, http.StatusCreated, s.store(kind, path, own(kind, nil, obj, manager)))
 	case http.MethodPut:
 		obj, err := decode(sent)
@@ -420,7 +500,19 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("the object has been modified")))
 			return
 		}
-		answer(w, http.StatusOK, s.store(kind, path, own(kind, live, obj, manager)))
+		from, to := live, obj
+		if status {
+			from, to = obj, live.DeepCopy()
+		}
+		if apart {
+			delete(to.Object, "status")
+			if value, ok := from.Object["status"]; ok {
+				to.Object["status"] = value
+			}
+		}
+		to.SetDeletionTimestamp(live.GetDeletionTimestamp())
+		wrote("update", name)
+		answer(w, http.StatusOK, s.store(kind, path, own(kind, live, to, manager)))
 	case http.MethodPatch:
 		patched, err := patch(kind, live, r.Header.Get("Content-Type"), sent, manager)
 		switch {
@@ -431,6 +523,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		case live != nil && same(live, patched):
 			answer(w, http.StatusOK, live)
 		default:
+			wrote("patch", name)
 			answer(w, http.StatusOK, s.store(kind, path, patched))
 		}
 	case http.MethodDelete:
@@ -438,6 +531,18 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		_ = json.Unmarshal(sent, &o)
 		if p := o.Preconditions; p != nil && p.UID != nil && *p.UID != live.GetUID() {
 			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("precondition failed: UID")))
+			return
+		}
+		if len(live.GetFinalizers()) > 0 && live.GetDeletionTimestamp() != nil {
+			answer(w, http.StatusOK, live)
+			return
+		}
+		wrote("delete", name)
+		if len(live.GetFinalizers()) > 0 {
+			going := live.DeepCopy()
+			now := metav1.Now()
+			going.SetDeletionTimestamp(&now)
+			answer(w, http.StatusOK, s.store(kind, path, going))
 			return
 		}
 		s.remove(kind, path)
@@ -491,12 +596,18 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, kind Kind, namespa
 
 // watch is called with the lock held, and releases it.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind Kind, matches func(*unstructured.Unstructured) bool) {
-	if since := r.URL.Query().Get("resourceVersion"); since != strconv.FormatInt(s.version, 10) {
+	since, err := strconv.ParseInt(r.URL.Query().Get("resourceVersion"), 10, 64)
+	if err != nil || since > s.version {
 		s.mu.Unlock()
 		fail(w, apierrors.NewResourceExpired("too old resource version"))
 		return
 	}
-	watcher := &watcher{kind: kind, matches: matches, events: make(chan metav1.WatchEvent, 1000), gone: make(chan struct{})}
+	watcher := &watcher{kind: kind, matches: matches, events: make(chan metav1.WatchEvent, 10_000), gone: make(chan struct{})}
+	for _, h := range s.history {
+		if h.version > since {
+			watcher.tell(h)
+		}
+	}
 	s.watchers[watcher] = true
 	s.mu.Unlock()
 	defer func() {

@@ -1,0 +1,285 @@
+// Package controllertest is a hub small enough for unit tests: an API server in memory with the hub's kinds, read and written
+// through real clients and caches, and member clusters of the same make. What the controllers under test write is counted.
+package controllertest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+// Patience is how long a test waits for what should become true. Machines that run tests are slow and shared.
+const Patience = 20 * time.Second
+
+// Kinds of templates and of the hub that are not in membertest.
+var (
+	ClusterRole = kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false)
+	Deployment  = kind("apps", "v1", "Deployment", "deployments", true)
+
+	works = kind(workv1alpha1.GroupVersion.Group, "v1alpha1", "Work", "works", true)
+	own   = []membertest.Kind{
+		works,
+		kind(workv1alpha2.GroupVersion.Group, "v1alpha2", "ResourceBinding", "resourcebindings", true),
+		kind(workv1alpha2.GroupVersion.Group, "v1alpha2", "ClusterResourceBinding", "clusterresourcebindings", false),
+		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "PropagationPolicy", "propagationpolicies", true),
+		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterPropagationPolicy", "clusterpropagationpolicies", false),
+		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "OverridePolicy", "overridepolicies", true),
+		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterOverridePolicy", "clusteroverridepolicies", false),
+		kind(clusterv1alpha1.GroupVersion.Group, "v1alpha1", "Cluster", "clusters", false),
+		kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false),
+		kind("", "v1", "Secret", "secrets", true),
+		kind("", "v1", "Event", "events", true),
+		ClusterRole,
+		Deployment,
+	}
+)
+
+func kind(group, version, name, plural string, namespaced bool) membertest.Kind {
+	return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name}, Plural: plural, Namespaced: namespaced}
+}
+
+// Hub is an API server with the kinds of a hub. Its client reads and writes the server itself, past all caches.
+type Hub struct {
+	client.Client
+	Server *membertest.Server
+	Config *rest.Config
+
+	t       *testing.T
+	counted int
+}
+
+// New is a hub without clusters. It ends with the test.
+func New(t *testing.T) *Hub {
+	h := &Hub{t: t, Server: membertest.New(t, own...)}
+	h.Server.SeparateStatus(own...)
+	h.Server.NeedNamespaces()
+	// JSON, since the server speaks nothing else.
+	h.Config = &rest.Config{Host: h.Server.URL, BearerToken: membertest.Token, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
+	var err error
+	if h.Client, err = client.New(h.Config, client.Options{Scheme: Scheme(), Mapper: mapper()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range []string{names.Clusters, "default", "shop"} {
+		h.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	}
+	return h
+}
+
+// Scheme has the kinds of Kubernetes and of Argosy.
+func Scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
+		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, configv1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err)
+		}
+	}
+	return s
+}
+
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, k := range slices.Concat(own, []membertest.Kind{membertest.Node, membertest.Pod, membertest.ConfigMap, membertest.Namespace}) {
+		scope := meta.RESTScopeRoot
+		if k.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		m.AddSpecific(k.GroupVersionKind, k.GroupVersion().WithResource(k.Plural), k.GroupVersion().WithResource(strings.ToLower(k.Kind)), scope)
+	}
+	return m
+}
+
+// Run runs the controllers that setup registers until the test ends, or until the function that is returned is called.
+func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop func()) {
+	h.t.Helper()
+	again := true
+	mgr, err := ctrl.NewManager(h.Config, ctrl.Options{
+		Scheme:         Scheme(),
+		Controller:     config.Controller{SkipNameValidation: &again},
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		Client:         client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper(), nil },
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := setup(ctx, mgr); err != nil {
+		cancel()
+		h.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-ended; err != nil {
+			h.t.Errorf("the controllers ended with %v", err)
+		}
+	}
+	h.t.Cleanup(stop)
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		h.t.Fatal("the caches never filled")
+	}
+	return stop
+}
+
+// Join makes a member cluster that is ready, and serves what every server of membertest serves and the kinds given.
+func (h *Hub) Join(name string, kinds ...membertest.Kind) *membertest.Server {
+	h.t.Helper()
+	s := membertest.New(h.t, kinds...)
+	s.NeedNamespaces()
+	s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	h.Make(s.Secret(name))
+	h.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace(name)}})
+	c := s.Cluster(name)
+	c.UID = ""
+	h.Make(c)
+	h.ClusterStatus(name, func(status *clusterv1alpha1.ClusterStatus) {
+		status.APIEnablements = Serves(append(kinds, membertest.ConfigMap, membertest.Namespace)...)
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue, Reason: "ClusterReady"})
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionTrue, Reason: "Complete"})
+	})
+	return s
+}
+
+// Serves are the API enablements of a cluster that serves the kinds.
+func Serves(kinds ...membertest.Kind) []clusterv1alpha1.APIEnablement {
+	var out []clusterv1alpha1.APIEnablement
+	for _, k := range kinds {
+		out = append(out, clusterv1alpha1.APIEnablement{GroupVersion: k.GroupVersion().String(), Resources: []clusterv1alpha1.APIResource{{Name: k.Plural, Kind: k.Kind}}})
+	}
+	return out
+}
+
+// ClusterStatus changes the status of a cluster, as its collector does.
+func (h *Hub) ClusterStatus(name string, change func(*clusterv1alpha1.ClusterStatus)) {
+	h.t.Helper()
+	c := &clusterv1alpha1.Cluster{}
+	h.must(h.Get(h.t.Context(), client.ObjectKey{Name: name}, c))
+	change(&c.Status)
+	h.must(h.Status().Update(h.t.Context(), c))
+}
+
+// Ready sets the condition Ready of a cluster.
+func (h *Hub) Ready(name string, ready metav1.ConditionStatus, reason string) {
+	h.t.Helper()
+	h.ClusterStatus(name, func(status *clusterv1alpha1.ClusterStatus) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: ready, Reason: reason})
+	})
+}
+
+// Make creates an object.
+func (h *Hub) Make(obj client.Object) {
+	h.t.Helper()
+	h.must(h.Create(h.t.Context(), obj))
+}
+
+// Change reads an object, changes and writes it, as often as somebody else comes first.
+func Change[T client.Object](h *Hub, obj T, change func(T)) {
+	h.t.Helper()
+	for {
+		h.must(h.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj))
+		change(obj)
+		err := h.Update(h.t.Context(), obj)
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), "has been modified") {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// Gone deletes an object; it is gone when nothing holds it any more.
+func (h *Hub) Gone(obj client.Object) {
+	h.t.Helper()
+	h.must(h.Delete(h.t.Context(), obj))
+}
+
+// Has says whether the object is there, and reads it.
+func (h *Hub) Has(obj client.Object) bool {
+	h.t.Helper()
+	err := h.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj)
+	h.must(client.IgnoreNotFound(err))
+	return err == nil
+}
+
+func (h *Hub) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// Eventually waits until then finds nothing wrong.
+func (h *Hub) Eventually(what string, then func() (wrong string)) {
+	h.t.Helper()
+	wrong := ""
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if wrong = then(); wrong == "" {
+			return
+		}
+	}
+	h.t.Fatalf("%s: %s; written since: %v", what, wrong, h.Server.Writes()[h.counted:])
+}
+
+// Quiet waits until nothing has been written for a while, and returns what was written since the last call, without events.
+func (h *Hub) Quiet() []string {
+	h.t.Helper()
+	const calm = 250 * time.Millisecond
+	last, since := len(h.Server.Writes()), time.Now()
+	for end := time.Now().Add(Patience); time.Since(since) < calm; time.Sleep(10 * time.Millisecond) {
+		if n := len(h.Server.Writes()); n != last {
+			last, since = n, time.Now()
+		}
+		if time.Now().After(end) {
+			h.t.Fatalf("it never gets quiet: %v", h.Server.Writes()[h.counted:])
+		}
+	}
+	all := h.Server.Writes()
+	out := slices.DeleteFunc(slices.Clone(all[h.counted:]), func(w string) bool { return strings.Contains(w, " events ") })
+	h.counted = len(all)
+	return out
+}
+
+// Events are what users were told so far, as "Reason: message", in the order of their names.
+func (h *Hub) Events() []string {
+	h.t.Helper()
+	var list corev1.EventList
+	h.must(h.List(h.t.Context(), &list))
+	var out []string
+	for _, e := range list.Items {
+		out = append(out, fmt.Sprintf("%s %s: %s", e.InvolvedObject.Kind, e.Reason, e.Message))
+	}
+	return out
+}

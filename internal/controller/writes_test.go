@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// fleet is a hub with all its loops, and three members.
+func fleet(t *testing.T) (*controllertest.Hub, map[string]*membertest.Server) {
+	h := controllertest.New(t)
+	members := map[string]*membertest.Server{}
+	for _, name := range []string{"m1", "m2", "m3"} {
+		members[name] = h.Join(name, controllertest.ClusterRole)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, Options{Config: h.Config}) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	h.Eventually("the namespace is in all members", func() string {
+		for name, m := range members {
+			if m.Object(membertest.Namespace, "", "shop") == nil {
+				return name + " lacks it"
+			}
+		}
+		return ""
+	})
+	h.Quiet()
+	return h, members
+}
+
+// claimed is a template as admission leaves it when its policy is there first.
+func claimed[T client.Object](template T, p policyv1alpha1.Propagation) T {
+	propagate.Claim(template, p)
+	return template
+}
+
+// policy is one for a kind, to all clusters, as admission leaves it.
+func policy(namespace, apiVersion, kind string) policyv1alpha1.Propagation {
+	p := scope.Propagations.New(namespace)
+	p.SetName("everywhere")
+	label, finalizer := policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.PropagationPolicyFinalizer
+	if namespace == "" {
+		label, finalizer = policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyFinalizer
+	}
+	p.SetLabels(map[string]string{label: "some-id"})
+	p.SetFinalizers([]string{finalizer})
+	p.PropagationSpec().ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: apiVersion, Kind: kind}}
+	return p
+}
+
+func TestATemplateOfThreeMembersCostsTenWritesOnTheHub(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy   policyv1alpha1.Propagation
+		template client.Object
+		binding  client.ObjectKey
+		kind     membertest.Kind
+	}{
+		"namespaced": {
+			policy("shop", "v1", "ConfigMap"),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}, Data: map[string]string{"a": "b"}},
+			client.ObjectKey{Namespace: "shop", Name: "settings-configmap"},
+			membertest.ConfigMap,
+		},
+		"cluster-scoped": {
+			policy("", "rbac.authorization.k8s.io/v1", "ClusterRole"),
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}},
+			client.ObjectKey{Name: "reader-clusterrole"},
+			controllertest.ClusterRole,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, members := fleet(t)
+			h.Make(c.policy)
+			h.Quiet()
+
+			h.Make(claimed(c.template, c.policy))
+			h.Eventually("everything is applied", func() string {
+				b, err := scope.Bindings.Get(t.Context(), h, c.binding)
+				if err != nil || !meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.FullyApplied) {
+					return fmt.Sprintf("%v %+v", err, b)
+				}
+				return ""
+			})
+			for name, m := range members {
+				if m.Object(c.kind, c.template.GetNamespace(), c.template.GetName()) == nil {
+					t.Errorf("%s does not hold it", name)
+				}
+			}
+
+			resource := c.kind.Plural
+			binding := "resourcebindings"
+			if c.binding.Namespace == "" {
+				binding = "clusterresourcebindings"
+			}
+			want := map[string]int{"create " + resource: 1, "create " + binding: 1, "update " + binding + "/status": 2, "create works": 3, "update works/status": 3}
+			if got := count(h.Quiet()); !maps.Equal(got, want) {
+				t.Errorf("written: %v, want %v", got, want)
+			}
+			if got := h.Events(); len(got) != 1 || !strings.Contains(got[0], workv1alpha2.EventScheduleBindingSucceed) {
+				t.Errorf("told: %v, want that it was scheduled, and no more", got)
+			}
+			for name, m := range members {
+				writes := slices.DeleteFunc(m.Writes(), func(w string) bool { return !strings.Contains(w, " "+c.kind.Plural+" ") })
+				if len(writes) != 1 {
+					t.Errorf("%s was written to: %v, want one creation", name, writes)
+				}
+			}
+		})
+	}
+}
+
+// count counts writes by what they are of.
+func count(writes []string) map[string]int {
+	out := map[string]int{}
+	for _, w := range writes {
+		words := strings.Fields(w)
+		out[words[0]+" "+words[1]]++
+	}
+	return out
+}
