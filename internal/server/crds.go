@@ -3,10 +3,13 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,35 +72,52 @@ func installCRDs(ctx context.Context, config *rest.Config) error {
 			want = append(want, crd)
 		}
 	}
+	var changed errgroup.Group // at once: most of the time is the store's
 	for _, crd := range want {
 		if crds.Converted(crd) {
 			crd.Spec.Conversion = conversion()
 		}
 		apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
 		current := have[crd.Name]
-		switch {
-		case current == nil:
-			crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
-			_, err = definitions.Create(ctx, crd, metav1.CreateOptions{})
-			if apierrors.IsAlreadyExists(err) { // another replica, starting with us, was first
-				err = nil
-			}
-		case !upToDate(current, crd):
-			current = current.DeepCopy()
-			current.Spec = crd.Spec
-			for name, value := range crd.Labels {
-				metav1.SetMetaDataLabel(&current.ObjectMeta, name, value)
-			}
-			for name, value := range crd.Annotations {
-				metav1.SetMetaDataAnnotation(&current.ObjectMeta, name, value)
-			}
-			_, err = definitions.Update(ctx, current, metav1.UpdateOptions{})
+		if current != nil && upToDate(current, crd) && established(current) {
+			continue
 		}
-		if err != nil {
-			return fmt.Errorf("install definition %s: %w", crd.Name, err)
-		}
+		changed.Go(func() error {
+			if err := install(ctx, definitions, current, crd); err != nil {
+				return fmt.Errorf("install definition %s: %w", crd.Name, err)
+			}
+			return waitEstablished(ctx, definitions, crd.Name)
+		})
 	}
-	return waitEstablished(ctx, client, want)
+	return changed.Wait()
+}
+
+// install makes crd what the server has; current is what it has, nil for nothing.
+func install(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, current, crd *apiextensionsv1.CustomResourceDefinition) error {
+	if current == nil {
+		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+		_, err := definitions.Create(ctx, crd, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) { // another replica, starting with us, was first
+			return nil
+		}
+		return err
+	}
+	if upToDate(current, crd) {
+		return nil
+	}
+	current = current.DeepCopy()
+	current.Spec = crd.Spec
+	for name, value := range crd.Labels {
+		metav1.SetMetaDataLabel(&current.ObjectMeta, name, value)
+	}
+	for name, value := range crd.Annotations {
+		metav1.SetMetaDataAnnotation(&current.ObjectMeta, name, value)
+	}
+	_, err := definitions.Update(ctx, current, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) { // likewise, and it installs the same
+		return nil
+	}
+	return err
 }
 
 // upToDate says that current already has what want asks for. want has the server's defaults.
@@ -115,29 +135,19 @@ func contains(have, want map[string]string) bool {
 	return true
 }
 
-func waitEstablished(ctx context.Context, client apiextensions.Interface, want []*apiextensionsv1.CustomResourceDefinition) error {
-	var pending string
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
+}
+
+func waitEstablished(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, name string) error {
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		list, err := client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return false, err
-		}
-		established := map[string]bool{}
-		for _, crd := range list.Items {
-			for _, c := range crd.Status.Conditions {
-				established[crd.Name] = established[crd.Name] || c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-			}
-		}
-		for _, crd := range want {
-			if !established[crd.Name] {
-				pending = crd.Name
-				return false, nil
-			}
-		}
-		return true, nil
+		crd, err := definitions.Get(ctx, name, metav1.GetOptions{})
+		return err == nil && established(crd), err
 	})
 	if err != nil {
-		return fmt.Errorf("wait until %s is served: %w", pending, err)
+		return fmt.Errorf("wait until %s is served: %w", name, err)
 	}
 	return nil
 }

@@ -25,10 +25,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
 
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
@@ -424,6 +426,8 @@ func (h *Hub) runControllerManager(ctx context.Context) error {
 	return controllermanager.Run(ctx, controllermanager.Options{
 		Config:                h.Config(),
 		Controllers:           controllermanager.Hub,
+		// There are as many Works as templates times clusters, and our own controllers delete them.
+		Unowned:               []schema.GroupResource{workv1alpha1.Resource("works")},
 		ServiceAccountKeyFile: h.files.ServiceAccountKey, RootCAFile: h.files.ClusterCA,
 		ClusterSigningCertFile: h.files.ClusterCA, ClusterSigningKeyFile: h.files.ClusterCAKey,
 	})

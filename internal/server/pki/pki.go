@@ -9,7 +9,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -48,7 +47,7 @@ type Files struct {
 	Serving, ServingKey string
 	// Admin is a client certificate in the group system:masters.
 	Admin, AdminKey string
-	// ServiceAccountKey is RSA, as the issuers of most tools expect.
+	// ServiceAccountKey signs service account tokens.
 	ServiceAccountKey string
 }
 
@@ -79,7 +78,9 @@ func Ensure(dir string, hosts []string, now time.Time) (files Files, changed []s
 	e.leaf(cluster, f.Serving, f.ServingKey, serving(hosts))
 	e.leaf(cluster, f.Admin, f.AdminKey, client("argosy-admin", "system:masters"))
 	e.leaf(proxy, f.FrontProxy, f.FrontProxyKey, client("front-proxy-client"))
-	e.tokenKey(f.ServiceAccountKey)
+	if e.err == nil {
+		_, _ = e.key(f.ServiceAccountKey)
+	}
 	if e.err != nil {
 		return Files{}, nil, e.err
 	}
@@ -185,20 +186,10 @@ func (e *ensurer) issue(want x509.Certificate, life time.Duration, parent *x509.
 // key returns the ECDSA key in file, made when the file is absent. A file that holds no key is an error: to
 // replace it would silently lock out everybody who trusts it.
 func (e *ensurer) key(file string) (crypto.Signer, error) {
-	return e.keyOr(file, func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) })
-}
-
-func (e *ensurer) tokenKey(file string) {
-	if e.err == nil {
-		_, _ = e.keyOr(file, func() (crypto.Signer, error) { return rsa.GenerateKey(rand.Reader, 2048) })
-	}
-}
-
-func (e *ensurer) keyOr(file string, generate func() (crypto.Signer, error)) (crypto.Signer, error) {
 	key, err := readKey(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		var data []byte
-		if key, err = generate(); err == nil {
+		if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err == nil {
 			data, err = keyutil.MarshalPrivateKeyToPEM(key)
 		}
 		if err == nil {

@@ -83,6 +83,8 @@ type Options struct {
 	ServiceAccountKeyFile, RootCAFile string
 	// ClusterSigningCertFile and ClusterSigningKeyFile sign certificate requests.
 	ClusterSigningCertFile, ClusterSigningKeyFile string
+	// Unowned are resources whose objects neither own others nor are owned: the garbage collector need not watch them.
+	Unowned []schema.GroupResource
 	// Flags are further kube-controller-manager flags, applied last.
 	Flags []string
 }
@@ -214,6 +216,9 @@ func controllerContext(ctx context.Context, o Options, c *config.CompletedConfig
 		ignored := map[schema.GroupResource]struct{}{}
 		for _, r := range c.ComponentConfig.GarbageCollectorController.GCIgnoredResources {
 			ignored[schema.GroupResource{Group: r.Group, Resource: r.Resource}] = struct{}{}
+		}
+		for _, r := range o.Unowned {
+			ignored[r] = struct{}{}
 		}
 		cc.GraphBuilder = garbagecollector.NewDependencyGraphBuilder(ctx, metadataClient, mapper, ignored,
 			cc.ObjectOrMetadataInformerFactory, cc.InformersStarted)
