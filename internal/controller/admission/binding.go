@@ -20,6 +20,7 @@ func (o *objects) mutateBinding(_ context.Context, r request) error {
 		label = workv1alpha2.ClusterResourceBindingPermanentIDLabel
 	}
 	identify(r.obj, nil, label)
+	r.disown()
 	return nil
 }
 

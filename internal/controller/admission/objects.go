@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/dynamic"
@@ -135,6 +136,15 @@ func (o *objects) judge(a admission.Attributes) (kind, request, bool) {
 // creating says whether the object is new, and this is the first time that we see it: plugins may be asked again.
 func (r request) creating() bool {
 	return r.GetOperation() == admission.Create && !r.GetReinvocationContext().IsReinvoke()
+}
+
+// disown drops the record of who set which field from an object that our own controllers make. An object without one gets none
+// later: keeping it is a quarter of the cost of every write, and nobody else sets fields of ours. Whoever applies to one
+// still gets a record of his own.
+func (r request) disown() {
+	if r.creating() && r.GetUserInfo().GetName() == user.APIServerUser {
+		r.obj.SetManagedFields(nil)
+	}
 }
 
 // normalise rewrites the object to canonical spelling, warning of that, and of what is legal and hardly meant unless it was there before.

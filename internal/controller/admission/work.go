@@ -15,6 +15,7 @@ import (
 // a server had set, and marked. A manifest with marks has been through that; to prune it again would fight an override.
 func (o *objects) mutateWork(_ context.Context, r request) error {
 	identify(r.obj, r.old, workv1alpha2.WorkPermanentIDLabel)
+	r.disown()
 	manifests, _, _ := unstructured.NestedFieldNoCopy(r.obj.Object, "spec", "workload", "manifests")
 	list, _ := manifests.([]any)
 	var w *workv1alpha1.Work
