@@ -232,15 +232,18 @@ func (c Cluster) Find(t testing.TB, apiVersion, kind, namespace, name string) *u
 }
 
 // Change edits an object as a user would with an editor: read, change, write, and again if somebody else wrote in between.
+// It may be called in a cleanup too.
 func (c Cluster) Change(t testing.TB, apiVersion, kind, namespace, name string, change func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
 	for {
-		u := c.Find(t, apiVersion, kind, namespace, name)
-		if u == nil {
-			t.Fatalf("change %s %s/%s in %s: it is not there", kind, namespace, name, c.Name)
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
+		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, u)
+		if err == nil {
+			change(u)
+			err = c.Update(ctx, u)
 		}
-		change(u)
-		err := c.Update(t.Context(), u)
 		if apierrors.IsConflict(err) {
 			continue
 		}
