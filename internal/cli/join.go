@@ -19,11 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -151,7 +153,7 @@ func (j *join) run(ctx context.Context) error {
 		}
 	}
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: j.name}}
-	if _, err := controllerutil.CreateOrUpdate(ctx, j.hub, cluster, func() error { j.describe(cluster, id); return nil }); err != nil {
+	if err := createOrUpdate(ctx, j.hub, cluster, func() { j.describe(cluster, id) }); err != nil {
 		return fmt.Errorf("write cluster %s in the hub: %w", j.name, err)
 	}
 	for i, secret := range secrets {
@@ -305,7 +307,7 @@ func (j *join) describe(cluster *clusterv1alpha1.Cluster, id string) {
 
 // ensure makes an object what set says, marked as the system's; it writes nothing if it is so already.
 func ensure(ctx context.Context, c client.Client, obj client.Object, set func()) error {
-	_, err := controllerutil.CreateOrUpdate(ctx, c, obj, func() error {
+	err := createOrUpdate(ctx, c, obj, func() {
 		labels := obj.GetLabels()
 		if labels == nil {
 			labels = map[string]string{}
@@ -315,10 +317,18 @@ func ensure(ctx context.Context, c client.Client, obj client.Object, set func())
 		if set != nil {
 			set()
 		}
-		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("write %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
 	}
 	return nil
+}
+
+// createOrUpdate makes an object what set says, also while others write it: clusters that join at one time share a namespace,
+// and controllers look at a Cluster as soon as it is there.
+func createOrUpdate(ctx context.Context, c client.Client, obj client.Object, set func()) error {
+	return retry.OnError(retry.DefaultBackoff, commit.Stale, func() error {
+		_, err := controllerutil.CreateOrUpdate(ctx, c, obj, func() error { set(); return nil })
+		return err
+	})
 }

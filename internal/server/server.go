@@ -23,14 +23,15 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
@@ -413,7 +414,8 @@ func (h *Hub) startNamespaces(ctx context.Context) (func(), error) {
 	for _, name := range []string{systemNamespace, clusterNamespace} {
 		_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			_, err = client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+			_, err = client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+				Name: name, Labels: map[string]string{workv1alpha2.SystemLabel: "true"}}}, metav1.CreateOptions{})
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("make namespace %s: %w", name, err)
@@ -424,8 +426,8 @@ func (h *Hub) startNamespaces(ctx context.Context) (func(), error) {
 
 func (h *Hub) runControllerManager(ctx context.Context) error {
 	return controllermanager.Run(ctx, controllermanager.Options{
-		Config:                h.Config(),
-		Controllers:           controllermanager.Hub,
+		Config:      h.Config(),
+		Controllers: controllermanager.Hub,
 		// There are as many Works as templates times clusters, and our own controllers delete them.
 		Unowned:               []schema.GroupResource{workv1alpha1.Resource("works")},
 		ServiceAccountKeyFile: h.files.ServiceAccountKey, RootCAFile: h.files.ClusterCA,
