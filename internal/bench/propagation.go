@@ -31,9 +31,9 @@ type workload struct {
 	done    func(u *unstructured.Unstructured) bool
 	hubDone bool
 	// targets: time as a multiple of the floor, writes and milliseconds of CPU for each object; 0 is no target.
-	must, aim      struct{ times, writes, cpu float64 }
-	karmada        [3]string
-	what, floorFor string
+	must, aim struct{ times, writes, cpu float64 }
+	karmada   [3]string
+	what      string
 }
 
 func configMaps(n int) workload {

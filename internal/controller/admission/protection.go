@@ -2,7 +2,7 @@ package admission
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apiserver/pkg/admission"
@@ -27,5 +27,6 @@ func (p *protection) Validate(_ context.Context, a admission.Attributes, _ admis
 	if err != nil || obj.GetLabels()[policyv1alpha1.DeletionProtectionLabel] != policyv1alpha1.DeletionProtectionAlways {
 		return nil
 	}
-	return admission.NewForbidden(a, fmt.Errorf("This resource is protected, please make sure to remove the label: %s", policyv1alpha1.DeletionProtectionLabel))
+	//lint:ignore ST1005 the words are Karmada's
+	return admission.NewForbidden(a, errors.New("This resource is protected, please make sure to remove the label: "+policyv1alpha1.DeletionProtectionLabel))
 }

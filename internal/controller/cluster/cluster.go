@@ -21,6 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/member"
@@ -60,7 +61,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	life := &lifecycle{
 		client:  mgr.GetClient(),
 		members: o.Members,
-		events:  mgr.GetEventRecorderFor("cluster-controller"), //nolint:staticcheck // the contract names core/v1 events
+		events:  commit.Recorder(mgr, "cluster-controller"),
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("cluster").
 		For(&clusterv1alpha1.Cluster{}).

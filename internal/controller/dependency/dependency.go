@@ -74,7 +74,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &reconciler{
 		Options: o,
 		client:  mgr.GetClient(),
-		events:  mgr.GetEventRecorderFor("dependencies-distributor"), //nolint:staticcheck // the contract names core/v1 events
+		events:  commit.Recorder(mgr, "dependencies-distributor"),
 	}
 	for _, kind := range scope.Bindings.Kinds() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byIndependent, independents); err != nil {

@@ -77,7 +77,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorderFor("binding-controller"), unseen: unseen{clock: o.Clock}} //nolint:staticcheck // the contract names core/v1 events
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "binding-controller"), unseen: unseen{clock: o.Clock}}
 	for _, kind := range scope.Bindings.Kinds() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byTemplate, templateIndexes); err != nil {
 			return fmt.Errorf("index bindings by template: %w", err)
@@ -263,7 +263,7 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 	if key, ok := scope.BindingOf(existing); ok && key != client.ObjectKeyFromObject(b) {
 		_, err := scope.Bindings.Get(ctx, r.client, key)
 		if err == nil {
-			return fmt.Errorf("Work %s/%s belongs to another template of the same kind name; rename one of the two", existing.Namespace, existing.Name) //nolint:staticcheck // Work is a kind
+			return fmt.Errorf("the Work %s/%s belongs to another template of the same kind name; rename one of the two", existing.Namespace, existing.Name)
 		}
 		if !apierrors.IsNotFound(err) {
 			return err

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -49,7 +50,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Options: o,
 		client:  mgr.GetClient(),
 		live:    mgr.GetAPIReader(),
-		events:  mgr.GetEventRecorderFor("resource-detector"), //nolint:staticcheck // the contract names core/v1 events
+		events:  commit.Recorder(mgr, "resource-detector"),
 	}
 	for _, i := range indexes() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, i.object, i.field, i.values); err != nil {

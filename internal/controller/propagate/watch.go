@@ -1,6 +1,7 @@
 package propagate
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -81,16 +82,14 @@ func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation)
 	for _, sel := range p.PropagationSpec().ResourceSelectors {
 		gk := propagate.GroupKind(sel.APIVersion, sel.Kind)
 		r.Templates.Want(gk)
-		namespace := sel.Namespace
-		if propagate.Namespaced(p) {
-			namespace = p.GetNamespace()
-		}
-		if sel.Name != "" && namespace != "" {
+		if namespace := cmp.Or(sel.Namespace, p.GetNamespace()); sel.Name != "" && namespace != "" {
 			keys[key{gk, types.NamespacedName{Namespace: namespace, Name: sel.Name}}] = true
-			continue
+			if sel.Namespace != "" {
+				continue
+			}
 		}
-		for _, obj := range r.Templates.List(gk, namespace, nil) {
-			if propagate.Selects(sel, propagate.TemplateOf(obj)) != propagate.NoMatch {
+		for _, obj := range r.Templates.List(gk, sel.Namespace, nil) {
+			if propagate.SelectedBy(p.GetNamespace(), []policyv1alpha1.ResourceSelector{sel}, propagate.TemplateOf(obj)) != propagate.NoMatch {
 				keys[keyOf(obj)] = true
 			}
 		}
@@ -178,7 +177,11 @@ func indexes() []index {
 				p := obj.(policyv1alpha1.Propagation)
 				var values []string
 				for _, sel := range p.PropagationSpec().ResourceSelectors {
-					values = append(values, selection(p.GetNamespace(), propagate.GroupKind(sel.APIVersion, sel.Kind), sel.Name))
+					gk := propagate.GroupKind(sel.APIVersion, sel.Kind)
+					values = append(values, selection(p.GetNamespace(), gk, sel.Name))
+					if sel.Namespace == "" { // it may be a cluster-scoped kind
+						values = append(values, selection("", gk, sel.Name))
+					}
 				}
 				slices.Sort(values)
 				return slices.Compact(values)

@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
 // Input is what the Works of a template follow from. All of it is read-only.
@@ -228,6 +229,8 @@ func prune(template *unstructured.Unstructured) *unstructured.Unstructured {
 	delete(bare, "status")
 	out := (&unstructured.Unstructured{Object: bare}).DeepCopy()
 	interpret.Prune(out)
+	// A mark for the hub alone.
+	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", propagate.AwaitingChangeAnnotation)
 	return out
 }
 

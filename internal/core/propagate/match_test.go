@@ -152,3 +152,18 @@ func TestMatchDoesNotDependOnInputOrder(t *testing.T) {
 		}
 	}
 }
+
+// Admission leaves a selector's namespace empty only for a cluster-scoped kind and an author who may write cluster policies.
+func TestANamespacedPolicySelectsAClusterScopedTemplateOnlyBySelectorsWithoutNamespace(t *testing.T) {
+	set := propagate.Template{APIVersion: "apps.kruise.io/v1alpha1", Kind: "SidecarSet", Name: "mesh"}
+	open := kind("apps.kruise.io/v1alpha1", "SidecarSet")
+	filled := open
+	filled.Namespace = "shop"
+	if _, ok := propagate.Match(set, []policyv1alpha1.Propagation{policy("shop", "a", 0, filled)}); ok {
+		t.Error("a selector that keeps to its namespace selected a template that has none")
+	}
+	first, ok := propagate.Match(set, []policyv1alpha1.Propagation{policy("shop", "a", 0, open), policy("bank", "a", 0, open)})
+	if !ok || first.GetNamespace() != "bank" {
+		t.Errorf("claimed by %v, want the policy of the smaller namespace, since nothing else tells them apart", first)
+	}
+}

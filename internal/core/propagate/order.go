@@ -8,9 +8,9 @@ import (
 
 // before says whether policy p claims a template rather than q, where each describes it as closely as said:
 //
-//	namespaced > cluster-wide;  then spec.priority;  then name > label > all;  then the smaller policy name
+//	namespaced > cluster-wide;  then spec.priority;  then name > label > all;  then the smaller policy name, and namespace
 //
-// Of the policies that can select one template no two share scope and name, so the order is total.
+// No two policies share scope, name and namespace, so the order is total.
 func before(p policyv1alpha1.Propagation, pImplicit ImplicitPriority, q policyv1alpha1.Propagation, qImplicit ImplicitPriority) bool {
 	if pn, qn := Namespaced(p), Namespaced(q); pn != qn {
 		return pn
@@ -19,6 +19,7 @@ func before(p policyv1alpha1.Propagation, pImplicit ImplicitPriority, q policyv1
 		cmp.Compare(Priority(q), Priority(p)),
 		cmp.Compare(qImplicit, pImplicit),
 		cmp.Compare(p.GetName(), q.GetName()),
+		cmp.Compare(p.GetNamespace(), q.GetNamespace()),
 	) < 0
 }
 
