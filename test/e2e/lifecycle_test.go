@@ -1,0 +1,316 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+const workGroup = "work.karmada.io/v1alpha1"
+
+// notApplied says what is wrong unless a Work failed with a text, and the binding and an event of the Work say so too.
+func notApplied(t *testing.T, member, kind, namespace, name, text string) string {
+	t.Helper()
+	w := work(t, member, kind, namespace, name)
+	if w == nil {
+		return "there is no Work in " + member
+	}
+	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied)
+	if c == nil || c.Status != "False" || c.Reason != workv1alpha1.ReasonAppliedFailed || !strings.Contains(c.Message, text) {
+		return fmt.Sprintf("the Work's condition is %+v", c)
+	}
+	b := binding(t, namespace, names.Binding(kind, name))
+	fully := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.FullyApplied)
+	if fully == nil || fully.Status != "False" || fully.Reason != workv1alpha2.ReasonFullyAppliedFailed {
+		return fmt.Sprintf("the binding's condition is %+v", fully)
+	}
+	said := false
+	for _, item := range b.Status.AggregatedStatus {
+		said = said || item.ClusterName == member && !item.Applied && strings.Contains(item.AppliedMessage, text)
+	}
+	if !said {
+		return fmt.Sprintf("the aggregated status is %+v", b.Status.AggregatedStatus)
+	}
+	for _, told := range fleet.Hub.Told(t, "Work", w.Namespace, w.Name, workv1alpha2.EventSyncFailed) {
+		if strings.Contains(told, text) {
+			return ""
+		}
+	}
+	return "no event tells it"
+}
+
+// rests says that nobody writes a Work, its object or its binding for a while: a failure is not retried hot, a success not repeated.
+func rests(t *testing.T, member, kind, namespace, name string) {
+	t.Helper()
+	versions := func() string {
+		w, b := work(t, member, kind, namespace, name), binding(t, namespace, names.Binding(kind, name))
+		if w == nil || b == nil {
+			return "gone"
+		}
+		return w.ResourceVersion + " " + b.ResourceVersion
+	}
+	// The last of what goes before may still be on its way.
+	before := ""
+	kit.Eventually(t, "it comes to rest", func() string {
+		before = versions()
+		time.Sleep(time.Second)
+		if versions() != before {
+			return "still written"
+		}
+		return ""
+	})
+	kit.Stays(t, "nothing is written", 2*time.Second, func() string {
+		if now := versions(); now != before {
+			return "versions were " + before + ", are " + now
+		}
+		return ""
+	})
+}
+
+func TestSuspendedDispatchingHoldsBackChangesAndNotDeletions(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, propagation(ns, "p", "{suspension: {dispatchingOnClusters: {clusterNames: [m2]}}, resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+to("m1", "m2")+"}"))
+	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
+	kit.Eventually(t, "m1 has it", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m1") })
+	dispatching := func(member string, want string) func() string {
+		return func() string {
+			w := work(t, member, "ConfigMap", ns, "c")
+			if w == nil {
+				return "there is no Work"
+			}
+			c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkDispatching)
+			if c == nil || string(c.Status)+" "+c.Reason+" "+c.Message != want {
+				return fmt.Sprintf("the condition is %+v", c)
+			}
+			return ""
+		}
+	}
+	const going, held = "True Dispatching Work is being dispatched to member clusters.", "False SuspendDispatching Work dispatching is in a suspended state."
+	kit.Eventually(t, "the Work of m1 says that it goes", dispatching("m1", going))
+	kit.Eventually(t, "the Work of m2 says that it is held", dispatching("m2", held))
+
+	changeSpec(t, "PropagationPolicy", ns, "p", map[string]any{"dispatching": true}, "suspension")
+	kit.Eventually(t, "now m1 is held too", dispatching("m1", held))
+	setData(t, ns, "c", "2")
+	kit.Stays(t, "a change is held back", quiet, func() string {
+		if got := inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "key"); got != "1" {
+			return fmt.Sprintf("m1 has %v", got)
+		}
+		return holds(t, "v1", "ConfigMap", ns, "c", "m1")
+	})
+	fleet.Hub.Change(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "p", func(u *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(u.Object, "spec", "suspension")
+	})
+	for _, m := range []string{"m1", "m2"} {
+		is[any](t, m+" has the change on resume", "2", func() any { return inMember(t, m, "v1", "ConfigMap", ns, "c", "data", "key") })
+		kit.Eventually(t, "its Work says that it goes", dispatching(m, going))
+	}
+	kit.Eventually(t, "the binding knows", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
+
+	changeSpec(t, "PropagationPolicy", ns, "p", map[string]any{"dispatching": true}, "suspension")
+	kit.Eventually(t, "m1 is held again", dispatching("m1", held))
+	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
+	kit.Eventually(t, "a deletion is not held back", func() string { return holds(t, "v1", "ConfigMap", ns, "c") })
+}
+
+// theirs makes a ConfigMap in a member that is not ours.
+func theirs(t *testing.T, member, ns, name string) {
+	t.Helper()
+	kit.Eventually(t, "the namespace is in "+member, func() string {
+		if fleet.Members[member].Find(t, "v1", "Namespace", "", ns) == nil {
+			return "it is not"
+		}
+		return ""
+	})
+	fleet.Members[member].Apply(t, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {theirs: kept}", name, ns))
+}
+
+func TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	theirs(t, "m1", ns, "c")
+	was := fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "c").GetResourceVersion()
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
+	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
+	text := fmt.Sprintf("resource(kind=ConfigMap, %s/c) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource", ns)
+	kit.Eventually(t, "the conflict is told", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", text) })
+	kit.Eventually(t, "the other member has it", func() string {
+		if inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "key") != "1" {
+			return "it has not"
+		}
+		return ""
+	})
+	if got := work(t, "m1", "ConfigMap", ns, "c").Status.Conditions; !strings.HasPrefix(meta.FindStatusCondition(got, workv1alpha1.WorkApplied).Message, "Failed to apply all manifests (0/1): resource(kind=") {
+		t.Errorf("conditions are %+v", got)
+	}
+	rests(t, "m1", "ConfigMap", ns, "c")
+	if now := fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "c").GetResourceVersion(); now != was {
+		t.Error("the member's own object was written")
+	}
+
+	changeSpec(t, "PropagationPolicy", ns, "p", "Overwrite", "conflictResolution")
+	kit.Eventually(t, "told to, we take it over", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
+	u := fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "c")
+	if kit.Field(u, "data", "key") != "1" || kit.Field(u, "data", "theirs") != "kept" || u.GetLabels()[workv1alpha2.ManagedLabel] != "true" {
+		t.Errorf("it is %v", u.Object)
+	}
+}
+
+func TestTheTemplatesOwnAnnotationResolvesConflictsBeforeThePolicy(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	theirs(t, "m1", ns, "mine")
+	theirs(t, "m1", ns, "yours")
+	spec := "resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: %s}], placement: " + to("m1") + "}"
+	fleet.Hub.Apply(t, propagation(ns, "a", "{conflictResolution: Abort, "+fmt.Sprintf(spec, "mine")))
+	fleet.Hub.Apply(t, propagation(ns, "o", "{conflictResolution: Overwrite, "+fmt.Sprintf(spec, "yours")))
+	for name, resolution := range map[string]string{"mine": "overwrite", "yours": "abort"} {
+		fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s, annotations: {work.karmada.io/conflict-resolution: %s}}, data: {key: "1"}}`, name, ns, resolution))
+	}
+	kit.Eventually(t, "what the template wants overwritten is", func() string { return applied(t, ns, "mine-configmap", "m1") })
+	kit.Eventually(t, "what the template wants left alone is", func() string {
+		return notApplied(t, "m1", "ConfigMap", ns, "yours", "already exists in the cluster m1")
+	})
+	fleet.Members["m1"].Remove(t, "v1", "ConfigMap", ns, "yours")
+	kit.Eventually(t, "when theirs is gone, ours comes", func() string { return applied(t, ns, "yours-configmap", "m1") })
+}
+
+func TestPreservedResourcesOutliveTheirTemplate(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, propagation(ns, "p", "{preserveResourcesOnDeletion: true, resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+to("m1", "m2")+"}"))
+	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
+	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
+	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m1"}, "placement", "clusterAffinity", "clusterNames")
+	kit.Eventually(t, "the Work of m2 goes", func() string {
+		if work(t, "m2", "ConfigMap", ns, "c") != nil {
+			return "it is there"
+		}
+		return ""
+	})
+	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
+	is(t, "the binding goes", true, func() bool { return binding(t, ns, "c-configmap") == nil })
+	for _, m := range []string{"m1", "m2"} {
+		kit.Eventually(t, m+" keeps it, without our marks", func() string {
+			u := fleet.Members[m].Find(t, "v1", "ConfigMap", ns, "c")
+			if kit.Field(u, "data", "key") != "1" {
+				return "it has lost it"
+			}
+			for _, marks := range []map[string]string{u.GetLabels(), u.GetAnnotations()} {
+				for key := range marks {
+					if strings.Contains(key, "karmada.io/") {
+						return "it has the mark " + key
+					}
+				}
+			}
+			if u.GetLabels()["app"] != "c" {
+				return "it lost its own labels"
+			}
+			return ""
+		})
+	}
+}
+
+func TestProtectedObjectsAreNotDeleted(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	u := fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: %s, labels: {%s: Always}}}`, ns, policyv1alpha1.DeletionProtectionLabel))[0]
+	err := fleet.Hub.Delete(t.Context(), u)
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("deleting a protected object gave %v, want a 403", err)
+	}
+	fleet.Hub.Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
+	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
+}
+
+func TestWhatIsDeletedByHandComesBack(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", to("m1", "m2")))
+	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
+	all := func() string { return applied(t, ns, "web-deployment", "m1", "m2") }
+	kit.Eventually(t, "it is sent", all)
+	b, w := binding(t, ns, "web-deployment"), work(t, "m1", "Deployment", ns, "web")
+	for what, finalizer := range map[string]bool{
+		"binding": len(b.Finalizers) == 1 && b.Finalizers[0] == workv1alpha2.BindingFinalizer,
+		"Work":    len(w.Finalizers) == 1 && w.Finalizers[0] == workv1alpha2.ExecutionFinalizer,
+	} {
+		if !finalizer {
+			t.Errorf("the %s has other finalizers: %v, %v", what, b.Finalizers, w.Finalizers)
+		}
+	}
+
+	fleet.Hub.Remove(t, workGroup, "Work", w.Namespace, w.Name)
+	kit.Eventually(t, "a Work comes back", func() string {
+		if now := work(t, "m1", "Deployment", ns, "web"); now == nil || now.UID == w.UID {
+			return "it is not there"
+		}
+		return all()
+	})
+	fleet.Hub.Remove(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "web-deployment")
+	kit.Eventually(t, "a binding comes back", func() string {
+		if now := binding(t, ns, "web-deployment"); now == nil || now.UID == b.UID {
+			return "it is not there"
+		}
+		return all()
+	})
+	kit.Eventually(t, "the members have it", func() string { return holds(t, "apps/v1", "Deployment", ns, "web", "m1", "m2") })
+}
+
+func TestATemplateMadeAnewAtOnceIsSentAnew(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
+	for i := range 4 {
+		value := fmt.Sprint(i)
+		u := fleet.Hub.Apply(t, configMap(ns, "c", value))[0]
+		for _, m := range []string{"m1", "m2"} {
+			kit.Eventually(t, m+" has the one made last", func() string {
+				in := fleet.Members[m].Find(t, "v1", "ConfigMap", ns, "c")
+				if in == nil || kit.Field(in, "data", "key") != value || in.GetAnnotations()[workv1alpha2.TemplateUIDAnnotation] != string(u.GetUID()) {
+					return fmt.Sprintf("it has %v", in)
+				}
+				return ""
+			})
+		}
+		kit.Eventually(t, "the binding is its own", func() string {
+			if b := binding(t, ns, "c-configmap"); b == nil || b.Spec.Resource.UID != u.GetUID() || b.OwnerReferences[0].UID != u.GetUID() {
+				return "it is another's"
+			}
+			return applied(t, ns, "c-configmap", "m1", "m2")
+		})
+		fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
+	}
+}
+
+// A member object that somebody holds with a finalizer holds all above it, so that nothing is forgotten.
+func TestNothingIsForgottenBeforeItIsGoneBelow(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
+	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
+	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
+	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/hold"}) })
+	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
+	kit.Eventually(t, "m2 lets go", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m1") })
+	kit.Stays(t, "Work and binding wait for m1", quiet, func() string {
+		if work(t, "m1", "ConfigMap", ns, "c") == nil || binding(t, ns, "c-configmap") == nil {
+			return "one of them is gone"
+		}
+		return ""
+	})
+	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+	is(t, "then all goes", true, func() bool { return work(t, "m1", "ConfigMap", ns, "c") == nil && binding(t, ns, "c-configmap") == nil })
+}

@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// divided is a replicaScheduling that divides by some preference.
+func divided(preference string) string {
+	return "replicaScheduling: {replicaSchedulingType: Divided, " + preference + "}"
+}
+
+const (
+	byStaticWeights = `replicaDivisionPreference: Weighted, weightPreference: {staticWeightList: [
+		{targetCluster: {clusterNames: [m1]}, weight: 3}, {targetCluster: {clusterNames: [m2]}, weight: 2}, {targetCluster: {clusterNames: [m3]}, weight: 1}]}`
+	byRoom = "replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}"
+	packed = "replicaDivisionPreference: Aggregated"
+)
+
+// hungry is a Deployment of which a member has room for nine: three nodes with 32 CPUs. It is paused and takes no room from others.
+func hungry(ns, name string, replicas int) string {
+	return strings.NewReplacer("cpu: 10m", "cpu: 10", "spec:\n  replicas", "spec:\n  paused: true\n  replicas").
+		Replace(deployment(ns, name, replicas, "example.com/web:1"))
+}
+
+func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, placement string
+		replicas        int
+		want            string
+	}{
+		{"duplicated into each cluster", "{clusterAffinity: {clusterNames: [m1, m3]}}", 3, "m1:3 m3:3"},
+		{"six over weights 3:2:1", "{" + divided(byStaticWeights) + "}", 6, "m1:3 m2:2 m3:1"},
+		{"seven over weights 3:2:1", "{" + divided(byStaticWeights) + "}", 7, "m1:4 m2:2 m3:1"},
+		{"eight over weights 3:2:1", "{" + divided(byStaticWeights) + "}", 8, "m1:4 m2:3 m3:1"},
+		{"equal weights", "{" + divided("replicaDivisionPreference: Weighted") + "}", 6, "m1:2 m2:2 m3:2"},
+		{"dynamic weights where all have the same room", "{" + divided(byRoom) + "}", 6, "m1:2 m2:2 m3:2"},
+		{"a spread constraint bounds the clusters", "{clusterAffinity: {clusterNames: [m2, m3]}, spreadConstraints: [{spreadByField: cluster, maxGroups: 1, minGroups: 1}]}", 2, "m2:2"},
+		{"all but one excluded", "{clusterAffinity: {exclude: [m1, m3]}}", 2, "m2:2"},
+		{"by region", "{clusterAffinity: {fieldSelector: {matchExpressions: [{key: region, operator: In, values: [us-east, ap-south]}]}}}", 1, "m2:1 m3:1"},
+		{"not by region", "{clusterAffinity: {fieldSelector: {matchExpressions: [{key: region, operator: NotIn, values: [us-east]}]}}}", 1, "m1:1 m3:1"},
+		{"the first affinity that fits", "{clusterAffinities: [{affinityName: none, clusterNames: [m9]}, {affinityName: some, clusterNames: [m3]}]}", 1, "m3:1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			ns := fleet.Namespace(t)
+			fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", tt.placement))
+			fleet.Hub.Apply(t, hungry(ns, "web", tt.replicas))
+			is(t, "the clusters and replicas", tt.want, func() string { return shares(t, ns, "web-deployment") })
+			kit.Eventually(t, "the status says so", func() string {
+				b := binding(t, ns, "web-deployment")
+				if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled) || b.Status.SchedulerObservedGeneration != b.Generation {
+					return fmt.Sprintf("generation %d, status %+v", b.Generation, b.Status)
+				}
+				return ""
+			})
+			for _, share := range strings.Fields(tt.want) {
+				member, n, _ := strings.Cut(share, ":")
+				is(t, member+" gets its share", n, func() string {
+					return fmt.Sprint(inMember(t, member, "apps/v1", "Deployment", ns, "web", "spec", "replicas"))
+				})
+			}
+		})
+	}
+}
+
+// A member has room for nine, as paused Deployments take none.
+func TestAggregatedReplicasUseAsFewClustersAsHaveRoom(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+divided(packed)+"}"))
+	clusters := func(name string) func() int {
+		return func() int {
+			b := binding(t, ns, name+"-deployment")
+			if b == nil {
+				return 0
+			}
+			return len(b.Spec.Clusters)
+		}
+	}
+	fleet.Hub.Apply(t, hungry(ns, "small", 6))
+	is(t, "one cluster has room for six", 1, clusters("small"))
+	first := shares(t, ns, "small-deployment")
+	scale(t, ns, "small", 8)
+	is(t, "two more go to the same", strings.Replace(first, ":6", ":8", 1), func() string { return shares(t, ns, "small-deployment") })
+	fleet.Hub.Apply(t, hungry(ns, "web", 11))
+	is(t, "eleven need two", 2, clusters("web"))
+	scale(t, ns, "web", 1000)
+	kit.Eventually(t, "a thousand fit nowhere, and it says so", func() string { return unscheduled(t, ns, "web", "Unschedulable", "are not enough to schedule") })
+	if got := clusters("web")(); got != 2 {
+		t.Errorf("what runs is in %d clusters, want it to stay", got)
+	}
+	scale(t, ns, "web", 5)
+	kit.Eventually(t, "five fit again", func() string {
+		b := binding(t, ns, "web-deployment")
+		sum := int32(0)
+		for _, c := range b.Spec.Clusters {
+			sum += c.Replicas
+		}
+		if sum != 5 || !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled) {
+			return fmt.Sprintf("%s, conditions %+v", shares(t, ns, "web-deployment"), b.Status.Conditions)
+		}
+		return ""
+	})
+}
+
+// unscheduled says what is wrong unless the binding's condition says that it was not scheduled, with a reason and text.
+func unscheduled(t *testing.T, ns, deployment, reason, text string) string {
+	t.Helper()
+	b := binding(t, ns, deployment+"-deployment")
+	if b == nil {
+		return "there is no binding"
+	}
+	c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.Scheduled)
+	if c == nil || c.Status != "False" || c.Reason != reason || !strings.Contains(c.Message, text) {
+		return fmt.Sprintf("the condition is %+v", c)
+	}
+	return ""
+}
+
+func TestScalingMovesNothingUnlessAFreshScheduleIsAskedFor(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1]}, "+divided(byRoom)+"}"))
+	fleet.Hub.Apply(t, hungry(ns, "web", 4))
+	now := func() string { return shares(t, ns, "web-deployment") }
+	is(t, "all are in the only cluster", "m1:4", now)
+	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m1", "m2"}, "placement", "clusterAffinity", "clusterNames")
+	kit.Stays(t, "another cluster takes nothing", quiet, func() string {
+		if got := now(); got != "m1:4" {
+			return got
+		}
+		return ""
+	})
+	scale(t, ns, "web", 5)
+	kit.Eventually(t, "a fifth replica goes somewhere, the four stay", func() string {
+		if got := now(); got != "m1:4 m2:1" && got != "m1:5" {
+			return got
+		}
+		return ""
+	})
+	scale(t, ns, "web", 2)
+	kit.Eventually(t, "what is taken away is not moved", func() string {
+		if got := now(); got != "m1:2" && got != "m1:1 m2:1" {
+			return got
+		}
+		return ""
+	})
+	scale(t, ns, "web", 6)
+	kit.Eventually(t, "six are placed", func() string {
+		b := binding(t, ns, "web-deployment")
+		if c := b.Spec.Clusters; len(c) != 2 || c[0].Replicas+c[1].Replicas != 6 || b.Status.LastScheduledTime == nil {
+			return now()
+		}
+		return ""
+	})
+	// The time has seconds, and must be later than the last schedule.
+	time.Sleep(1100 * time.Millisecond)
+	fleet.Hub.Change(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "web-deployment", func(u *unstructured.Unstructured) {
+		u.Object["spec"].(map[string]any)["rescheduleTriggeredAt"] = time.Now().UTC().Format(time.RFC3339)
+	})
+	is(t, "a fresh schedule evens out", "m1:3 m2:3", now)
+}
+
+func TestWhatFitsNoClusterSaysWhyAndGoesWhenOneFits(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {labelSelector: {matchLabels: {"+ns+": here}}}}"))
+	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
+	const why = "0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint."
+	kit.Eventually(t, "the binding says why", func() string { return unscheduled(t, ns, "web", "NoClusterFit", why) })
+	kit.Eventually(t, "so does the template, to its users", func() string {
+		if told := fleet.Hub.Told(t, "Deployment", ns, "web", workv1alpha2.EventScheduleBindingFailed); len(told) != 1 || told[0] != why {
+			return fmt.Sprintf("it says %q", told)
+		}
+		return ""
+	})
+	label(t, "m2", ns, "here")
+	is(t, "it goes to the cluster that gets the label", "m2:1", func() string { return shares(t, ns, "web-deployment") })
+	label(t, "m3", ns, "here")
+	is(t, "and to the next", "m2:1 m3:1", func() string { return shares(t, ns, "web-deployment") })
+	label(t, "m2", ns, "")
+	is(t, "and leaves the one that loses it", "m3:1", func() string { return shares(t, ns, "web-deployment") })
+	kit.Eventually(t, "its member has it no more", func() string { return holds(t, "apps/v1", "Deployment", ns, "web", "m3") })
+}
+
+func TestTooFewClustersForASpreadConstraint(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{spreadConstraints: [{spreadByField: cluster, minGroups: 4, maxGroups: 5}]}"))
+	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
+	kit.Eventually(t, "the binding says so", func() string {
+		return unscheduled(t, ns, "web", "SchedulerError", "the number of feasible clusters is less than spreadConstraint.MinGroups")
+	})
+}
+
+// Not side by side with others: a tainted cluster concerns them all.
+func TestATaintedClusterTakesOnlyWhatToleratesItAndKeepsWhatItHas(t *testing.T) {
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m3")))
+	fleet.Hub.Apply(t, configMap(ns, "before", "1"))
+	kit.Eventually(t, "it is there", func() string { return applied(t, ns, "before-configmap", "m3") })
+
+	taints := func(all ...any) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["taints"] = all }
+	}
+	changeCluster(t, "m3", taints(map[string]any{"key": "maintenance", "value": "soon", "effect": "NoSchedule"}), taints())
+	fleet.Hub.Apply(t, policy(ns, "d", "apps/v1", "Deployment", "{}"))
+	fleet.Hub.Apply(t, propagation(ns, "tolerant", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: tough}],
+		placement: {clusterTolerations: [{key: maintenance, operator: Exists}]}}`))
+	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
+	fleet.Hub.Apply(t, deployment(ns, "tough", 1, "example.com/web:1"))
+	fleet.Hub.Apply(t, configMap(ns, "after", "1"))
+	is(t, "who does not tolerate it stays away", "m1:1 m2:1", func() string { return shares(t, ns, "web-deployment") })
+	is(t, "who tolerates it goes there", "m1:1 m2:1 m3:1", func() string { return shares(t, ns, "tough-deployment") })
+	kit.Eventually(t, "who can go nowhere else says why", func() string {
+		b := binding(t, ns, "after-configmap")
+		if b == nil {
+			return "there is no binding"
+		}
+		c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.Scheduled)
+		if c == nil || c.Reason != "NoClusterFit" || !strings.Contains(c.Message, "1 cluster(s) had untolerated taint {maintenance=soon:NoSchedule}") {
+			return fmt.Sprintf("the condition is %+v", c)
+		}
+		return ""
+	})
+	setData(t, ns, "before", "2")
+	is[any](t, "what was there stays, and is kept up to date", "2", func() any {
+		return inMember(t, "m3", "v1", "ConfigMap", ns, "before", "data", "key")
+	})
+	fleet.Hub.Change(t, "cluster.karmada.io/v1alpha1", "Cluster", "", "m3", taints())
+	is(t, "without the taint it takes all", "m1:1 m2:1 m3:1", func() string { return shares(t, ns, "web-deployment") })
+	kit.Eventually(t, "also what waited", func() string { return applied(t, ns, "after-configmap", "m3") })
+}
