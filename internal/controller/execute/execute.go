@@ -81,7 +81,7 @@ const (
 
 // Setup registers the controller with the manager; with the members it is told of their objects.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorderFor("execution-controller"), o) //nolint:staticcheck // the contract names core/v1 events
+	r := newReconciler(mgr.GetClient(), commit.Recorder(mgr, "execution-controller"), o)
 	o.Members.Handle(r.memberEvent)
 	o.Members.OnAnswer(r.memberAnswers)
 	for _, watch := range []struct {
@@ -185,8 +185,12 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	}
 	kind, observed, err := r.act(ctx, m, work, manifest, observed)
 	if err != nil {
-		if namespaceMissing(err) && r.waitsForNamespace(ctx, cluster, work, manifest) {
-			return namespaceCheck, nil
+		if namespaceMissing(err) {
+			// In this order: the namespace may arrive in between.
+			r.waiting.add(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
+			if apierrors.IsNotFound(err) && r.namespaceFollows(ctx, work, manifest) {
+				return namespaceCheck, nil
+			}
 		}
 		gone := !member.Unreachable(err) && !(observed != nil && execute.Owns(work, observed))
 		return r.failed(ctx, work, gone, err)

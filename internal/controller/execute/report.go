@@ -194,11 +194,9 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 	return entry
 }
 
-// waitsForNamespace says whether the namespace of the manifest is on its way to the same member, so that there is nothing to
-// report, or has just come; in any case the Work is tried again when the namespace is there.
-func (r *reconciler) waitsForNamespace(ctx context.Context, cluster string, work *workv1alpha1.Work, manifest *unstructured.Unstructured) bool {
-	// In this order: it may arrive in between.
-	r.waiting.add(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
+// namespaceFollows says whether the namespace of the manifest is on its way to the same member, or has just come, so that there
+// is nothing to report.
+func (r *reconciler) namespaceFollows(ctx context.Context, work *workv1alpha1.Work, manifest *unstructured.Unstructured) bool {
 	ns := &workv1alpha1.Work{}
 	key := types.NamespacedName{Namespace: work.Namespace, Name: names.Work(namespaceKind.Kind, manifest.GetNamespace(), "")}
 	if err := r.client.Get(ctx, key, ns); err != nil || ns.DeletionTimestamp != nil {

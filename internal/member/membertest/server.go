@@ -98,7 +98,7 @@ func New(t testing.TB, kinds ...Kind) *Server {
 	s.http = httptest.NewServer(s)
 	s.URL = s.http.URL
 	t.Cleanup(func() {
-		s.breakWatches()
+		s.BreakWatches()
 		s.http.CloseClientConnections()
 		s.http.Close()
 	})
@@ -131,7 +131,7 @@ func (s *Server) Down(down bool) {
 	s.down = down
 	s.mu.Unlock()
 	if down {
-		s.breakWatches()
+		s.BreakWatches()
 	}
 }
 
@@ -315,7 +315,8 @@ func (w *watcher) send(event string, u *unstructured.Unstructured) {
 
 func (w *watcher) end() { w.goneOnce.Do(func() { close(w.gone) }) }
 
-func (s *Server) breakWatches() {
+// BreakWatches ends the watches that are open.
+func (s *Server) BreakWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.watchers {

@@ -1,0 +1,136 @@
+package execute
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+// behind is a hub that is written to at once and read as it was: a cache whose watch is late.
+func behind(t *testing.T, h *controllertest.Hub) client.Client {
+	t.Helper()
+	c, err := client.NewWithWatch(h.Config, client.Options{Scheme: h.Scheme(), Mapper: h.RESTMapper()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := map[client.ObjectKey]*workv1alpha1.Work{}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			work, ok := obj.(*workv1alpha1.Work)
+			if !ok {
+				return c.Get(ctx, key, obj, opts...)
+			}
+			if first[key] == nil {
+				first[key] = &workv1alpha1.Work{}
+				if err := c.Get(ctx, key, first[key], opts...); err != nil {
+					return err
+				}
+			}
+			first[key].DeepCopyInto(work)
+			return nil
+		},
+	})
+}
+
+func TestAnObjectIsNotAppliedAgainForALateCache(t *testing.T) {
+	t.Parallel()
+	for name, s := range scopes {
+		t.Run(name, func(t *testing.T) {
+			w := &world{Hub: controllertest.New(t), t: t}
+			w.m1 = w.Join("m1", controllertest.ClusterRole)
+			w.m1.Put(namespace("shop"))
+			members := member.New(member.Options{Clusters: w, Secrets: w})
+			ctx, stop := context.WithCancel(context.Background())
+			ended := make(chan struct{})
+			go func() { defer close(ended); _ = members.Start(ctx) }()
+			t.Cleanup(func() { stop(); <-ended })
+			clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+			r := newReconciler(behind(t, w.Hub), record.NewFakeRecorder(10), Options{Members: members, Interpreter: interpret.New(builtin.Tier()), Clock: clock})
+			work := w.work(manifest(s.kind, s.namespace, "1"))
+			w.Quiet()
+			for range 3 {
+				if after, err := r.reconcile(t.Context(), "m1", client.ObjectKeyFromObject(work)); err != nil || after != 0 {
+					t.Fatalf("reconcile: %s, %v", after, err)
+				}
+			}
+			if got := w.m1.Writes(); len(got) != 1 {
+				t.Errorf("the member was written to: %v, want one creation", got)
+			}
+			if got := w.Quiet(); len(got) != 1 {
+				t.Errorf("the hub was written to: %v, want one status", got)
+			}
+			if w.Has(work); !work.Status.Conditions[0].LastTransitionTime.Time.Equal(clock.Now()) {
+				t.Errorf("the condition is dated %s, want %s", work.Status.Conditions[0].LastTransitionTime, clock.Now())
+			}
+
+			// The cache catches up, and nothing is kept any more.
+			r.workChanged(nil, work)
+			if len(r.written.works) != 0 {
+				t.Errorf("%d writes are remembered that the cache shows", len(r.written.works))
+			}
+		})
+	}
+}
+
+func TestAClusterThatHasLeftKeepsNoWorkers(t *testing.T) {
+	t.Parallel()
+	done := make(chan string, 10)
+	l := &lanes{
+		workers: 2,
+		reconcile: func(_ context.Context, cluster string, _ types.NamespacedName) (time.Duration, error) {
+			done <- cluster
+			return 0, nil
+		},
+		stray: func(_ context.Context, cluster string, _ types.NamespacedName) (time.Duration, error) {
+			done <- "stray of " + cluster
+			return 0, nil
+		},
+	}
+	key := types.NamespacedName{Namespace: names.ExecutionSpace("m1"), Name: "w"}
+	l.add("m1", key) // before the start: not taken
+	ctx, stop := context.WithCancel(context.Background())
+	l.start(ctx)
+	for _, step := range []struct {
+		do   func()
+		want string
+	}{
+		{func() { l.add("m1", key) }, "stray of m1"},
+		{func() { l.register("m1"); l.add("m1", key) }, "m1"},
+		{func() { l.close("m1"); l.retry("m1", key) }, "stray of m1"},
+	} {
+		step.do()
+		select {
+		case got := <-done:
+			if got != step.want {
+				t.Errorf("worked on as %q, want %q", got, step.want)
+			}
+		case <-time.After(controllertest.Patience):
+			t.Fatalf("nobody worked on it, want %q", step.want)
+		}
+	}
+	if len(l.open) != 0 {
+		t.Errorf("%d lanes are open, want none", len(l.open))
+	}
+	stop()
+	l.stop() // returns when all workers have ended
+}
+
+func TestAPanicOverOneWorkIsAnErrorOfThatWork(t *testing.T) {
+	t.Parallel()
+	if _, err := recovered(func() (time.Duration, error) { panic("nil map") }); err == nil {
+		t.Error("the panic is lost")
+	}
+}
