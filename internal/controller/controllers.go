@@ -145,7 +145,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return dependency.Setup(ctx, mgr, dependency.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency})
 		}},
 		{"schedule", func() error {
-			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: o.Concurrency})
+			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: o.Concurrency,
+				ConfirmWindow: statusWindow})
 		}},
 		{"dispatch", func() error {
 			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency})

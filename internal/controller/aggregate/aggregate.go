@@ -34,6 +34,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -137,6 +138,9 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 	*want.BindingStatus() = aggregate.Binding(b, works, metav1.NewTime(r.Clock.Now()))
 	if wait := r.wait(key, b.BindingStatus(), want.BindingStatus()); wait > 0 {
 		return wait, nil
+	}
+	if !equality.Semantic.DeepEqual(b.BindingStatus(), want.BindingStatus()) {
+		schedule.Confirm(want, metav1.NewTime(r.Clock.Now()))
 	}
 	if _, err := commit.Status(ctx, r.client, b, want); err != nil {
 		return 0, err

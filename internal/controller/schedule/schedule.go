@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,9 @@ type Options struct {
 	Name string
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
+	// ConfirmWindow is how long a binding that was created with its clusters waits for the members' first answers, so that
+	// its confirmation is written with them; 0 confirms at once.
+	ConfirmWindow time.Duration
 	// Clock dates what is scheduled; default the real one.
 	Clock clock.PassiveClock
 }
@@ -52,6 +56,9 @@ type reconciler struct {
 	Options
 	client client.Client
 	events record.EventRecorder
+
+	// placed is since when a binding that came placed waits for its confirmation.
+	placed sync.Map // types.NamespacedName → time.Time
 }
 
 // Setup registers the controller with the manager.
@@ -110,22 +117,24 @@ func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) 
 
 // Reconcile schedules one binding if it is due, and confirms the scheduling in its status.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	err := r.schedule(ctx, req.NamespacedName)
+	after, err := r.schedule(ctx, req.NamespacedName)
 	if commit.Stale(err) {
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
+	return ctrl.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
 }
 
-func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) error {
+func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after time.Duration, err error) {
 	read, err := scope.Bindings.Get(ctx, r.client, key)
 	if err != nil || !schedule.Ours(read, r.Name) {
-		return err
+		r.placed.Delete(key)
+		return 0, err
 	}
 	s := r.Fleet.Snapshot()
 	reason, due := schedule.Due(read, s)
 	if !due {
-		return r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
+		r.placed.Delete(key)
+		return 0, r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
 	}
 
 	b := read.DeepCopyObject().(workv1alpha2.Binding)
@@ -137,7 +146,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) error {
 	}
 	wrote, err := commit.Update(ctx, r.client, read, b)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
 	if wrote {
@@ -146,7 +155,32 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) error {
 	if failure == nil && moved {
 		r.scheduled(b)
 	}
-	return r.confirm(ctx, b, outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved})
+	if wait, told := r.awaitAnswers(b, wrote || failure != nil); wait > 0 {
+		return wait, nil
+	} else if told {
+		moved = true
+	}
+	r.placed.Delete(key)
+	return 0, r.confirm(ctx, b, outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved})
+}
+
+// awaitAnswers is how long a binding that was created with its clusters may still wait for its confirmation: the members'
+// first answers are written soon, and it with them (schedule.Confirm). Where it goes is told at once, and once.
+func (r *reconciler) awaitAnswers(b workv1alpha2.Binding, changed bool) (wait time.Duration, told bool) {
+	key, now := client.ObjectKeyFromObject(b), r.Clock.Now()
+	since, told := r.placed.Load(key)
+	if !told {
+		if changed || r.ConfirmWindow == 0 || !schedule.Confirm(b.DeepCopyObject().(workv1alpha2.Binding), metav1.NewTime(now)) {
+			return 0, false
+		}
+		r.placed.Store(key, now)
+		r.scheduled(b)
+		return r.ConfirmWindow, true
+	}
+	if changed {
+		return 0, true
+	}
+	return r.ConfirmWindow - now.Sub(since.(time.Time)), true
 }
 
 // outcome is what a look at a binding came to.

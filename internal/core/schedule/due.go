@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -131,4 +132,21 @@ func samePlacement(applied string, p *policyv1alpha1.Placement) bool {
 	}
 	var was policyv1alpha1.Placement
 	return json.Unmarshal([]byte(applied), &was) == nil && AppliedPlacement(&was) == want
+}
+
+// Confirm puts into the status of a binding that was created with its clusters what the run said that placed it, and
+// reports whether it did. Whoever writes that status first says it, which saves a write of its own.
+// It says nothing of a binding that a run has spoken of since, nor of one with affinity terms: which one was used is the run's to say.
+func Confirm(b workv1alpha2.Binding, now metav1.Time) bool {
+	spec, status := b.BindingSpec(), b.BindingStatus()
+	if spec.Placement == nil || len(spec.Placement.ClusterAffinities) > 0 || len(spec.Clusters) == 0 || status.LastScheduledTime != nil ||
+		meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled) != nil ||
+		!samePlacement(b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation], spec.Placement) || !replicasFit(spec) {
+		return false
+	}
+	condition := Condition(nil)
+	condition.LastTransitionTime = now
+	meta.SetStatusCondition(&status.Conditions, condition)
+	status.SchedulerObservedGeneration, status.LastScheduledTime = b.GetGeneration(), &now
+	return true
 }

@@ -204,3 +204,39 @@ func TestAppliedPlacementReadsBack(t *testing.T) {
 		}
 	}
 }
+
+func TestABindingThatCameWithItsClustersIsConfirmedOnceByWhoeverWritesItsStatusFirst(t *testing.T) {
+	now := metav1.NewTime(time.Unix(1000, 0))
+	fresh := func() *workv1alpha2.ResourceBinding {
+		b := placed(deployment(2, equally()), "a=1 b=1")
+		b.Status = workv1alpha2.ResourceBindingStatus{}
+		return b
+	}
+	b := fresh()
+	if !Confirm(b, now) {
+		t.Fatal("a binding that was created with its clusters was not confirmed")
+	}
+	if reason, due := Due(b, fleet(cluster("a"), cluster("b"))); due {
+		t.Errorf("after its confirmation it is due, since %s", reason)
+	}
+	if Confirm(b, now) {
+		t.Error("it was confirmed twice")
+	}
+	for name, spoil := range map[string]func(*workv1alpha2.ResourceBinding){
+		"that has no clusters yet":      func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = nil },
+		"whose placement changed since": func(b *workv1alpha2.ResourceBinding) { *b.Spec.Placement = together() },
+		"whose replicas changed since":  func(b *workv1alpha2.ResourceBinding) { b.Spec.Replicas = 5 },
+		"that a run has failed on": func(b *workv1alpha2.ResourceBinding) {
+			b.Status.Conditions = []metav1.Condition{Condition(errNoClusters)}
+		},
+		"with affinity terms, one of which it is": func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Placement.ClusterAffinities = make([]policyv1alpha1.ClusterAffinityTerm, 1)
+		},
+	} {
+		b := fresh()
+		spoil(b)
+		if Confirm(b, now) {
+			t.Errorf("a binding %s was confirmed", name)
+		}
+	}
+}
