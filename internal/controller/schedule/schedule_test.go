@@ -1,0 +1,274 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// world is a hub that schedules.
+type world struct {
+	*controllertest.Hub
+	t     *testing.T
+	fleet *capacity.Fleet
+	clock *clocktesting.FakePassiveClock
+	stop  func()
+	// binding is of the scope of the test, and not there yet.
+	binding workv1alpha2.Binding
+}
+
+// forBothScopes runs a test for a ResourceBinding and a ClusterResourceBinding, in a fleet of these clusters.
+func forBothScopes(t *testing.T, clusters []string, test func(*world)) {
+	t.Parallel()
+	for name, s := range map[string]struct {
+		kind      membertest.Kind
+		namespace string
+	}{
+		"namespaced":     {membertest.ConfigMap, "shop"},
+		"cluster-scoped": {controllertest.ClusterRole, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))}
+			for _, c := range clusters {
+				w.Join(c, controllertest.ClusterRole)
+			}
+			w.binding = scope.Bindings.New(s.namespace)
+			w.binding.SetName("b")
+			w.binding.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "some-id"})
+			w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind, Namespace: s.namespace, Name: "b"}
+			w.binding.BindingSpec().Placement = &policyv1alpha1.Placement{}
+			w.run()
+			test(w)
+		})
+	}
+}
+
+func (w *world) run() {
+	w.t.Helper()
+	w.stop = w.Run(func(ctx context.Context, mgr ctrl.Manager) (err error) {
+		if w.fleet, err = capacity.NewFleet(ctx, mgr.GetCache()); err != nil {
+			return err
+		}
+		return Setup(mgr, Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock})
+	})
+	if err := w.fleet.WaitForSync(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// scheduled waits until the binding is scheduled to exactly these clusters, as "m1 m2", and the status confirms it.
+func (w *world) scheduled(want string) {
+	w.t.Helper()
+	w.Eventually("it is scheduled to "+want, func() string {
+		w.Has(w.binding)
+		status := w.binding.BindingStatus()
+		if got := placed(w.binding); got != want || !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled) ||
+			status.SchedulerObservedGeneration != w.binding.GetGeneration() {
+			return fmt.Sprintf("it is at %q, generation %d of %d, conditions %+v", got, status.SchedulerObservedGeneration, w.binding.GetGeneration(), status.Conditions)
+		}
+		return ""
+	})
+}
+
+func placed(b workv1alpha2.Binding) string {
+	var names []string
+	for _, c := range b.BindingSpec().Clusters {
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func (w *world) change(change func(workv1alpha2.Binding)) {
+	w.t.Helper()
+	controllertest.Change(w.Hub, w.binding, change)
+}
+
+// written says what was written to the binding since the last call.
+func (w *world) written() (out []string) {
+	w.t.Helper()
+	for _, s := range w.Quiet() {
+		if verb, of, _ := strings.Cut(s, " "); strings.Contains(of, "bindings") {
+			resource, _, _ := strings.Cut(of, " ")
+			_, sub, _ := strings.Cut(resource, "/")
+			out = append(out, strings.TrimSuffix(verb+" "+sub, " "))
+		}
+	}
+	return out
+}
+
+func (w *world) told(reason string) (n int) {
+	for _, e := range w.Events() {
+		if strings.Contains(e, reason) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestABindingThatComesPlacedIsConfirmedInOneWrite(t *testing.T) {
+	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
+		w.Quiet()
+		if !Placer(w.fleet, policyv1alpha1.DefaultSchedulerName)(w.binding) {
+			w.t.Fatal("it could not be placed")
+		}
+		w.Make(w.binding)
+		w.scheduled("m1 m2")
+		if got, want := w.written(), []string{"create", "update status"}; !slices.Equal(got, want) {
+			w.t.Errorf("written: %q, want %q", got, want)
+		}
+		if n := w.told(workv1alpha2.EventScheduleBindingSucceed); n != 1 {
+			w.t.Errorf("told %d times, want once", n)
+		}
+		w.stop()
+		w.run()
+		if got := w.written(); len(got) != 0 {
+			w.t.Errorf("a restart wrote %q", got)
+		}
+	})
+}
+
+func TestThePlacerLeavesAloneWhatIsNotItsOrDoesNotFit(t *testing.T) {
+	forBothScopes(t, nil, func(w *world) {
+		place := Placer(w.fleet, policyv1alpha1.DefaultSchedulerName)
+		before := w.binding.DeepCopyObject()
+		if place(w.binding) {
+			w.t.Error("it was placed in a fleet without clusters")
+		}
+		w.binding.BindingSpec().SchedulerName = "another"
+		if place(w.binding) {
+			w.t.Error("it was placed for another scheduler")
+		}
+		w.binding.BindingSpec().SchedulerName = ""
+		if !equality.Semantic.DeepEqual(before, w.binding) {
+			w.t.Errorf("it changed:\n%v\n%v", before, w.binding)
+		}
+	})
+}
+
+func TestABindingThatIsNotPlacedYetTakesTwoWrites(t *testing.T) {
+	forBothScopes(t, []string{"m1"}, func(w *world) {
+		w.Quiet()
+		w.Make(w.binding)
+		w.scheduled("m1")
+		if got, want := w.written(), []string{"create", "update", "update status"}; !slices.Equal(got, want) {
+			w.t.Errorf("written: %q, want %q", got, want)
+		}
+	})
+}
+
+func TestWhatFitsNowhereIsToldOnceAndScheduledWhenAClusterComes(t *testing.T) {
+	forBothScopes(t, nil, func(w *world) {
+		w.Quiet()
+		w.Make(w.binding)
+		w.Eventually("it says why", func() string {
+			w.Has(w.binding)
+			c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled)
+			if c == nil || c.Reason != workv1alpha2.ReasonNoClusterFit || c.Message != "0/0 clusters are available: no clusters available to schedule." {
+				return fmt.Sprintf("%+v", c)
+			}
+			return ""
+		})
+		if got := w.written(); len(got) != 2 {
+			w.t.Errorf("written: %q, want the binding and one status", got)
+		}
+		if n := w.told(workv1alpha2.EventScheduleBindingFailed); n != 2 {
+			w.t.Errorf("told %d times, want once on the binding and once on the template", n)
+		}
+		w.Join("m1", controllertest.ClusterRole)
+		w.scheduled("m1")
+	})
+}
+
+func TestABindingFollowsTheFleet(t *testing.T) {
+	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
+		w.binding.BindingSpec().Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{
+			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "out", Operator: metav1.LabelSelectorOpDoesNotExist}}}}
+		w.Make(w.binding)
+		w.scheduled("m1 m2")
+		w.Quiet()
+
+		m2 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}}
+		controllertest.Change(w.Hub, m2, func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"unrelated": "label"} })
+		if got := w.written(); len(got) != 0 {
+			w.t.Errorf("a label that nobody asks for wrote %q", got)
+		}
+		controllertest.Change(w.Hub, m2, func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"out": "now"} })
+		w.scheduled("m1")
+		w.Join("m3", controllertest.ClusterRole)
+		w.scheduled("m1 m3")
+		w.Gone(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}})
+		w.scheduled("m3")
+		if n := w.told(workv1alpha2.EventScheduleBindingSucceed); n != 4 {
+			w.t.Errorf("told %d times where it went, want 4", n)
+		}
+	})
+}
+
+func TestABindingThatIsClaimedAgainIsLookedAt(t *testing.T) {
+	forBothScopes(t, []string{"m1"}, func(w *world) {
+		claim := w.binding.GetLabels()
+		w.Make(w.binding)
+		w.scheduled("m1")
+		w.change(func(b workv1alpha2.Binding) { b.SetLabels(nil) }) // its policy is gone
+		w.Join("m2", controllertest.ClusterRole)
+		w.Quiet()
+		if w.Has(w.binding); placed(w.binding) != "m1" {
+			w.t.Errorf("what no policy claims moved to %q", placed(w.binding))
+		}
+		w.change(func(b workv1alpha2.Binding) { b.SetLabels(claim) })
+		w.scheduled("m1 m2")
+	})
+}
+
+func TestOnlyTheSchedulersRunsDateTheScheduling(t *testing.T) {
+	forBothScopes(t, []string{"m1"}, func(w *world) {
+		w.Make(w.binding)
+		w.scheduled("m1")
+		first := w.clock.Now()
+		w.clock.SetTime(first.Add(time.Hour))
+
+		w.change(func(b workv1alpha2.Binding) { b.BindingSpec().Resource.ResourceVersion = "2" }) // the template changed
+		w.scheduled("m1")
+		if last := w.binding.BindingStatus().LastScheduledTime; !last.Time.Equal(first) {
+			w.t.Errorf("a change that places nothing is dated %s as a scheduling", last)
+		}
+		asked := metav1.NewTime(first.Add(30 * time.Minute))
+		w.change(func(b workv1alpha2.Binding) { b.BindingSpec().RescheduleTriggeredAt = &asked })
+		w.scheduled("m1")
+		w.Quiet()
+		if w.Has(w.binding); !w.binding.BindingStatus().LastScheduledTime.Time.Equal(w.clock.Now()) {
+			w.t.Errorf("what was asked for is dated %s, want %s", w.binding.BindingStatus().LastScheduledTime, w.clock.Now())
+		}
+	})
+}
+
+func TestSuspendedSchedulingWaits(t *testing.T) {
+	forBothScopes(t, []string{"m1"}, func(w *world) {
+		w.binding.BindingSpec().Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
+		w.Make(w.binding)
+		w.Quiet()
+		if w.Has(w.binding); placed(w.binding) != "" {
+			w.t.Errorf("it was placed at %q", placed(w.binding))
+		}
+		w.change(func(b workv1alpha2.Binding) { b.BindingSpec().Suspension = nil })
+		w.scheduled("m1")
+	})
+}
