@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -193,26 +194,50 @@ func (f *fleet) propagate(ctx context.Context, w workload, prefix string, n, wor
 
 // arrivals watches from now on; the function returned waits until n objects of the prefix have arrived.
 func arrivals(ctx context.Context, c dynamic.Interface, w workload, prefix string, n int) (func() error, error) {
-	watcher, err := c.Resource(w.gvr).Namespace("default").Watch(ctx, metav1.ListOptions{LabelSelector: "app=bench"})
+	there := map[string]bool{}
+	arrived := func(u *unstructured.Unstructured) {
+		if strings.HasPrefix(u.GetName(), prefix+"-") && w.done(u) {
+			there[u.GetName()] = true
+		}
+	}
+	objects := c.Resource(w.gvr).Namespace("default")
+	follow := func() (watch.Interface, error) {
+		list, err := objects.List(ctx, metav1.ListOptions{LabelSelector: "app=bench"})
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			arrived(&list.Items[i])
+		}
+		return objects.Watch(ctx, metav1.ListOptions{LabelSelector: "app=bench", ResourceVersion: list.GetResourceVersion()})
+	}
+	watcher, err := follow()
 	if err != nil {
 		return nil, err
 	}
 	return func() error {
-		defer watcher.Stop()
-		there := map[string]bool{}
-		for event := range watcher.ResultChan() {
-			u, ok := event.Object.(*unstructured.Unstructured)
-			if !ok || event.Type == watch.Error {
-				return fmt.Errorf("watch %s: %v", w.gvr.Resource, event.Object)
+		for {
+			for event := range watcher.ResultChan() {
+				if u, ok := event.Object.(*unstructured.Unstructured); ok && event.Type != watch.Deleted {
+					arrived(u)
+				}
+				if len(there) == n {
+					watcher.Stop()
+					return nil
+				}
 			}
-			if event.Type == watch.Deleted || len(u.GetName()) <= len(prefix) || u.GetName()[:len(prefix)+1] != prefix+"-" || !w.done(u) {
-				continue
+			// A server ends a watch that cannot keep up.
+			if ctx.Err() != nil {
+				return fmt.Errorf("%d of %d %s arrived in time", len(there), n, w.gvr.Resource)
 			}
-			if there[u.GetName()] = true; len(there) == n {
+			if watcher, err = follow(); err != nil {
+				return err
+			}
+			if len(there) == n {
+				watcher.Stop()
 				return nil
 			}
 		}
-		return fmt.Errorf("%d of %d %s arrived in time", len(there), n, w.gvr.Resource)
 	}, nil
 }
 
