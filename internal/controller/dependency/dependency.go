@@ -332,7 +332,8 @@ func (r *reconciler) objectChanged(add func(reconcile.Request)) template.Handler
 	}
 }
 
-// bindingChanged adds a binding whose dependencies may have to follow, and those from which somebody tore an attached one off.
+// bindingChanged adds a binding whose dependencies may have to follow, and those whose marks somebody took off an attached one,
+// or changed there.
 func bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request]{
@@ -351,7 +352,7 @@ func bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request
 			}
 			// Not all that require it: each of them writes it once, and would wake all others.
 			for _, key := range requirers(was) {
-				if !dependency.RequiredBy(is, key) {
+				if !dependency.SameMarks(was, is, key) {
 					q.Add(reconcile.Request{NamespacedName: key})
 				}
 			}

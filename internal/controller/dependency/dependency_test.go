@@ -3,7 +3,6 @@ package dependency
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -21,9 +20,11 @@ import (
 	fakedynamic "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
@@ -484,13 +485,33 @@ func TestDependentsThatDisagreeAreTold(t *testing.T) {
 }
 
 func TestATornOffDependencyIsAttachedAgain(t *testing.T) {
-	was := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{RequiredBy: []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "db"}}}}
-	torn := was.DeepCopy()
-	torn.Spec.RequiredBy = torn.Spec.RequiredBy[:1]
-	if got := fmt.Sprint(requirers(was)); got != "[shop/web shop/db]" {
-		t.Errorf("requirers %s", got)
+	shop := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: name} }
+	was := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{RequiredBy: []workv1alpha2.BindingSnapshot{
+		{Namespace: "shop", Name: "web", Clusters: targets("eu")}, {Namespace: "shop", Name: "db", Clusters: targets("eu")}}}}
+	was.Labels = map[string]string{mark(shop("web")): "1", mark(shop("db")): "2"}
+	for name, tear := range map[string]func(*workv1alpha2.ResourceBinding){
+		"a snapshot taken away": func(b *workv1alpha2.ResourceBinding) { b.Spec.RequiredBy = b.Spec.RequiredBy[:1] },
+		"a label taken away":    func(b *workv1alpha2.ResourceBinding) { delete(b.Labels, mark(shop("db"))) },
+		"both": func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.RequiredBy = b.Spec.RequiredBy[:1]
+			delete(b.Labels, mark(shop("db")))
+		},
+		"other clusters": func(b *workv1alpha2.ResourceBinding) { b.Spec.RequiredBy[1].Clusters = targets("us") },
+	} {
+		is := was.DeepCopy()
+		tear(is)
+		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		bindingChanged().UpdateFunc(t.Context(), event.TypedUpdateEvent[workv1alpha2.Binding]{ObjectOld: was, ObjectNew: is}, q)
+		if q.Len() != 1 {
+			t.Errorf("%s wakes %d bindings, want shop/db alone", name, q.Len())
+		} else if got, _ := q.Get(); got.NamespacedName != shop("db") {
+			t.Errorf("%s wakes %s, want shop/db", name, got)
+		}
+		q.ShutDown()
 	}
-	if marks := independents(torn); len(marks) != 1 || !strings.HasPrefix(marks[0], workv1alpha2.DependedByLabelPrefix) {
-		t.Errorf("found under %v", marks)
+	torn := was.DeepCopy()
+	torn.Spec.RequiredBy = nil
+	if marks := independents(torn); len(marks) != 2 || !strings.HasPrefix(marks[0], workv1alpha2.DependedByLabelPrefix) {
+		t.Errorf("without snapshots it is found under %v", marks)
 	}
 }

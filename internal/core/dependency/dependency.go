@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -183,6 +184,16 @@ func Leaving(independent types.NamespacedName, wanted []types.NamespacedName, bi
 func RequiredBy(b workv1alpha2.Binding, independent types.NamespacedName) bool {
 	_, marked := b.GetLabels()[label(independent)]
 	return marked || len(without(b.BindingSpec().RequiredBy, independent)) != len(b.BindingSpec().RequiredBy)
+}
+
+// SameMarks says whether was and is carry the same marks of the independent binding of that key.
+func SameMarks(was, is workv1alpha2.Binding, independent types.NamespacedName) bool {
+	own := func(b workv1alpha2.Binding) []workv1alpha2.BindingSnapshot {
+		return slices.DeleteFunc(slices.Clone(b.BindingSpec().RequiredBy), func(s workv1alpha2.BindingSnapshot) bool {
+			return s.Namespace != independent.Namespace || s.Name != independent.Name
+		})
+	}
+	return was.GetLabels()[label(independent)] == is.GetLabels()[label(independent)] && equality.Semantic.DeepEqual(own(was), own(is))
 }
 
 // claimed says whether the binding stands without being required: a policy or another component made it.
