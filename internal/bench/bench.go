@@ -24,6 +24,8 @@ type Row struct {
 	Value float64 `json:"value"`
 	// Floor is the same work by a plain client that writes straight into the members, in seconds; 0 where there is none.
 	Floor float64 `json:"floor,omitempty"`
+	// Rest is when the members were done with what the plain client wrote, in seconds: faster than that nobody can show it ready.
+	Rest float64 `json:"rest,omitempty"`
 	// Must be reached, Aim would be better; AtLeast says that more is better.
 	Must    float64 `json:"must"`
 	Aim     float64 `json:"aim,omitempty"`

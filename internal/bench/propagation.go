@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -89,7 +90,7 @@ func (f *fleet) measure(ctx context.Context, o Options, w workload) ([]Row, erro
 		return nil, err
 	}
 	o.Say("%s: the floor", w.name)
-	floor, err := f.floor(ctx, w, o.Workers)
+	floor, rest, err := f.floor(ctx, w, o.Workers)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (f *fleet) measure(ctx context.Context, o Options, w workload) ([]Row, erro
 		return nil, err
 	}
 	rows := []Row{
-		{Work: w.what, Unit: "x", Value: took.Seconds() / floor.Seconds(), Floor: floor.Seconds(), Must: w.must.times, Aim: w.aim.times, Karmada: w.karmada[0]},
+		{Work: w.what, Unit: "x", Value: took.Seconds() / floor.Seconds(), Floor: floor.Seconds(), Rest: rest.Seconds(), Must: w.must.times, Aim: w.aim.times, Karmada: w.karmada[0]},
 		{Work: "… hub writes per object", Unit: "writes", Value: float64(after.revision-before.revision) / float64(w.n), Must: w.must.writes, Aim: w.aim.writes, Karmada: w.karmada[1]},
 	}
 	if w.must.cpu > 0 {
@@ -138,25 +139,25 @@ func (f *fleet) policy(ctx context.Context, w workload) error {
 	return err
 }
 
-// floor is how long a plain client takes to create the same objects straight in the members.
-func (f *fleet) floor(ctx context.Context, w workload, workers int) (time.Duration, error) {
+// floor is how long a plain client takes to create the same objects straight in the members, and how long until they are at rest.
+func (f *fleet) floor(ctx context.Context, w workload, workers int) (took, rest time.Duration, err error) {
 	began := time.Now()
-	err := each(w.n*members, workers, func(i int) error {
+	err = each(w.n*members, workers, func(i int) error {
 		obj := w.make(fmt.Sprintf("floor-%s-%d", w.name, i/members), 1)
 		_, err := f.members[i%members].Resource(w.gvr).Namespace("default").Create(ctx, obj, metav1.CreateOptions{})
 		return err
 	})
-	took := time.Since(began)
+	took = time.Since(began)
 	if err != nil {
-		return 0, fmt.Errorf("create %s in the members: %w", w.name, err)
+		return 0, 0, fmt.Errorf("create %s in the members: %w", w.name, err)
 	}
 	// What the floor left running must not slow the other side down.
 	for _, m := range f.members {
-		if err := settle(ctx, m, w, "floor-"); err != nil {
-			return 0, err
+		if err := settle(ctx, m, w); err != nil {
+			return 0, 0, err
 		}
 	}
-	return took, nil
+	return took, time.Since(began), nil
 }
 
 // propagate creates the objects on the hub and returns how long it took until all have arrived.
@@ -241,27 +242,21 @@ func arrivals(ctx context.Context, c dynamic.Interface, w workload, prefix strin
 	}, nil
 }
 
-// settle waits until the objects of the floor are at rest in a member, then removes them.
-func settle(ctx context.Context, c dynamic.Interface, w workload, prefix string) error {
-	if w.hubDone { // only those have something to settle
-		for {
-			list, err := c.Resource(w.gvr).Namespace("default").List(ctx, metav1.ListOptions{LabelSelector: "app=bench"})
-			if err != nil {
-				return err
-			}
-			busy := 0
-			for i := range list.Items {
-				ready, _, _ := unstructured.NestedInt64(list.Items[i].Object, "status", "readyReplicas")
-				wanted, _, _ := unstructured.NestedInt64(list.Items[i].Object, "spec", "replicas")
-				if ready != wanted {
-					busy++
-				}
-			}
-			if busy == 0 {
-				break
-			}
-			time.Sleep(200 * time.Millisecond)
+// settle waits until the objects of the floor are at rest in a member; those without replicas are at once.
+func settle(ctx context.Context, c dynamic.Interface, w workload) error {
+	for w.hubDone {
+		list, err := c.Resource(w.gvr).Namespace("default").List(ctx, metav1.ListOptions{LabelSelector: "app=bench"})
+		if err != nil {
+			return err
 		}
+		if !slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool {
+			ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+			wanted, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+			return ready != wanted
+		}) {
+			break
+		}
+		time.Sleep(200 * time.Millisecond)
 	}
 	return nil
 }

@@ -69,6 +69,9 @@ func benchTable(out io.Writer, rows []bench.Row) error {
 		measured := figure(r.Value, r.Unit)
 		if r.Floor > 0 {
 			measured = fmt.Sprintf("%.2f s = %s of %.2f s", r.Value*r.Floor, measured, r.Floor)
+			if r.Rest > 1.1*r.Floor {
+				measured += fmt.Sprintf(" (plain client: ready after %.2f s)", r.Rest)
+			}
 		}
 		bound := "≤ "
 		if r.AtLeast {
