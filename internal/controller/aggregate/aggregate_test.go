@@ -1,0 +1,285 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// world is a hub that folds statuses, with a binding to the clusters m1, m2 and m3, their Works, and no answers yet.
+type world struct {
+	*controllertest.Hub
+	t        *testing.T
+	options  Options
+	stop     func()
+	binding  workv1alpha2.Binding
+	template *unstructured.Unstructured
+	works    []*workv1alpha1.Work
+}
+
+var clusters = []string{"m1", "m2", "m3"}
+
+func newWorld(t *testing.T, kind membertest.Kind, namespace string, o Options) *world {
+	w := &world{Hub: controllertest.New(t), t: t, options: o}
+	for _, cluster := range clusters {
+		w.Join(cluster)
+	}
+	w.template = &unstructured.Unstructured{Object: map[string]any{}}
+	if kind == controllertest.Deployment {
+		w.template.Object["spec"] = map[string]any{"replicas": int64(6)}
+	}
+	w.template.SetGroupVersionKind(kind.GroupVersionKind)
+	w.template.SetNamespace(namespace)
+	w.template.SetName("c")
+	w.Make(w.template)
+
+	w.run()
+	w.binding = scope.Bindings.New(namespace)
+	w.binding.SetName("b")
+	w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: w.template.GetAPIVersion(), Kind: kind.Kind, Namespace: namespace, Name: "c", UID: w.template.GetUID()}
+	notes := map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: namespace, workv1alpha2.ResourceBindingNameAnnotation: "b"}
+	if namespace == "" {
+		notes = map[string]string{workv1alpha2.ClusterResourceBindingNameAnnotation: "b"}
+	}
+	for _, cluster := range clusters {
+		w.binding.BindingSpec().Clusters = append(w.binding.BindingSpec().Clusters, workv1alpha2.TargetCluster{Name: cluster, Replicas: 2})
+	}
+	w.Make(w.binding)
+	for _, cluster := range clusters {
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: "w", Annotations: notes}}
+		w.Make(work)
+		w.works = append(w.works, work)
+	}
+	w.Quiet()
+	return w
+}
+
+func (w *world) run() {
+	w.t.Helper()
+	w.stop = w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
+		o := w.options
+		o.Templates = template.New(dynamic.NewForConfigOrDie(w.Config), discovery.NewDiscoveryClientForConfigOrDie(w.Config))
+		if err := mgr.Add(o.Templates); err != nil {
+			return err
+		}
+		if o.Interpreter == nil {
+			o.Interpreter = interpret.New(builtin.Tier())
+		}
+		o.Concurrency = 2
+		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
+		return Setup(mgr, o)
+	})
+}
+
+// forBothScopes runs a test for a template of each scope.
+func forBothScopes(t *testing.T, o Options, test func(*world)) {
+	t.Parallel()
+	for name, s := range map[string]struct {
+		kind      membertest.Kind
+		namespace string
+	}{
+		"namespaced":     {membertest.ConfigMap, "shop"},
+		"cluster-scoped": {controllertest.ClusterRole, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(newWorld(t, s.kind, s.namespace, o))
+		})
+	}
+}
+
+// answer is what the member of a Work answers: an error, or health with a status.
+func (w *world) answer(at int, failure string, health workv1alpha1.ResourceHealth, status string) {
+	w.t.Helper()
+	work := w.works[at]
+	w.Has(work)
+	c := metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful}
+	if failure != "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha1.ReasonAppliedFailed, failure
+	} else {
+		work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Identifier: workv1alpha1.ResourceIdentifier{Version: "v1", Kind: "K", Name: "c"}, Health: health}}
+		if status != "" {
+			work.Status.ManifestStatuses[0].Status = &runtime.RawExtension{Raw: []byte(status)}
+		}
+	}
+	meta.SetStatusCondition(&work.Status.Conditions, c)
+	if err := w.Status().Update(w.t.Context(), work); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// folded waits until FullyApplied has the status and so many clusters are in the aggregated status.
+func (w *world) folded(status metav1.ConditionStatus, items int) {
+	w.t.Helper()
+	w.Eventually(fmt.Sprintf("FullyApplied is %s with %d clusters", status, items), func() string {
+		w.Has(w.binding)
+		s := w.binding.BindingStatus()
+		if !meta.IsStatusConditionPresentAndEqual(s.Conditions, workv1alpha2.FullyApplied, status) || len(s.AggregatedStatus) != items {
+			return fmt.Sprintf("%+v", s)
+		}
+		return ""
+	})
+}
+
+// statusWrites are the writes of statuses of the binding and the template since the last call.
+func (w *world) statusWrites() []string {
+	w.t.Helper()
+	return slices.DeleteFunc(w.Quiet(), func(s string) bool { return !strings.Contains(s, "/status") || strings.Contains(s, "works/") })
+}
+
+func TestAnswersThatComeTogetherAreOneWrite(t *testing.T) {
+	forBothScopes(t, Options{Gather: 20 * time.Millisecond, StatusWindow: 5 * time.Second}, func(w *world) {
+		if got := w.statusWrites(); len(got) != 0 {
+			w.t.Errorf("before any member answered, %v was written", got)
+		}
+		for i := range clusters {
+			w.answer(i, "", workv1alpha1.ResourceHealthy, "")
+			time.Sleep(30 * time.Millisecond)
+		}
+		w.folded(metav1.ConditionTrue, 3)
+		if got := w.statusWrites(); len(got) != 1 {
+			w.t.Errorf("written: %v, want one status", got)
+		}
+		w.stop()
+		w.run()
+		if got := w.statusWrites(); len(got) != 0 {
+			w.t.Errorf("a restart wrote %v", got)
+		}
+	})
+}
+
+func TestAFailureIsWrittenAtOnce(t *testing.T) {
+	forBothScopes(t, Options{Gather: 10 * time.Millisecond, StatusWindow: time.Minute}, func(w *world) {
+		w.answer(1, "Failed to apply all manifests (0/1): no", "", "")
+		w.folded(metav1.ConditionFalse, 3)
+		item := w.binding.BindingStatus().AggregatedStatus[1]
+		if item.ClusterName != "m2" || item.Applied || item.AppliedMessage != "Failed to apply all manifests (0/1): no" || item.Health != workv1alpha1.ResourceUnknown {
+			w.t.Errorf("the item is %+v", item)
+		}
+	})
+}
+
+func TestAPictureThatOnlyGetsFullerWaitsForTheWindow(t *testing.T) {
+	forBothScopes(t, Options{Gather: 10 * time.Millisecond, StatusWindow: 400 * time.Millisecond}, func(w *world) {
+		w.folded(metav1.ConditionFalse, 3) // nobody answered in the first window
+		w.statusWrites()
+		w.answer(0, "", workv1alpha1.ResourceHealthy, "")
+		time.Sleep(100 * time.Millisecond)
+		w.answer(1, "", workv1alpha1.ResourceHealthy, "")
+		time.Sleep(100 * time.Millisecond)
+		if w.Has(w.binding); w.binding.BindingStatus().AggregatedStatus[0].Applied {
+			w.t.Error("the first answer was written before the window was over")
+		}
+		w.Eventually("two answers are written", func() string {
+			w.Has(w.binding)
+			if s := w.binding.BindingStatus().AggregatedStatus; !s[0].Applied || !s[1].Applied {
+				return fmt.Sprintf("%+v", s)
+			}
+			return ""
+		})
+		if got := w.statusWrites(); len(got) != 1 {
+			w.t.Errorf("written: %v, want one status", got)
+		}
+	})
+}
+
+func TestAWorkThatIsDeletedIsNotCounted(t *testing.T) {
+	forBothScopes(t, Options{Gather: 10 * time.Millisecond}, func(w *world) {
+		for i := range clusters {
+			w.answer(i, "", workv1alpha1.ResourceHealthy, "")
+		}
+		w.folded(metav1.ConditionTrue, 3)
+		w.Gone(w.works[2])
+		w.folded(metav1.ConditionFalse, 2)
+		controllertest.Change(w.Hub, w.binding, func(b workv1alpha2.Binding) {
+			b.BindingSpec().Clusters = b.BindingSpec().Clusters[:2]
+		})
+		w.folded(metav1.ConditionTrue, 2)
+	})
+}
+
+func TestTheTemplateIsAsReadyAsItsMembers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, controllertest.Deployment, "shop", Options{Gather: 10 * time.Millisecond})
+	ready := func(ready int) string {
+		return fmt.Sprintf(`{"replicas":2,"updatedReplicas":2,"readyReplicas":%d,"availableReplicas":%[1]d,"observedGeneration":1,"generation":1,"resourceTemplateGeneration":1}`, ready)
+	}
+	template := func(readyReplicas, observedGeneration int64) {
+		t.Helper()
+		w.Eventually(fmt.Sprintf("%d are ready at generation %d", readyReplicas, observedGeneration), func() string {
+			w.Has(w.template)
+			r, _, _ := unstructured.NestedInt64(w.template.Object, "status", "readyReplicas")
+			g, _, _ := unstructured.NestedInt64(w.template.Object, "status", "observedGeneration")
+			if r != readyReplicas || g != observedGeneration {
+				return fmt.Sprint(w.template.Object["status"])
+			}
+			return ""
+		})
+	}
+	w.Gone(w.works[2])
+	w.answer(0, "", workv1alpha1.ResourceHealthy, ready(2))
+	w.answer(1, "", workv1alpha1.ResourceHealthy, ready(2))
+	template(4, 0) // m3 has no work yet: nobody may call this generation ready
+	w.works[2].ObjectMeta = metav1.ObjectMeta{Namespace: w.works[2].Namespace, Name: "w", Annotations: w.works[2].Annotations}
+	w.Make(w.works[2])
+	w.answer(2, "", workv1alpha1.ResourceUnknown, ready(1))
+	template(5, 1)
+	w.answer(2, "", workv1alpha1.ResourceHealthy, ready(2))
+	template(6, 1)
+	w.statusWrites()
+
+	// A template of another UID is another template.
+	w.Gone(w.template)
+	again := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(6)}}}
+	again.SetGroupVersionKind(w.template.GroupVersionKind())
+	again.SetNamespace("shop")
+	again.SetName("c")
+	w.Make(again)
+	w.answer(0, "", workv1alpha1.ResourceUnknown, ready(1))
+	w.Quiet()
+	if w.Has(again); again.Object["status"] != nil {
+		t.Errorf("a template made anew was given %v", again.Object["status"])
+	}
+}
+
+func TestAFoldThatFailsIsToldOnceAndTriedAgain(t *testing.T) {
+	broken := interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
+		Aggregate: func(context.Context, *unstructured.Unstructured, []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			return nil, errors.New("no such field")
+		},
+	}}
+	t.Parallel()
+	w := newWorld(t, membertest.ConfigMap, "shop", Options{Gather: 10 * time.Millisecond, Interpreter: interpret.New(broken)})
+	w.answer(0, "", workv1alpha1.ResourceHealthy, "")
+	time.Sleep(500 * time.Millisecond) // several attempts
+	w.Eventually("it is told", func() string {
+		if got := w.Events(); len(got) != 2 || !strings.Contains(got[0], workv1alpha2.EventAggregateStatusFailed) || !strings.Contains(got[0], "no such field") {
+			return fmt.Sprintf("told %v, want it once on the binding and once on the template", got)
+		}
+		return ""
+	})
+}
