@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/argosy-io/argosy/internal/sim"
 )
 
 // Hub is an `argosy up` in a child process, with its data in a folder that outlives it.
@@ -34,9 +35,12 @@ type Hub struct {
 	err    error
 }
 
+// lowestPort is the first of those that a hub takes its own from: no member takes one of these.
+const lowestPort = 10000
+
 // NewHub is a hub that is not running yet, on a free port.
 func NewHub(binary, dir string) (*Hub, error) {
-	port, err := freePort()
+	port, err := sim.FreePort(lowestPort, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -183,15 +187,6 @@ func Used(pid int) (Usage, error) {
 	}
 	// Linux counts in hundredths of a second on every platform that Go runs on.
 	return Usage{CPU: time.Duration(ticks) * 10 * time.Millisecond, Memory: pages * int64(os.Getpagesize())}, nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // tail is the end of a file, for an error message.

@@ -2,12 +2,19 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/kubernetes"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/sim"
 )
 
@@ -53,7 +60,7 @@ func Start(ctx context.Context, o Options) (_ *Lab, err error) {
 	return l, nil
 }
 
-// Join has every member join under its own name, as a user would: by `argosy join`.
+// Join has every member join under its own name, as a user would: by `argosy join`. It returns when all are Ready.
 func (l *Lab) Join(ctx context.Context) error {
 	members := l.Fleet.Members()
 	errs := make([]error, len(members))
@@ -68,12 +75,45 @@ func (l *Lab) Join(ctx context.Context) error {
 		})
 	}
 	all.Wait()
-	for _, err := range errs {
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return l.ready(ctx)
+}
+
+// ready waits until every member's cluster is Ready on the hub.
+func (l *Lab) ready(ctx context.Context) error {
+	config, err := l.Hub.Config()
+	if err != nil {
+		return err
+	}
+	hub, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	for {
+		raw, err := hub.RESTClient().Get().AbsPath("/apis/" + clusterv1alpha1.GroupVersion.String() + "/clusters").DoRaw(ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("list the clusters: %w", err)
+		}
+		var clusters clusterv1alpha1.ClusterList
+		if err := json.Unmarshal(raw, &clusters); err != nil {
+			return fmt.Errorf("list the clusters: %w", err)
+		}
+		ready := map[string]bool{}
+		for _, c := range clusters.Items {
+			ready[c.Name] = meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+		}
+		waiting := slices.DeleteFunc(l.Fleet.Members(), func(m *sim.Running) bool { return ready[m.Name] })
+		if len(waiting) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cluster %s did not become Ready: %w", waiting[0].Name, ctx.Err())
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return nil
 }
 
 // Argosy runs a verb of the CLI against the hub and returns what it printed.

@@ -59,7 +59,7 @@ func prepare(binary, dir string, m Member, ports map[int]bool, log *lockedWriter
 	c, err := ReadConfig(dir)
 	if err != nil {
 		c = Config{}
-		if c.Port, err = freePort(ports); err != nil {
+		if c.Port, err = FreePort(lowestPort, ports); err != nil {
 			return nil, err
 		}
 	}
@@ -78,12 +78,15 @@ func prepare(binary, dir string, m Member, ports map[int]bool, log *lockedWriter
 	}, nil
 }
 
-// freePort is one below the range from which systems take ports for outgoing connections, so that it is
-// still free when a killed member wants it back.
-func freePort(not map[int]bool) (int, error) {
+// lowestPort is the first of those that members take theirs from.
+const lowestPort = 20000
+
+// FreePort is a port of 127.0.0.1 that nobody listens on, one of ten thousand from low on and none of those in not. It is below the range from which
+// systems take ports for outgoing connections, so that it is still free when a killed process wants it back.
+func FreePort(low int, not map[int]bool) (int, error) {
 	var err error
 	for range 50 {
-		port := 20000 + rand.IntN(10000)
+		port := low + rand.IntN(10000)
 		if not[port] {
 			continue
 		}
