@@ -235,6 +235,7 @@ func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in di
 	if commit.Stale(err) {
 		return err
 	}
+	err = explainSize(err, res.Work)
 	r.warn(b, in.Template, res.Cluster, workv1alpha2.EventSyncWorkFailed, err)
 	if err == nil {
 		r.warn(b, in.Template, res.Cluster, workv1alpha2.EventApplyOverridePolicyFailed, untouched(res))
@@ -284,6 +285,24 @@ func (r *reconciler) create(ctx context.Context, b workv1alpha2.Binding, work *w
 		return nil // the cluster has just come, or goes: that its execution space is made is an event
 	}
 	return fmt.Errorf("create %s: %w", commit.Name(work), err)
+}
+
+// roomForManifest is what etcd takes in one request unless it is told otherwise: 1.5 MiB, less the rest of a Work.
+const roomForManifest = 3<<19 - 16<<10
+
+// explainSize adds to a failure what stores and servers say of the size of a Work in words of their own, and not to users.
+func explainSize(err error, work *workv1alpha1.Work) error {
+	if err == nil || work == nil {
+		return err
+	}
+	size := 0
+	for _, m := range work.Spec.Workload.Manifests {
+		size += len(m.Raw)
+	}
+	if size <= roomForManifest {
+		return err
+	}
+	return fmt.Errorf("its manifest is too large: %d bytes as JSON, where the hub's etcd stores about %d; split the object: %w", size, roomForManifest, err)
 }
 
 // spaceMissing says whether a Work was refused because its execution space is not there, or is going.
