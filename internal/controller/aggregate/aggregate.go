@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -139,7 +140,8 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 	if wait := r.wait(key, b.BindingStatus(), want.BindingStatus()); wait > 0 {
 		return wait, nil
 	}
-	if !equality.Semantic.DeepEqual(b.BindingStatus(), want.BindingStatus()) {
+	if schedule.Ours(b, policyv1alpha1.DefaultSchedulerName) && !equality.Semantic.DeepEqual(b.BindingStatus(), want.BindingStatus()) {
+		// What another scheduler did is its own to say.
 		schedule.Confirm(want, metav1.NewTime(r.Clock.Now()))
 	}
 	if _, err := commit.Status(ctx, r.client, b, want); err != nil {

@@ -28,8 +28,10 @@ type world struct {
 	*controllertest.Hub
 	t     *testing.T
 	fleet *capacity.Fleet
-	clock *clocktesting.FakePassiveClock
-	stop  func()
+	// window is the ConfirmWindow.
+	window time.Duration
+	clock  *clocktesting.FakePassiveClock
+	stop   func()
 	// binding is of the scope of the test, and not there yet.
 	binding workv1alpha2.Binding
 }
@@ -67,7 +69,7 @@ func (w *world) run() {
 		if w.fleet, err = capacity.NewFleet(ctx, mgr.GetCache()); err != nil {
 			return err
 		}
-		return Setup(mgr, Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock})
+		return Setup(mgr, Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock, ConfirmWindow: w.window})
 	})
 	if err := w.fleet.WaitForSync(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -141,6 +143,36 @@ func TestABindingThatComesPlacedIsConfirmedInOneWrite(t *testing.T) {
 		w.run()
 		if got := w.written(); len(got) != 0 {
 			w.t.Errorf("a restart wrote %q", got)
+		}
+	})
+}
+
+func TestABindingThatComesPlacedWaitsForAnswersAWhile(t *testing.T) {
+	forBothScopes(t, []string{"m1"}, func(w *world) {
+		w.stop()
+		w.window = 300 * time.Millisecond
+		w.run()
+		w.Quiet()
+		if !Placer(w.fleet, policyv1alpha1.DefaultSchedulerName)(w.binding) {
+			w.t.Fatal("it could not be placed")
+		}
+		w.Make(w.binding)
+		w.Eventually("it is told at once", func() string {
+			if w.told(workv1alpha2.EventScheduleBindingSucceed) != 1 {
+				return "not yet"
+			}
+			return ""
+		})
+		if w.Has(w.binding); len(w.binding.BindingStatus().Conditions) != 0 {
+			w.t.Errorf("it was confirmed before the window was over: %+v", w.binding.BindingStatus())
+		}
+		w.clock.SetTime(w.clock.Now().Add(w.window)) // and nobody answered
+		w.scheduled("m1")
+		if got, want := w.written(), []string{"create", "update status"}; !slices.Equal(got, want) {
+			w.t.Errorf("written: %q, want %q", got, want)
+		}
+		if n := w.told(workv1alpha2.EventScheduleBindingSucceed); n != 1 {
+			w.t.Errorf("told %d times, want once", n)
 		}
 	})
 }
