@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -55,19 +56,23 @@ func (m *Member) Create(ctx context.Context, desired *unstructured.Unstructured)
 
 // Apply makes the fields that desired sets what they are there, whoever set them, and removes those that an earlier desired had set.
 // What others set besides stays. observed is the object as it was seen, from Cached or Get: if it was replaced or deleted since,
-// nothing is written and the error is a Conflict.
+// nothing is written and the error is a Conflict. So it is if desired has a resourceVersion, because it was made from observed,
+// and the object has changed since.
 func (m *Member) Apply(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	client, gvr, err := m.resource(ctx, desired)
 	if err != nil {
 		return nil, m.failed("apply", desired, err)
 	}
-	if created(observed) {
-		if err := own(ctx, client, observed); err != nil {
-			return nil, m.failed("take over the fields of", desired, err)
-		}
-	}
 	want := body(desired, gvr.Version)
 	want.SetUID(observed.GetUID())
+	want.SetResourceVersion(desired.GetResourceVersion())
+	if created(observed) {
+		version, err := own(ctx, client, observed, want.GetResourceVersion())
+		if err != nil {
+			return nil, m.failed("take over the fields of", desired, err)
+		}
+		want.SetResourceVersion(version)
+	}
 	got, err := client.Apply(ctx, want.GetName(), want, metav1.ApplyOptions{FieldManager: Manager, Force: true})
 	if apierrors.IsUnsupportedMediaType(err) {
 		got, err = replace(ctx, client, want)
@@ -80,22 +85,31 @@ func (m *Member) Apply(ctx context.Context, desired, observed *unstructured.Unst
 }
 
 // own turns the fields that we set by creating the object into fields that we apply: only those go when the template drops them.
-// Defaults are among them; the member sets them anew.
-func own(ctx context.Context, client dynamic.ResourceInterface, observed *unstructured.Unstructured) error {
+// Defaults are among them; the member sets them anew. If the object has to be of a version, the one that it has then is returned.
+func own(ctx context.Context, client dynamic.ResourceInterface, observed *unstructured.Unstructured, version string) (string, error) {
 	live, err := client.Get(ctx, observed.GetName(), metav1.GetOptions{})
 	if err != nil {
-		return err
+		return "", err
 	}
-	if live.GetUID() != observed.GetUID() {
-		return apierrors.NewConflict(schema.GroupResource{Resource: live.GetKind()}, live.GetName(), fmt.Errorf("it was replaced"))
+	conflict := func(why string) (string, error) {
+		return "", apierrors.NewConflict(schema.GroupResource{Resource: live.GetKind()}, live.GetName(), errors.New(why))
+	}
+	switch {
+	case live.GetUID() != observed.GetUID():
+		return conflict("it was replaced")
+	case version != "" && live.GetResourceVersion() != version:
+		return conflict("it has changed")
 	}
 	// The patch holds the resourceVersion, so a change in between is a conflict.
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(Manager), Manager)
 	if err != nil || patch == nil {
-		return err
+		return version, err
 	}
-	_, err = client.Patch(ctx, live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: Manager})
-	return err
+	owned, err := client.Patch(ctx, live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: Manager})
+	if err != nil || version == "" {
+		return "", err
+	}
+	return owned.GetResourceVersion(), nil
 }
 
 // replace is Apply for an API that knows no apply: what the object needs to live on is carried over, the rest is as desired.
@@ -105,7 +119,9 @@ func replace(ctx context.Context, client dynamic.ResourceInterface, desired *uns
 		return nil, err
 	}
 	want := desired.DeepCopy()
-	want.SetResourceVersion(live.GetResourceVersion())
+	if want.GetResourceVersion() == "" {
+		want.SetResourceVersion(live.GetResourceVersion())
+	}
 	want.SetFinalizers(live.GetFinalizers())
 	want.SetOwnerReferences(live.GetOwnerReferences())
 	want.SetLabels(over(live.GetLabels(), desired.GetLabels()))

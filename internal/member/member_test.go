@@ -166,6 +166,42 @@ func TestApplyWritesNothingWhenTheObjectWasReplaced(t *testing.T) {
 	}
 }
 
+func TestApplyOfWhatWasMadeFromAnOlderObjectWritesNothing(t *testing.T) {
+	for name, again := range map[string]bool{"the first apply after the creation": false, "a later apply": true} {
+		t.Run(name, func(t *testing.T) {
+			s := membertest.New(t)
+			_, m, _ := joined(t, s, member.Options{})
+			observed, err := m.Create(t.Context(), configMap("c", map[string]string{"ours": "1"}, ours))
+			if err == nil && again {
+				observed, err = m.Apply(t.Context(), configMap("c", map[string]string{"ours": "1"}, ours), observed)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			desired := configMap("c", map[string]string{"ours": "2", "retained": "old"}, ours)
+			desired.SetResourceVersion(observed.GetResourceVersion())
+			changed := s.Object(membertest.ConfigMap, "default", "c")
+			_ = unstructured.SetNestedField(changed.Object, "new", "data", "retained")
+			s.Put(changed)
+			if _, err := m.Apply(t.Context(), desired, observed); !apierrors.IsConflict(err) {
+				t.Errorf("the apply ended with %v, want a conflict", err)
+			}
+			if got := data(s.Object(membertest.ConfigMap, "default", "c")); got["ours"] != "1" || got["retained"] != "new" {
+				t.Errorf("the object was written: %v", got)
+			}
+
+			observed, err = m.Get(t.Context(), membertest.ConfigMap.GroupVersionKind, "default", "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			desired.SetResourceVersion(observed.GetResourceVersion())
+			if _, err := m.Apply(t.Context(), desired, observed); err != nil {
+				t.Errorf("made from the object as it is: %v", err)
+			}
+		})
+	}
+}
+
 func TestCreateLeavesWhatCameFirstAlone(t *testing.T) {
 	s := membertest.New(t)
 	_, m, _ := joined(t, s, member.Options{})

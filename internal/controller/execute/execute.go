@@ -76,7 +76,7 @@ const (
 	// deletionCheck is how soon an object is looked at again whose deletion the member has accepted; its event comes first.
 	deletionCheck = 2 * time.Second
 	// looks is how often an object is looked at anew, in one go, that was another than it seemed.
-	looks = 3
+	looks = 5
 )
 
 // Setup registers the controller with the manager; with the members it is told of their objects.

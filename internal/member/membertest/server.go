@@ -656,6 +656,9 @@ func patch(k Kind, live *unstructured.Unstructured, how string, sent []byte, man
 		if base == nil {
 			base = blank(k)
 		}
+		if v := applied.GetResourceVersion(); v != "" && v != base.GetResourceVersion() {
+			return nil, fmt.Errorf("the object has been modified")
+		}
 		u, err := fieldManager(k).Apply(base, applied, manager, true)
 		if err != nil {
 			return nil, err
