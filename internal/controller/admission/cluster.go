@@ -26,7 +26,7 @@ func (o *objects) mutateCluster(ctx context.Context, r request) error {
 	if equality.Semantic.DeepEqual(before.Spec, c.Spec) {
 		return nil
 	}
-	return r.setSpec(&c.Spec)
+	return r.setSpec(&before.Spec, &c.Spec)
 }
 
 func (o *objects) validateCluster(_ context.Context, r request) error {

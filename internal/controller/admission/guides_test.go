@@ -85,7 +85,7 @@ var blocks = []struct {
 		spec: `{placement: {clusterAffinity: {clusterNames: [cluster-a, cluster-b, cluster-c]}, replicaScheduling: {replicaSchedulingType: Duplicated}}}`},
 	{guide: "002", kind: "PropagationPolicy", name: "divided-policy"},
 	{guide: "002", kind: "PropagationPolicy", name: "region-spread",
-		spec: `{placement: {spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 3}, {spreadByField: cluster, minGroups: 2}]}}`,
+		spec: `{placement: {spreadConstraints: [{spreadByField: region, spreadByLabel: "", minGroups: 2, maxGroups: 3}, {spreadByField: cluster, minGroups: 2}]}}`,
 		warn: []string{"spec.placement.spreadConstraints: stored as that and {spreadByField: cluster, minGroups: 2}, which spreading by region needs"}},
 	{guide: "002", kind: "PropagationPolicy", name: "custom-spread",
 		spec: `{placement: {spreadConstraints: [{spreadByLabel: topology.kubernetes.io/zone, minGroups: 2, maxGroups: 3}]}}`},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -207,17 +208,67 @@ func into(obj *unstructured.Unstructured, typed any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed)
 }
 
-// setSpec writes the spec of a type back. It goes by way of JSON: the converter leaves unsigned integers as they are,
-// which no unstructured object may hold.
-func (r request) setSpec(spec any) error {
+// setSpec writes into the object what has changed between two specs of its type, and nothing else: a required field that is
+// missing would come out of the type as its zero value, and pass for given.
+func (r request) setSpec(before, after any) error {
+	was, err := generic(before)
+	if err != nil {
+		return err
+	}
+	is, err := generic(after)
+	if err != nil {
+		return err
+	}
+	r.obj.Object["spec"] = change(r.obj.Object["spec"], was, is)
+	return nil
+}
+
+// generic goes by way of JSON: the converter leaves unsigned integers as they are, which no unstructured object may hold.
+func generic(spec any) (any, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
-		return fmt.Errorf("encode spec: %w", err)
+		return nil, fmt.Errorf("encode spec: %w", err)
 	}
 	var m map[string]any
 	if err := json.Unmarshal(data, &m); err != nil {
-		return fmt.Errorf("decode spec: %w", err)
+		return nil, fmt.Errorf("decode spec: %w", err)
 	}
-	r.obj.Object["spec"] = m
-	return nil
+	return m, nil
+}
+
+// change makes of dst what is makes of was. Lists of another length are replaced.
+func change(dst, was, is any) any {
+	if reflect.DeepEqual(was, is) {
+		return dst
+	}
+	switch is := is.(type) {
+	case map[string]any:
+		was, typed := was.(map[string]any)
+		dst, there := dst.(map[string]any)
+		if !typed || !there {
+			break
+		}
+		for key := range was {
+			if _, kept := is[key]; !kept {
+				delete(dst, key)
+			}
+		}
+		for key, value := range is {
+			if !reflect.DeepEqual(was[key], value) {
+				dst[key] = change(dst[key], was[key], value)
+			}
+		}
+		return dst
+	case []any:
+		was, typed := was.([]any)
+		dst, there := dst.([]any)
+		if !typed || !there || len(was) != len(is) || len(dst) != len(is) {
+			break
+		}
+		for i := range is {
+			dst[i] = change(dst[i], was[i], is[i])
+		}
+		return dst
+	}
+	return is
 }

@@ -42,7 +42,7 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 	}
 	validate.DefaultPropagation(p, o.clusterScoped)
 	if !equality.Semantic.DeepEqual(before.PropagationSpec(), p.PropagationSpec()) {
-		if err := r.setSpec(p.PropagationSpec()); err != nil {
+		if err := r.setSpec(before.PropagationSpec(), p.PropagationSpec()); err != nil {
 			return err
 		}
 	}

@@ -153,6 +153,10 @@ var cases = []struct {
 	spec: `{resourceSelectors: [{apiVersion: apps/v1, kind: DaemonSet}], overriders: {replicasOverrider: [{value: 3}]}}`,
 	err:  "spec.overriders.replicasOverrider: DaemonSet has no replicas that we know of; use plaintext",
 }, {
+	name: "a replicasOverrider that is no list is left to the schema, which refuses it",
+	head: overrideHead,
+	spec: `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overriders: {replicasOverrider: 3}}`,
+}, {
 	name: "a replicasOverrider for everything is refused",
 	head: overrideHead,
 	spec: `{overriders: {replicasOverrider: [{value: 3}]}}`,

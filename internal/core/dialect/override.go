@@ -55,8 +55,8 @@ func (r *rewrite) override() {
 // replicas turns replicasOverrider into the plaintext overrider that does the same.
 func (r *rewrite) replicas(overriders map[string]any, path string) {
 	submitted, ok := overriders["replicasOverrider"]
-	if !ok {
-		return
+	if _, isList := submitted.([]any); !ok || submitted != nil && !isList {
+		return // no list: left to the schema, which refuses it
 	}
 	list := objects(overriders, "replicasOverrider")
 	delete(overriders, "replicasOverrider")
