@@ -50,29 +50,19 @@ func notApplied(t *testing.T, member, kind, namespace, name, text string) string
 	return "no event tells it"
 }
 
-// rests says that nobody writes a Work, its object or its binding for a while: a failure is not retried hot, a success not repeated.
+// rests says that nobody writes a Work for a while: a failure is not retried hot, nor told again and again.
 func rests(t *testing.T, member, kind, namespace, name string) {
 	t.Helper()
-	versions := func() string {
-		w, b := work(t, member, kind, namespace, name), binding(t, namespace, names.Binding(kind, name))
-		if w == nil || b == nil {
-			return "gone"
+	version := func() string {
+		if w := work(t, member, kind, namespace, name); w != nil {
+			return w.ResourceVersion
 		}
-		return w.ResourceVersion + " " + b.ResourceVersion
+		return "gone"
 	}
-	// The last of what goes before may still be on its way.
-	before := ""
-	kit.Eventually(t, "it comes to rest", func() string {
-		before = versions()
-		time.Sleep(time.Second)
-		if versions() != before {
-			return "still written"
-		}
-		return ""
-	})
-	kit.Stays(t, "nothing is written", 2*time.Second, func() string {
-		if now := versions(); now != before {
-			return "versions were " + before + ", are " + now
+	before := version()
+	kit.Stays(t, "the Work is not written", 3*time.Second, func() string {
+		if now := version(); now != before {
+			return "its version was " + before + ", is " + now
 		}
 		return ""
 	})

@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// A ConfigMap may hold 1 MiB; etcd takes 1.5 MiB. In a Work it is JSON in JSON.
+func TestABigObjectArrivesOrSaysThatItIsTooBig(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
+	const mib = 1 << 20
+	for name, data := range map[string]string{
+		"plain":  strings.Repeat("x", mib-100),
+		"quotes": strings.Repeat(`"`, mib-100), // each is two bytes in JSON
+		"breaks": strings.Repeat("\n", mib-100),
+	} {
+		u := kit.Object(t, configMap(ns, name, ""))
+		u.Object["data"] = map[string]any{"k": data}
+		if err := fleet.Hub.Create(t.Context(), u); err != nil {
+			if !strings.Contains(err.Error(), "too large") {
+				t.Errorf("the hub refuses %s: %v", name, err)
+			}
+			continue
+		}
+		fleet.Hub.RemoveAtEnd(t, u)
+		kit.Eventually(t, name+" arrives, or its users are told", func() string {
+			if applied(t, ns, name+"-configmap", "m1", "m2") == "" {
+				return ""
+			}
+			for _, told := range fleet.Hub.Told(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed) {
+				if strings.Contains(told, "too large") {
+					t.Logf("%s is told: %s", name, told)
+					return ""
+				}
+			}
+			return fmt.Sprintf("neither; they are told %q", fleet.Hub.Told(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed))
+		})
+	}
+	// The hub is well.
+	fleet.Hub.Apply(t, configMap(ns, "small", "1"))
+	kit.Eventually(t, "others go on", func() string { return applied(t, ns, "small-configmap", "m1", "m2") })
+}
+
+// definition is a kind of its own for a test, with a status.
+func definition(plural, kind string) string {
+	return fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]s.e2e.example.com}
+spec:
+  group: e2e.example.com
+  names: {plural: %[1]s, singular: %[3]s, kind: %[2]s}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}`, plural, kind, strings.ToLower(kind))
+}
+
+func established(t *testing.T, c kit.Cluster, plural string) {
+	t.Helper()
+	kit.Eventually(t, "the definition is established in "+c.Name, func() string {
+		u := c.Find(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+".e2e.example.com")
+		conditions, _ := kit.Field(u, "status", "conditions").([]any)
+		for _, cond := range conditions {
+			if m := cond.(map[string]any); m["type"] == "Established" && m["status"] == "True" {
+				return ""
+			}
+		}
+		return fmt.Sprintf("conditions are %v", conditions)
+	})
+}
+
+func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, definition("boats", "Boat"))
+	established(t, fleet.Hub, "boats")
+	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Boat", to("m1", "m2")))
+	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Boat, metadata: {name: b, namespace: %s}, spec: {sails: 2}}", ns))
+	kit.Eventually(t, "nowhere is room for it, and it says why", func() string {
+		b := binding(t, ns, "b-boat")
+		if b == nil {
+			return "there is no binding"
+		}
+		c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.Scheduled)
+		if c == nil || c.Reason != "NoClusterFit" || !strings.Contains(c.Message, "2 cluster(s) did not have the API resource") {
+			return fmt.Sprintf("the condition is %+v", c)
+		}
+		return ""
+	})
+	fleet.Members["m1"].Apply(t, definition("boats", "Boat"))
+	kit.Eventually(t, "it goes where the kind appears", func() string { return applied(t, ns, "b-boat", "m1") })
+	fleet.Members["m2"].Apply(t, definition("boats", "Boat"))
+	kit.Eventually(t, "and to the next", func() string { return applied(t, ns, "b-boat", "m1", "m2") })
+
+	// The member loses the kind, and with it the object: that is told, and mended when the kind is back.
+	fleet.Members["m2"].Remove(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "boats.e2e.example.com")
+	fleet.Hub.Change(t, "e2e.example.com/v1", "Boat", ns, "b", func(u *unstructured.Unstructured) {
+		u.Object["spec"] = map[string]any{"sails": int64(3)}
+	})
+	is[any](t, "m1 follows", int64(3), func() any { return inMember(t, "m1", "e2e.example.com/v1", "Boat", ns, "b", "spec", "sails") })
+	kit.Eventually(t, "m2 is told to lack the kind", func() string {
+		if w := work(t, "m2", "Boat", ns, "b"); w == nil {
+			return "" // it left with the kind
+		}
+		return notApplied(t, "m2", "Boat", ns, "b", `"m2"`)
+	})
+	is(t, "the definition is gone", true, func() bool {
+		return fleet.Members["m2"].Find(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "boats.e2e.example.com") == nil
+	})
+	fleet.Members["m2"].Apply(t, definition("boats", "Boat"))
+	established(t, fleet.Members["m2"], "boats")
+	kit.Eventually(t, "it is back with the kind", func() string { return applied(t, ns, "b-boat", "m1", "m2") })
+	is[any](t, "as it is now", int64(3), func() any { return inMember(t, "m2", "e2e.example.com/v1", "Boat", ns, "b", "spec", "sails") })
+}
+
+func TestAnObjectThatOneMemberRefusesGoesToTheOthers(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	// The member's own rule.
+	fleet.Members["m1"].Apply(t, fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]
+  validations: [{expression: "!has(object.data) || !('forbidden' in object.data)", message: "forbidden data"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s}
+spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
+	kit.Eventually(t, "the namespace is in m1", func() string {
+		if fleet.Members["m1"].Find(t, "v1", "Namespace", "", ns) == nil {
+			return "it is not"
+		}
+		return ""
+	})
+	kit.Eventually(t, "the member enforces it", func() string {
+		probe := kit.Object(t, configMap(ns, "probe", ""))
+		probe.Object["data"] = map[string]any{"forbidden": "x"}
+		err := fleet.Members["m1"].Create(t.Context(), probe)
+		if err != nil && strings.Contains(err.Error(), "forbidden data") {
+			return ""
+		}
+		if err == nil {
+			_ = fleet.Members["m1"].Delete(context.Background(), probe)
+		}
+		return fmt.Sprint("not yet: ", err)
+	})
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2", "m3")))
+	u := kit.Object(t, configMap(ns, "c", ""))
+	u.Object["data"] = map[string]any{"forbidden": "x"}
+	if err := fleet.Hub.Create(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	fleet.Hub.RemoveAtEnd(t, u)
+	kit.Eventually(t, "the refusal is told", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data") })
+	kit.Eventually(t, "the others have it", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m2", "m3") })
+	rests(t, "m1", "ConfigMap", ns, "c")
+	if told := fleet.Hub.Told(t, "Work", "karmada-es-m1", work(t, "m1", "ConfigMap", ns, "c").Name, workv1alpha2.EventSyncFailed); len(told) != 1 {
+		t.Errorf("a lasting failure was told %d times: %q", len(told), told)
+	}
+
+	setData(t, ns, "c", "allowed")
+	kit.Eventually(t, "mended, it goes to all", func() string { return applied(t, ns, "c-configmap", "m1", "m2", "m3") })
+
+	// A change that is refused leaves what is there.
+	fleet.Hub.Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) {
+		u.Object["data"] = map[string]any{"forbidden": "y"}
+	})
+	kit.Eventually(t, "a refused change is told", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data") })
+	if got := inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "key"); got != "allowed" {
+		t.Errorf("m1 has %v", got)
+	}
+	is[any](t, "m2 follows", "y", func() any { return inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "forbidden") })
+}
+
+func TestAnOverrideThatMakesAnObjectInvalidIsToldWithTheMembersReason(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, override(ns, "o", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overrideRules: [
+		{targetCluster: {clusterNames: [m2]}, overriders: {plaintext: [{path: /spec/strategy, operator: add, value: {type: Sideways}}]}}]}`))
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", to("m1", "m2")))
+	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
+	kit.Eventually(t, "the member's reason is told", func() string { return notApplied(t, "m2", "Deployment", ns, "web", `spec.strategy: Unsupported value`) })
+	kit.Eventually(t, "m1 has it", func() string { return holds(t, "apps/v1", "Deployment", ns, "web", "m1") })
+	rests(t, "m2", "Deployment", ns, "web")
+	fleet.Hub.Remove(t, "policy.karmada.io/v1alpha1", "OverridePolicy", ns, "o")
+	kit.Eventually(t, "without the override it goes", func() string { return applied(t, ns, "web-deployment", "m1", "m2") })
+}

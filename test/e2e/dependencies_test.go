@@ -1,0 +1,173 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// needing is a Deployment that mounts a ConfigMap, reads a Secret, runs as an account and keeps data in a claim; "" for none.
+func needing(ns, name, config, secret, account, claim string) string {
+	var pod, env, volumes, mounts []string
+	if config != "" {
+		volumes = append(volumes, fmt.Sprintf("{name: config, configMap: {name: %s}}", config))
+		mounts = append(mounts, "{name: config, mountPath: /config}")
+	}
+	if claim != "" {
+		volumes = append(volumes, fmt.Sprintf("{name: data, persistentVolumeClaim: {claimName: %s}}", claim))
+		mounts = append(mounts, "{name: data, mountPath: /data}")
+	}
+	if secret != "" {
+		env = append(env, fmt.Sprintf("{secretRef: {name: %s}}", secret))
+	}
+	if account != "" {
+		pod = append(pod, "serviceAccountName: "+account)
+	}
+	pod = append(pod, "volumes: ["+strings.Join(volumes, ", ")+"]",
+		fmt.Sprintf("containers: [{name: c, image: example.com/web:1, envFrom: [%s], volumeMounts: [%s], resources: {requests: {cpu: 10m}}}]",
+			strings.Join(env, ", "), strings.Join(mounts, ", ")))
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[2]s, namespace: %[1]s}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: %[2]s}}
+  template:
+    metadata: {labels: {app: %[2]s}}
+    spec: {%[3]s}`, ns, name, strings.Join(pod, ", "))
+}
+
+func withDependencies(ns, name, deployment, placement string) string {
+	return propagation(ns, name, "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: "+deployment+"}], placement: "+placement+"}")
+}
+
+func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, withDependencies(ns, "p", "web", to("m1", "m2")))
+	fleet.Hub.Apply(t, needing(ns, "web", "config", "keys", "runner", "data"))
+	fleet.Hub.Apply(t, configMap(ns, "config", "1")+"\n---"+fmt.Sprintf(`
+{apiVersion: v1, kind: Secret, metadata: {name: keys, namespace: %[1]s}, stringData: {key: secret}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: runner, namespace: %[1]s}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: %[1]s}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, ns))
+	for kind, name := range map[string]string{"ConfigMap": "config", "Secret": "keys", "ServiceAccount": "runner", "PersistentVolumeClaim": "data"} {
+		kit.Eventually(t, kind+" follows, though it came later", func() string { return holds(t, "v1", kind, ns, name, "m1", "m2") })
+	}
+	kit.Eventually(t, "so the Deployment becomes ready", func() string {
+		if got := kit.Field(fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web"), "status", "readyReplicas"); got != int64(4) {
+			return fmt.Sprintf("%v are ready", got)
+		}
+		return ""
+	})
+
+	// The attached binding is one of Karmada's.
+	independent, attached := binding(t, ns, "web-deployment"), binding(t, ns, "config-configmap")
+	label := names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, ns, "web-deployment")
+	if attached.Labels[label] != independent.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] || attached.Spec.Placement != nil ||
+		len(attached.Spec.RequiredBy) != 1 || attached.Spec.RequiredBy[0].Name != "web-deployment" || len(attached.Spec.RequiredBy[0].Clusters) != 2 {
+		t.Errorf("the attached binding has labels %v, requiredBy %+v", attached.Labels, attached.Spec.RequiredBy)
+	}
+	if got := independent.Annotations[workv1alpha2.DependenciesAnnotation]; !strings.Contains(got, `"name":"keys"`) {
+		t.Errorf("the independent binding lists %q", got)
+	}
+
+	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m2", "m3"}, "placement", "clusterAffinity", "clusterNames")
+	kit.Eventually(t, "they move with the workload", func() string { return holds(t, "v1", "Secret", ns, "keys", "m2", "m3") })
+	setData(t, ns, "config", "2")
+	is[any](t, "their changes follow", "2", func() any { return inMember(t, "m3", "v1", "ConfigMap", ns, "config", "data", "key") })
+
+	fleet.Hub.Apply(t, needing(ns, "web", "", "keys", "", ""))
+	kit.Eventually(t, "what the template needs no more leaves", func() string { return holds(t, "v1", "ConfigMap", ns, "config") })
+	is(t, "its binding too", true, func() bool { return binding(t, ns, "config-configmap") == nil })
+	if wrong := holds(t, "v1", "Secret", ns, "keys", "m2", "m3"); wrong != "" {
+		t.Errorf("what it still needs stays: %s", wrong)
+	}
+	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "web")
+	kit.Eventually(t, "the rest leaves with the workload", func() string { return holds(t, "v1", "Secret", ns, "keys") })
+	if fleet.Hub.Find(t, "v1", "Secret", ns, "keys") == nil {
+		t.Error("the hub lost the Secret itself")
+	}
+}
+
+func TestASharedDependencyGoesWhereverOneOfItsWorkloadsGoes(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, configMap(ns, "config", "1"))
+	fleet.Hub.Apply(t, withDependencies(ns, "a", "a", to("m1", "m2")))
+	fleet.Hub.Apply(t, withDependencies(ns, "b", "b", to("m2", "m3")))
+	fleet.Hub.Apply(t, needing(ns, "a", "config", "", "", ""))
+	fleet.Hub.Apply(t, needing(ns, "b", "config", "", "", ""))
+	kit.Eventually(t, "it is everywhere", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m1", "m2", "m3") })
+	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "a")
+	kit.Eventually(t, "it leaves where only the first was", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m2", "m3") })
+	kit.Eventually(t, "its binding knows one of them", func() string {
+		b := binding(t, ns, "config-configmap")
+		if b == nil || len(b.Spec.RequiredBy) != 1 || b.Labels[names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, ns, "a-deployment")] != "" {
+			return fmt.Sprintf("it is %+v", b)
+		}
+		return ""
+	})
+	changeSpec(t, "PropagationPolicy", ns, "b", false, "propagateDeps")
+	kit.Eventually(t, "without propagateDeps it leaves", func() string { return holds(t, "v1", "ConfigMap", ns, "config") })
+}
+
+func TestADependencyWithAPolicyOfItsOwnGoesByBoth(t *testing.T) {
+	t.Parallel()
+	for _, order := range []string{"the policy first", "the workload first"} {
+		t.Run(order, func(t *testing.T) {
+			t.Parallel()
+			ns := fleet.Namespace(t)
+			fleet.Hub.Apply(t, configMap(ns, "config", "1"))
+			own := func() { fleet.Hub.Apply(t, policy(ns, "own", "v1", "ConfigMap", to("m1"))) }
+			if order == "the policy first" {
+				own()
+			}
+			fleet.Hub.Apply(t, withDependencies(ns, "p", "web", to("m2")))
+			fleet.Hub.Apply(t, needing(ns, "web", "config", "", "", ""))
+			if order == "the workload first" {
+				kit.Eventually(t, "it follows its workload", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m2") })
+				own()
+			}
+			kit.Eventually(t, "it goes by both", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m1", "m2") })
+			kit.Eventually(t, "its binding counts both", func() string { return applied(t, ns, "config-configmap", "m1", "m2") })
+			fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "web")
+			kit.Eventually(t, "its own policy keeps it", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m1") })
+			if b := binding(t, ns, "config-configmap"); b.Spec.Placement == nil {
+				t.Error("the binding lost its placement")
+			}
+		})
+	}
+}
+
+func TestADependencyDeletedOnTheHubLeavesAndReturnsWithIt(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, configMap(ns, "config", "1"))
+	fleet.Hub.Apply(t, withDependencies(ns, "p", "web", to("m1")))
+	fleet.Hub.Apply(t, needing(ns, "web", "config", "", "", ""))
+	kit.Eventually(t, "it follows", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m1") })
+	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "config")
+	kit.Eventually(t, "it leaves", func() string { return holds(t, "v1", "ConfigMap", ns, "config") })
+	fleet.Hub.Apply(t, configMap(ns, "config", "2"))
+	is[any](t, "it returns", "2", func() any { return inMember(t, "m1", "v1", "ConfigMap", ns, "config", "data", "key") })
+
+	// Torn off by hand, it is attached again.
+	fleet.Hub.Change(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "config-configmap", func(u *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(u.Object, "spec", "requiredBy")
+	})
+	kit.Eventually(t, "what was torn off is attached again", func() string {
+		if b := binding(t, ns, "config-configmap"); b == nil || len(b.Spec.RequiredBy) != 1 {
+			return "it is not"
+		}
+		return holds(t, "v1", "ConfigMap", ns, "config", "m1")
+	})
+}
