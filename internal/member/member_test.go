@@ -590,3 +590,41 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 	t.Fatalf("not in time: %s", what)
 }
+
+func TestAMemberWhoseCredentialsAreMendedAnswersAgain(t *testing.T) {
+	s := membertest.New(t)
+	c := hub(s.Cluster("m1"), s.Secret("m1"))
+	members := member.New(member.Options{Clusters: c, Secrets: c})
+	t.Cleanup(func() { members.Forget("m1") })
+	back := make(chan string, 1)
+	members.OnAnswer(func(name string) { back <- name })
+	if _, err := members.Get("m1"); err != nil {
+		t.Fatal(err)
+	}
+
+	secret := s.Secret("m1")
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+		t.Fatal(err)
+	}
+	good := secret.DeepCopy()
+	secret.Data = nil
+	if err := c.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := members.Refresh(t.Context(), "m1"); !errors.Is(err, member.ErrCredentials) {
+		t.Fatalf("a secret without a token gives %v, want unusable credentials", err)
+	}
+
+	good.ResourceVersion = secret.ResourceVersion
+	if err := c.Update(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := members.Refresh(t.Context(), "m1"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-back: // whoever had watches there opens them again
+	default:
+		t.Error("nobody was told that the member is back")
+	}
+}

@@ -47,8 +47,10 @@ type Members struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu       sync.Mutex
-	members  map[string]*Member
+	mu      sync.Mutex
+	members map[string]*Member
+	// lost are those that were forgotten because their credentials were unusable.
+	lost     map[string]bool
 	handlers []Handler
 	answered []func(cluster string)
 }
@@ -64,7 +66,7 @@ func New(o Options) *Members {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	m := &Members{o: o, members: map[string]*Member{}}
+	m := &Members{o: o, members: map[string]*Member{}, lost: map[string]bool{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if o.Handler != nil {
 		m.handlers = append(m.handlers, o.Handler)
@@ -111,26 +113,36 @@ func (m *Members) Get(name string) (*Member, error) {
 }
 
 // Refresh is Get after another look at the Cluster and its secret. When the endpoint or the credentials changed,
-// the member goes on with new connections, and its watches with them; when they became unusable, it is forgotten.
+// the member goes on with new connections, and its watches with them; when they became unusable, it is forgotten,
+// and answers again, without watches, when they are usable.
 func (m *Members) Refresh(ctx context.Context, name string) (*Member, error) {
+	member, back, err := m.refresh(ctx, name)
+	if back {
+		member.reach.answered()
+	}
+	return member, err
+}
+
+// refresh also says whether the member is back after it was forgotten for its credentials.
+func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back bool, _ error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := m.o.Clusters.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
-		return nil, fmt.Errorf("cluster %q: %w", name, err)
+		return nil, false, fmt.Errorf("cluster %q: %w", name, err)
 	}
 	ref := cluster.Spec.SecretRef
 	if ref == nil {
-		m.Forget(name)
-		return nil, fmt.Errorf("cluster %q: spec.secretRef is empty: %w", name, ErrCredentials)
+		m.lose(name)
+		return nil, false, fmt.Errorf("cluster %q: spec.secretRef is empty: %w", name, ErrCredentials)
 	}
 	secret := &corev1.Secret{}
 	if err := m.o.Secrets.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
-		return nil, fmt.Errorf("cluster %q: read its secret %s/%s: %w", name, ref.Namespace, ref.Name, err)
+		return nil, false, fmt.Errorf("cluster %q: read its secret %s/%s: %w", name, ref.Namespace, ref.Name, err)
 	}
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ctx.Err() != nil {
-		return nil, errors.New("members are closed")
+		return nil, false, errors.New("members are closed")
 	}
 	known := m.members[name]
 	if known != nil && known.uid != cluster.UID {
@@ -140,23 +152,34 @@ func (m *Members) Refresh(ctx context.Context, name string) (*Member, error) {
 	}
 	identity := fingerprint(cluster, secret)
 	if known != nil && known.conn().identity == identity {
-		return known, nil
+		return known, false, nil
 	}
 	config, err := Config(cluster, secret)
 	if err != nil {
 		m.forget(name)
-		return nil, fmt.Errorf("cluster %q: %w", name, err)
+		m.lost[name] = true
+		return nil, false, fmt.Errorf("cluster %q: %w", name, err)
 	}
 	if known != nil {
-		return known, known.connect(config, identity)
+		return known, false, known.connect(config, identity)
 	}
 	fresh := m.member(cluster)
 	if err := fresh.connect(config, identity); err != nil {
 		fresh.cancel()
-		return nil, fmt.Errorf("cluster %q: %w: %w", name, err, ErrCredentials)
+		return nil, false, fmt.Errorf("cluster %q: %w: %w", name, err, ErrCredentials)
 	}
 	m.members[name] = fresh
-	return fresh, nil
+	back = m.lost[name]
+	delete(m.lost, name)
+	return fresh, back, nil
+}
+
+// lose forgets a member that has no usable credentials for now.
+func (m *Members) lose(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forget(name)
+	m.lost[name] = true
 }
 
 // Forget lets go of a member that left: its connections are closed and its watches end, without events.
