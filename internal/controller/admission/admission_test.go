@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -348,6 +349,77 @@ func TestTheIndexFollowsThePolicies(t *testing.T) {
 	if len(h.index.byKey)+len(h.index.policies)+len(h.index.kinds) > 0 {
 		t.Errorf("left behind: %v %v %v", h.index.byKey, h.index.policies, h.index.kinds)
 	}
+}
+
+func TestATemplateIsClaimedWithThePoliciesInMindThatWereWrittenBefore(t *testing.T) {
+	const template = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}`
+	better := func(priority string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: better},
+			spec: {priority: `+priority+`, resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]}}`)
+	}
+	claimed := func(h *hub) (policy string, took time.Duration) {
+		start := time.Now()
+		return h.create(template).GetAnnotations()["clusterpropagationpolicy.karmada.io/name"], time.Since(start)
+	}
+	gvr := schema.GroupVersionResource{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "clusterpropagationpolicies"}
+
+	t.Run("a watch that is late", func(t *testing.T) {
+		h := newHub(t, cpp(t, "everywhere", configMaps))
+		stored, _, err := h.write("admin", better("5"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(50 * time.Millisecond)
+			_, _ = h.client.Resource(gvr).Create(context.Background(), stored, metav1.CreateOptions{})
+		}()
+		if got, took := claimed(h); got != "better" || took >= seenWithin {
+			t.Errorf("claimed by %q after %s", got, took)
+		}
+	})
+	t.Run("an older state on its way", func(t *testing.T) {
+		h := newHub(t, cpp(t, "everywhere", configMaps))
+		low, _, err := h.write("admin", better("-5"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		high := low.DeepCopy()
+		high.Object["spec"].(map[string]any)["priority"] = int64(5)
+		high, _, err = h.write("admin", high, low)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = h.client.Resource(gvr).Create(context.Background(), low, metav1.CreateOptions{})
+			time.Sleep(50 * time.Millisecond)
+			_, _ = h.client.Resource(gvr).Update(context.Background(), high, metav1.UpdateOptions{})
+		}()
+		if got, _ := claimed(h); got != "better" {
+			t.Errorf("claimed by %q", got)
+		}
+	})
+	t.Run("a policy that was refused after all", func(t *testing.T) {
+		h := newHub(t, cpp(t, "everywhere", configMaps))
+		if _, _, err := h.write("admin", better("5"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := claimed(h); got != "everywhere" {
+			t.Errorf("claimed by %q", got)
+		}
+		if _, took := claimed(h); took > seenWithin/2 {
+			t.Errorf("it is still waited for: %s", took)
+		}
+	})
+	t.Run("a policy of another kind", func(t *testing.T) {
+		h := newHub(t, cpp(t, "everywhere", configMaps))
+		if _, _, err := h.write("admin", object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: p},
+			spec: {resourceSelectors: [{apiVersion: v1, kind: Secret}]}}`), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, took := claimed(h); got != "everywhere" || took > seenWithin/2 {
+			t.Errorf("claimed by %q after %s", got, took)
+		}
+	})
 }
 
 func TestNothingIsClaimedUntilAllPoliciesAreKnown(t *testing.T) {

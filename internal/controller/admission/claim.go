@@ -39,9 +39,13 @@ func (c *claim) ValidateInitialization() error {
 }
 
 // Admit claims a template that is being created.
-func (c *claim) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (c *claim) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetSubresource() != "" || !c.index.synced.Load() {
+		return nil
+	}
 	gk := a.GetKind().GroupKind()
-	if a.GetSubresource() != "" || !c.index.selects(gk) {
+	c.index.expected.settle(ctx, gk)
+	if !c.index.selects(gk) {
 		return nil
 	}
 	obj, err := meta.Accessor(a.GetObject())

@@ -50,6 +50,8 @@ type index struct {
 	kinds    map[schema.GroupKind]int // how many selectors of all policies are of the kind
 	// overrides are the override policies that exist.
 	overrides map[types.NamespacedName]bool
+
+	expected expected
 }
 
 // selected is what a selector asks for; an empty name is any.
@@ -125,6 +127,7 @@ func (x *index) overridesExist(p policyv1alpha1.Propagation) bool {
 }
 
 func (x *index) setPolicy(p policyv1alpha1.Propagation) {
+	defer x.expected.saw(p) // after it counts
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	key := types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}

@@ -54,19 +54,26 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 	return nil
 }
 
+// validatePropagation judges a policy. One that passes is expected by the claims of templates.
 func (o *objects) validatePropagation(_ context.Context, r request) error {
 	p := newPropagation(r.GetKind().Kind)
 	if err := into(r.obj, p); err != nil {
 		return r.invalid(err)
 	}
-	if r.old == nil {
-		return r.refuse(validate.Propagation(p, nil))
+	var old policyv1alpha1.Propagation
+	if r.old != nil {
+		old = newPropagation(r.GetKind().Kind)
+		if err := into(r.old, old); err != nil {
+			return r.invalid(err)
+		}
 	}
-	old := newPropagation(r.GetKind().Kind)
-	if err := into(r.old, old); err != nil {
-		return r.invalid(err)
+	if err := r.refuse(validate.Propagation(p, old)); err != nil {
+		return err
 	}
-	return r.refuse(validate.Propagation(p, old))
+	if !r.IsDryRun() && (old == nil || !equality.Semantic.DeepEqual(old.PropagationSpec(), p.PropagationSpec())) {
+		o.index.expected.expect(p)
+	}
+	return nil
 }
 
 // authorizeClusterScoped lets a namespaced policy select cluster-scoped templates for those who might as well write a
