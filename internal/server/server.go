@@ -166,10 +166,14 @@ func (h *Hub) Config() *rest.Config { return h.server.Loopback }
 // URL is where the hub serves.
 func (h *Hub) URL() string { return h.url }
 
-// Run is a hub from start to stop: until ctx ends, which is success, or something fails for good.
+// Run is a hub from start to stop: until ctx ends, which is success whenever it happens, or something fails for good.
 func Run(ctx context.Context, c Config, parts Parts, out io.Writer) error {
 	h, err := Start(ctx, c, parts, out)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil: // told to end before it was ready
+		fmt.Fprintln(out, "Stopped.")
+		return nil
+	case err != nil:
 		return err
 	}
 	defer h.Stop()

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -100,9 +101,13 @@ type Server struct {
 	stop context.CancelFunc
 	done chan struct{}
 	// notOurs are query parameters that ask for readiness without the caller's checks.
-	notOurs []string
-	err     error // valid when done is closed
+	notOurs  []string
+	wasReady atomic.Bool
+	err      error // valid when done is closed
 }
+
+// hooksTimeout is how long a server that is stopped may take to finish its start.
+const hooksTimeout = 15 * time.Second
 
 // Start builds the server and begins to serve; WaitReady tells when it answers. ctx bounds the server's life,
 // as Stop does.
@@ -263,6 +268,7 @@ func (s *Server) WaitReady(ctx context.Context) error {
 		ready, answer := s.ready(ctx, client)
 		if ready {
 			tick.Stop()
+			s.wasReady.Store(true)
 			return nil
 		}
 		if answer != "" {
@@ -295,7 +301,21 @@ func (s *Server) ready(ctx context.Context, client *http.Client) (bool, string) 
 	if err != nil {
 		return false, err.Error()
 	}
-	return resp.StatusCode == http.StatusOK, strings.TrimSpace(string(body))
+	return resp.StatusCode == http.StatusOK, failing(string(body))
+}
+
+// failing are the checks of an answer that failed, in one line; the answer as it is if it names none.
+func failing(answer string) string {
+	var failed []string
+	for line := range strings.Lines(answer) {
+		if check, found := strings.CutPrefix(strings.TrimSpace(line), "[-]"); found {
+			failed = append(failed, strings.TrimSuffix(check, ": reason withheld"))
+		}
+	}
+	if len(failed) == 0 {
+		return strings.Join(strings.Fields(answer), " ")
+	}
+	return strings.Join(failed, ", ")
 }
 
 // Done is closed when the server has ended, by Stop or by itself; Err then says why.
@@ -304,8 +324,14 @@ func (s *Server) Done() <-chan struct{} { return s.done }
 // Err is what ended the server; nil for an ordered end. Call it after Done.
 func (s *Server) Err() error { return s.err }
 
-// Stop ends the server and waits until requests are answered and storage is closed.
+// Stop ends the server and waits until requests are answered and storage is closed. A server that is not ready yet ends the
+// whole process when one of its post-start hooks is broken off, so it is let finish them first.
 func (s *Server) Stop() {
+	if !s.wasReady.Load() {
+		ctx, cancel := context.WithTimeout(context.Background(), hooksTimeout)
+		_ = s.WaitReady(ctx) // a server that does not become ready is stopped all the same
+		cancel()
+	}
 	s.stop()
 	<-s.done
 }

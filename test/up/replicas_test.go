@@ -1,0 +1,144 @@
+package up
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/internal/lab"
+	"github.com/argosy-io/argosy/internal/server/embed/etcd"
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// store is an etcd outside of any hub.
+func store(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, err := etcd.Start(ctx, etcd.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s.Endpoint
+}
+
+func TestTwoHubsOnOneStoreServeBothAndWorkOneAtATime(t *testing.T) {
+	servers := store(t)
+	a, b := newHub(t), newHub(t)
+	start(t, a, "--etcd-servers", servers)
+	first := connect(t, "a", a)
+	leader := leads(t, first, "")
+	start(t, b, "--etcd-servers", servers)
+	second := connect(t, "b", b)
+
+	// Both serve one and the same.
+	first.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: shared}")
+	second.Apply(t, `
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: p, namespace: shared}
+spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: {clusterAffinity: {clusterNames: [nobody]}}}`)
+	works := func(through kit.Cluster, name string) time.Duration {
+		t.Helper()
+		begin := time.Now()
+		through.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name+", namespace: shared}")
+		for _, c := range []kit.Cluster{first, second} {
+			if c.Client == nil {
+				continue
+			}
+			kit.Eventually(t, "a binding, seen from "+c.Name, func() string {
+				u := c.Find(t, "work.karmada.io/v1alpha1", "ResourceBinding", "shared", name+"-configmap")
+				if !strings.Contains(fmt.Sprint(kit.Field(u, "status", "conditions")), "NoClusterFit") {
+					return fmt.Sprint(u)
+				}
+				return ""
+			})
+		}
+		return time.Since(begin)
+	}
+	works(first, "through-a")
+	works(second, "through-b")
+	kit.Stays(t, "the second one stands by", 3*time.Second, func() string {
+		if now := holder(t, second); now != leader {
+			return now + " leads"
+		}
+		return ""
+	})
+	if said := log(t, b); strings.Contains(said, "this replica leads\"") {
+		t.Error("both lead")
+	}
+
+	// The leader dies, and the other one takes over within a lease's length.
+	a.Kill()
+	begin := time.Now()
+	first.Client = nil
+	leader = leads(t, second, leader)
+	t.Logf("taken over %v after the leader died", time.Since(begin).Round(100*time.Millisecond))
+	if took := time.Since(begin); took > 20*time.Second {
+		t.Errorf("taken over after %v", took)
+	}
+	t.Logf("a new template is bound %v later", works(second, "after-death").Round(time.Millisecond))
+
+	// It comes back and stands by; the leader is stopped in order, and hands over at once.
+	start(t, a, "--etcd-servers", servers)
+	first = connect(t, "a", a)
+	works(first, "come-back")
+	if now := holder(t, first); now != leader {
+		t.Errorf("%s leads, want %s to go on", now, leader)
+	}
+	begin = time.Now()
+	if err := b.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := time.Since(begin)
+	second.Client = nil
+	leads(t, first, leader)
+	t.Logf("stopped in %v, taken over %v after the signal", stopped.Round(time.Millisecond), time.Since(begin).Round(time.Millisecond))
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("handed over in %v", took)
+	}
+	works(first, "after-stop")
+	start(t, b, "--etcd-servers", servers) // for the objects that the test removes through it
+	second = connect(t, "b", b)
+}
+
+// holder is the identity of the replica that leads.
+func holder(t *testing.T, c kit.Cluster) string {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "karmada-system", Name: "argosy"}, lease); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// leads waits until somebody else than before leads.
+func leads(t *testing.T, c kit.Cluster, before string) (now string) {
+	t.Helper()
+	kit.Eventually(t, "another one leads", func() string {
+		if now = holder(t, c); now == "" || now == before {
+			return "it is still " + now
+		}
+		return ""
+	})
+	return now
+}
+
+func log(t *testing.T, h *lab.Hub) string {
+	t.Helper()
+	b, err := os.ReadFile(h.Dir + "/data/argosy.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
