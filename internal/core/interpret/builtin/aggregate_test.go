@@ -54,6 +54,12 @@ func TestAggregate(t *testing.T) {
 			`{observedGeneration: 1, replicas: 0, updatedReplicas: 0, readyReplicas: 0, availableReplicas: 0, unavailableReplicas: 0}`,
 		},
 		{
+			"a Deployment of no replicas is in no cluster, and complete there",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 1, replicas: 7, readyReplicas: 7}}`,
+			nil,
+			`{observedGeneration: 2, replicas: 0, updatedReplicas: 0, readyReplicas: 0, availableReplicas: 0, unavailableReplicas: 0}`,
+		},
+		{
 			"a ReplicaSet",
 			`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {generation: 2}}`,
 			[]string{`{replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 1, ` + done + `}`, `{replicas: 1, ` + done + `}`},

@@ -113,10 +113,14 @@ func sums(rs []report, counters ...string) map[string]any {
 // too, and are of the one before if not, even if that takes a word back: a cluster that joins late starts from nothing.
 func observedGeneration(template *unstructured.Unstructured, rs []report, done bool) int64 {
 	was, now := number(template.Object, "status", "observedGeneration"), template.GetGeneration()
-	observed := now
 	if len(rs) == 0 {
-		observed = was
+		// A workload of no replicas is in no cluster, and is complete there; any other is on its way.
+		if wanted, err := specNumber(template, 1, "replicas"); err == nil && wanted == 0 {
+			return now
+		}
+		return was
 	}
+	observed := now
 	for _, r := range rs {
 		fresh := r.status != nil &&
 			number(r.status, templateGenerationField) >= now &&
