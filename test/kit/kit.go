@@ -118,6 +118,7 @@ func (f *Fleet) connect() error {
 func Connect(name string, config *rest.Config) (Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	config.WarningHandlerWithContext = rest.NoWarnings{} // a test that wants them listens itself
 	c, err := client.New(config, client.Options{Scheme: Scheme()})
 	if err != nil {
 		return Cluster{}, fmt.Errorf("connect to %s: %w", name, err)
