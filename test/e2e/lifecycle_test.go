@@ -304,3 +304,63 @@ func TestNothingIsForgottenBeforeItIsGoneBelow(t *testing.T) {
 	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 	is(t, "then all goes", true, func() bool { return work(t, "m1", "ConfigMap", ns, "c") == nil && binding(t, ns, "c-configmap") == nil })
 }
+
+func TestAFieldThatAMemberWillNotChangeIsToldAndMendedByANewObject(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1")))
+	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: %s}, data: {key: a}}", ns))
+	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "c-configmap", "m1") })
+	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { u.Object["immutable"] = true })
+	setData(t, ns, "c", "b")
+	kit.Eventually(t, "the member's refusal is told", func() string {
+		return notApplied(t, "m1", "ConfigMap", ns, "c", "field is immutable when `immutable` is set")
+	})
+	rests(t, "m1", "ConfigMap", ns, "c")
+	fleet.Members["m1"].Remove(t, "v1", "ConfigMap", ns, "c")
+	is[any](t, "when it is deleted there, it is made as it should be", "b", func() any { return inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "key") })
+	kit.Eventually(t, "and all is told to be well", func() string { return applied(t, ns, "c-configmap", "m1") })
+}
+
+func TestNamesWithColonsGoTheWholeWay(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	const group = "rbac.authorization.k8s.io/v1"
+	name := "Team:" + ns + ":Reader"
+	fleet.Hub.Apply(t, propagation("", ns, "{resourceSelectors: [{apiVersion: "+group+", kind: ClusterRole, name: '"+name+"'}], placement: "+to("m1")+"}"))
+	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: ClusterRole, metadata: {name: '%s'}, rules: []}", group, name))
+	kit.Eventually(t, "it is in m1", func() string { return holds(t, group, "ClusterRole", "", name, "m1") })
+	if fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ClusterResourceBinding", "", "team."+ns+".reader-clusterrole") == nil {
+		t.Error("its binding is not named as tools expect")
+	}
+	fleet.Hub.Remove(t, group, "ClusterRole", "", name)
+	kit.Eventually(t, "it goes again", func() string { return holds(t, group, "ClusterRole", "", name) })
+}
+
+// Names of bindings and Works know no groups, so that two kinds of the same name meet. The first goes on, the second is told.
+func TestTwoKindsOfTheSameNameDoNotTakeEachOthersBinding(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	spec := "{replicas: 1, serviceName: x, " + podTemplate("x", "example.com/x:1") + "}"
+	set := func(group string) string {
+		return fmt.Sprintf("{apiVersion: %s, kind: StatefulSet, metadata: {name: x, namespace: %s}, spec: %s}", group, ns, spec)
+	}
+	fleet.Hub.Apply(t, policy(ns, "native", "apps/v1", "StatefulSet", to("m1"))+"\n---"+policy(ns, "kruise", "apps.kruise.io/v1beta1", "StatefulSet", to("m2")))
+	fleet.Hub.Apply(t, set("apps/v1"))
+	kit.Eventually(t, "the first is sent", func() string { return applied(t, ns, "x-statefulset", "m1") })
+	fleet.Hub.Apply(t, set("apps.kruise.io/v1beta1"))
+	kit.Eventually(t, "the second is told what is in its way", func() string {
+		for _, told := range fleet.Hub.Told(t, "StatefulSet", ns, "x", workv1alpha2.EventApplyPolicyFailed) {
+			if strings.Contains(told, "x-statefulset") {
+				return ""
+			}
+		}
+		return "it is not"
+	})
+	if b := binding(t, ns, "x-statefulset"); b.Spec.Resource.APIVersion != "apps/v1" {
+		t.Errorf("the binding is of %+v", b.Spec.Resource)
+	}
+	if wrong := holds(t, "apps/v1", "StatefulSet", ns, "x", "m1"); wrong != "" {
+		t.Error(wrong)
+	}
+}

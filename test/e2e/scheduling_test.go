@@ -241,3 +241,113 @@ func TestATaintedClusterTakesOnlyWhatToleratesItAndKeepsWhatItHas(t *testing.T) 
 	is(t, "without the taint it takes all", "m1:1 m2:1 m3:1", func() string { return shares(t, ns, "web-deployment") })
 	kit.Eventually(t, "also what waited", func() string { return applied(t, ns, "after-configmap", "m3") })
 }
+
+func TestAWorkloadMayBeScaledToNothingAndBack(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided("replicaDivisionPreference: Weighted")+"}"))
+	fleet.Hub.Apply(t, deployment(ns, "web", 2, "example.com/web:1"))
+	replicas := func() string {
+		return fmt.Sprint(inMember(t, "m1", "apps/v1", "Deployment", ns, "web", "spec", "replicas"), " ",
+			inMember(t, "m2", "apps/v1", "Deployment", ns, "web", "spec", "replicas"))
+	}
+	is(t, "each has one", "1 1", replicas)
+	scale(t, ns, "web", 0)
+	kit.Eventually(t, "no replica is left anywhere", func() string {
+		if got := replicas(); strings.Contains(got, "1") {
+			return got
+		}
+		for _, m := range []string{"m1", "m2"} {
+			if n := kit.Field(fleet.Members[m].Find(t, "apps/v1", "Deployment", ns, "web"), "status", "replicas"); n != nil && n != int64(0) {
+				return fmt.Sprintf("%s has %v pods", m, n)
+			}
+		}
+		return ""
+	})
+	said := func(name string) func() string {
+		return func() string {
+			u := fleet.Hub.Find(t, "apps/v1", "Deployment", ns, name)
+			if n := kit.Field(u, "status", "readyReplicas"); n != nil && n != int64(0) || !argoHealthy(u) {
+				return fmt.Sprintf("generation %d, status %v", u.GetGeneration(), kit.Field(u, "status"))
+			}
+			return ""
+		}
+	}
+	kit.Eventually(t, "the template says so", said("web"))
+	fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "web", func(u *unstructured.Unstructured) {
+		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/web:2"
+	})
+	kit.Eventually(t, "also of a change meanwhile", said("web"))
+	fleet.Hub.Apply(t, deployment(ns, "none", 0, "example.com/web:1"))
+	kit.Eventually(t, "and of one that begins with nothing", said("none"))
+	scale(t, ns, "web", 4)
+	is(t, "each has two", "2 2", replicas)
+	kit.Eventually(t, "all are ready", func() string {
+		if n := kit.Field(fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web"), "status", "readyReplicas"); n != int64(4) {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+}
+
+// A member's own autoscaler scales what has the label, and only that.
+func TestReplicasAreLeftToTheMemberWhereTheTemplateSaysSo(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", to("m1")))
+	fleet.Hub.Apply(t, strings.Replace(deployment(ns, "free", 1, "example.com/web:1"), "labels: {app: free}}\nspec", "labels: {app: free, resourcetemplate.karmada.io/retain-replicas: \"true\"}}\nspec", 1))
+	fleet.Hub.Apply(t, deployment(ns, "bound", 1, "example.com/web:1"))
+	for _, name := range []string{"free", "bound"} {
+		kit.Eventually(t, name+" is sent", func() string { return applied(t, ns, name+"-deployment", "m1") })
+		fleet.Members["m1"].Change(t, "apps/v1", "Deployment", ns, name, func(u *unstructured.Unstructured) {
+			u.Object["spec"].(map[string]any)["replicas"] = int64(3)
+		})
+	}
+	replicas := func(name string) func() any {
+		return func() any { return inMember(t, "m1", "apps/v1", "Deployment", ns, name, "spec", "replicas") }
+	}
+	is[any](t, "the bound one is put right", int64(1), replicas("bound"))
+	fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "free", func(u *unstructured.Unstructured) {
+		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/web:2"
+	})
+	is[any](t, "the free one follows in all else", "example.com/web:2", func() any { return container(t, "m1", "apps/v1", "Deployment", ns, "free", "image") })
+	kit.Stays(t, "and keeps its replicas", quiet, func() string {
+		if got := replicas("free")(); got != int64(3) {
+			return fmt.Sprintf("it has %v", got)
+		}
+		return ""
+	})
+}
+
+func TestADividedJobSharesItsCompletions(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "batch/v1", "Job", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided("replicaDivisionPreference: Weighted")+"}"))
+	fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: x, namespace: %s}, spec: {completions: 6, parallelism: 4,
+		template: {spec: {restartPolicy: Never, containers: [{name: c, image: "example.com/x:1", resources: {requests: {cpu: 10m}}}]}}}}`, ns))
+	kit.Eventually(t, "it is done, six times in all", func() string {
+		u := fleet.Hub.Find(t, "batch/v1", "Job", ns, "x")
+		if kit.Field(u, "status", "succeeded") != int64(6) {
+			return fmt.Sprint(kit.Field(u, "status"))
+		}
+		return ""
+	})
+	for _, m := range []string{"m1", "m2"} {
+		if p, c := inMember(t, m, "batch/v1", "Job", ns, "x", "spec", "parallelism"), inMember(t, m, "batch/v1", "Job", ns, "x", "spec", "completions"); p != int64(2) || c != int64(3) {
+			t.Errorf("%s has parallelism %v and completions %v, want 2 and 3", m, p, c)
+		}
+	}
+}
+
+func TestADivisionMayBecomeADuplicationAndBack(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+divided(byStaticWeights)+"}"))
+	fleet.Hub.Apply(t, hungry(ns, "web", 6))
+	now := func() string { return shares(t, ns, "web-deployment") }
+	is(t, "it is divided", "m1:3 m2:2 m3:1", now)
+	changeSpec(t, "PropagationPolicy", ns, "p", map[string]any{"replicaSchedulingType": "Duplicated"}, "placement", "replicaScheduling")
+	is(t, "it is duplicated", "m1:6 m2:6 m3:6", now)
+	changeSpec(t, "PropagationPolicy", ns, "p", map[string]any{"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}, "placement", "replicaScheduling")
+	is(t, "it is divided otherwise", "m1:2 m2:2 m3:2", now)
+}

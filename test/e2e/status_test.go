@@ -102,7 +102,7 @@ func TestTheAddressesOfAServiceAddUp(t *testing.T) {
 	}
 	kit.Eventually(t, "the template has both addresses", func() string {
 		got := fmt.Sprint(kit.Field(fleet.Hub.Find(t, "v1", "Service", ns, "s"), "status", "loadBalancer", "ingress"))
-		if strings.Index(got, "192.0.2.1") < 0 || strings.Index(got, "192.0.2.2") < strings.Index(got, "192.0.2.1") {
+		if !strings.Contains(got, "192.0.2.1") || strings.Index(got, "192.0.2.2") < strings.Index(got, "192.0.2.1") {
 			return "it has " + got
 		}
 		return ""
