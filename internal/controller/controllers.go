@@ -57,6 +57,8 @@ const (
 	gather = 60 * time.Millisecond
 	// statusWindow bounds how often counters that are on their way are written; what is ready, or failed, is written at once.
 	statusWindow = time.Second
+	// firstWindow is how long a new binding waits for all members to answer; a failure, or the last answer, ends it.
+	firstWindow = 5 * time.Second
 )
 
 // Run runs all loops until ctx ends.
@@ -146,7 +148,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}},
 		{"schedule", func() error {
 			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: o.Concurrency,
-				ConfirmWindow: statusWindow})
+				ConfirmWindow: firstWindow})
 		}},
 		{"dispatch", func() error {
 			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency})
@@ -156,7 +158,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}},
 		{"aggregate", func() error {
 			return aggregate.Setup(mgr, aggregate.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency,
-				Gather: gather, StatusWindow: statusWindow})
+				Gather: gather, StatusWindow: statusWindow, FirstWindow: firstWindow})
 		}},
 	} {
 		if err := loop.setup(); err != nil {

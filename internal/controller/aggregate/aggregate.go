@@ -50,6 +50,8 @@ type Options struct {
 	Gather time.Duration
 	// StatusWindow is how long a change that neither completes the picture nor is a failure may wait for further ones.
 	StatusWindow time.Duration
+	// FirstWindow is the same for the first picture of a binding, while some members have not answered at all.
+	FirstWindow time.Duration
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
 }
@@ -159,7 +161,11 @@ func (r *reconciler) wait(key types.NamespacedName, was, want *workv1alpha2.Reso
 	}
 	now := r.Clock.Now()
 	since, _ := r.noticed.LoadOrStore(key, now)
-	return r.StatusWindow - now.Sub(since.(time.Time))
+	window := r.StatusWindow
+	if len(was.AggregatedStatus) == 0 && !meta.IsStatusConditionTrue(want.Conditions, workv1alpha2.FullyApplied) {
+		window = max(window, r.FirstWindow)
+	}
+	return window - now.Sub(since.(time.Time))
 }
 
 // settled says whether all is applied and healthy.

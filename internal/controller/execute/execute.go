@@ -112,7 +112,7 @@ func newReconciler(c client.Client, events record.EventRecorder, o Options) *rec
 	}
 	o.Workers = max(o.Workers, 1)
 	r := &reconciler{Options: o, client: c, events: events}
-	r.lanes = lanes{workers: o.Workers, reconcile: r.reconcile, stray: r.stray}
+	r.lanes = lanes{workers: o.Workers, reconcile: r.reconcile, stray: r.stray, clock: o.Clock}
 	return r
 }
 
@@ -131,57 +131,64 @@ func (r *reconciler) Start(ctx context.Context) error {
 	return nil
 }
 
-// reconcile looks at a Work and its object, has the core decide, acts, and reports once. A positive duration asks for
-// another look then.
-func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.NamespacedName) (time.Duration, error) {
+// reconcile looks at a Work and its object, has the core decide, acts, and leaves a report to make.
+func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.NamespacedName) outcome {
 	work := &workv1alpha1.Work{}
 	if err := r.client.Get(ctx, key, work); err != nil {
-		return 0, client.IgnoreNotFound(err)
+		return outcome{err: client.IgnoreNotFound(err)}
 	}
 	work = r.written.newest(work)
-	var after time.Duration
-	var err error
 	if work.DeletionTimestamp != nil {
-		after, err = r.remove(ctx, cluster, work)
-	} else {
-		after, err = r.apply(ctx, cluster, work)
+		return unlessStale(r.remove(ctx, cluster, work))
 	}
-	var stale *staleError
-	if errors.As(err, &stale) {
-		return staleRetry, nil
+	report, after, err := r.apply(ctx, cluster, work)
+	if report == nil {
+		return unlessStale(after, err)
 	}
-	return after, err
+	return outcome{report: func() outcome { return unlessStale(report()) }}
+}
+
+// unlessStale decides again soon what was decided on old state.
+func unlessStale(after time.Duration, err error) outcome {
+	if errors.As(err, new(*staleError)) {
+		return outcome{after: staleRetry}
+	}
+	return outcome{after: after, err: err}
 }
 
 // stray looks at a Work of a cluster that is not registered: nothing can be applied, and nothing holds back its end.
-func (r *reconciler) stray(ctx context.Context, cluster string, key types.NamespacedName) (time.Duration, error) {
+func (r *reconciler) stray(ctx context.Context, cluster string, key types.NamespacedName) outcome {
 	err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{}, client.UnsafeDisableDeepCopy)
 	if !apierrors.IsNotFound(err) {
-		return 0, err // it has just joined: that is an event, and all its Works are looked at
+		return outcome{err: err} // it has just joined: that is an event, and all its Works are looked at
 	}
 	work := &workv1alpha1.Work{}
 	if err := r.client.Get(ctx, key, work); err != nil || work.DeletionTimestamp == nil {
-		return 0, client.IgnoreNotFound(err)
+		return outcome{err: client.IgnoreNotFound(err)}
 	}
-	return 0, r.letGo(ctx, work)
+	return outcome{err: r.letGo(ctx, work)}
 }
 
-// apply makes the member's object what the Work says.
-func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alpha1.Work) (time.Duration, error) {
+// apply makes the member's object what the Work says, and leaves the report of that to make; without one it is over.
+func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alpha1.Work) (report func() (time.Duration, error), after time.Duration, err error) {
+	failed := func(gone bool, cause error) (func() (time.Duration, error), time.Duration, error) {
+		after, err := r.failed(ctx, work, gone, cause)
+		return nil, after, err
+	}
 	m, err := r.member(ctx, cluster)
 	switch {
 	case errors.Is(err, errGone), errors.Is(err, errNotYet):
-		return 0, nil
+		return nil, 0, nil
 	case err != nil:
-		return r.failed(ctx, work, false, err)
+		return failed(false, err)
 	}
 	manifest, err := execute.Manifest(work)
 	if err != nil {
-		return r.failed(ctx, work, false, err)
+		return failed(false, err)
 	}
 	observed, err := observe(ctx, m, manifest)
 	if err != nil {
-		return r.failed(ctx, work, false, err)
+		return failed(false, err)
 	}
 	kind, observed, err := r.act(ctx, m, work, manifest, observed)
 	if err != nil {
@@ -189,24 +196,23 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 			// In this order: the namespace may arrive in between.
 			r.waiting.add(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
 			if apierrors.IsNotFound(err) && r.namespaceFollows(ctx, work, manifest) {
-				return namespaceCheck, nil
+				return nil, namespaceCheck, nil
 			}
 		}
 		gone := !member.Unreachable(err) && !(observed != nil && execute.Owns(work, observed))
-		return r.failed(ctx, work, gone, err)
+		return failed(gone, err)
 	}
 	r.waiting.remove(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
 	if kind == execute.Wait {
-		return deletionCheck, nil
+		return nil, deletionCheck, nil
 	}
 	if observed != nil && !execute.Owns(work, observed) {
 		observed = nil // suspended, it may be somebody else's
 	}
-	after, err := r.report(ctx, work, manifest, observed)
 	if observed != nil && manifest.GroupVersionKind().GroupKind() == namespaceKind {
 		r.namespaceIsThere(cluster, manifest.GetName())
 	}
-	return after, err
+	return func() (time.Duration, error) { return r.report(ctx, work, manifest, observed) }, 0, nil
 }
 
 // remove deletes or releases the member's object, and lets the Work go when that is done.

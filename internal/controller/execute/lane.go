@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 )
 
 // lanes gives each member cluster a queue and workers of its own, so that one that hangs holds up no other.
@@ -16,9 +17,11 @@ import (
 type lanes struct {
 	// workers is the number of goroutines of a lane.
 	workers int
-	// reconcile works on one Work; an error is tried again with growing delay, a positive duration after that time.
-	// No two of one cluster run for the same Work at once. stray is the same for strays, which have one worker.
-	reconcile, stray func(ctx context.Context, cluster string, work types.NamespacedName) (time.Duration, error)
+	// reconcile works on one Work. No two of one cluster run for the same Work at once. stray is the same for strays, which
+	// have one worker.
+	reconcile, stray func(ctx context.Context, cluster string, work types.NamespacedName) outcome
+	// clock dates what waits.
+	clock clock.PassiveClock
 
 	mu         sync.Mutex
 	ctx        context.Context
@@ -29,6 +32,58 @@ type lanes struct {
 }
 
 type lane = workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+// outcome is what became of a look at a Work: an error is tried again with growing delay, a positive duration after that
+// time. report, if there is one, still has to be called, and gives the outcome: it may wait for others that are due.
+type outcome struct {
+	after  time.Duration
+	err    error
+	report func() outcome
+}
+
+// reports are what a lane has to report when it has nothing better to do: objects first, what became of them second.
+// The Works stay under way until then.
+type reports[K comparable] struct {
+	mu      sync.Mutex
+	waiting []report[K]
+}
+
+type report[K comparable] struct {
+	key   K
+	since time.Time
+	make  func() outcome
+}
+
+const (
+	// reportDelay bounds how long a report waits behind objects.
+	reportDelay = 2 * time.Second
+	// reportsWaiting bounds how many do.
+	reportsWaiting = 2000
+)
+
+// put has a report wait; it says no when too many do.
+func (r *reports[K]) put(rep report[K]) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) >= reportsWaiting {
+		return false
+	}
+	r.waiting = append(r.waiting, rep)
+	return true
+}
+
+// next is the oldest report, if it is time: when nothing else is to be done, or it has waited long enough.
+func (r *reports[K]) next(idle bool, now time.Time) (rep report[K], ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) == 0 || !idle && now.Sub(r.waiting[0].since) < reportDelay {
+		return rep, false
+	}
+	rep = r.waiting[0]
+	r.waiting[0] = report[K]{}
+	r.waiting = r.waiting[1:]
+	return rep, true
+}
 
 // strayWork is a Work and the cluster that it names.
 type strayWork struct {
@@ -49,7 +104,7 @@ func (l *lanes) start(ctx context.Context) {
 	l.ctx, l.open = ctx, map[string]lane{}
 	l.strays = newQueue[strayWork]("execute-strays")
 	l.all.Go(func() {
-		work(l.strays, func(s strayWork) (time.Duration, error) { return l.stray(ctx, s.cluster, s.work) })
+		work(l.strays, &reports[strayWork]{}, l.clock, func(s strayWork) outcome { return l.stray(ctx, s.cluster, s.work) })
 	})
 }
 
@@ -82,10 +137,10 @@ func (l *lanes) of(cluster string) (q lane, running bool) {
 	}
 	q = newQueue[types.NamespacedName]("execute-" + cluster)
 	l.open[cluster] = q
-	ctx := l.ctx
+	ctx, later := l.ctx, &reports[types.NamespacedName]{}
 	for range l.workers {
 		l.all.Go(func() {
-			work(q, func(key types.NamespacedName) (time.Duration, error) { return l.reconcile(ctx, cluster, key) })
+			work(q, later, l.clock, func(key types.NamespacedName) outcome { return l.reconcile(ctx, cluster, key) })
 		})
 	}
 	return q, true
@@ -152,34 +207,50 @@ func newQueue[K comparable](name string) workqueue.TypedRateLimitingInterface[K]
 		workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
 }
 
-// work takes from a queue until it is closed.
-func work[K comparable](q workqueue.TypedRateLimitingInterface[K], reconcile func(K) (time.Duration, error)) {
+// work takes from a queue until it is closed, and reports in between: whoever holds a report that waits comes back to it, since
+// each worker looks for one before it waits for the queue.
+func work[K comparable](q workqueue.TypedRateLimitingInterface[K], later *reports[K], c clock.PassiveClock, reconcile func(K) outcome) {
 	for {
+		if rep, ok := later.next(q.Len() == 0, c.Now()); ok {
+			settle(q, rep.key, recovered(rep.make))
+			continue
+		}
 		key, done := q.Get()
 		if done {
 			return
 		}
-		after, err := recovered(func() (time.Duration, error) { return reconcile(key) })
-		switch {
-		case err != nil:
-			q.AddRateLimited(key)
-		case after > 0:
-			q.Forget(key)
-			q.AddAfter(key, after)
-		default:
-			q.Forget(key)
+		out := recovered(func() outcome { return reconcile(key) })
+		if out.report != nil {
+			if later.put(report[K]{key, c.Now(), out.report}) {
+				continue
+			}
+			out = recovered(out.report)
 		}
-		q.Done(key)
+		settle(q, key, out)
 	}
 }
 
+// settle ends a look at a Work.
+func settle[K comparable](q workqueue.TypedRateLimitingInterface[K], key K, out outcome) {
+	switch {
+	case out.err != nil:
+		q.AddRateLimited(key)
+	case out.after > 0:
+		q.Forget(key)
+		q.AddAfter(key, out.after)
+	default:
+		q.Forget(key)
+	}
+	q.Done(key)
+}
+
 // recovered makes a panic over one Work an error: the hub and its other Works go on.
-func recovered(reconcile func() (time.Duration, error)) (after time.Duration, err error) {
+func recovered(do func() outcome) (out outcome) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-			log.Error(err, "carry out a work", "stack", string(debug.Stack()))
+			out = outcome{err: fmt.Errorf("panic: %v", p)}
+			log.Error(out.err, "carry out a work", "stack", string(debug.Stack()))
 		}
 	}()
-	return reconcile()
+	return do()
 }

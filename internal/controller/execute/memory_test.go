@@ -2,11 +2,14 @@ package execute
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -62,8 +65,12 @@ func TestAnObjectIsNotAppliedAgainForALateCache(t *testing.T) {
 			work := w.work(manifest(s.kind, s.namespace, "1"))
 			w.Quiet()
 			for range 3 {
-				if after, err := r.reconcile(t.Context(), "m1", client.ObjectKeyFromObject(work)); err != nil || after != 0 {
-					t.Fatalf("reconcile: %s, %v", after, err)
+				out := r.reconcile(t.Context(), "m1", client.ObjectKeyFromObject(work))
+				if out.report != nil {
+					out = out.report()
+				}
+				if out.err != nil || out.after != 0 {
+					t.Fatalf("reconcile: %s, %v", out.after, out.err)
 				}
 			}
 			if got := w.m1.Writes(); len(got) != 1 {
@@ -90,13 +97,14 @@ func TestAClusterThatHasLeftKeepsNoWorkers(t *testing.T) {
 	done := make(chan string, 10)
 	l := &lanes{
 		workers: 2,
-		reconcile: func(_ context.Context, cluster string, _ types.NamespacedName) (time.Duration, error) {
+		clock:   clock.RealClock{},
+		reconcile: func(_ context.Context, cluster string, _ types.NamespacedName) outcome {
 			done <- cluster
-			return 0, nil
+			return outcome{}
 		},
-		stray: func(_ context.Context, cluster string, _ types.NamespacedName) (time.Duration, error) {
+		stray: func(_ context.Context, cluster string, _ types.NamespacedName) outcome {
 			done <- "stray of " + cluster
-			return 0, nil
+			return outcome{}
 		},
 	}
 	key := types.NamespacedName{Namespace: names.ExecutionSpace("m1"), Name: "w"}
@@ -130,7 +138,41 @@ func TestAClusterThatHasLeftKeepsNoWorkers(t *testing.T) {
 
 func TestAPanicOverOneWorkIsAnErrorOfThatWork(t *testing.T) {
 	t.Parallel()
-	if _, err := recovered(func() (time.Duration, error) { panic("nil map") }); err == nil {
+	if out := recovered(func() outcome { panic("nil map") }); out.err == nil {
 		t.Error("the panic is lost")
+	}
+}
+
+func TestObjectsComeFirstAndReportsOfThemWhenNothingElseIsToBeDone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		step time.Duration // between one look and the next
+		want string
+	}{
+		"while there is more to do":                 {0, "do 0, do 1, do 2, report 0, report 1, report 2"},
+		"but no report waits longer than it should": {reportDelay, "do 0, do 1, report 0, do 2, report 1, report 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newQueue[int]("test")
+			for i := range 3 {
+				q.Add(i)
+			}
+			clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+			var told []string
+			work(q, &reports[int]{}, clock, func(i int) outcome {
+				told = append(told, fmt.Sprintf("do %d", i))
+				clock.SetTime(clock.Now().Add(c.step))
+				return outcome{report: func() outcome {
+					if told = append(told, fmt.Sprintf("report %d", i)); len(told) == 6 {
+						q.ShutDown()
+					}
+					return outcome{}
+				}}
+			})
+			if got := strings.Join(told, ", "); got != c.want {
+				t.Errorf("it went %s, want %s", got, c.want)
+			}
+		})
 	}
 }

@@ -74,14 +74,19 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return b.WatchesRawSource(fleetChanges{r}).Complete(r)
 }
 
-// relevant passes what the scheduler decides on: the spec, the labels that say whether a policy claims the binding, and the
-// record of the placement. Our own writes pass too, so that what happened in the fleet while they were under way is seen.
+// relevant passes what the scheduler decides on: the spec, the labels that say whether a policy claims the binding, the record of
+// the placement, and its confirmation. Our own writes pass too, so that what happened in the fleet while they were under way is seen.
 var relevant = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] !=
-			e.ObjectNew.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
+			e.ObjectNew.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] || confirmed(e.ObjectOld) != confirmed(e.ObjectNew)
 	},
 })
+
+func confirmed(obj client.Object) bool {
+	b, ok := obj.(workv1alpha2.Binding)
+	return ok && meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled)
+}
 
 // fleetChanges queues the bindings that a change of a cluster may move. No binding is looked at before the fleet is known:
 // on half of a fleet everything would move.
@@ -133,7 +138,9 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	s := r.Fleet.Snapshot()
 	reason, due := schedule.Due(read, s)
 	if !due {
-		r.placed.Delete(key)
+		if _, waited := r.placed.LoadAndDelete(key); waited {
+			r.scheduled(read) // its confirmation came with the members' answers
+		}
 		return 0, r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
 	}
 
@@ -155,32 +162,24 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	if failure == nil && moved {
 		r.scheduled(b)
 	}
-	if wait, told := r.awaitAnswers(b, wrote || failure != nil); wait > 0 {
-		return wait, nil
-	} else if told {
-		moved = true
+	if !wrote && failure == nil {
+		if wait := r.awaitAnswers(b); wait > 0 {
+			return wait, nil
+		}
 	}
 	r.placed.Delete(key)
 	return 0, r.confirm(ctx, b, outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved})
 }
 
 // awaitAnswers is how long a binding that was created with its clusters may still wait for its confirmation: the members'
-// first answers are written soon, and it with them (schedule.Confirm). Where it goes is told at once, and once.
-func (r *reconciler) awaitAnswers(b workv1alpha2.Binding, changed bool) (wait time.Duration, told bool) {
-	key, now := client.ObjectKeyFromObject(b), r.Clock.Now()
-	since, told := r.placed.Load(key)
-	if !told {
-		if changed || r.ConfirmWindow == 0 || !schedule.Confirm(b.DeepCopyObject().(workv1alpha2.Binding), metav1.NewTime(now)) {
-			return 0, false
-		}
-		r.placed.Store(key, now)
-		r.scheduled(b)
-		return r.ConfirmWindow, true
+// first answers are written soon, and it with them (schedule.Confirm).
+func (r *reconciler) awaitAnswers(b workv1alpha2.Binding) time.Duration {
+	now := r.Clock.Now()
+	if r.ConfirmWindow == 0 || !schedule.Confirm(b.DeepCopyObject().(workv1alpha2.Binding), metav1.NewTime(now)) {
+		return 0
 	}
-	if changed {
-		return 0, true
-	}
-	return r.ConfirmWindow - now.Sub(since.(time.Time)), true
+	since, _ := r.placed.LoadOrStore(client.ObjectKeyFromObject(b), now)
+	return r.ConfirmWindow - now.Sub(since.(time.Time))
 }
 
 // outcome is what a look at a binding came to.
