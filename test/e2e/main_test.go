@@ -14,7 +14,7 @@ import (
 var fleet *kit.Fleet
 
 // parallel is how many tests run side by side: they mostly wait.
-const parallel = "8"
+const parallel = "12"
 
 func TestMain(m *testing.M) {
 	flag.Parse()

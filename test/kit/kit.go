@@ -322,10 +322,18 @@ func Field(u *unstructured.Unstructured, path ...string) any {
 // namespaces counts those made, so that tests that run side by side have different ones.
 var namespaces atomic.Int64
 
-// Namespace makes a namespace of the test's own on the hub, removed when the test ends.
+// Namespace makes a namespace of the test's own on the hub. At the test's end its deletion is asked for and not awaited, as
+// Kubernetes begins with it five seconds later.
 func (f *Fleet) Namespace(t testing.TB) string {
 	t.Helper()
-	name := fmt.Sprintf("t-%d", namespaces.Add(1))
-	f.Hub.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+name)
-	return name
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("t-%d", namespaces.Add(1))}}
+	if err := f.Hub.Create(t.Context(), ns); err != nil {
+		t.Fatalf("create namespace %s: %v", ns.Name, err)
+	}
+	t.Cleanup(func() {
+		if err := f.Hub.Delete(context.WithoutCancel(t.Context()), ns); client.IgnoreNotFound(err) != nil {
+			t.Errorf("delete namespace %s: %v", ns.Name, err)
+		}
+	})
+	return ns.Name
 }
