@@ -39,6 +39,8 @@ type Options struct {
 	Workers int
 	// StatusWindow is how long a change of status that leaves health and conditions as they are may wait for further ones.
 	StatusWindow time.Duration
+	// FirstRetry is how soon a failure is tried again at first, with doubling delays after that; default 100 ms.
+	FirstRetry time.Duration
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
 }
@@ -110,9 +112,12 @@ func newReconciler(c client.Client, events record.EventRecorder, o Options) *rec
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.FirstRetry == 0 {
+		o.FirstRetry = 100 * time.Millisecond
+	}
 	o.Workers = max(o.Workers, 1)
 	r := &reconciler{Options: o, client: c, events: events}
-	r.lanes = lanes{workers: o.Workers, reconcile: r.reconcile, stray: r.stray, clock: o.Clock}
+	r.lanes = lanes{workers: o.Workers, reconcile: r.reconcile, stray: r.stray, clock: o.Clock, firstRetry: o.FirstRetry}
 	return r
 }
 

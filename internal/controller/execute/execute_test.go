@@ -338,22 +338,13 @@ func TestWhatCouldMendAFailureHasItTriedAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, Options{})
+			w := newWorld(t, Options{FirstRetry: time.Hour}) // by itself it is not tried again
 			end := w.refuses(membertest.ConfigMap, invalid)
 			work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
-			w.Eventually("it has failed often enough to wait for long", func() string {
-				if n := w.attempts(membertest.ConfigMap); n < 4 {
-					return fmt.Sprintf("%d attempts", n)
-				}
-				return ""
-			})
+			w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
 			end()
-			began := time.Now()
 			mend(w, work)
 			w.applied(work)
-			if took := time.Since(began); took > 500*time.Millisecond { // the delay would be 800 ms
-				t.Errorf("it was tried again after %s", took)
-			}
 			w.Eventually("the recovery is told", func() string {
 				got := w.Events()
 				if !slices.ContainsFunc(got, func(e string) bool { return strings.Contains(e, workv1alpha2.EventSyncSucceed) }) {
@@ -444,25 +435,20 @@ func TestAMemberThatIsAwayIsLeftAloneAndCaughtUpWith(t *testing.T) {
 
 func TestWhatFailedInSilenceIsTriedWhenTheMemberAnswers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
+	w := newWorld(t, Options{FirstRetry: time.Hour}) // by itself it is not tried again
 	w.applied(w.work(manifest(controllertest.ClusterRole, "", "1")))
 	w.m1.Down(true)
 	work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
 	w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
-	time.Sleep(800 * time.Millisecond) // several attempts: the next is far off
 	w.m1.Down(false)
 	m, err := w.members.Get("m1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	if p := m.Probe(t.Context()); p.Code != http.StatusOK { // as who collects the status does
 		t.Fatalf("the member answers %+v", p)
 	}
 	w.applied(work)
-	if took := time.Since(began); took > 500*time.Millisecond {
-		t.Errorf("it was tried again %s after the member answered", took)
-	}
 }
 
 func TestSuspensionShowsAndHoldsBack(t *testing.T) {
@@ -559,12 +545,8 @@ func TestAWorkWaitsQuietlyForItsNamespace(t *testing.T) {
 		t.Errorf("it was tried %d times in vain", n)
 	}
 
-	began := time.Now()
 	controllertest.Change(w.Hub, space, func(work *workv1alpha1.Work) { work.Spec.SuspendDispatching = nil })
 	w.applied(work)
-	if took := time.Since(began); took > namespaceCheck/2 {
-		t.Errorf("it came %s after its namespace", took)
-	}
 }
 
 func TestAnObjectComesBackWithItsNamespace(t *testing.T) {
@@ -662,7 +644,7 @@ func TestWorksOfAClusterThatLeavesUnreachableCanGo(t *testing.T) {
 
 func TestCountersAreGatheredAndHealthIsNot(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{StatusWindow: 300 * time.Millisecond})
+	w := newWorld(t, Options{StatusWindow: time.Hour})
 	u := manifest(controllertest.Deployment, "shop", "1")
 	_ = unstructured.SetNestedField(u.Object, int64(5), "spec", "replicas")
 	work := w.work(u)
@@ -677,22 +659,17 @@ func TestCountersAreGatheredAndHealthIsNot(t *testing.T) {
 	}
 	for ready := range int64(5) {
 		status(ready)
-		time.Sleep(10 * time.Millisecond)
 	}
-	if got := w.Quiet(); len(got) > 1 {
-		t.Errorf("five counters on their way were written as %v, want one write", got)
+	if got := w.Quiet(); len(got) > 0 {
+		t.Errorf("counters on their way were written as %v before the window was over", got)
 	}
-	began := time.Now()
-	status(5)
+	status(5) // which does not wait for the window
 	w.Eventually("it is healthy", func() string {
 		if w.Has(work); healthOf(work) != workv1alpha1.ResourceHealthy {
 			return string(healthOf(work))
 		}
 		return ""
 	})
-	if took := time.Since(began); took > 200*time.Millisecond {
-		t.Errorf("that it is healthy took %s to be written", took)
-	}
 }
 
 func TestARestartWritesNothing(t *testing.T) {

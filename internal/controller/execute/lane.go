@@ -22,6 +22,8 @@ type lanes struct {
 	reconcile, stray func(ctx context.Context, cluster string, work types.NamespacedName) outcome
 	// clock dates what waits.
 	clock clock.PassiveClock
+	// firstRetry is the delay of the first attempt after a failure; it doubles until lastRetry.
+	firstRetry time.Duration
 
 	mu         sync.Mutex
 	ctx        context.Context
@@ -91,18 +93,15 @@ type strayWork struct {
 	work    types.NamespacedName
 }
 
-// The delays between attempts of one Work: a failure is seen soon, and a lasting one does not keep the member busy.
-const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 2 * time.Minute
-)
+// lastRetry is the longest delay between attempts of one Work: a lasting failure does not keep the member busy.
+const lastRetry = 2 * time.Minute
 
 // start lets lanes open; they run until ctx ends. What is added before is not taken.
 func (l *lanes) start(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ctx, l.open = ctx, map[string]lane{}
-	l.strays = newQueue[strayWork]("execute-strays")
+	l.strays = newQueue[strayWork]("execute-strays", l.firstRetry)
 	l.all.Go(func() {
 		work(l.strays, &reports[strayWork]{}, l.clock, func(s strayWork) outcome { return l.stray(ctx, s.cluster, s.work) })
 	})
@@ -135,7 +134,7 @@ func (l *lanes) of(cluster string) (q lane, running bool) {
 	if q, ok := l.open[cluster]; ok || !l.registered[cluster] {
 		return q, true
 	}
-	q = newQueue[types.NamespacedName]("execute-" + cluster)
+	q = newQueue[types.NamespacedName]("execute-"+cluster, l.firstRetry)
 	l.open[cluster] = q
 	ctx, later := l.ctx, &reports[types.NamespacedName]{}
 	for range l.workers {
@@ -201,9 +200,9 @@ func (l *lanes) stop() {
 	l.all.Wait()
 }
 
-func newQueue[K comparable](name string) workqueue.TypedRateLimitingInterface[K] {
+func newQueue[K comparable](name string, firstRetry time.Duration) workqueue.TypedRateLimitingInterface[K] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry),
+		workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, max(firstRetry, lastRetry)),
 		workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
 }
 

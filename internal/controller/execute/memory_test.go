@@ -154,7 +154,7 @@ func TestObjectsComeFirstAndReportsOfThemWhenNothingElseIsToBeDone(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := newQueue[int]("test")
+			q := newQueue[int]("test", time.Second)
 			for i := range 3 {
 				q.Add(i)
 			}
