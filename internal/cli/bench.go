@@ -81,11 +81,14 @@ func benchTable(out io.Writer, rows []bench.Row) error {
 		if r.Aim > 0 {
 			aim = bound + figure(r.Aim, r.Unit)
 		}
-		reached := "yes"
+		must, reached := "", ""
+		if r.Must > 0 {
+			must, reached = bound+figure(r.Must, r.Unit), "yes"
+		}
 		if !r.Reached() {
 			reached = "NO"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Work, measured, bound+figure(r.Must, r.Unit), aim, reached, r.Karmada)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Work, measured, must, aim, reached, r.Karmada)
 	}
 	return w.Flush()
 }
