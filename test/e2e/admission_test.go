@@ -389,7 +389,7 @@ overrideRules: [{overriders: {replicasOverrider: [{operator: replace, value: 3}]
 			}
 			// Whoever writes the guide's text again, as a GitOps tool does, changes nothing.
 			again := policyOf(t, spelling.kind, ns, "guide-"+ns, spelling.spec)
-			if err := c.Patch(t.Context(), again, client.Apply, client.FieldOwner("gitops"), client.ForceOwnership); err != nil {
+			if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(again), client.FieldOwner("gitops"), client.ForceOwnership); err != nil {
 				t.Fatal(err)
 			}
 			if again.GetGeneration() != stored.GetGeneration() {
@@ -663,6 +663,7 @@ func TestAGitOpsToolThatAppliesAgainAndAgainDoesNotFightTheHub(t *testing.T) {
 		if force {
 			o = append(o, client.ForceOwnership)
 		}
+		//lint:ignore SA1019 its successor takes no field validation
 		if err := fleet.Hub.Patch(t.Context(), u, client.Apply, o...); err != nil {
 			t.Fatalf("apply the %s: %v", what, err)
 		}

@@ -75,7 +75,7 @@ func TestAWatchIsReadableAsItIsFlushed(t *testing.T) {
 		defer close(gone)
 		flusher := w.(interface {
 			http.Flusher
-			http.CloseNotifier //nolint:staticcheck // what the API server's filters look for
+			http.CloseNotifier //lint:ignore SA1019 the API server's filters look for it
 		})
 		flusher.Flush()
 		for {
