@@ -25,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -443,5 +444,29 @@ func TestWorksThatOutlivedTheirBindingAreTakenOver(t *testing.T) {
 			}
 			return ""
 		})
+	})
+}
+
+// A binding may be seen before the claim that brought it.
+func TestAClaimThatIsSeenLateReachesTheWorks(t *testing.T) {
+	forBothScopes(t, func(w *world) {
+		w.bind("id", "m1")
+		w.becomes("m1:1")
+		policy := scope.Propagations.New(w.template.GetNamespace())
+		policy.SetNamespace(w.template.GetNamespace())
+		policy.SetName("p")
+		policy.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "p", policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "p"})
+		controllertest.Change(w.Hub, w.template.DeepCopy(), func(u *unstructured.Unstructured) {
+			propagate.Claim(u, policy)
+			_ = unstructured.SetNestedField(u.Object, "2", "data", "value")
+		})
+		w.becomes("m1:2")
+		controllertest.Change(w.Hub, w.template.DeepCopy(), func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(u.Object, "3", "data", "value")
+		})
+		w.Quiet()
+		if got := w.sent(); got != "m1:2" {
+			w.t.Errorf("works are %s; what users write reaches the binding first", got)
+		}
 	})
 }

@@ -52,12 +52,21 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		}), builder.WithPredicates(later, appears)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
-				if was == nil {
+				if is != nil && (was == nil || claimedAnew(was, is)) {
 					q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: is.GetNamespace(), Name: names.Binding(is.GetKind(), is.GetName())}})
 				}
 			})
 			return nil
 		}))
+}
+
+// claimedAnew says whether another policy holds a template than before. Manifests carry the claim, and the binding that a claim
+// brings may be seen before the claim itself. What the template's users write reaches the binding, and wakes by it; a claim that
+// ends is left in the manifests until the next one.
+func claimedAnew(was, is *unstructured.Unstructured) bool {
+	before, _ := propagate.Claimed(was)
+	now, held := propagate.Claimed(is)
+	return held && now != before
 }
 
 // specChanged passes what changes a binding's Works: its spec, its labels and its deletion.
