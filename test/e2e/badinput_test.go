@@ -69,17 +69,17 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}`, plural, kind, strings.ToLower(kind))
 }
 
-func established(t *testing.T, c kit.Cluster, plural string) {
+// serves waits until a cluster serves a kind that was just defined.
+func serves(t *testing.T, c kit.Cluster, kind string) {
 	t.Helper()
-	kit.Eventually(t, "the definition is established in "+c.Name, func() string {
-		u := c.Find(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+".e2e.example.com")
-		conditions, _ := kit.Field(u, "status", "conditions").([]any)
-		for _, cond := range conditions {
-			if m := cond.(map[string]any); m["type"] == "Established" && m["status"] == "True" {
-				return ""
-			}
+	kit.Eventually(t, c.Name+" serves "+kind, func() string {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion("e2e.example.com/v1")
+		list.SetKind(kind + "List")
+		if err := c.List(t.Context(), list); err != nil {
+			return err.Error()
 		}
-		return fmt.Sprintf("conditions are %v", conditions)
+		return ""
 	})
 }
 
@@ -87,7 +87,7 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, definition("boats", "Boat"))
-	established(t, fleet.Hub, "boats")
+	serves(t, fleet.Hub, "Boat")
 	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Boat", to("m1", "m2")))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Boat, metadata: {name: b, namespace: %s}, spec: {sails: 2}}", ns))
 	kit.Eventually(t, "nowhere is room for it, and it says why", func() string {
@@ -122,7 +122,7 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 		return fleet.Members["m2"].Find(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "boats.e2e.example.com") == nil
 	})
 	fleet.Members["m2"].Apply(t, definition("boats", "Boat"))
-	established(t, fleet.Members["m2"], "boats")
+	serves(t, fleet.Members["m2"], "Boat")
 	kit.Eventually(t, "it is back with the kind", func() string { return applied(t, ns, "b-boat", "m1", "m2") })
 	is[any](t, "as it is now", int64(3), func() any { return inMember(t, "m2", "e2e.example.com/v1", "Boat", ns, "b", "spec", "sails") })
 }

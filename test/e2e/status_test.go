@@ -125,7 +125,7 @@ func TestTheStatusOfAKindThatNobodyKnowsIsCollectedWhole(t *testing.T) {
 	ns := fleet.Namespace(t)
 	for _, c := range []kit.Cluster{fleet.Hub, fleet.Members["m1"]} {
 		c.Apply(t, definition("trains", "Train"))
-		established(t, c, "trains")
+		serves(t, c, "Train")
 	}
 	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Train", to("m1")))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Train, metadata: {name: x, namespace: %s}, spec: {cars: 3}}", ns))
