@@ -55,7 +55,7 @@ func Start(ctx context.Context, o Options) (_ *Lab, err error) {
 		}
 	}
 	if err := l.Join(ctx); err != nil {
-		return nil, errors.Join(err, l.Stop())
+		return nil, errors.Join(err, l.Stop(), fmt.Errorf("the hub said:\n%s", tail(l.Hub.Log())))
 	}
 	return l, nil
 }

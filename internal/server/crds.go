@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/argosy-io/argosy/api/crds"
@@ -89,7 +90,40 @@ func installCRDs(ctx context.Context, config *rest.Config) error {
 			return waitEstablished(ctx, definitions, crd.Name)
 		})
 	}
-	return changed.Wait()
+	if err := changed.Wait(); err != nil {
+		return err
+	}
+	return waitServed(ctx, client.Discovery(), want)
+}
+
+// waitServed returns when the server lists every version that is to be served of the definitions: what is established, or was at
+// the last start, is listed a moment later, and a client that looks before takes the kind for unknown.
+func waitServed(ctx context.Context, server discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	var missing string
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		// An error may be of one group alone; what is listed counts.
+		_, lists, err := server.ServerGroupsAndResources()
+		listed := map[string]bool{}
+		for _, list := range lists {
+			for _, r := range list.APIResources {
+				listed[list.GroupVersion+"/"+r.Name] = true
+			}
+		}
+		for _, crd := range crds {
+			for _, version := range crd.Spec.Versions {
+				name := crd.Spec.Group + "/" + version.Name + "/" + crd.Spec.Names.Plural
+				if version.Served && !listed[name] {
+					missing = fmt.Sprintf("%s is not listed: %v", name, err)
+					return false, nil
+				}
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until the definitions are served: %w: %s", err, missing)
+	}
+	return nil
 }
 
 // install makes crd what the server has; current is what it has, nil for nothing.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,11 +25,14 @@ type lanes struct {
 	clock clock.PassiveClock
 	// firstRetry is the delay of the first attempt after a failure; it doubles until lastRetry.
 	firstRetry time.Duration
+	// touched is when the last Work came that was not applied yet, in nanoseconds.
+	touched atomic.Int64
 
 	mu         sync.Mutex
 	ctx        context.Context
 	registered map[string]bool
 	open       map[string]lane
+	later      map[string]*reports
 	strays     workqueue.TypedRateLimitingInterface[strayWork]
 	all        sync.WaitGroup
 }
@@ -45,46 +49,80 @@ type outcome struct {
 
 // reports are what a lane has to report when it has nothing better to do: objects first, what became of them second.
 // The Works stay under way until then.
-type reports[K comparable] struct {
+type reports struct {
 	mu      sync.Mutex
-	waiting []report[K]
+	waiting []report
+	// added holds a token when there may be another; stop ends the reporting.
+	added, stop chan struct{}
 }
 
-type report[K comparable] struct {
-	key   K
+type report struct {
+	work  types.NamespacedName
 	since time.Time
 	make  func() outcome
 }
 
 const (
 	// reportDelay bounds how long a report waits behind objects.
-	reportDelay = 2 * time.Second
+	reportDelay = 5 * time.Second
 	// reportsWaiting bounds how many do.
 	reportsWaiting = 2000
+	// calm is how long no new Work has come when there is nothing better to do: in a burst they come one by one.
+	calm = 40 * time.Millisecond
 )
 
+func newReports() *reports {
+	return &reports{added: make(chan struct{}, 1), stop: make(chan struct{})}
+}
+
 // put has a report wait; it says no when too many do.
-func (r *reports[K]) put(rep report[K]) bool {
+func (r *reports) put(rep report) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.waiting) >= reportsWaiting {
 		return false
 	}
 	r.waiting = append(r.waiting, rep)
+	select {
+	case r.added <- struct{}{}:
+	default:
+	}
 	return true
 }
 
-// next is the oldest report, if it is time: when nothing else is to be done, or it has waited long enough.
-func (r *reports[K]) next(idle bool, now time.Time) (rep report[K], ok bool) {
+// next is the oldest report, if it is time: when nothing else is to be done, or it has waited long enough. Without one,
+// more says that some wait.
+func (r *reports) next(idle bool, now time.Time) (rep report, ok, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.waiting) == 0 || !idle && now.Sub(r.waiting[0].since) < reportDelay {
-		return rep, false
+		return rep, false, len(r.waiting) > 0
 	}
 	rep = r.waiting[0]
-	r.waiting[0] = report[K]{}
+	r.waiting[0] = report{}
 	r.waiting = r.waiting[1:]
-	return rep, true
+	return rep, true, false
+}
+
+// run makes reports when it is their time, until stop.
+func (r *reports) run(q lane, c clock.PassiveClock, idle func() bool) {
+	for {
+		rep, ok, more := r.next(idle(), c.Now())
+		if ok {
+			settle(q, rep.work, recovered(rep.make))
+			continue
+		}
+		var again <-chan time.Time
+		if more {
+			again = time.After(calm / 4)
+		}
+		select {
+		case <-r.added:
+		case <-again:
+		case <-r.stop:
+			return
+		}
+	}
 }
 
 // strayWork is a Work and the cluster that it names.
@@ -100,10 +138,10 @@ const lastRetry = 2 * time.Minute
 func (l *lanes) start(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ctx, l.open = ctx, map[string]lane{}
+	l.ctx, l.open, l.later = ctx, map[string]lane{}, map[string]*reports{}
 	l.strays = newQueue[strayWork]("execute-strays", l.firstRetry)
 	l.all.Go(func() {
-		work(l.strays, &reports[strayWork]{}, l.clock, func(s strayWork) outcome { return l.stray(ctx, s.cluster, s.work) })
+		work(l.strays, func(s strayWork) outcome { return l.stray(ctx, s.cluster, s.work) })
 	})
 }
 
@@ -136,14 +174,31 @@ func (l *lanes) of(cluster string) (q lane, running bool) {
 	}
 	q = newQueue[types.NamespacedName]("execute-"+cluster, l.firstRetry)
 	l.open[cluster] = q
-	ctx, later := l.ctx, &reports[types.NamespacedName]{}
+	ctx, later := l.ctx, newReports()
+	l.later[cluster] = later
 	for range l.workers {
 		l.all.Go(func() {
-			work(q, later, l.clock, func(key types.NamespacedName) outcome { return l.reconcile(ctx, cluster, key) })
+			work(q, func(key types.NamespacedName) outcome {
+				out := l.reconcile(ctx, cluster, key)
+				if out.report != nil && !later.put(report{key, l.clock.Now(), out.report}) {
+					return out.report()
+				}
+				return out
+			})
+		})
+	}
+	for range (l.workers + 1) / 2 {
+		l.all.Go(func() {
+			later.run(q, l.clock, func() bool {
+				return q.Len() == 0 && l.clock.Now().UnixNano()-l.touched.Load() >= int64(calm)
+			})
 		})
 	}
 	return q, true
 }
+
+// touch says that a Work came that was not applied yet: reports wait for more of them.
+func (l *lanes) touch() { l.touched.Store(l.clock.Now().UnixNano()) }
 
 // add has a Work looked at.
 func (l *lanes) add(cluster string, key types.NamespacedName) {
@@ -184,16 +239,23 @@ func (l *lanes) close(cluster string) {
 	defer l.mu.Unlock()
 	delete(l.registered, cluster)
 	if q, ok := l.open[cluster]; ok {
-		q.ShutDown()
-		delete(l.open, cluster)
+		l.shut(cluster, q)
 	}
+}
+
+// shut is called with the lock held.
+func (l *lanes) shut(cluster string, q lane) {
+	q.ShutDown()
+	close(l.later[cluster].stop)
+	delete(l.open, cluster)
+	delete(l.later, cluster)
 }
 
 // stop closes all lanes and waits for what is under way.
 func (l *lanes) stop() {
 	l.mu.Lock()
-	for _, q := range l.open {
-		q.ShutDown()
+	for cluster, q := range l.open {
+		l.shut(cluster, q)
 	}
 	l.strays.ShutDown()
 	l.mu.Unlock()
@@ -206,26 +268,16 @@ func newQueue[K comparable](name string, firstRetry time.Duration) workqueue.Typ
 		workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
 }
 
-// work takes from a queue until it is closed, and reports in between: whoever holds a report that waits comes back to it, since
-// each worker looks for one before it waits for the queue.
-func work[K comparable](q workqueue.TypedRateLimitingInterface[K], later *reports[K], c clock.PassiveClock, reconcile func(K) outcome) {
+// work takes from a queue until it is closed. What still has to be reported is settled by who reports it.
+func work[K comparable](q workqueue.TypedRateLimitingInterface[K], reconcile func(K) outcome) {
 	for {
-		if rep, ok := later.next(q.Len() == 0, c.Now()); ok {
-			settle(q, rep.key, recovered(rep.make))
-			continue
-		}
 		key, done := q.Get()
 		if done {
 			return
 		}
-		out := recovered(func() outcome { return reconcile(key) })
-		if out.report != nil {
-			if later.put(report[K]{key, c.Now(), out.report}) {
-				continue
-			}
-			out = recovered(out.report)
+		if out := recovered(func() outcome { return reconcile(key) }); out.report == nil {
+			settle(q, key, out)
 		}
-		settle(q, key, out)
 	}
 }
 

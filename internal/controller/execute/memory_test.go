@@ -3,7 +3,6 @@ package execute
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -143,36 +142,62 @@ func TestAPanicOverOneWorkIsAnErrorOfThatWork(t *testing.T) {
 	}
 }
 
-func TestObjectsComeFirstAndReportsOfThemWhenNothingElseIsToBeDone(t *testing.T) {
+func TestReportsWaitForCalmButNotForEver(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		step time.Duration // between one look and the next
+	start := time.Unix(1_800_000_000, 0)
+	r := newReports()
+	for i := range 3 {
+		r.put(report{work: types.NamespacedName{Name: fmt.Sprint(i)}, since: start})
+	}
+	for _, step := range []struct {
+		idle bool
+		at   time.Duration
 		want string
 	}{
-		"while there is more to do":                 {0, "do 0, do 1, do 2, report 0, report 1, report 2"},
-		"but no report waits longer than it should": {reportDelay, "do 0, do 1, report 0, do 2, report 1, report 2"},
+		{false, 0, ""},
+		{false, reportDelay - 1, ""},
+		{false, reportDelay, "0"},
+		{true, 0, "1"},
+		{true, 0, "2"},
+		{true, reportDelay, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			q := newQueue[int]("test", time.Second)
-			for i := range 3 {
-				q.Add(i)
-			}
-			clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
-			var told []string
-			work(q, &reports[int]{}, clock, func(i int) outcome {
-				told = append(told, fmt.Sprintf("do %d", i))
-				clock.SetTime(clock.Now().Add(c.step))
-				return outcome{report: func() outcome {
-					if told = append(told, fmt.Sprintf("report %d", i)); len(told) == 6 {
-						q.ShutDown()
-					}
-					return outcome{}
-				}}
-			})
-			if got := strings.Join(told, ", "); got != c.want {
-				t.Errorf("it went %s, want %s", got, c.want)
-			}
-		})
+		rep, ok, more := r.next(step.idle, start.Add(step.at))
+		if rep.work.Name != step.want || ok != (step.want != "") {
+			t.Errorf("idle %t after %s: report %q, want %q", step.idle, step.at, rep.work.Name, step.want)
+		}
+		if !ok && more != (len(r.waiting) > 0) {
+			t.Errorf("idle %t after %s: more %t, with %d waiting", step.idle, step.at, more, len(r.waiting))
+		}
 	}
+}
+
+func TestALaneReportsEverythingAndForgetsNothingWhenItIsBusy(t *testing.T) {
+	t.Parallel()
+	const n = 200
+	reported := make(chan string, n)
+	l := &lanes{workers: 2, clock: clock.RealClock{}, firstRetry: time.Second,
+		reconcile: func(_ context.Context, _ string, key types.NamespacedName) outcome {
+			return outcome{report: func() outcome { reported <- key.Name; return outcome{} }}
+		}}
+	ctx, stop := context.WithCancel(context.Background())
+	l.start(ctx)
+	l.register("m1")
+	for i := range n {
+		l.touch()
+		l.add("m1", types.NamespacedName{Namespace: names.ExecutionSpace("m1"), Name: fmt.Sprint(i)})
+	}
+	seen := map[string]bool{}
+	for range n {
+		select {
+		case name := <-reported:
+			seen[name] = true
+		case <-time.After(controllertest.Patience):
+			t.Fatalf("%d of %d works were reported", len(seen), n)
+		}
+	}
+	if len(seen) != n {
+		t.Errorf("%d of %d works were reported, some twice", len(seen), n)
+	}
+	stop()
+	l.stop()
 }

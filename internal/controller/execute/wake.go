@@ -32,6 +32,9 @@ func (r *reconciler) workChanged(old, obj any) {
 		maps.Equal(was.Labels, w.Labels) && maps.Equal(was.Annotations, w.Annotations) {
 		return
 	}
+	if !appliedNow(w) {
+		r.lanes.touch()
+	}
 	r.lanes.retry(cluster, client.ObjectKeyFromObject(w))
 }
 
