@@ -95,8 +95,6 @@ func manager(o Options) (ctrl.Manager, error) {
 		LeaderElection: false,
 		Cache: ctrlcache.Options{
 			DefaultTransform: ctrlcache.TransformStripManagedFields(),
-			// Informers of bindings and Works are read by all loops; what they return is shared, and copied by who changes it.
-			DefaultUnsafeDisableDeepCopy: new(bool),
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	})

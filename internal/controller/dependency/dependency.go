@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,9 +60,8 @@ type reconciler struct {
 	events record.EventRecorder
 	index  index
 
-	mu sync.Mutex
-	// told is what users were told last of a binding. An event that repeats is a write each time.
-	told map[types.NamespacedName]string
+	// told is what users were told last of a binding.
+	told commit.Told[types.NamespacedName]
 }
 
 // byIndependent finds the bindings attached to another, by the label that it puts on them.
@@ -404,15 +402,7 @@ func set(b *bool) bool { return b != nil && *b }
 
 // fails tells the users of a binding and of its template what keeps dependencies back: once, until that changes.
 func (r *reconciler) fails(b workv1alpha2.Binding, tpl *unstructured.Unstructured, reason string, err error) {
-	key, message := client.ObjectKeyFromObject(b), reason+": "+err.Error()
-	r.mu.Lock()
-	known := r.told[key] == message
-	if r.told == nil {
-		r.told = map[types.NamespacedName]string{}
-	}
-	r.told[key] = message
-	r.mu.Unlock()
-	if known {
+	if !r.told.News(client.ObjectKeyFromObject(b), reason+": "+err.Error()) {
 		return
 	}
 	r.events.Event(b, corev1.EventTypeWarning, reason, err.Error())
@@ -420,8 +410,4 @@ func (r *reconciler) fails(b workv1alpha2.Binding, tpl *unstructured.Unstructure
 }
 
 // recovers forgets what users were told.
-func (r *reconciler) recovers(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.told, key)
-}
+func (r *reconciler) recovers(key types.NamespacedName) { r.told.Forget(key) }

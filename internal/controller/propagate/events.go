@@ -1,8 +1,6 @@
 package propagate
 
 import (
-	"sync"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -12,34 +10,9 @@ import (
 
 // fails tells the users of a template what keeps it back: once, until that changes.
 func (r *reconciler) fails(k key, template *unstructured.Unstructured, reason string, err error) {
-	if r.failures.news(k, reason+": "+err.Error()) {
+	if r.failures.News(k, reason+": "+err.Error()) {
 		r.events.Event(template, corev1.EventTypeWarning, reason, err.Error())
 	}
-}
-
-// failures are the last messages by template. An event that repeats is a write each time.
-type failures struct {
-	mu   sync.Mutex
-	last map[key]string
-}
-
-func (f *failures) news(k key, message string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.last[k] == message {
-		return false
-	}
-	if f.last == nil {
-		f.last = map[key]string{}
-	}
-	f.last[k] = message
-	return true
-}
-
-func (f *failures) forget(k key) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.last, k)
 }
 
 // describe is how messages name a policy.

@@ -41,7 +41,7 @@ type reconciler struct {
 	live   client.Reader
 	events record.EventRecorder
 	// failures are the messages that a user was told last, by template.
-	failures failures
+	failures commit.Told[key]
 }
 
 // Setup registers the controllers with the manager.

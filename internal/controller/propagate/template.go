@@ -58,7 +58,7 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 		return err
 	}
 	if !found {
-		r.failures.forget(k)
+		r.failures.Forget(k)
 		return r.forget(ctx, k, existing)
 	}
 	if errors.Is(propagate.Belongs(template, existing), propagate.ErrOutlived) {
@@ -101,7 +101,7 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	}
 	if chosen == nil {
 		if !waits {
-			r.failures.forget(k)
+			r.failures.Forget(k)
 		}
 		return r.letGo(ctx, template, existing)
 	}
@@ -124,7 +124,7 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 		return err
 	}
 	if !waits {
-		r.failures.forget(k)
+		r.failures.Forget(k)
 	}
 	if claimed {
 		r.events.Eventf(template, corev1.EventTypeNormal, workv1alpha2.EventApplyPolicySucceed, "Apply %s succeed", describe(chosen))
