@@ -51,6 +51,7 @@ const (
 	EventPreemptPolicyFailed         = "PreemptPolicyFailed"
 	EventPreemptPolicySucceed        = "PreemptPolicySucceed"
 	EventGetReplicasFailed           = "GetReplicasFailed"
+	EventGetComponentsFailed         = "GetComponentsFailed"
 	EventGetReplicasSucceed          = "GetReplicasSucceed"
 	EventGetDependenciesFailed       = "GetDependenciesFailed"
 	EventGetDependenciesSucceed      = "GetDependenciesSucceed"

@@ -226,6 +226,10 @@ func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.
 	}
 	if workload {
 		m.Replicas, m.Requirements = replicas, requirements
+	} else if m.Components, err = r.Interpreter.Components(ctx, template); err != nil {
+		// Components are asked where there is no single number to divide; a kind that has both is divided by its number.
+		r.fails(k, template, workv1alpha2.EventGetComponentsFailed, err)
+		return m, err
 	}
 	spec := p.PropagationSpec()
 	if class := spec.SchedulePriority; class != nil {

@@ -23,6 +23,10 @@ type Interpreter interface {
 	// workload is false when the kind has no replicas to divide.
 	Replicas(ctx context.Context, obj *unstructured.Unstructured) (replicas int32, req *workv1alpha2.ReplicaRequirements, workload bool, err error)
 
+	// Components are the pod templates of obj where it has several that are counted apart, sorted by name; nil when the kind
+	// has one or none, and then Replicas answers.
+	Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
+
 	// Revise gives obj another number of replicas; obj itself when the kind has none.
 	Revise(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error)
 
@@ -72,6 +76,7 @@ func (h Health) Karmada() workv1alpha1.ResourceHealth {
 // They have the contracts of the Interpreter's methods of the same names.
 type Hooks struct {
 	Replicas     func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error)
+	Components   func(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
 	Revise       func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error)
 	Retain       func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
 	Reflect      func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error)
@@ -117,6 +122,15 @@ func (c cascade) Replicas(ctx context.Context, obj *unstructured.Unstructured) (
 	}
 	n, req, err := h.Replicas(ctx, obj)
 	return n, req, true, explain("read replicas", obj, err)
+}
+
+func (c cascade) Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
+	h := c.first(obj, func(h *Hooks) bool { return h.Components != nil })
+	if h == nil {
+		return nil, nil
+	}
+	components, err := h.Components(ctx, obj)
+	return components, explain("read components", obj, err)
 }
 
 func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
