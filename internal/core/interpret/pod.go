@@ -29,6 +29,26 @@ func PodTemplate(obj *unstructured.Unstructured, path []string) (*corev1.PodTemp
 	return t, nil
 }
 
+// PodSpec is the bare pod spec at a path of obj, one of PodSpecs, as a template. It shares no memory with obj.
+func PodSpec(obj *unstructured.Unstructured, path []string) (*corev1.PodTemplateSpec, error) {
+	raw, ok := at(obj.Object, path).(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s is no object", strings.Join(path, "."))
+	}
+	// What pods have and the kind has as well, under the same names and with another meaning, stays out.
+	spec := map[string]any{}
+	for _, key := range []string{"containers", "initContainers", "ephemeralContainers", "volumes", "imagePullSecrets"} {
+		if v := raw[key]; v != nil {
+			spec[key] = v
+		}
+	}
+	t := &corev1.PodTemplateSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"spec": spec}, t); err != nil {
+		return nil, fmt.Errorf("decode the containers and volumes at %q: %w", strings.Join(path, "."), err)
+	}
+	return t, nil
+}
+
 // PodRequirements is what one pod of the template needs, counted as a member's scheduler counts it; namespace is where
 // it will run. Never nil: a workload is known by having requirements, however small.
 func PodRequirements(t *corev1.PodTemplateSpec, namespace string) *workv1alpha2.ReplicaRequirements {

@@ -1,6 +1,7 @@
 package interpret
 
 import (
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,8 +15,12 @@ const each = "*"
 type pods struct {
 	// templates are the paths of pod templates (metadata and spec); an empty path is the object itself.
 	templates [][]string
-	// containers and initContainers are the paths of containers outside of any pod template; initContainers start first.
+	// specs are the paths of what looks like the spec of a pod and has no template around it: parts for pods of others.
+	specs [][]string
+	// containers and initContainers are the paths of containers outside of any of these; initContainers start first.
 	containers, initContainers [][]string
+	// images are the paths of the names of images outside of any container.
+	images [][]string
 }
 
 // podsOf is the one table of where kinds keep their pods; image, command and args overriders, requirements and
@@ -27,7 +32,11 @@ var podsOf = func() map[schema.GroupKind]pods {
 	workflow := func(spec ...string) pods {
 		at := func(path ...string) []string { return append(append([]string{}, spec...), path...) }
 		var p pods
-		for _, t := range [][]string{{"templates", each}, {"templateDefaults"}} {
+		templates := [][]string{
+			{"templates", each}, {"templateDefaults"},
+			{"templates", each, "steps", each, each, "inline"}, {"templates", each, "dag", "tasks", each, "inline"},
+		}
+		for _, t := range templates {
 			in := func(path ...string) []string { return at(append(append([]string{}, t...), path...)...) }
 			p.containers = append(p.containers,
 				in("container"), in("script"), in("containerSet", "containers", each), in("sidecars", each))
@@ -52,20 +61,23 @@ var podsOf = func() map[schema.GroupKind]pods {
 		{Group: "apps.kruise.io", Kind: "StatefulSet"}:  one(template...),
 		{Group: "apps.kruise.io", Kind: "DaemonSet"}:    one(template...),
 		{Group: "apps.kruise.io", Kind: "BroadcastJob"}: one(template...),
-		{Group: "apps.kruise.io", Kind: "AdvancedCronJob"}: {templates: [][]string{
-			{"spec", "template", "jobTemplate", "spec", "template"},
-			{"spec", "template", "broadcastJobTemplate", "spec", "template"},
-		}},
+		{Group: "apps.kruise.io", Kind: "AdvancedCronJob"}: {
+			templates: [][]string{
+				{"spec", "template", "jobTemplate", "spec", "template"},
+				{"spec", "template", "broadcastJobTemplate", "spec", "template"},
+			},
+			images: [][]string{{"spec", "template", "imageListPullJobTemplate", "spec", "images", each}},
+		},
 		{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: {templates: [][]string{
 			{"spec", "template", "statefulSetTemplate", "spec", "template"},
 			{"spec", "template", "advancedStatefulSetTemplate", "spec", "template"},
 			{"spec", "template", "cloneSetTemplate", "spec", "template"},
 			{"spec", "template", "deploymentTemplate", "spec", "template"},
 		}},
-		{Group: "apps.kruise.io", Kind: "SidecarSet"}: {
-			containers:     [][]string{{"spec", "containers", each}},
-			initContainers: [][]string{{"spec", "initContainers", each}},
-		},
+		{Group: "apps.kruise.io", Kind: "SidecarSet"}:       {specs: [][]string{{"spec"}}},
+		{Group: "apps.kruise.io", Kind: "EphemeralJob"}:     {specs: [][]string{template}},
+		{Group: "apps.kruise.io", Kind: "ImagePullJob"}:     {images: [][]string{{"spec", "image"}}},
+		{Group: "apps.kruise.io", Kind: "ImageListPullJob"}: {images: [][]string{{"spec", "images", each}}},
 
 		{Group: "argoproj.io", Kind: "Rollout"}:                 one(template...),
 		{Group: "argoproj.io", Kind: "Workflow"}:                workflow("spec"),
@@ -75,11 +87,11 @@ var podsOf = func() map[schema.GroupKind]pods {
 	}
 }()
 
-// PodTemplateKinds are the kinds that keep pod templates, in no order.
-func PodTemplateKinds() []schema.GroupKind {
+// PodKinds are the kinds that keep pod templates or bare pod specs, in no order.
+func PodKinds() []schema.GroupKind {
 	var kinds []schema.GroupKind
 	for kind, p := range podsOf {
-		if len(p.templates) > 0 {
+		if len(p.templates)+len(p.specs) > 0 {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -87,10 +99,21 @@ func PodTemplateKinds() []schema.GroupKind {
 }
 
 // PodTemplates are the paths of the pod templates (objects with metadata and spec) that obj has. A Pod is its own
-// template, at the empty path. Kinds that keep containers without a pod template have none; see Containers.
+// template, at the empty path. Kinds that keep containers otherwise have none; see PodSpecs and Containers.
 func PodTemplates(obj *unstructured.Unstructured) [][]string {
+	return present(obj, podsOf[obj.GroupVersionKind().GroupKind()].templates)
+}
+
+// PodSpecs are the paths of the bare pod specs of obj, which are no templates of pods of its own: a SidecarSet's spec and
+// an EphemeralJob's template are parts for the pods of others.
+func PodSpecs(obj *unstructured.Unstructured) [][]string {
+	return present(obj, podsOf[obj.GroupVersionKind().GroupKind()].specs)
+}
+
+// present are the paths at which obj has an object.
+func present(obj *unstructured.Unstructured, paths [][]string) [][]string {
 	var found [][]string
-	for _, path := range podsOf[obj.GroupVersionKind().GroupKind()].templates {
+	for _, path := range paths {
 		if _, ok := at(obj.Object, path).(map[string]any); ok {
 			found = append(found, path)
 		}
@@ -114,25 +137,47 @@ func Containers(obj *unstructured.Unstructured) []Container {
 	p := podsOf[obj.GroupVersionKind().GroupKind()]
 	var found []Container
 	add := func(init bool, path []string) {
-		walk(obj.Object, nil, path, func(at []string, c map[string]any) {
+		walk(obj.Object, nil, path, func(at []string, v any) {
+			c, ok := v.(map[string]any)
+			if !ok {
+				return
+			}
 			name, _ := c["name"].(string)
 			found = append(found, Container{Path: at, Name: name, Init: init})
 		})
 	}
-	under := func(template []string, list string) []string {
-		return append(append([]string{}, template...), "spec", list, each)
-	}
+	under := func(path []string, keys ...string) []string { return append(path[:len(path):len(path)], keys...) }
+	specs := slices.Clone(p.specs)
 	for _, t := range p.templates {
-		add(true, under(t, "initContainers"))
+		specs = append(specs, under(t, "spec"))
+	}
+	for _, s := range specs {
+		add(true, under(s, "initContainers", each))
 	}
 	for _, path := range p.initContainers {
 		add(true, path)
 	}
-	for _, t := range p.templates {
-		add(false, under(t, "containers"))
+	for _, s := range specs {
+		add(false, under(s, "containers", each))
+	}
+	for _, s := range p.specs {
+		add(false, under(s, "ephemeralContainers", each))
 	}
 	for _, path := range p.containers {
 		add(false, path)
+	}
+	return found
+}
+
+// Images are the paths of the names of images that obj has outside of containers: those that an ImagePullJob pulls.
+func Images(obj *unstructured.Unstructured) [][]string {
+	var found [][]string
+	for _, path := range podsOf[obj.GroupVersionKind().GroupKind()].images {
+		walk(obj.Object, nil, path, func(at []string, v any) {
+			if v != nil {
+				found = append(found, at)
+			}
+		})
 	}
 	return found
 }
@@ -149,13 +194,11 @@ func at(v any, path []string) any {
 	return v
 }
 
-// walk visits every object at rest, seen from v, which stands at prefix.
-func walk(v any, prefix, rest []string, visit func(at []string, obj map[string]any)) {
+// walk visits everything at rest, seen from v, which stands at prefix.
+func walk(v any, prefix, rest []string, visit func(at []string, v any)) {
 	step := func(key string) []string { return append(prefix[:len(prefix):len(prefix)], key) }
 	if len(rest) == 0 {
-		if m, ok := v.(map[string]any); ok {
-			visit(prefix, m)
-		}
+		visit(prefix, v)
 		return
 	}
 	if rest[0] == each {

@@ -64,6 +64,20 @@ func TestPodTemplatesAndContainersAreFoundWhereEachKindKeepsThem(t *testing.T) {
 			"init spec/templates/1/initContainers/0, spec/templates/0/container, spec/templates/1/script, spec/templates/2/containerSet/containers/0, spec/templates/0/sidecars/0",
 		},
 		{
+			"a Workflow has some in the midst of its steps and tasks",
+			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {templates: [
+				{name: a, steps: [[{name: x, inline: {container: {image: x}}}, {name: y, template: b}]]},
+				{name: b, dag: {tasks: [{name: z, inline: {script: {image: y}}}]}}]}}`,
+			"",
+			"spec/templates/0/steps/0/0/inline/container, spec/templates/1/dag/tasks/0/inline/script",
+		},
+		{
+			"an EphemeralJob has containers for pods that run already",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, spec: {template: {ephemeralContainers: [{name: shell}]}}}`,
+			"",
+			"spec/template/ephemeralContainers/0",
+		},
+		{
 			"a CronWorkflow keeps a Workflow",
 			`{apiVersion: argoproj.io/v1alpha1, kind: CronWorkflow, spec: {workflowSpec: {templates: [{container: {image: x}}]}}}`,
 			"",

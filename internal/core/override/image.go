@@ -3,41 +3,53 @@ package override
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// overrideImage changes the image at the predicate's path; without one, those of all containers.
+// overrideImage changes the image at the predicate's path; without one, those of all containers, and those that a kind
+// names without a container.
 func overrideImage(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverrider) error {
 	if o.Predicate != nil {
 		return overrideImageAt(m, o)
 	}
-	all := containers(m)
-	if len(all) == 0 {
+	var paths []pointer
+	for _, c := range containers(m) {
+		paths = append(paths, append(slices.Clone(c.path), "image"))
+	}
+	for _, path := range interpret.Images(m) {
+		paths = append(paths, path)
+	}
+	if len(paths) == 0 {
 		return nothing(fmt.Sprintf("no containers are known in a %s; name the image with predicate.path", m.GetKind()))
 	}
 	found, changed := false, false
-	for _, c := range all {
+	for _, path := range paths {
+		v, _ := path.get(m.Object)
 		// A container may leave its image to someone else: Argo has defaults for templates.
-		if c.object["image"] == nil || c.object["image"] == "" {
+		if v == nil || v == "" {
 			continue
 		}
-		before, ok := c.object["image"].(string)
+		before, ok := v.(string)
 		if !ok {
-			return fmt.Errorf("%s/image is not a string", c.path)
+			return fmt.Errorf("%s is not a string", path)
 		}
 		after, err := changeImage(before, o)
 		if err != nil {
-			return fmt.Errorf("%s/image: %w", c.path, err)
+			return fmt.Errorf("%s: %w", path, err)
 		}
-		c.object["image"] = after
+		if _, err := edit(m.Object, path, policyv1alpha1.OverriderOpReplace, after); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
 		found, changed = true, changed || after != before
 	}
 	if !found {
-		return nothing("no container has an image")
+		return nothing("it names no image")
 	}
 	return removedNothing(o, changed)
 }

@@ -265,10 +265,20 @@ func TestEveryKindWithContainersHasItsImagesChanged(t *testing.T) {
 		{"apps.kruise.io/v1alpha1", "UnitedDeployment", pods("spec: {template: {cloneSetTemplate: {spec: {template: POD}}}}"), 2},
 		{"apps.kruise.io/v1alpha1", "UnitedDeployment", pods("spec: {template: {deploymentTemplate: {spec: {template: POD}}}}"), 2},
 		{"apps.kruise.io/v1alpha1", "SidecarSet", `spec: {containers: [{name: main, image: "app:1", args: [a]}], initContainers: [{name: i, image: "init:1"}]}`, 1},
+		{"apps.kruise.io/v1beta1", "StatefulSet", pods("spec: {template: POD}"), 2},
+		{"apps.kruise.io/v1beta1", "DaemonSet", pods("spec: {template: POD}"), 2},
+		{"apps.kruise.io/v1beta1", "BroadcastJob", pods("spec: {template: POD}"), 2},
+		{"apps.kruise.io/v1beta1", "AdvancedCronJob", pods("spec: {template: {jobTemplate: {spec: {template: POD}}}}"), 2},
+		{"apps.kruise.io/v1beta1", "UnitedDeployment", pods("spec: {template: {cloneSetTemplate: {spec: {template: POD}}}}"), 2},
+		{"apps.kruise.io/v1beta1", "SidecarSet", `spec: {containers: [{name: main, image: "app:1", args: [a]}, {name: two, image: "app:1"}], initContainers: [{name: i, image: "init:1"}]}`, 2},
+		{"apps.kruise.io/v1alpha1", "EphemeralJob", `spec: {template: {ephemeralContainers: [{name: main, image: "app:1", args: [a]}]}}`, 1},
 		{"argoproj.io/v1alpha1", "Rollout", pods("spec: {template: POD}"), 2},
 		{"argoproj.io/v1alpha1", "Workflow", `spec: {templates: [
 			{name: a, container: {image: "app:1", args: [a]}, sidecars: [{name: s, image: "app:1"}], initContainers: [{name: i, image: "app:1"}]},
-			{name: b, script: {image: "app:1", args: [a]}}, {name: c, containerSet: {containers: [{name: main, image: "app:1", args: [a]}]}}, {name: d, steps: []}]}`, 5},
+			{name: b, script: {image: "app:1", args: [a]}}, {name: c, containerSet: {containers: [{name: main, image: "app:1", args: [a]}]}}, {name: d, steps: []},
+			{name: e, steps: [[{name: s, inline: {container: {image: "app:1"}}}]]}, {name: f, dag: {tasks: [{name: t, inline: {script: {image: "app:1"}}}]}}]}`, 7},
+		{"argoproj.io/v1alpha1", "WorkflowTemplate", `spec: {templateDefaults: {container: {image: "app:1", args: [a]}}}`, 1},
+		{"argoproj.io/v1alpha1", "ClusterWorkflowTemplate", `spec: {templates: [{container: {image: "app:1", args: [a]}}]}`, 1},
 		{"argoproj.io/v1alpha1", "CronWorkflow", `spec: {workflowSpec: {templates: [{container: {image: "app:1", args: [a]}}]}}`, 1},
 	}
 	for _, tt := range tests {
@@ -290,6 +300,40 @@ func TestEveryKindWithContainersHasItsImagesChanged(t *testing.T) {
 				t.Errorf("untouched: %v", applied.Untouched)
 			}
 		})
+	}
+}
+
+func TestImagesThatAreOnlyPulledAreChangedToo(t *testing.T) {
+	for _, tt := range []struct{ kind, spec, want string }{
+		{"v1beta1, kind: ImagePullJob", `{image: "docker.io/app:1"}`, `{"image":"mirror.eu/app:1"}`},
+		{"v1alpha1, kind: ImagePullJob", `{image: "app:1"}`, `{"image":"mirror.eu/app:1"}`},
+		{"v1beta1, kind: ImageListPullJob", `{images: ["app:1", "docker.io/db:2@sha256:0"]}`, `{"images":["mirror.eu/app:1","mirror.eu/db:2@sha256:0"]}`},
+		{"v1beta1, kind: AdvancedCronJob", `{template: {imageListPullJobTemplate: {spec: {images: ["app:1"]}}}}`, `{"template":{"imageListPullJobTemplate":{"spec":{"images":["mirror.eu/app:1"]}}}}`},
+	} {
+		t.Run(tt.kind, func(t *testing.T) {
+			m := object(t, "{apiVersion: apps.kruise.io/"+tt.kind+", metadata: {name: x, namespace: shop}, spec: "+tt.spec+"}")
+			before := m.DeepCopy()
+			got, applied, err := override.Apply(m, cluster("eu"), []policyv1alpha1.Override{op(t, "shop", "p",
+				rule("imageOverrider: [{component: Registry, operator: replace, value: mirror.eu}]"))})
+			if err != nil || len(applied.Untouched) > 0 {
+				t.Fatal(err, applied.Untouched)
+			}
+			raw, err := json.Marshal(got.Object["spec"])
+			if err != nil || string(raw) != tt.want {
+				t.Errorf("got  %s\nwant %s", raw, tt.want)
+			}
+			if diff := cmp.Diff(before, m); diff != "" {
+				t.Errorf("the manifest given was changed: %s", diff)
+			}
+		})
+	}
+}
+
+func TestAnImageThatIsNoTextNamesItsPlace(t *testing.T) {
+	m := object(t, "{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, metadata: {name: x, namespace: shop}, spec: {images: [7]}}")
+	_, _, err := override.Apply(m, cluster("eu"), []policyv1alpha1.Override{op(t, "shop", "p", rule("imageOverrider: [{component: Tag, operator: replace, value: '2'}]"))})
+	if err == nil || !strings.Contains(err.Error(), "/spec/images/0 is not a string") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -9,8 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// Tier is what this package knows. Besides the kinds listed, every kind that keeps a pod template has the dependencies of
-// its pods.
+// Tier is what this package knows. Besides the kinds listed, every kind that keeps pods has their dependencies.
 func Tier() interpret.Tier {
 	kinds := interpret.Kinds{
 		{Group: "apps", Kind: "Deployment"}:                     deployment(),
@@ -32,7 +31,7 @@ func Tier() interpret.Tier {
 		{Group: "apps.kruise.io", Kind: "CloneSet"}:             cloneSet(),
 		{Group: "apps.kruise.io", Kind: "StatefulSet"}:          advancedStatefulSet(),
 	}
-	for _, kind := range interpret.PodTemplateKinds() {
+	for _, kind := range interpret.PodKinds() {
 		if kinds[kind] == nil {
 			kinds[kind] = &interpret.Hooks{}
 		}
