@@ -207,6 +207,22 @@ func TestCustomizationsConflictWithThoseThatExist(t *testing.T) {
 	}
 }
 
+func TestThePathsOfACustomizationAreCheckedOnceTheKindIsDefined(t *testing.T) {
+	ric := object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: r},
+		spec: {target: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}, customizations: {replicaResource: {jsonPath: .spec.replica}}}}`)
+	if _, _, err := newHub(t).write("admin", ric, nil); err != nil {
+		t.Errorf("a kind that is not defined yet: %v", err)
+	}
+	h := newHub(t, object(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: clonesets.apps.kruise.io}, spec: {versions: [
+		{name: v1alpha1, schema: {openAPIV3Schema: {type: object}}},
+		{name: v1beta1, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}}}}}}}]}}`))
+	h.refuses("admin", ric, nil, `spec.customizations.replicaResource.jsonPath: Invalid value: ".spec.replica": .spec.replica does not exist in the kind's schema; did you mean replicas?`)
+	ric.Object["spec"].(map[string]any)["target"].(map[string]any)["apiVersion"] = "apps.kruise.io/v1"
+	if _, _, err := h.write("admin", ric, nil); err != nil {
+		t.Errorf("a version that is not defined yet: %v", err)
+	}
+}
+
 func TestBindingsAreIdentifiedAndTheirAnnotationRead(t *testing.T) {
 	h := newHub(t)
 	for kind, label := range map[string]string{

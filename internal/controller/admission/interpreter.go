@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/validate"
@@ -30,7 +33,43 @@ func (o *objects) validateCustomization(ctx context.Context, r request) error {
 		}
 		others = append(others, other)
 	}
-	return r.refuse(validate.Customization(c, others))
+	errs := validate.Customization(c, others)
+	if len(errs) == 0 {
+		of, err := o.schemaOf(ctx, c.Spec.Target)
+		if err != nil {
+			return err
+		}
+		if of != nil {
+			errs = validate.CustomizationPaths(c, of)
+		}
+	}
+	return r.refuse(errs)
+}
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// schemaOf is the schema that the definition of a kind has for the version; nil if there is no such definition, or not yet.
+func (o *objects) schemaOf(ctx context.Context, target configv1alpha1.CustomizationTarget) (map[string]any, error) {
+	gvk := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind)
+	mapping, err := o.mapper.RESTMapping(gvk.GroupKind())
+	if err != nil || gvk.Group == "" {
+		return nil, nil // a kind that is not served is judged by its name alone
+	}
+	crd, err := o.client.Resource(definitions).Get(ctx, mapping.Resource.GroupResource().String(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get the definition of %s: %w", gvk.GroupKind(), err)
+	}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		if version, ok := v.(map[string]any); ok && version["name"] == gvk.Version {
+			found, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+			return found, nil
+		}
+	}
+	return nil, nil
 }
 
 func (o *objects) validateWebhookConfiguration(_ context.Context, r request) error {

@@ -3,9 +3,11 @@ package validate
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret/jsonpath"
 )
 
 // operation is one member of CustomizationRules, if it is set.
@@ -13,15 +15,20 @@ type operation struct {
 	name      string // of the member
 	operation configv1alpha1.InterpreterOperation
 	rule      *configv1alpha1.OperationRule
-	// paths say that fields are listed, which stands in place of one jsonPath.
-	paths []list
-	// byPath says that the operation is no more than a field, so that it needs no script.
-	byPath bool
+	// lists are fields that stand in place of one jsonPath.
+	lists []list
+	// judge says what is wrong with a field for the operation, empty if nothing; nil where the operation is more than a
+	// field, and instead says what to write there.
+	judge   func(jsonpath.Path) string
+	instead string
+	// kind is what the field holds.
+	kind jsonpath.Kind
 }
 
 type list struct {
 	name  string
 	paths []string
+	kind  jsonpath.Kind
 }
 
 func operations(r *configv1alpha1.CustomizationRules) []operation {
@@ -32,24 +39,69 @@ func operations(r *configv1alpha1.CustomizationRules) []operation {
 		}
 	}
 	if rule := r.Retention; rule != nil {
-		add(operation{"retention", configv1alpha1.InterpreterOperationRetain, &rule.OperationRule, []list{{"jsonPaths", rule.JSONPaths}}, true})
+		add(operation{name: "retention", operation: configv1alpha1.InterpreterOperationRetain, rule: &rule.OperationRule,
+			lists: []list{{"jsonPaths", rule.JSONPaths, jsonpath.Anything}}, judge: keepable, kind: jsonpath.Anything})
 	}
-	add(operation{"replicaResource", configv1alpha1.InterpreterOperationInterpretReplica, r.ReplicaResource, nil, true})
-	add(operation{"componentResource", configv1alpha1.InterpreterOperationInterpretComponent, r.ComponentResource, nil, false})
-	add(operation{"replicaRevision", configv1alpha1.InterpreterOperationReviseReplica, r.ReplicaRevision, nil, true})
-	add(operation{"statusReflection", configv1alpha1.InterpreterOperationInterpretStatus, r.StatusReflection, nil, true})
+	add(operation{name: "replicaResource", operation: configv1alpha1.InterpreterOperationInterpretReplica, rule: r.ReplicaResource,
+		judge: func(jsonpath.Path) string { return "" }, kind: jsonpath.Whole})
+	add(operation{name: "componentResource", operation: configv1alpha1.InterpreterOperationInterpretComponent, rule: r.ComponentResource,
+		instead: "components are more than a field: define function GetComponents(obj) in luaScript"})
+	add(operation{name: "replicaRevision", operation: configv1alpha1.InterpreterOperationReviseReplica, rule: r.ReplicaRevision,
+		judge: writable, kind: jsonpath.Whole})
+	add(operation{name: "statusReflection", operation: configv1alpha1.InterpreterOperationInterpretStatus, rule: r.StatusReflection,
+		judge: ofStatus, kind: jsonpath.Anything})
 	if rule := r.StatusAggregation; rule != nil {
-		o := operation{name: "statusAggregation", operation: configv1alpha1.InterpreterOperationAggregateStatus, rule: &rule.OperationRule, byPath: true}
+		o := operation{name: "statusAggregation", operation: configv1alpha1.InterpreterOperationAggregateStatus, rule: &rule.OperationRule, judge: inStatus,
+			instead: "say how the clusters' values are folded: list the fields in jsonPaths.sum, jsonPaths.max or jsonPaths.last"}
 		if p := rule.JSONPaths; p != nil {
-			o.paths = []list{{"jsonPaths.sum", p.Sum}, {"jsonPaths.max", p.Max}, {"jsonPaths.last", p.Last}}
+			o.lists = []list{{"jsonPaths.sum", p.Sum, jsonpath.Number}, {"jsonPaths.max", p.Max, jsonpath.Anything}, {"jsonPaths.last", p.Last, jsonpath.Anything}}
 		}
 		add(o)
 	}
 	if rule := r.HealthInterpretation; rule != nil {
-		add(operation{"healthInterpretation", configv1alpha1.InterpreterOperationInterpretHealth, &rule.OperationRule, nil, true})
+		add(operation{name: "healthInterpretation", operation: configv1alpha1.InterpreterOperationInterpretHealth, rule: &rule.OperationRule,
+			judge: func(jsonpath.Path) string { return "" }, kind: jsonpath.Anything})
 	}
-	add(operation{"dependencyInterpretation", configv1alpha1.InterpreterOperationInterpretDependency, r.DependencyInterpretation, nil, false})
+	add(operation{name: "dependencyInterpretation", operation: configv1alpha1.InterpreterOperationInterpretDependency, rule: r.DependencyInterpretation,
+		instead: "dependencies are more than a field: define function GetDependencies(desiredObj) in luaScript"})
 	return all
+}
+
+// What a field is good for.
+
+func writable(p jsonpath.Path) string {
+	for _, root := range []string{"apiVersion", "kind", "metadata", "status"} {
+		if p.Under(root) {
+			return fmt.Sprintf("replicas cannot be written to .%s; name the field of the spec that asks for them, such as .spec.replicas", root)
+		}
+	}
+	return ""
+}
+
+func ofStatus(p jsonpath.Path) string {
+	if !p.Under("status") {
+		return "must be .status, or a field of it"
+	}
+	return ""
+}
+
+func inStatus(p jsonpath.Path) string {
+	if !p.Under("status") || p.Root() {
+		return "must be a field of the status, such as .status.readyReplicas"
+	}
+	return ""
+}
+
+func keepable(p jsonpath.Path) string {
+	switch {
+	case p.Under("status"):
+		return "the status is never sent to members, so it is theirs already; remove this path"
+	case p.Under("apiVersion") || p.Under("kind") || p.Root():
+		return "the whole of it cannot be left to members; name a field in the spec, such as .spec.replicas"
+	case p.Under("metadata") && !p.In("metadata", "annotations") && !p.In("metadata", "labels"):
+		return "of the metadata, labels and annotations alone can be left to members, such as .metadata.labels['team']"
+	}
+	return ""
 }
 
 // Customization validates the scripts and paths of a customization, and that no other one answers the same questions about its kind.
@@ -57,7 +109,7 @@ func operations(r *configv1alpha1.CustomizationRules) []operation {
 func Customization(c *configv1alpha1.ResourceInterpreterCustomization, others []*configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
 	path := field.NewPath("spec", "customizations")
 	rules := &c.Spec.Customizations
-	var errs field.ErrorList
+	errs := target(c.Spec.Target, field.NewPath("spec", "target"))
 	for _, o := range operations(rules) {
 		errs = append(errs, operationRule(o, path.Child(o.name))...)
 	}
@@ -83,30 +135,92 @@ func Customization(c *configv1alpha1.ResourceInterpreterCustomization, others []
 	return errs
 }
 
-func operationRule(o operation, path *field.Path) field.ErrorList {
+// CustomizationPaths validates the paths of a customization that is otherwise valid against the schema of its kind, as the definition has
+// it for the version of the target: OpenAPI v3, decoded.
+func CustomizationPaths(c *configv1alpha1.ResourceInterpreterCustomization, schema map[string]any) field.ErrorList {
 	var errs field.ErrorList
-	listed := 0
-	for _, l := range o.paths {
-		listed += len(l.paths)
-		for i, p := range l.paths {
-			if err := jsonPath(p); err != nil {
-				errs = append(errs, field.Invalid(path.Child(l.name).Index(i), p, err.Error()))
+	check := func(at *field.Path, text string, kind jsonpath.Kind) {
+		p, err := jsonpath.Parse(text)
+		if err == nil {
+			err = p.Check(schema, kind)
+		}
+		if err != nil {
+			errs = append(errs, field.Invalid(at, text, err.Error()))
+		}
+	}
+	for _, o := range operations(&c.Spec.Customizations) {
+		path := field.NewPath("spec", "customizations", o.name)
+		if o.rule.JSONPath != "" {
+			check(path.Child("jsonPath"), o.rule.JSONPath, o.kind)
+		}
+		for _, l := range o.lists {
+			for i, text := range l.paths {
+				check(path.Child(l.name).Index(i), text, l.kind)
 			}
 		}
 	}
-	byPath := o.rule.JSONPath != "" || listed > 0
-	switch {
-	case o.rule.LuaScript != "" && byPath:
-		errs = append(errs, field.Forbidden(path, "luaScript and jsonPath cannot be set at the same time"))
-	case o.rule.JSONPath != "" && listed > 0:
-		errs = append(errs, field.Forbidden(path, "jsonPath and jsonPaths cannot be set at the same time"))
-	case o.rule.LuaScript == "" && !byPath, byPath && !o.byPath:
-		errs = append(errs, field.Required(path.Child("luaScript"), ""))
+	return errs
+}
+
+func target(t configv1alpha1.CustomizationTarget, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if gv, err := schema.ParseGroupVersion(t.APIVersion); err != nil || gv.Version == "" {
+		errs = append(errs, field.Invalid(path.Child("apiVersion"), t.APIVersion, "must be group/version, or the version alone for the core group, such as apps/v1 or v1"))
 	}
-	if o.rule.JSONPath != "" {
-		if err := jsonPath(o.rule.JSONPath); err != nil {
-			errs = append(errs, field.Invalid(path.Child("jsonPath"), o.rule.JSONPath, err.Error()))
+	if t.Kind == "" {
+		errs = append(errs, field.Required(path.Child("kind"), ""))
+	}
+	return errs
+}
+
+func operationRule(o operation, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	judged := func(at *field.Path, text string) {
+		p, err := jsonpath.Parse(text)
+		if err != nil {
+			errs = append(errs, field.Invalid(at, text, err.Error()))
+		} else if wrong := o.judge(p); wrong != "" {
+			errs = append(errs, field.Invalid(at, text, wrong))
 		}
+	}
+	listed := 0
+	type listedPath struct {
+		at   *field.Path
+		path jsonpath.Path
+	}
+	var before []listedPath
+	for _, l := range o.lists {
+		listed += len(l.paths)
+		for i, text := range l.paths {
+			at := path.Child(l.name).Index(i)
+			judged(at, text)
+			p, err := jsonpath.Parse(text)
+			if err != nil {
+				continue
+			}
+			for _, other := range before {
+				if jsonpath.Overlap(p, other.path) {
+					errs = append(errs, field.Invalid(at, text, fmt.Sprintf("is, or is part of, the same field as %s; remove one of the two", other.at)))
+				}
+			}
+			before = append(before, listedPath{at, p})
+		}
+	}
+	byList, byPath := listed > 0, o.rule.JSONPath != ""
+	switch {
+	case o.rule.LuaScript != "" && (byPath || byList):
+		errs = append(errs, field.Forbidden(path, "luaScript and jsonPath cannot be set at the same time"))
+	case byPath && o.instead != "":
+		errs = append(errs, field.Forbidden(path.Child("jsonPath"), o.instead))
+		if o.judge == nil {
+			errs = append(errs, field.Required(path.Child("luaScript"), ""))
+		}
+	case byPath && byList:
+		errs = append(errs, field.Forbidden(path, "jsonPath and jsonPaths cannot be set at the same time"))
+	case o.rule.LuaScript == "" && !byPath && !byList:
+		errs = append(errs, field.Required(path.Child("luaScript"), ""))
+	case byPath:
+		judged(path.Child("jsonPath"), o.rule.JSONPath)
 	}
 	if o.rule.LuaScript != "" {
 		if err := compiles(o.rule.LuaScript); err != nil {

@@ -311,10 +311,60 @@ func TestCustomization(t *testing.T) {
 		{"a path with a filter", `{replicaRevision: {jsonPath: ".spec.x[?(@.a)]"}}`, []string{"spec.customizations.replicaRevision.jsonPath", "character 8: expected .name, ['name'] or [index]"}},
 		{"a listed path without a dot", `{retention: {jsonPaths: [spec]}}`, []string{"spec.customizations.retention.jsonPaths[0]", "character 1"}},
 		{"a health path without a value to expect", `{healthInterpretation: {jsonPath: .a}}`, []string{"jsonPath and expected belong together"}},
+		{"a path as kubectl takes it", `{replicaResource: {jsonPath: "{.spec.replicas}"}}`, []string{"spec.customizations.replicaResource.jsonPath", "write it without braces: .spec.replicas"}},
+		{"components by path", `{componentResource: {jsonPath: .a}}`, []string{"define function GetComponents(obj) in luaScript"}},
+		{"dependencies by path", `{dependencyInterpretation: {jsonPath: .a}}`, []string{"define function GetDependencies(desiredObj) in luaScript"}},
+		{"aggregation that does not say how", `{statusAggregation: {jsonPath: .status.a}}`, []string{"spec.customizations.statusAggregation.jsonPath: Forbidden", "jsonPaths.sum, jsonPaths.max or jsonPaths.last"}},
+		{"aggregation of what is no status", `{statusAggregation: {jsonPaths: {sum: [.status, .spec.a]}}}`,
+			[]string{"jsonPaths.sum[0]", "jsonPaths.sum[1]", "must be a field of the status, such as .status.readyReplicas"}},
+		{"a field folded twice", `{statusAggregation: {jsonPaths: {sum: [.status.a], last: ["$.status['a'].b"]}}}`,
+			[]string{"jsonPaths.last[0]", "the same field as spec.customizations.statusAggregation.jsonPaths.sum[0]"}},
+		{"replicas written to the status", `{replicaRevision: {jsonPath: .status.replicas}}`, []string{"replicas cannot be written to .status; name the field of the spec"}},
+		{"a status that is none", `{statusReflection: {jsonPath: .spec}}`, []string{"must be .status, or a field of it"}},
+		{"a status that is kept", `{retention: {jsonPaths: [.status.phase]}}`, []string{"the status is never sent to members, so it is theirs already"}},
+		{"all that is kept", `{retention: {jsonPath: .spec}}`, []string{"cannot be left to members; name a field in the spec"}},
+		{"a name that is kept", `{retention: {jsonPaths: [.metadata.name]}}`, []string{"labels and annotations alone can be left to members"}},
+	} {
+		r := &configv1alpha1.ResourceInterpreterCustomization{}
+		r.Spec.Target = configv1alpha1.CustomizationTarget{APIVersion: "example.com/v1", Kind: "Shop"}
+		from(t, c.spec, &r.Spec.Customizations)
+		check(t, c.name, Customization(r, nil), c.want)
+	}
+}
+
+func TestACustomizationNamesAKind(t *testing.T) {
+	for target, want := range map[configv1alpha1.CustomizationTarget]string{
+		{APIVersion: "v1", Kind: "Pod"}:               "",
+		{APIVersion: "apps/v1", Kind: "Deployment"}:   "",
+		{APIVersion: "apps/v1/x", Kind: "Deployment"}: "spec.target.apiVersion: Invalid value",
+		{Kind: "Deployment"}:                          "such as apps/v1 or v1",
+		{APIVersion: "v1"}:                            "spec.target.kind: Required value",
+	} {
+		var wants []string
+		if want != "" {
+			wants = []string{want}
+		}
+		check(t, target.APIVersion+" "+target.Kind, Customization(&configv1alpha1.ResourceInterpreterCustomization{
+			Spec: configv1alpha1.ResourceInterpreterCustomizationSpec{Target: target}}, nil), wants)
+	}
+}
+
+func TestPathsAreCheckedAgainstTheKind(t *testing.T) {
+	schema := map[string]any{}
+	from(t, `{type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}, name: {type: string}}},
+		status: {type: object, properties: {ready: {type: integer}, phase: {type: string}}}}}`, &schema)
+	for _, c := range []refusal{
+		{"all there", `{replicaResource: {jsonPath: .spec.replicas}, retention: {jsonPaths: [.spec.name, .metadata.labels.a]},
+			statusReflection: {jsonPath: .status}, statusAggregation: {jsonPaths: {sum: [.status.ready], last: [.status.phase]}}}`, nil},
+		{"a field that is not", `{replicaResource: {jsonPath: .spec.replica}}`,
+			[]string{"spec.customizations.replicaResource.jsonPath", ".spec.replica does not exist in the kind's schema; did you mean replicas?"}},
+		{"a listed one that is not", `{retention: {jsonPaths: [.spec.name, .spec.no]}}`, []string{"retention.jsonPaths[1]", ".spec.no does not exist"}},
+		{"replicas that are a text", `{replicaRevision: {jsonPath: .spec.name}}`, []string{".spec.name is of type string in the kind's schema, and a whole number is needed"}},
+		{"a text that is summed", `{statusAggregation: {jsonPaths: {sum: [.status.phase]}}}`, []string{"statusAggregation.jsonPaths.sum[0]", "a number is needed"}},
 	} {
 		r := &configv1alpha1.ResourceInterpreterCustomization{}
 		from(t, c.spec, &r.Spec.Customizations)
-		check(t, c.name, Customization(r, nil), c.want)
+		check(t, c.name, CustomizationPaths(r, schema), c.want)
 	}
 }
 

@@ -1,0 +1,251 @@
+// Package jsonpath says what a kind means where an operation is no more than a field: which one holds the replicas, which of the
+// status are summed, which stay as the member has them. It is the part of a ResourceInterpreterCustomization without a script;
+// which customization answers for a kind is decided in interpret/customization.
+package jsonpath
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Path names one field of an object.
+//
+//	.spec.replicas   $.spec.template   .metadata.annotations['a.b/c']   .spec.containers[0].image
+type Path struct {
+	text  string
+	steps []step
+}
+
+// step is a key, or an index where key is empty.
+type step struct {
+	key   string
+	index int
+}
+
+// String is the path as it was written.
+func (p Path) String() string { return p.text }
+
+// Parse reads a path. Filters, wildcards and slices name many fields, which no operation is: they are refused.
+// The error says where it stands and what to write instead.
+func Parse(text string) (Path, error) {
+	if inner, braced := strings.CutPrefix(text, "{"); braced {
+		return Path{}, fmt.Errorf("write it without braces: %s", strings.TrimSuffix(inner, "}"))
+	}
+	p := Path{text: text}
+	rest := strings.TrimPrefix(text, "$")
+	if rest == "" {
+		return Path{}, errors.New("must name a field, such as .spec.replicas")
+	}
+	for rest != "" {
+		s, after, ok := parseStep(rest)
+		if !ok {
+			return Path{}, fmt.Errorf("character %d: expected .name, ['name'] or [index]%s", len(text)-len(rest)+1, hint(text, rest))
+		}
+		p.steps, rest = append(p.steps, s), after
+	}
+	if p.steps[0].key == "" {
+		return Path{}, errors.New("character 1: an object begins with a name, such as .spec")
+	}
+	return p, nil
+}
+
+func parseStep(text string) (s step, rest string, ok bool) {
+	switch {
+	case text[0] == '.':
+		n := 1
+		for n < len(text) && isNameByte(text[n], n == 1) {
+			n++
+		}
+		return step{key: text[1:n]}, text[n:], n > 1
+	case text[0] == '[' && len(text) > 1 && (text[1] == '\'' || text[1] == '"'):
+		end := strings.Index(text[2:], string(text[1])+"]")
+		if end <= 0 {
+			return step{}, "", false
+		}
+		return step{key: text[2 : 2+end]}, text[2+end+2:], true
+	case text[0] == '[':
+		digits, after, closed := strings.Cut(text[1:], "]")
+		index, err := strconv.ParseUint(digits, 10, 16)
+		return step{index: int(index)}, after, closed && err == nil
+	}
+	return step{}, "", false
+}
+
+func isNameByte(c byte, first bool) bool {
+	letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	return letter || !first && ('0' <= c && c <= '9' || c == '-')
+}
+
+// hint is what somebody who wrote that probably wanted.
+func hint(text, rest string) string {
+	switch {
+	case rest == text && isNameByte(text[0], true):
+		return "; write ." + text
+	case strings.HasPrefix(rest, "..") || strings.HasPrefix(rest, ".*") || strings.HasPrefix(rest, "[*") || strings.HasPrefix(rest, "[?") || strings.HasPrefix(rest, "[:"):
+		return "; a path names one field: list several paths where that is possible, or write a luaScript"
+	}
+	return ""
+}
+
+// Under says whether the path is the named field of the object's root, or a field in it.
+func (p Path) Under(root string) bool { return p.steps[0].key == root }
+
+// In says whether the path is a field inside of the one that the keys lead to.
+func (p Path) In(keys ...string) bool {
+	if len(p.steps) <= len(keys) {
+		return false
+	}
+	for i, key := range keys {
+		if p.steps[i].key != key {
+			return false
+		}
+	}
+	return true
+}
+
+// Root says whether the path is a field of the object's root itself.
+func (p Path) Root() bool { return len(p.steps) == 1 }
+
+// get is the field's value, which is shared; false when any part of the way is absent, or null. What is on the way and
+// neither an object nor a list, as the path would have it, is an error.
+func (p Path) get(object map[string]any) (any, bool, error) {
+	var v any = object
+	for i, s := range p.steps {
+		if v == nil {
+			return nil, false, nil
+		}
+		if s.key == "" {
+			list, ok := v.([]any)
+			if !ok {
+				return nil, false, fmt.Errorf("%s: %s, where the path has an index", p.upTo(i), describe(v))
+			}
+			if s.index >= len(list) {
+				return nil, false, nil
+			}
+			v = list[s.index]
+			continue
+		}
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil, false, fmt.Errorf("%s: %s, where the path goes on with %q", p.upTo(i), describe(v), s.key)
+		}
+		v = m[s.key]
+	}
+	return v, v != nil, nil
+}
+
+// set writes the field in object, whose memory must be the caller's. Objects on the way are made, elements of lists are not.
+func (p Path) set(object map[string]any, value any) error {
+	return p.change(object, func(m map[string]any, key string) { m[key] = value }, value)
+}
+
+// remove takes the field away; absent, it stays so. An element of a list is not removed: others would move.
+func (p Path) remove(object map[string]any) error {
+	if _, found, err := p.get(object); !found || err != nil {
+		return err
+	}
+	if p.steps[len(p.steps)-1].key == "" {
+		return fmt.Errorf("%s: an element of a list cannot be removed", p)
+	}
+	return p.change(object, func(m map[string]any, key string) { delete(m, key) }, nil)
+}
+
+func (p Path) change(object map[string]any, last func(map[string]any, string), element any) error {
+	var v any = object
+	for i, s := range p.steps {
+		end := i == len(p.steps)-1
+		if s.key == "" {
+			list, ok := v.([]any)
+			if !ok || s.index >= len(list) {
+				return fmt.Errorf("%s: %s, and the path wants element %d of a list", p.upTo(i), describe(v), s.index)
+			}
+			if end {
+				list[s.index] = element
+				return nil
+			}
+			v = list[s.index]
+			continue
+		}
+		m, ok := v.(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s: %s, where the path goes on with %q", p.upTo(i), describe(v), s.key)
+		}
+		if end {
+			last(m, s.key)
+			return nil
+		}
+		if m[s.key] == nil {
+			if p.steps[i+1].key == "" {
+				return fmt.Errorf("%s: the list does not exist", p.upTo(i+1))
+			}
+			m[s.key] = map[string]any{}
+		}
+		v = m[s.key]
+	}
+	return nil
+}
+
+// upTo is the path before its n-th step, for messages.
+func (p Path) upTo(n int) string {
+	if n == 0 {
+		return "the object"
+	}
+	var b strings.Builder
+	for _, s := range p.steps[:n] {
+		switch {
+		case s.key == "":
+			fmt.Fprintf(&b, "[%d]", s.index)
+		case strings.ContainsFunc(s.key, func(r rune) bool { return r > 127 || !isNameByte(byte(r), false) }):
+			fmt.Fprintf(&b, "['%s']", s.key)
+		default:
+			b.WriteString("." + s.key)
+		}
+	}
+	return b.String()
+}
+
+// canonical is one spelling of all that name the same field.
+func (p Path) canonical() string { return p.upTo(len(p.steps)) }
+
+// Overlap says whether one of the two paths is, or is in, the other.
+func Overlap(a, b Path) bool {
+	n := min(len(a.steps), len(b.steps))
+	return slices.Equal(a.steps[:n], b.steps[:n])
+}
+
+// describe is a value as a message shows it: what it is, and if it is short, which.
+func describe(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "is not set"
+	case map[string]any:
+		return "is an object"
+	case []any:
+		return fmt.Sprintf("is a list of %d", len(v))
+	case string:
+		if len(v) > 40 {
+			return "is a text"
+		}
+		return fmt.Sprintf("is the text %q", v)
+	}
+	return fmt.Sprintf("is %v", v)
+}
+
+// whole is a whole number, however JSON was decoded.
+func whole(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case float64:
+		return int64(n), n == math.Trunc(n) && math.Abs(n) < 1<<53
+	}
+	return 0, false
+}
+
+func copied(v any) any { return runtime.DeepCopyJSONValue(v) }

@@ -1,0 +1,28 @@
+package interpret
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Requirements are what one pod of obj's first pod template needs; nil when it has none. A kind that nobody told us of has one if
+// there are containers at .spec.template, where workloads keep theirs; nothing is an error there.
+func Requirements(obj *unstructured.Unstructured) (*workv1alpha2.ReplicaRequirements, error) {
+	if paths := PodTemplates(obj); len(paths) > 0 {
+		t, err := PodTemplate(obj, paths[0])
+		if err != nil {
+			return nil, err
+		}
+		return PodRequirements(t, obj.GetNamespace()), nil
+	}
+	guess := []string{"spec", "template"}
+	if _, ok := at(obj.Object, []string{"spec", "template", "spec", "containers"}).([]any); !ok {
+		return nil, nil
+	}
+	t, err := PodTemplate(obj, guess)
+	if err != nil {
+		return nil, nil
+	}
+	return PodRequirements(t, obj.GetNamespace()), nil
+}
