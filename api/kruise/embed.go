@@ -1,38 +1,72 @@
-// Package kruise holds the OpenKruise kinds as CustomResourceDefinitions of our own: the same for the hub, where
-// they are templates, and for simulated members. It says what may be written; what it means is decided elsewhere.
+// Package kruise holds the kinds of OpenKruise as definitions of our own, one file per kind in the notation of
+// api/definition: for the hub, where they are templates, and for simulated members.
+// It says what may be written; what it means is decided elsewhere.
 package kruise
 
 import (
 	"embed"
-	"fmt"
-	"io/fs"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
+
+	"github.com/argosy-io/argosy/api/definition"
 )
 
 //go:embed *.yaml
 var files embed.FS
 
-// CRDs are fresh copies of the definitions, in the order of their file names. Their schemas carry no defaults: those
-// are written by a member's own admission, and a template keeps only what its author set.
-// No conversion is asked for: a definition with several versions has none whose fields differ in meaning.
-func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	names, err := fs.Glob(files, "*.yaml")
+// Kinds are what the files say, in their order, read once. They are not to be changed.
+var Kinds = sync.OnceValues(func() ([]definition.Kind, error) { return definition.Read(files) })
+
+// Releases of OpenKruise that differ in the versions that they serve.
+const (
+	Release1_8  = "1.8"
+	Release1_9  = "1.9"
+	Release1_10 = "1.10"
+)
+
+// CRDs are the definitions as OpenKruise 1.8 serves them: v1alpha1 alone, but for StatefulSet.
+func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) { return Member(Release1_8) }
+
+// Member are the definitions as a release of OpenKruise stores them in a member, fresh copies of one version for each kind: where
+// a release serves two it converts by a webhook of its own. Their schemas carry no defaults: those are written by the member's
+// own admission, and a template keeps only what its author set.
+func Member(release string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	kinds, err := Kinds()
 	if err != nil {
 		return nil, err
 	}
-	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(names))
-	for _, name := range names {
-		data, err := files.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(data, crd); err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
-		}
-		crds = append(crds, crd)
+	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(kinds))
+	for _, k := range kinds {
+		crds = append(crds, k.Member(Stored(k, release)))
 	}
 	return crds, nil
+}
+
+// Hub are the definitions that a hub serves, fresh copies: every version of every kind, v1beta1 stored where there is one.
+func Hub() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	kinds, err := Kinds()
+	if err != nil {
+		return nil, err
+	}
+	crds := make([]*apiextensionsv1.CustomResourceDefinition, len(kinds))
+	for i, k := range kinds {
+		crds[i] = k.Hub()
+	}
+	return crds, nil
+}
+
+// Stored is the version of a kind that a release stores: the first that it knows.
+func Stored(k definition.Kind, release string) string {
+	for _, v := range k.Versions {
+		if v.Since == "" || older(v.Since, release) {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+// older says whether one release came no later than another; of 1.8, 1.9 and 1.10 the longer text is the newer.
+func older(since, release string) bool {
+	return len(since) < len(release) || len(since) == len(release) && since <= release
 }

@@ -1,0 +1,300 @@
+// Package definition reads CustomResourceDefinitions from a short notation, in which the fields of a kind fill a page rather
+// than a book. It says what may be written; what it means, and who installs it, is decided elsewhere.
+//
+// A file has one kind. Its fields are a map: a key is a field's name, and its value what it holds:
+//
+//	replicas: int32 - The desired number of pods.    a type, and what `kubectl explain` says of it
+//	podsToDelete: [string]                           a list
+//	strategy: {paused: bool}                         an object
+//	labels: {"*": string}                            a map of any keys
+//	container: {name: string, "...": any}            an object with fields that are not named here
+//	policy: enum(Always, Partial)                    one of these
+//	selector!: selector                              required
+//	pools~: [any]                                    a spelling that the hub accepts and rewrites, which no member knows
+//
+// Types are the keys of scalars and named, below.
+package definition
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Kind is a file. Versions begin with the one that is stored.
+type Kind struct {
+	Group  string   `json:"group"`
+	Kind   string   `json:"kind"`
+	Plural string   `json:"plural"`
+	Short  []string `json:"short,omitempty"`
+	// About is the first thing that `kubectl explain` says.
+	About string `json:"about"`
+	// Cluster says that objects are in no namespace.
+	Cluster bool `json:"cluster,omitempty"`
+	// Scale is the subresource of that name, at the paths that workloads have it.
+	Scale bool `json:"scale,omitempty"`
+	// Whole kinds have no status subresource: who writes the object writes its status.
+	Whole bool `json:"whole,omitempty"`
+	// Columns are what `kubectl get` prints, each "NAME type path", or "NAME type wide path" for -o wide.
+	Columns  []string  `json:"columns,omitempty"`
+	Versions []Version `json:"versions"`
+	// Define is for anchors that versions share.
+	Define any `json:"define,omitempty"`
+}
+
+// Version is one version of a kind.
+type Version struct {
+	Name string `json:"name"`
+	// Since is the first release of the project that serves it, such as "1.9"; empty for all.
+	Since string `json:"since,omitempty"`
+	// Required says that spec is.
+	Required bool `json:"required,omitempty"`
+	Spec     any  `json:"spec"`
+	Status   any  `json:"status,omitempty"`
+}
+
+// Read are the kinds of the files, in the order of their names.
+func Read(files fs.FS) ([]Kind, error) {
+	names, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	kinds := make([]Kind, len(names))
+	for i, name := range names {
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.UnmarshalStrict(data, &kinds[i]); err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		for _, v := range kinds[i].Versions {
+			if _, err := kinds[i].schema(v, true); err != nil {
+				return nil, fmt.Errorf("read %s: %s: %w", name, v.Name, err)
+			}
+		}
+	}
+	return kinds, nil
+}
+
+// Hub is the definition that a hub serves: every version, the first stored, and the spellings that it rewrites.
+// With several versions it wants a conversion.
+func (k Kind) Hub() *apiextensionsv1.CustomResourceDefinition { return k.definition(k.Versions, true) }
+
+// Member is the definition of one version as a member cluster has it; nil if there is none of that name.
+func (k Kind) Member(version string) *apiextensionsv1.CustomResourceDefinition {
+	for _, v := range k.Versions {
+		if v.Name == version {
+			return k.definition([]Version{v}, false)
+		}
+	}
+	return nil
+}
+
+// Schema is what objects of a version look like, without spellings that are rewritten; nil if there is no such version.
+func (k Kind) Schema(version string) *apiextensionsv1.JSONSchemaProps {
+	for _, v := range k.Versions {
+		if v.Name == version {
+			s, _ := k.schema(v, false) // Read has seen to the error
+			return s
+		}
+	}
+	return nil
+}
+
+func (k Kind) definition(versions []Version, aliases bool) *apiextensionsv1.CustomResourceDefinition {
+	scope := apiextensionsv1.NamespaceScoped
+	if k.Cluster {
+		scope = apiextensionsv1.ClusterScoped
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: k.Plural + "." + k.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: k.Group,
+			Scope: scope,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: k.Kind, ListKind: k.Kind + "List", Plural: k.Plural, Singular: strings.ToLower(k.Kind), ShortNames: k.Short,
+			},
+		},
+	}
+	for i, v := range versions {
+		schema, _ := k.schema(v, aliases) // Read has seen to the error
+		version := apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: v.Name, Served: true, Storage: i == 0,
+			Schema:                   &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
+			AdditionalPrinterColumns: k.columns(),
+		}
+		if !k.Whole {
+			version.Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+			if k.Scale {
+				selector := ".status.labelSelector"
+				if k.Group == "argoproj.io" {
+					selector = ".status.selector"
+				}
+				version.Subresources.Scale = &apiextensionsv1.CustomResourceSubresourceScale{
+					SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", LabelSelectorPath: &selector,
+				}
+			}
+		}
+		crd.Spec.Versions = append(crd.Spec.Versions, version)
+	}
+	return crd
+}
+
+// columns ends with the age of objects.
+func (k Kind) columns() []apiextensionsv1.CustomResourceColumnDefinition {
+	var columns []apiextensionsv1.CustomResourceColumnDefinition
+	for _, text := range append(slices.Clone(k.Columns), "AGE date .metadata.creationTimestamp") {
+		parts := strings.SplitN(text, " ", 3)
+		for len(parts) < 3 {
+			parts = append(parts, "")
+		}
+		c := apiextensionsv1.CustomResourceColumnDefinition{Name: parts[0], Type: parts[1], JSONPath: parts[2]}
+		if path, wide := strings.CutPrefix(c.JSONPath, "wide "); wide {
+			c.JSONPath, c.Priority = path, 1
+		}
+		columns = append(columns, c)
+	}
+	return columns
+}
+
+func (k Kind) schema(v Version, aliases bool) (*apiextensionsv1.JSONSchemaProps, error) {
+	r := reader{aliases: aliases}
+	root := &apiextensionsv1.JSONSchemaProps{
+		Type: "object", Description: k.About,
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"apiVersion": {Type: "string"}, "kind": {Type: "string"}, "metadata": {Type: "object"},
+		},
+	}
+	for name, fields := range map[string]any{"spec": v.Spec, "status": v.Status} {
+		if fields == nil {
+			continue
+		}
+		s, err := r.field(name, fields)
+		if err != nil {
+			return nil, err
+		}
+		root.Properties[name] = s
+	}
+	if v.Required {
+		root.Required = []string{"spec"}
+	}
+	return root, nil
+}
+
+type reader struct{ aliases bool }
+
+func (r reader) field(path string, value any) (apiextensionsv1.JSONSchemaProps, error) {
+	switch value := value.(type) {
+	case string:
+		return r.typed(path, value)
+	case []any:
+		if len(value) != 1 {
+			return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("%s: a list names one type, not %d", path, len(value))
+		}
+		items, err := r.field(path+"[]", value[0])
+		return apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}}, err
+	case map[string]any:
+		return r.object(path, value)
+	default:
+		return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("%s: %v is no type", path, value)
+	}
+}
+
+func (r reader) object(path string, fields map[string]any) (apiextensionsv1.JSONSchemaProps, error) {
+	s := apiextensionsv1.JSONSchemaProps{Type: "object"}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		name, required := strings.CutSuffix(key, "!")
+		name, alias := strings.CutSuffix(name, "~")
+		if alias && !r.aliases {
+			continue
+		}
+		if name == "..." {
+			s.XPreserveUnknownFields = new(true)
+			continue
+		}
+		f, err := r.field(path+"."+name, fields[key])
+		if err != nil {
+			return s, err
+		}
+		switch {
+		case name == "*":
+			s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &f, Allows: true}
+			continue
+		case alias:
+			f.Description = "A spelling from elsewhere, which is rewritten."
+		case required:
+			s.Required = append(s.Required, name)
+		}
+		if s.Properties == nil {
+			s.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
+		}
+		s.Properties[name] = f
+	}
+	return s, nil
+}
+
+// typed reads "type - description".
+func (r reader) typed(path, text string) (apiextensionsv1.JSONSchemaProps, error) {
+	text, description, _ := strings.Cut(text, " - ")
+	var s apiextensionsv1.JSONSchemaProps
+	if list, ok := strings.CutPrefix(text, "enum("); ok {
+		s.Type = "string"
+		for value := range strings.SplitSeq(strings.TrimSuffix(list, ")"), ",") {
+			s.Enum = append(s.Enum, apiextensionsv1.JSON{Raw: []byte(`"` + strings.TrimSpace(value) + `"`)})
+		}
+	} else if scalar, ok := scalars[text]; ok {
+		s = *scalar.DeepCopy()
+	} else if fields, ok := named[text]; ok {
+		var err error
+		if s, err = r.field(path, fields); err != nil {
+			return s, err
+		}
+		if text == "selector" {
+			s.XMapType = new("atomic")
+		}
+	} else {
+		return s, fmt.Errorf("%s: %q is no type", path, text)
+	}
+	s.Description = description
+	return s, nil
+}
+
+var scalars = map[string]apiextensionsv1.JSONSchemaProps{
+	"string": {Type: "string"},
+	"bool":   {Type: "boolean"},
+	"int32":  {Type: "integer", Format: "int32"},
+	"int64":  {Type: "integer", Format: "int64"},
+	"time":   {Type: "string", Format: "date-time"},
+	"intstr": {XIntOrString: true},
+	// any is an object whose fields are Kubernetes' own, or nobody's.
+	"any": {Type: "object", XPreserveUnknownFields: new(true)},
+	// value is anything at all.
+	"value": {XPreserveUnknownFields: new(true)},
+}
+
+// named are what several kinds have.
+var named = map[string]any{
+	"selector": map[string]any{
+		"matchLabels":      map[string]any{"*": "string"},
+		"matchExpressions": []any{map[string]any{"key!": "string", "operator!": "string", "values": []any{"string"}}},
+	},
+	"conditions": []any{map[string]any{
+		"type!": "string", "status!": "string", "reason": "string", "message": "string",
+		"lastTransitionTime": "time", "lastUpdateTime": "time", "lastProbeTime": "time", "observedGeneration": "int64",
+	}},
+	"hook": map[string]any{"labelsHandler": map[string]any{"*": "string"}, "finalizersHandler": []any{"string"}, "markPodNotReady": "bool"},
+	"priority": map[string]any{
+		"orderPriority":  []any{map[string]any{"orderedKey!": "string"}},
+		"weightPriority": []any{map[string]any{"weight!": "int32", "matchSelector!": "selector"}},
+	},
+	"scatter":   []any{map[string]any{"key!": "string", "value!": "string"}},
+	"reference": map[string]any{"apiVersion!": "string", "kind!": "string", "name!": "string"},
+}
