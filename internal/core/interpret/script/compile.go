@@ -1,0 +1,3 @@
+package script
+
+type compiled struct{ functions []Function }

@@ -1,0 +1,184 @@
+package script
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// Script is one script of a customization.
+type Script struct {
+	Operation configv1alpha1.InterpreterOperation
+	// Field is its place under spec.customizations, such as replicaResource.
+	Field  string
+	Source string
+}
+
+// Scripts are the scripts that rules hold, in the order of the operations; rules that go by paths have none.
+func Scripts(rules configv1alpha1.CustomizationRules) []Script {
+	var all []Script
+	add := func(operation configv1alpha1.InterpreterOperation, field string, rule *configv1alpha1.OperationRule) {
+		if rule != nil && rule.LuaScript != "" {
+			all = append(all, Script{Operation: operation, Field: field, Source: rule.LuaScript})
+		}
+	}
+	add(configv1alpha1.InterpreterOperationInterpretReplica, "replicaResource", rules.ReplicaResource)
+	add(configv1alpha1.InterpreterOperationInterpretComponent, "componentResource", rules.ComponentResource)
+	add(configv1alpha1.InterpreterOperationReviseReplica, "replicaRevision", rules.ReplicaRevision)
+	if r := rules.Retention; r != nil {
+		add(configv1alpha1.InterpreterOperationRetain, "retention", &r.OperationRule)
+	}
+	if r := rules.StatusAggregation; r != nil {
+		add(configv1alpha1.InterpreterOperationAggregateStatus, "statusAggregation", &r.OperationRule)
+	}
+	add(configv1alpha1.InterpreterOperationInterpretStatus, "statusReflection", rules.StatusReflection)
+	if r := rules.HealthInterpretation; r != nil {
+		add(configv1alpha1.InterpreterOperationInterpretHealth, "healthInterpretation", &r.OperationRule)
+	}
+	add(configv1alpha1.InterpreterOperationInterpretDependency, "dependencyInterpretation", rules.DependencyInterpretation)
+	return all
+}
+
+// Hooks are the operations that rules have scripts for; name is the customization's, for messages, and schema the
+// kind's in the version of the customization's target, nil when it is not known.
+//
+// The hooks are never nil. A script that does not compile harms its own operation alone: its hook answers with the
+// *Error, and err joins all of these for whoever reports them; see Errors.
+func Hooks(name string, rules configv1alpha1.CustomizationRules, schema *Schema) (*interpret.Hooks, error) {
+	h := &interpret.Hooks{}
+	var faults []error
+	for _, s := range Scripts(rules) {
+		p, err := Compile(name, s.Operation, s.Source, schema)
+		if err != nil {
+			faults = append(faults, err)
+		}
+		hook(h, s.Operation, func(ctx context.Context, in Inputs) (*Outputs, error) {
+			if err != nil {
+				return nil, err
+			}
+			return p.Evaluate(ctx, in)
+		})
+	}
+	return h, errors.Join(faults...)
+}
+
+// hook has an operation answered by evaluate.
+func hook(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation, evaluate func(context.Context, Inputs) (*Outputs, error)) {
+	object := func(ctx context.Context, in Inputs) (*unstructured.Unstructured, error) {
+		out, err := evaluate(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return out.Object, nil
+	}
+	switch operation {
+	case configv1alpha1.InterpreterOperationInterpretReplica:
+		h.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+			out, err := evaluate(ctx, Inputs{Object: obj})
+			if err != nil {
+				return 0, nil, err
+			}
+			return out.Replicas, out.Requirements, nil
+		}
+	case configv1alpha1.InterpreterOperationInterpretComponent:
+		h.Components = func(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
+			out, err := evaluate(ctx, Inputs{Object: obj})
+			if err != nil {
+				return nil, err
+			}
+			return out.Components, nil
+		}
+	case configv1alpha1.InterpreterOperationReviseReplica:
+		h.Revise = func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+			return object(ctx, Inputs{Object: obj, Replicas: replicas})
+		}
+	case configv1alpha1.InterpreterOperationRetain:
+		h.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			return object(ctx, Inputs{Object: desired, Observed: observed})
+		}
+	case configv1alpha1.InterpreterOperationAggregateStatus:
+		h.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			return object(ctx, Inputs{Object: template, Items: items})
+		}
+	case configv1alpha1.InterpreterOperationInterpretStatus:
+		h.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
+			out, err := evaluate(ctx, Inputs{Observed: observed})
+			if err != nil {
+				return nil, err
+			}
+			return out.Status, nil
+		}
+	case configv1alpha1.InterpreterOperationInterpretHealth:
+		h.Health = func(ctx context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+			out, err := evaluate(ctx, Inputs{Observed: observed})
+			if err != nil {
+				return interpret.Unknown, err
+			}
+			return out.Health, nil
+		}
+	case configv1alpha1.InterpreterOperationInterpretDependency:
+		h.Dependencies = func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+			out, err := evaluate(ctx, Inputs{Object: obj})
+			if err != nil {
+				return nil, err
+			}
+			return out.Dependencies, nil
+		}
+	}
+}
+
+// Complete has hooks leave to below what their scripts left out: requirements that GetReplicas does not return, and fields
+// of the status that AggregateStatus does not set. below are the hooks of the next tiers for the kind; nil ones change nothing.
+func Complete(h, below *interpret.Hooks) *interpret.Hooks {
+	if h == nil || below == nil {
+		return h
+	}
+	out := *h
+	if h.Replicas != nil && below.Replicas != nil {
+		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+			replicas, req, err := h.Replicas(ctx, obj)
+			if err != nil || req != nil {
+				return replicas, req, err
+			}
+			// What the tier below cannot say stays unknown; the script did answer.
+			if _, req, err = below.Replicas(ctx, obj); err != nil {
+				return replicas, nil, nil
+			}
+			return replicas, req, nil
+		}
+	}
+	if h.Aggregate != nil && below.Aggregate != nil {
+		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			answer, err := h.Aggregate(ctx, template, items)
+			if err != nil {
+				return nil, err
+			}
+			rest, err := below.Aggregate(ctx, template, items)
+			if err != nil {
+				return answer, nil
+			}
+			said, _ := answer.Object["status"].(map[string]any)
+			others, _ := rest.Object["status"].(map[string]any)
+			status := runtime.DeepCopyJSON(said)
+			for field, value := range others {
+				if _, ok := said[field]; !ok {
+					if status == nil {
+						status = map[string]any{}
+					}
+					status[field] = runtime.DeepCopyJSONValue(value)
+				}
+			}
+			if len(status) == len(said) {
+				return answer, nil
+			}
+			return interpret.WithStatus(answer, status), nil
+		}
+	}
+	return &out
+}
