@@ -7,60 +7,27 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 // advancedStatefulSet is OpenKruise's StatefulSet, v1alpha1 and v1beta1, which agree in what is read here.
 //
-// Revise sets the replicas alone: partition and maxUnavailable are not yet shares of the whole, and every cluster counts
-// its ordinals from the same start. Retain leaves a changed immutable field in place, so that the member's refusal is seen.
+// Revise sets the replicas alone: what else is a share of the whole, its ordinals too, is divided where all clusters are known.
 func advancedStatefulSet() *interpret.Hooks {
 	counters := []string{
 		"replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas", "updatedReadyReplicas",
 		"updatedAvailableReplicas",
 	}
 	return &interpret.Hooks{
-		Replicas: replicas,
-		Revise:   revise,
-		Retain: func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			retained, err := retainReplicas(ctx, desired, observed)
-			if err != nil {
-				return nil, err
-			}
-			return retainRollout(ctx, retained, observed)
-		},
+		Replicas:   replicas,
+		Components: mainComponent,
+		Revise:     revise,
+		Retain: retainAll(retainReplicas, retainRollout, retainImmutable(immutableSelector,
+			immutableText("spec", "serviceName"), immutableText("spec", "podManagementPolicy"), immutableStorage)),
 		Reflect: reflectWhole,
 		Health:  advancedStatefulSetHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			rs, err := reports(items)
-			if err != nil {
-				return nil, err
-			}
-			status := sums(rs, counters...)
-			if err := kruiseStatus(status, template, rs); err != nil {
-				return nil, err
-			}
-			if claims := volumeClaims(rs); claims != nil {
-				status["volumeClaims"] = claims
-			}
-			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "updatedAvailableReplicas"))
-			return settled(template, status), nil
-		},
-		// Its pods, and the Service that names them.
-		Dependencies: func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
-			deps, err := podDependencies(ctx, obj)
-			if err != nil {
-				return nil, err
-			}
-			if name := text(obj.Object, "spec", "serviceName"); name != "" {
-				deps = append(deps, configv1alpha1.DependentObjectReference{
-					APIVersion: "v1", Kind: "Service", Namespace: obj.GetNamespace(), Name: name,
-				})
-			}
-			return interpret.SortDependencies(deps), nil
-		},
+		Aggregate: counting(counters, reaching("updatedAvailableReplicas"),
+			addRevisions, addCollisions, addConditions, addSelector, addVolumeClaims),
 	}
 }
 
@@ -73,31 +40,22 @@ func advancedStatefulSetHealth(_ context.Context, observed *unstructured.Unstruc
 	if err != nil {
 		return interpret.Unknown, err
 	}
-	// Unlike that of Kubernetes, this partition counts pods.
-	held := min(max(partition, 0), wanted)
-	status := object(observed.Object, "status")
 	if !fresh(observed) {
 		return interpret.Progressing, nil
 	}
-	paused := strategy(observed, "paused") == true
-	onDelete := text(observed.Object, "spec", "updateStrategy", "type") == "OnDelete"
-	short := number(status, "replicas") != wanted || number(status, "availableReplicas") < wanted
-	if !paused && !onDelete {
-		short = short || updatedAvailable(status) < wanted-held
-	}
-	switch {
-	case short && (isTrue(status, "FailedCreatePod") || isTrue(status, "FailedUpdatePod")):
-		return interpret.Degraded, nil
-	case short:
-		return interpret.Progressing, nil
-	case paused, held > 0 && number(status, "updatedReplicas") < wanted:
-		return interpret.Suspended, nil
-	}
-	return interpret.Healthy, nil
+	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
+	return rolling{
+		wanted: wanted,
+		held:   min(max(partition, 0), wanted), // unlike that of Kubernetes, this partition counts pods
+		there:  number(status, "replicas"), available: number(status, "availableReplicas"),
+		updated: number(status, "updatedReplicas"), updatedAvailable: updatedAvailable(status),
+		paused: paused(spec), onDelete: onDelete(spec),
+		failing: isTrue(status, "FailedCreatePod") || isTrue(status, "FailedUpdatePod") && !paused(spec),
+	}.health(), nil
 }
 
-// volumeClaims adds up what the clusters say of the claims made from each claim template, by its name.
-func volumeClaims(rs []report) []any {
+// addVolumeClaims adds up what the clusters say of the claims made from each claim template, by its name.
+func addVolumeClaims(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
 	var claims []any
 	byName := map[string]map[string]any{}
 	for _, r := range rs {
@@ -114,8 +72,12 @@ func volumeClaims(rs []report) []any {
 			}
 		}
 	}
+	if claims == nil {
+		return nil
+	}
 	slices.SortFunc(claims, func(a, b any) int {
 		return cmp.Compare(text(a.(map[string]any), "volumeClaimName"), text(b.(map[string]any), "volumeClaimName"))
 	})
-	return claims
+	status["volumeClaims"] = claims
+	return nil
 }

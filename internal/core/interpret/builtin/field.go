@@ -3,7 +3,7 @@ package builtin
 import (
 	"fmt"
 	"math"
-	"strconv"
+	"math/big"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -95,17 +95,43 @@ func share(v any, total int64, up bool, otherwise any) (int64, error) {
 	if n, ok := whole(v); ok {
 		return n, nil
 	}
-	s, _ := v.(string)
-	percent, ok := strings.CutSuffix(s, "%")
-	p, err := strconv.ParseFloat(percent, 64)
-	if !ok || err != nil {
-		return 0, fmt.Errorf("%v is neither an integer nor a percentage", v)
+	part, of, err := percentage(v, total)
+	if err != nil {
+		return 0, err
 	}
-	exact := p * float64(total) / 100
 	if up {
-		return int64(math.Ceil(exact)), nil
+		part = part.Add(part, new(big.Int).Sub(of, big.NewInt(1)))
 	}
-	return int64(math.Floor(exact)), nil
+	return part.Quo(part, of).Int64(), nil
+}
+
+// nearest is v, an integer or a percentage, of total, half a one rounded up.
+func nearest(v any, total int64) (int64, error) {
+	if n, ok := whole(v); ok {
+		return n, nil
+	}
+	part, of, err := percentage(v, total)
+	if err != nil {
+		return 0, err
+	}
+	part = part.Add(part.Lsh(part, 1), of)
+	return part.Quo(part, of.Lsh(of, 1)).Int64(), nil
+}
+
+// percentDigits bounds the digits of a percentage; nobody needs as many.
+const percentDigits = 12
+
+// percentage is v per cent of total as the fraction part/of, so that no digit of the percentage is lost: 16.1% of 1000 is 161.
+func percentage(v any, total int64) (part, of *big.Int, err error) {
+	s, _ := v.(string)
+	digits, ok := strings.CutSuffix(s, "%")
+	before, after, point := strings.Cut(digits, ".")
+	n, isNumber := new(big.Int).SetString(before+after, 10)
+	if !ok || !isNumber || len(digits) > percentDigits || before == "" || point && after == "" || strings.ContainsAny(digits, "+-_") {
+		return nil, nil, fmt.Errorf("%v is neither an integer nor a percentage", v)
+	}
+	of = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(2+len(after))), nil)
+	return n.Mul(n, big.NewInt(total)), of, nil
 }
 
 // conditionText is a text field of the condition of a type; empty when there is none.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
@@ -38,25 +37,5 @@ func aggregatePhase(phases []string, initial string) func(context.Context, *unst
 			return nil, err
 		}
 		return settledNative(template, map[string]any{"phase": firstOf(phases, initial, rs)}), nil
-	}
-}
-
-// retainFields keeps the observed values of the fields at these paths: controllers in the member set them, once.
-func retainFields(paths ...[]string) func(context.Context, *unstructured.Unstructured, *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return func(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		retained := desired
-		for _, path := range paths {
-			v := field(observed.Object, path...)
-			if v == nil || v == "" {
-				continue
-			}
-			if retained == desired {
-				retained = desired.DeepCopy()
-			}
-			if err := unstructured.SetNestedField(retained.Object, runtime.DeepCopyJSONValue(v), path...); err != nil {
-				return nil, err
-			}
-		}
-		return retained, nil
 	}
 }

@@ -2,6 +2,8 @@ package builtin
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -9,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
@@ -20,8 +21,39 @@ func replicas(_ context.Context, obj *unstructured.Unstructured) (int32, *workv1
 	if err != nil {
 		return 0, nil, err
 	}
+	if err := countable(n); err != nil {
+		return 0, nil, fmt.Errorf("spec.replicas: %w", err)
+	}
 	req, err := requirements(obj)
 	return int32(n), req, err
+}
+
+// countable is an error for what cannot be a number of replicas.
+func countable(n int64) error {
+	if n < 0 || n > math.MaxInt32 {
+		return fmt.Errorf("%d is no number of replicas", n)
+	}
+	return nil
+}
+
+// mainComponent is the only component of a kind that has one pod template.
+func mainComponent(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
+	n, req, err := replicas(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	return []workv1alpha2.Component{component("main", n, req)}, nil
+}
+
+// component puts what one replica needs, nil when unknown, into a component.
+func component(name string, replicas int32, req *workv1alpha2.ReplicaRequirements) workv1alpha2.Component {
+	c := workv1alpha2.Component{Name: name, Replicas: replicas}
+	if req != nil {
+		c.ReplicaRequirements = &workv1alpha2.ComponentReplicaRequirements{
+			NodeClaim: req.NodeClaim, ResourceRequest: req.ResourceRequest, PriorityClassName: req.PriorityClassName,
+		}
+	}
+	return c
 }
 
 // requirements are those of the object's only pod template; nil without one.
@@ -43,20 +75,8 @@ func revise(_ context.Context, obj *unstructured.Unstructured, replicas int32) (
 	return revised, unstructured.SetNestedField(revised.Object, int64(replicas), "spec", "replicas")
 }
 
-// retainReplicas leaves spec.replicas to the member, an autoscaler there perhaps, when the template's label asks for it.
-func retainReplicas(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if desired.GetLabels()[policyv1alpha1.RetainReplicasLabel] != "true" {
-		return desired, nil
-	}
-	n, ok := whole(field(observed.Object, "spec", "replicas"))
-	if !ok {
-		return desired, nil
-	}
-	return revise(ctx, desired, int32(n))
-}
-
-// podDependencies are what the pods of all templates of obj need. Claims made from claim templates are not among them:
-// each member's controller makes its own.
+// podDependencies are what the pods of all templates of obj need, and the Service that names them. Claims made from claim
+// templates are not among them: each member's controller makes its own.
 func podDependencies(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	var deps []configv1alpha1.DependentObjectReference
 	for _, path := range interpret.PodTemplates(obj) {
@@ -65,9 +85,21 @@ func podDependencies(_ context.Context, obj *unstructured.Unstructured) ([]confi
 			return nil, err
 		}
 		if len(path) > 0 {
-			beside := append(path[:len(path)-1:len(path)-1], "volumeClaimTemplates")
-			made := madeFrom(objects(obj.Object, beside...), obj.GetName())
+			beside := func(name string) []string { return append(path[:len(path)-1:len(path)-1], name) }
+			made := madeFrom(objects(obj.Object, beside("volumeClaimTemplates")...), obj.GetName())
 			t.Spec.Volumes = slices.DeleteFunc(t.Spec.Volumes, made)
+			if name := text(obj.Object, beside("serviceName")...); name != "" {
+				deps = append(deps, configv1alpha1.DependentObjectReference{
+					APIVersion: "v1", Kind: "Service", Namespace: obj.GetNamespace(), Name: name,
+				})
+			}
+		}
+		deps = append(deps, interpret.PodDependencies(t, obj.GetNamespace())...)
+	}
+	for _, path := range interpret.PodSpecs(obj) {
+		t, err := interpret.PodSpec(obj, path)
+		if err != nil {
+			return nil, err
 		}
 		deps = append(deps, interpret.PodDependencies(t, obj.GetNamespace())...)
 	}

@@ -45,11 +45,14 @@ func reflectFields(fields ...string) reflector {
 	}
 }
 
-// reflectWhole reports all of the status, and the generations.
+// reflectWhole reports all of the status, and the generations, and what the member keeps against the template.
 func reflectWhole(_ context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
 	status := interpret.WholeStatus(observed)
 	if status == nil {
 		return nil, nil
+	}
+	if c := keptCondition(observed); c != nil {
+		status["conditions"] = append(list(status, "conditions"), c)
 	}
 	return withGenerations(status, observed), nil
 }
@@ -102,6 +105,75 @@ func sums(rs []report, counters ...string) map[string]any {
 		status[c] = total
 	}
 	return status
+}
+
+// addition sets fields of a template's status that are more than counters.
+type addition func(status map[string]any, template *unstructured.Unstructured, rs []report) error
+
+// counting is the Aggregate of a kind whose status counts pods. done says whether the counters look like the end of a
+// rollout, for observedGeneration.
+func counting(counters []string, done func(template *unstructured.Unstructured, status map[string]any) bool, more ...addition) func(context.Context, *unstructured.Unstructured, []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+	return func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		rs, err := reports(items)
+		if err != nil {
+			return nil, err
+		}
+		status := sums(rs, counters...)
+		for _, add := range more {
+			if err := add(status, template, rs); err != nil {
+				return nil, err
+			}
+		}
+		status["observedGeneration"] = observedGeneration(template, rs, done(template, status))
+		return settled(template, status), nil
+	}
+}
+
+// reaching is when all these counters are at least the template's replicas.
+func reaching(counters ...string) func(template *unstructured.Unstructured, status map[string]any) bool {
+	return func(template *unstructured.Unstructured, status map[string]any) bool {
+		return reach(template, status, counters...)
+	}
+}
+
+// addRevisions adds the revisions that the clusters agree on.
+func addRevisions(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
+	revisions(status, rs)
+	return nil
+}
+
+// addCollisions adds how often the names of revisions have collided, in the cluster where most have.
+func addCollisions(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
+	if n, ok := most(rs, "collisionCount"); ok {
+		status["collisionCount"] = n
+	}
+	return nil
+}
+
+// addConditions adds the conditions of a workload of OpenKruise. True is bad for what tells of failures and conflicts.
+func addConditions(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
+	bad := func(kind string) bool {
+		return strings.HasPrefix(kind, "Failed") || strings.HasSuffix(kind, "Failure") || kind == immutableConflict
+	}
+	if c := conditions(rs, bad, "lastUpdateTime", "lastTransitionTime"); c != nil {
+		status["conditions"] = c
+	}
+	return nil
+}
+
+// addSelector adds the selector of the pods as a text, by which autoscalers find them. It is the same everywhere, so it needs
+// no cluster to say it.
+func addSelector(status map[string]any, template *unstructured.Unstructured, _ []report) error {
+	raw := object(template.Object, "spec", "selector")
+	if raw == nil {
+		return nil
+	}
+	s, err := selectorOf(raw)
+	if err != nil {
+		return fmt.Errorf("read spec.selector: %w", err)
+	}
+	setText(status, "labelSelector", s.String())
+	return nil
 }
 
 // observedGeneration is the template's generation once every cluster has it and has seen it; until then it stays what it was.
