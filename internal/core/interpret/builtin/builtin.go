@@ -30,6 +30,27 @@ func Tier() interpret.Tier {
 		{Group: "multicluster.x-k8s.io", Kind: "ServiceImport"}: serviceImport(),
 		{Group: "apps.kruise.io", Kind: "CloneSet"}:             cloneSet(),
 		{Group: "apps.kruise.io", Kind: "StatefulSet"}:          advancedStatefulSet(),
+
+		{Group: "apps.kruise.io", Kind: "BroadcastJob"}:             broadcastJob(),
+		{Group: "apps.kruise.io", Kind: "AdvancedCronJob"}:          advancedCronJob(),
+		{Group: "apps.kruise.io", Kind: "ImagePullJob"}:             imagePullJob(),
+		{Group: "apps.kruise.io", Kind: "ImageListPullJob"}:         imageListPullJob(),
+		{Group: "apps.kruise.io", Kind: "WorkloadSpread"}:           workloadSpread(),
+		{Group: "apps.kruise.io", Kind: "PersistentPodState"}:       persistentPodState(),
+		{Group: "apps.kruise.io", Kind: "ResourceDistribution"}:     resourceDistribution(),
+		{Group: "apps.kruise.io", Kind: "ContainerRecreateRequest"}: containerRecreateRequest(),
+		{Group: "apps.kruise.io", Kind: "EphemeralJob"}:             ephemeralJob(),
+		{Group: "apps.kruise.io", Kind: "PodProbeMarker"}:           podProbeMarker(),
+		{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}:   podUnavailableBudget(),
+		{Group: "rollouts.kruise.io", Kind: "Rollout"}:              kruiseRollout(),
+		{Group: "rollouts.kruise.io", Kind: "BatchRelease"}:         batchRelease(),
+		{Group: "rollouts.kruise.io", Kind: "TrafficRouting"}:       trafficRouting(),
+
+		{Group: "argoproj.io", Kind: "Workflow"}:                workflow(),
+		{Group: "argoproj.io", Kind: "CronWorkflow"}:            cronWorkflow(),
+		{Group: "argoproj.io", Kind: "WorkflowTemplate"}:        workflowTemplate(),
+		{Group: "argoproj.io", Kind: "ClusterWorkflowTemplate"}: workflowTemplate(),
+		{Group: "argoproj.io", Kind: "Rollout"}:                 argoRollout(),
 	}
 	for _, kind := range interpret.PodKinds() {
 		if kinds[kind] == nil {

@@ -1,0 +1,83 @@
+package builtin
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// broadcastJob is OpenKruise's BroadcastJob, v1alpha1 and v1beta1, which agree in what is read here: a pod on every node
+// that matches, so there is nothing to divide, and parallelism is each cluster's own.
+func broadcastJob() *interpret.Hooks {
+	return &interpret.Hooks{
+		Health: broadcastJobHealth,
+		Aggregate: folding(func(_ *unstructured.Unstructured, rs []report) map[string]any {
+			status := sums(rs, "active", "succeeded", "failed", "desired")
+			setPhase(status, []string{"failed", "running", "paused", "completed"}, "running", rs)
+			span(status, rs, "startTime", "completionTime")
+			var said []any
+			if every(rs, "Complete") {
+				said = append(said, jobCondition("Complete", rs, latest))
+			}
+			if failed := whoAre(rs, "Failed"); len(failed) > 0 {
+				said = append(said, jobCondition("Failed", failed, earliest))
+			}
+			if said != nil {
+				status["conditions"] = said
+			}
+			return status
+		}),
+	}
+}
+
+// jobCondition says that a condition is True in the clusters named, dated by one of theirs.
+func jobCondition(kind string, rs []report, when func(times ...string) string) map[string]any {
+	clusters, reason := make([]string, len(rs)), ""
+	for i, r := range rs {
+		clusters[i] = r.cluster
+		if reason == "" {
+			reason = conditionText(r.status, kind, "reason")
+		}
+	}
+	if len(clusters) > told {
+		clusters = append(slices.Clip(clusters[:told]), "…")
+	}
+	c := map[string]any{"type": kind, "status": "True", "message": kind + " in " + strings.Join(clusters, ", ")}
+	setText(c, "reason", reason)
+	for _, t := range []string{"lastProbeTime", "lastTransitionTime"} {
+		var times []string
+		for _, r := range rs {
+			times = append(times, conditionText(r.status, kind, t))
+		}
+		setText(c, t, when(times...))
+	}
+	return c
+}
+
+// broadcastJobHealth goes by the phase, which follows from the failure policy: a pod that failed under Continue is counted
+// and nothing more. A job that never completes keeps every new node served and is well while no pod failed.
+func broadcastJobHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
+	phase := text(status, "phase")
+	lasting := text(spec, "completionPolicy", "type") == "Never"
+	tolerant := text(spec, "failurePolicy", "type") == "Continue"
+	switch {
+	case phase == "failed", isTrue(status, "Failed"):
+		return interpret.Degraded, nil
+	case phase == "completed", isTrue(status, "Complete"):
+		return interpret.Healthy, nil
+	case yes(spec, "paused"), phase == "paused":
+		return interpret.Suspended, nil
+	case status == nil:
+		return interpret.Progressing, nil
+	case lasting && (tolerant || number(status, "failed") == 0):
+		return interpret.Healthy, nil
+	case text(status, "startTime") != "" && number(status, "desired") == 0:
+		return interpret.Healthy, nil // on no node
+	}
+	return interpret.Progressing, nil
+}

@@ -1,0 +1,120 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+type aggregator func(context.Context, *unstructured.Unstructured, []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
+
+// folding is the Aggregate of a kind whose whole status follows from the reports, which come sorted by cluster.
+func folding(fold func(template *unstructured.Unstructured, rs []report) map[string]any) aggregator {
+	return func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		rs, err := reports(items)
+		if err != nil {
+			return nil, err
+		}
+		return settled(template, fold(template, rs)), nil
+	}
+}
+
+// span dates what runs once: when the first cluster began, and when the last was done, if every one is.
+func span(status map[string]any, rs []report, began, done string) {
+	setText(status, began, earliest(textsOf(rs, began)...))
+	setEnd(status, rs, done)
+}
+
+// setEnd sets when the last cluster was done, if every one is.
+func setEnd(status map[string]any, rs []report, done string) {
+	if ends := textsOf(rs, done); !slices.Contains(ends, "") {
+		setText(status, done, latest(ends...))
+	}
+}
+
+// setPhase sets the first of the phases, ordered by how much they need a look, that any cluster is in. A cluster that has
+// not answered is in the initial one; a template in no cluster has no phase.
+func setPhase(status map[string]any, phases []string, initial string, rs []report) {
+	if len(rs) > 0 {
+		status["phase"] = firstOf(phases, initial, rs)
+	}
+}
+
+// listed bounds how much of a list is gathered from all clusters.
+const listed = 100
+
+// gather sets a list to the items of every cluster's, cluster by cluster, as tell puts them; the first of them, of many.
+func gather(status map[string]any, rs []report, name string, tell func(cluster string, item any) any) {
+	var all []any
+	for _, r := range rs {
+		for _, item := range list(r.status, name) {
+			if len(all) == listed {
+				break
+			}
+			all = append(all, tell(r.cluster, runtime.DeepCopyJSONValue(item)))
+		}
+	}
+	if all != nil {
+		status[name] = all
+	}
+}
+
+// asIs tells an item without its cluster.
+func asIs(_ string, item any) any { return item }
+
+// attributed tells an object with its cluster in one of its texts.
+func attributed(name string) func(string, any) any {
+	return func(cluster string, item any) any {
+		if o, ok := item.(map[string]any); ok {
+			o[name] = said(cluster, text(o, name))
+		}
+		return item
+	}
+}
+
+// setMessages sets a text to what the clusters that have something to say say, with their names; the first of them, of many.
+func setMessages(status map[string]any, rs []report, name string) {
+	var messages []string
+	more := 0
+	for _, r := range rs {
+		switch m := text(r.status, name); {
+		case m == "":
+		case len(messages) == told:
+			more++
+		default:
+			messages = append(messages, said(r.cluster, m))
+		}
+	}
+	if more > 0 {
+		messages = append(messages, fmt.Sprintf("and %d more", more))
+	}
+	setText(status, name, strings.Join(messages, "; "))
+}
+
+func said(cluster, message string) string { return strings.TrimSuffix(cluster+": "+message, ": ") }
+
+// least is the lowest number of a field and the report that has it, the first of equals; ok says whether any cluster has it.
+func least(rs []report, path ...string) (lowest int64, of report, ok bool) {
+	for _, r := range rs {
+		if n, is := whole(field(r.status, path...)); is && (!ok || n < lowest) {
+			lowest, of, ok = n, r, true
+		}
+	}
+	return lowest, of, ok
+}
+
+// every says whether there is a cluster and the condition of a type is True in all.
+func every(rs []report, kind string) bool {
+	return len(rs) > 0 && !slices.ContainsFunc(rs, func(r report) bool { return !isTrue(r.status, kind) })
+}
+
+// whoAre are the clusters where the condition of a type is True.
+func whoAre(rs []report, kind string) []report {
+	return slices.DeleteFunc(slices.Clone(rs), func(r report) bool { return !isTrue(r.status, kind) })
+}

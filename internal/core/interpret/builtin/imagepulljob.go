@@ -1,0 +1,61 @@
+package builtin
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// imagePullJob is OpenKruise's ImagePullJob, v1alpha1 and v1beta1. The nodes that failed are told as cluster/node.
+func imagePullJob() *interpret.Hooks {
+	h := pulling(func(status map[string]any) bool { return number(status, "failed") > 0 })
+	h.Aggregate = folding(func(_ *unstructured.Unstructured, rs []report) map[string]any {
+		status := sums(rs, "desired", "active", "succeeded", "failed")
+		span(status, rs, "startTime", "completionTime")
+		setMessages(status, rs, "message")
+		gather(status, rs, "failedNodes", func(cluster string, node any) any {
+			name, _ := node.(string)
+			return cluster + "/" + name
+		})
+		return status
+	})
+	return h
+}
+
+// imageListPullJob is OpenKruise's ImageListPullJob, which makes an ImagePullJob for each image; its counters count those.
+func imageListPullJob() *interpret.Hooks {
+	h := pulling(func(status map[string]any) bool { return len(list(status, "failedImageStatuses")) > 0 })
+	h.Aggregate = folding(func(_ *unstructured.Unstructured, rs []report) map[string]any {
+		status := sums(rs, "desired", "active", "completed", "succeeded")
+		span(status, rs, "startTime", "completionTime")
+		gather(status, rs, "failedImageStatuses", attributed("message"))
+		return status
+	})
+	return h
+}
+
+// pulling is what both have in common. Their pullSecrets are immutable, and failed says whether something could not be pulled.
+func pulling(failed func(status map[string]any) bool) *interpret.Hooks {
+	return &interpret.Hooks{
+		Retain: retainFields([]string{"spec", "pullSecrets"}),
+		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+			status := object(observed.Object, "status")
+			lasting := text(observed.Object, "spec", "completionPolicy", "type") == "Never"
+			switch done := text(status, "completionTime") != ""; {
+			case status == nil:
+				return interpret.Progressing, nil
+			case (done || lasting) && failed(status):
+				return interpret.Degraded, nil
+			case done, lasting:
+				return interpret.Healthy, nil
+			}
+			return interpret.Progressing, nil
+		},
+		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+			return interpret.SortDependencies(pullSecrets(obj, list(obj.Object, "spec", "pullSecrets"))), nil
+		},
+	}
+}

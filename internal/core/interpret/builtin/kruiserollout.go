@@ -1,0 +1,142 @@
+package builtin
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// rolloutStates are where a Kruise Rollout says how far it is: on top, and in the part of its strategy.
+var rolloutStates = [][]string{{}, {"canaryStatus"}, {"blueGreenStatus"}}
+
+// kruiseRollout is the Rollout of Kruise Rollouts, v1alpha1 and v1beta1. Each cluster rolls its own copy of the workload; the
+// template tells of the one that is furthest behind.
+func kruiseRollout() *interpret.Hooks {
+	return &interpret.Hooks{
+		Reflect: reflectWhole,
+		Health:  kruiseRolloutHealth,
+		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
+			status := map[string]any{"observedGeneration": observedGeneration(template, rs, false)}
+			setPhase(status, []string{"Terminating", "Progressing", "Disabling", "Initial", "Healthy", "Disabled"}, "Initial", rs)
+			setMessages(status, rs, "message")
+			step(status, rs)
+			for _, part := range []string{"canaryStatus", "blueGreenStatus"} {
+				if folded := rolloutPart(rs, part); folded != nil {
+					status[part] = folded
+				}
+			}
+			// That a rollout is under way or ends anywhere is so for the whole; that it succeeded has to be so everywhere.
+			bad := func(kind string) bool { return kind != "Succeeded" }
+			if c := conditions(rs, bad, "lastUpdateTime", "lastTransitionTime"); c != nil {
+				status["conditions"] = c
+			}
+			return status
+		}),
+	}
+}
+
+// step sets in status where the cluster stands that is at the lowest step.
+func step(status map[string]any, rs []report) {
+	lowest, of, ok := least(rs, "currentStepIndex")
+	if !ok {
+		return
+	}
+	status["currentStepIndex"] = lowest
+	setText(status, "currentStepState", text(of.status, "currentStepState"))
+}
+
+// rolloutPart folds what the clusters say of their strategy; nil if none says anything.
+func rolloutPart(rs []report, part string) map[string]any {
+	var parts []report
+	for _, r := range rs {
+		if p := object(r.status, part); p != nil {
+			parts = append(parts, report{cluster: r.cluster, status: p})
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	counters := []string{"canaryReplicas", "canaryReadyReplicas"}
+	if part == "blueGreenStatus" {
+		counters = []string{"updatedReplicas", "updatedReadyReplicas"}
+	}
+	status := sums(parts, counters...)
+	step(status, parts)
+	if _, of, ok := least(parts, "currentStepIndex"); ok {
+		if next, ok := of.status["nextStepIndex"]; ok {
+			status["nextStepIndex"] = runtime.DeepCopyJSONValue(next)
+		}
+	}
+	for _, name := range []string{
+		"observedRolloutID", "rolloutHash", "stableRevision", "canaryRevision", "updatedRevision", "podTemplateHash", "finalisingStep",
+	} {
+		setText(status, name, common(parts, name))
+	}
+	setMessages(status, parts, "message")
+	setText(status, "lastUpdateTime", latest(textsOf(parts, "lastUpdateTime")...))
+	return status
+}
+
+func kruiseRolloutHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+	status := object(observed.Object, "status")
+	if !fresh(observed) {
+		return interpret.Progressing, nil
+	}
+	progressing := conditionText(status, "Progressing", "reason")
+	switch phase := text(status, "phase"); {
+	case phase == "Terminating", phase == "Disabling":
+		return interpret.Progressing, nil
+	case progressing == "Cancelling", conditionText(status, "Succeeded", "status") == "False":
+		return interpret.Degraded, nil
+	case phase == "Healthy", phase == "Disabled":
+		return interpret.Healthy, nil
+	case yes(observed.Object, "spec", "strategy", "paused"), progressing == "Paused":
+		return interpret.Suspended, nil
+	}
+	for _, part := range rolloutStates {
+		if text(object(status, part...), "currentStepState") == "StepPaused" {
+			return interpret.Suspended, nil
+		}
+	}
+	return interpret.Progressing, nil
+}
+
+// batchRelease is made by Kruise Rollouts in the member, for a Rollout there. It is no template.
+func batchRelease() *interpret.Hooks {
+	return &interpret.Hooks{
+		Reflect: reflectWhole,
+		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+			switch {
+			case !fresh(observed):
+				return interpret.Progressing, nil
+			case text(observed.Object, "status", "phase") == "Completed":
+				return interpret.Healthy, nil
+			case yes(observed.Object, "spec", "releasePlan", "paused"):
+				return interpret.Suspended, nil
+			}
+			return interpret.Progressing, nil
+		},
+	}
+}
+
+// trafficRouting is the TrafficRouting of Kruise Rollouts.
+func trafficRouting() *interpret.Hooks {
+	return &interpret.Hooks{
+		Reflect: reflectWhole,
+		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+			if phase := text(observed.Object, "status", "phase"); fresh(observed) && (phase == "Healthy" || phase == "Progressing") {
+				return interpret.Healthy, nil // it routes: Progressing is what it is for
+			}
+			return interpret.Progressing, nil
+		},
+		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
+			status := map[string]any{"observedGeneration": observedGeneration(template, rs, false)}
+			setPhase(status, []string{"Terminating", "Finalizing", "Initial", "Progressing", "Healthy"}, "Initial", rs)
+			setMessages(status, rs, "message")
+			return status
+		}),
+	}
+}

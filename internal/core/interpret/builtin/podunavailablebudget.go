@@ -1,0 +1,33 @@
+package builtin
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// podUnavailableBudget is OpenKruise's PodUnavailableBudget, v1alpha1 and v1beta1. The pods that it names are each cluster's own:
+// they come and go with every eviction and are neither reported nor folded.
+func podUnavailableBudget() *interpret.Hooks {
+	counters := []string{"unavailableAllowed", "currentAvailable", "desiredAvailable", "totalReplicas"}
+	return &interpret.Hooks{
+		Reflect: reflectFields(append(counters, "observedGeneration")...),
+		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+			status := object(observed.Object, "status")
+			switch {
+			case !fresh(observed):
+				return interpret.Progressing, nil
+			case number(status, "currentAvailable") < number(status, "desiredAvailable"):
+				return interpret.Degraded, nil
+			}
+			return interpret.Healthy, nil
+		},
+		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
+			status := sums(rs, counters...)
+			status["observedGeneration"] = observedGeneration(template, rs, false)
+			return status
+		}),
+	}
+}

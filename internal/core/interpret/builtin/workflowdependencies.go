@@ -1,0 +1,124 @@
+package builtin
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// workflowDependencies are what the Workflow at path names, wherever in its steps: templates of other Workflows, service
+// accounts, secrets of images and artifacts, configuration, claims. Names that are parameters are known when it runs and not
+// before. What the templates that it refers to need in turn is theirs to say, and the roles of its service account are the
+// owner's to bring along: no field names them.
+func workflowDependencies(path ...string) func(context.Context, *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	return func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+		spec := object(obj.Object, path...)
+		f := references{namespace: obj.GetNamespace(), made: map[string]bool{}}
+		for _, claim := range objects(spec, "volumeClaimTemplates") {
+			f.made[text(claim, "metadata", "name")] = true
+			f.made[obj.GetName()+"-"+text(claim, "metadata", "name")] = true
+		}
+		f.in(spec, deepest)
+		if repository := object(spec, "artifactRepositoryRef"); repository != nil {
+			name := text(repository, "configMap")
+			if name == "" {
+				name = "artifact-repositories"
+			}
+			f.need("v1", "ConfigMap", name)
+		}
+		return interpret.SortDependencies(f.found), nil
+	}
+}
+
+// deepest bounds how deep objects are searched; no Workflow that a server takes is deeper.
+const deepest = 64
+
+// references finds what an object names.
+type references struct {
+	// namespace of the object; without one it names nothing that is in a namespace.
+	namespace string
+	// made are claims that the controller makes from claim templates.
+	made  map[string]bool
+	found []configv1alpha1.DependentObjectReference
+}
+
+func (f *references) need(apiVersion, kind, name string) {
+	if f.namespace != "" && literal(name) {
+		f.found = append(f.found, configv1alpha1.DependentObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: f.namespace, Name: name})
+	}
+}
+
+// literal says whether it is a name, and not a parameter.
+func literal(name string) bool { return name != "" && !strings.Contains(name, "{{") }
+
+// in finds what the fields of m name, by the words that Argo and pods have for it.
+func (f *references) in(m map[string]any, depth int) {
+	if depth == 0 {
+		return
+	}
+	for key, value := range m {
+		switch v := value.(type) {
+		case string:
+			if key == "serviceAccountName" && v != "default" {
+				f.need("v1", "ServiceAccount", v)
+			}
+		case map[string]any:
+			if opaque(key) {
+				continue
+			}
+			f.object(key, v)
+			f.in(v, depth-1)
+		case []any:
+			if opaque(key) {
+				continue
+			}
+			for _, item := range v {
+				o, ok := item.(map[string]any)
+				if !ok {
+					// Steps are lists of lists.
+					f.in(map[string]any{key: item}, depth-1)
+					continue
+				}
+				if key == "imagePullSecrets" {
+					f.need("v1", "Secret", text(o, "name"))
+				}
+				f.in(o, depth-1)
+			}
+		}
+	}
+}
+
+// opaque are the fields whose content is not Argo's.
+func opaque(key string) bool { return key == "plugin" || key == "labels" || key == "annotations" }
+
+// object finds what the object under key names.
+func (f *references) object(key string, o map[string]any) {
+	name := text(o, "name")
+	switch key {
+	case "workflowTemplateRef", "templateRef":
+		if !yes(o, "clusterScope") {
+			f.need("argoproj.io/v1alpha1", "WorkflowTemplate", name)
+		} else if literal(name) {
+			f.found = append(f.found, configv1alpha1.DependentObjectReference{APIVersion: "argoproj.io/v1alpha1", Kind: "ClusterWorkflowTemplate", Name: name})
+		}
+	case "configMapKeyRef", "configMapRef", "configMap", "krbConfigConfigMap":
+		f.need("v1", "ConfigMap", name)
+	case "secret":
+		f.need("v1", "Secret", name)
+		f.need("v1", "Secret", text(o, "secretName"))
+	case "azureFile":
+		f.need("v1", "Secret", text(o, "secretName"))
+	case "persistentVolumeClaim":
+		if claim := text(o, "claimName"); !f.made[claim] {
+			f.need("v1", "PersistentVolumeClaim", claim)
+		}
+	default:
+		if strings.HasSuffix(key, "Secret") || strings.HasSuffix(key, "SecretRef") || key == "secretRef" || key == "secretKeyRef" {
+			f.need("v1", "Secret", name)
+		}
+	}
+}
