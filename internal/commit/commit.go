@@ -14,15 +14,23 @@ import (
 )
 
 // Status writes the status of want unless it equals that of read, the object as it was last read.
-// It reports whether it wrote; want carries the new resourceVersion then.
+// It reports whether it wrote; want carries the new resourceVersion then. Nothing else of want is sent: the server takes
+// the rest from what it has, and to take apart a whole object to throw most of it away is a good part of the cost.
 func Status(ctx context.Context, c client.Client, read, want client.Object) (bool, error) {
-	if equality.Semantic.DeepEqual(statusOf(read), statusOf(want)) {
+	if equality.Semantic.DeepEqual(statusOf(read).Interface(), statusOf(want).Interface()) {
 		return false, nil
 	}
-	want.SetResourceVersion(read.GetResourceVersion())
-	if err := c.Status().Update(ctx, want); err != nil {
+	sent := reflect.New(reflect.TypeOf(want).Elem()).Interface().(client.Object)
+	sent.GetObjectKind().SetGroupVersionKind(want.GetObjectKind().GroupVersionKind())
+	sent.SetNamespace(want.GetNamespace())
+	sent.SetName(want.GetName())
+	sent.SetUID(want.GetUID())
+	sent.SetResourceVersion(read.GetResourceVersion())
+	statusOf(sent).Set(statusOf(want))
+	if err := c.Status().Update(ctx, sent); err != nil {
 		return false, fmt.Errorf("write status of %s: %w", Name(want), err)
 	}
+	want.SetResourceVersion(sent.GetResourceVersion())
 	return true, nil
 }
 
@@ -85,10 +93,10 @@ func Name(obj client.Object) string {
 }
 
 // statusOf is the field Status of an API type; all of ours that have a status have that field.
-func statusOf(obj client.Object) any {
+func statusOf(obj client.Object) reflect.Value {
 	v := reflect.ValueOf(obj).Elem().FieldByName("Status")
 	if !v.IsValid() {
 		panic(fmt.Sprintf("%T has no status", obj))
 	}
-	return v.Interface()
+	return v
 }

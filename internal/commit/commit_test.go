@@ -61,6 +61,31 @@ func TestAStatusIsWrittenOnceAndOnlyWhenItChanged(t *testing.T) {
 	}
 }
 
+func TestOfAnObjectWithAnotherStatusTheStatusAloneIsSent(t *testing.T) {
+	c, _ := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w", Labels: map[string]string{"a": "b"}},
+		Spec: workv1alpha1.WorkSpec{SuspendDispatching: new(true)}})
+	var sent *workv1alpha1.Work
+	watched := interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			sent = obj.DeepCopyObject().(*workv1alpha1.Work)
+			return c.SubResource(sub).Update(ctx, obj, opts...)
+		},
+	})
+	was := read(t, c, "w")
+	want := was.DeepCopy()
+	want.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue}}
+	if _, err := Status(context.Background(), watched, was, want); err != nil {
+		t.Fatal(err)
+	}
+	if sent.Labels != nil || sent.Spec.SuspendDispatching != nil || len(sent.Status.Conditions) != 1 || sent.ResourceVersion != was.ResourceVersion {
+		t.Errorf("sent %+v, want the status and who it is of", sent)
+	}
+	now := read(t, c, "w")
+	if now.Labels["a"] != "b" || now.Spec.SuspendDispatching == nil || len(now.Status.Conditions) != 1 || want.ResourceVersion != now.ResourceVersion {
+		t.Errorf("the server has %+v and %q was returned, want all else as it was", now, want.ResourceVersion)
+	}
+}
+
 func TestAStatusOverAnOldReadIsStale(t *testing.T) {
 	c, _ := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w"}})
 	old := read(t, c, "w")

@@ -324,6 +324,10 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	loopback := apiserver.NewLoopback()
 	h.deps = Deps{Config: loopback.Config(), DataDir: h.config.DataDir, Files: h.files}
+	kept, err := stored()
+	if err != nil {
+		return nil, err
+	}
 	options := apiserver.Options{
 		EtcdServers: e.Servers, EtcdCAFile: e.CAFile, EtcdCertFile: e.CertFile, EtcdKeyFile: e.KeyFile,
 		Listener: h.listener, BindAddress: h.config.BindAddress, Port: h.config.Port,
@@ -335,6 +339,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		Authorized:        h.handler,
 		ReadyChecks:       []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady)},
 		Loopback:          loopback,
+		Stored:            kept,
 		Flags:             apiserverFlags,
 	}
 	if h.parts.Admission != nil {

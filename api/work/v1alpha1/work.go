@@ -58,7 +58,6 @@ type WorkloadTemplate struct {
 // Manifest is one object for a member.
 type Manifest struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:EmbeddedResource
 	runtime.RawExtension `json:",inline"`
 }
 

@@ -243,6 +243,20 @@ func TestBindingsAreIdentifiedAndTheirAnnotationRead(t *testing.T) {
 	h.create(`{apiVersion: work.karmada.io/v1alpha1, kind: ResourceBinding, metadata: {name: b, annotations: {resourcebinding.karmada.io/dependencies: "{"}}, spec: {resource: {apiVersion: v1, kind: Pod, name: p}}}`)
 }
 
+func TestManifestsOfWorksAreObjects(t *testing.T) {
+	h := newHub(t)
+	for manifest, field := range map[string]string{
+		`{kind: ConfigMap, metadata: {name: c}}`:                   "apiVersion",
+		`{apiVersion: v1, kind: "", metadata: {name: c}}`:          "kind",
+		`{apiVersion: v1, kind: ConfigMap}`:                        "metadata.name",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: [1]}}`: "metadata.name",
+	} {
+		h.refuses("admin", object(t, `{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {name: w, namespace: karmada-es-member1},
+			spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: fine}}, `+manifest+`]}}}`), nil,
+			"spec.workload.manifests[1]."+field+": Required value")
+	}
+}
+
 func TestWorksWrittenByHandAreMadeLikeOurs(t *testing.T) {
 	h := newHub(t)
 	stored := h.create(`{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {name: w, namespace: karmada-es-member1}, spec: {workload: {manifests: [

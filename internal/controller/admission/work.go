@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -16,11 +17,9 @@ import (
 func (o *objects) mutateWork(_ context.Context, r request) error {
 	identify(r.obj, r.old, workv1alpha2.WorkPermanentIDLabel)
 	r.disown()
-	manifests, _, _ := unstructured.NestedFieldNoCopy(r.obj.Object, "spec", "workload", "manifests")
-	list, _ := manifests.([]any)
 	var w *workv1alpha1.Work
-	for i := range list {
-		m, ok := list[i].(map[string]any)
+	for _, manifest := range manifests(r.obj) {
+		m, ok := manifest.(map[string]any)
 		if !ok {
 			continue
 		}
@@ -42,4 +41,35 @@ func (o *objects) mutateWork(_ context.Context, r request) error {
 		execute.Mark(manifest, w)
 	}
 	return nil
+}
+
+// validateWork refuses manifests that are no objects of Kubernetes. It does so here, since a schema that knows them for objects
+// has the server take their metadata apart at every read and write.
+func (o *objects) validateWork(_ context.Context, r request) error {
+	var errs field.ErrorList
+	path := field.NewPath("spec", "workload", "manifests")
+	for i, manifest := range manifests(r.obj) {
+		m, _ := manifest.(map[string]any)
+		metadata, _ := m["metadata"].(map[string]any)
+		for _, required := range []struct {
+			value any
+			path  *field.Path
+		}{
+			{m["apiVersion"], path.Index(i).Child("apiVersion")},
+			{m["kind"], path.Index(i).Child("kind")},
+			{metadata["name"], path.Index(i).Child("metadata", "name")},
+		} {
+			if text, ok := required.value.(string); !ok || text == "" {
+				errs = append(errs, field.Required(required.path, "must not be empty"))
+			}
+		}
+	}
+	return r.refuse(errs)
+}
+
+// manifests of a Work, nil for none.
+func manifests(work *unstructured.Unstructured) []any {
+	value, _, _ := unstructured.NestedFieldNoCopy(work.Object, "spec", "workload", "manifests")
+	list, _ := value.([]any)
+	return list
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -80,6 +81,8 @@ type Options struct {
 
 	// Loopback, when set, becomes the way into this server; Start makes one otherwise.
 	Loopback *Loopback
+	// Stored, when set, says how custom kinds are kept, for the kinds that are not kept Kubernetes' own way.
+	Stored func(schema.GroupVersionKind) Stored
 	// Flags are further kube-apiserver flags, applied last.
 	Flags []string
 }
@@ -169,6 +172,11 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 		config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Insert(flowcontrolrest.PostStartHookName)
 	}
 	outer.EffectiveVersion = released{outer.EffectiveVersion}
+
+	if o.Stored != nil {
+		extra := &config.ApiExtensions.ExtraConfig
+		extra.CRDRESTOptionsGetter = restOptions{extra.CRDRESTOptionsGetter, o.Stored}
+	}
 
 	// 2. What is built from here on shares one loopback configuration by pointer. Move it off the network by
 	// changing it in place: the resolver of webhooks that address this server has the pointer already.

@@ -1,0 +1,80 @@
+package apiserver
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Stored is how a custom kind is kept, in one of its versions. The zero value is Kubernetes' own way.
+type Stored struct {
+	// Uncached has reads and watches go to etcd. A version that is served beside the stored one otherwise has a watch cache of its
+	// own, into which every write is decoded, converted and kept a second time, asked for or not.
+	Uncached bool
+	// Trusted takes what was stored for what the schema wants. Kubernetes prunes and defaults whatever it reads, in case
+	// the schema changed since; a kind whose fields never get defaults and that its writers keep writing can do without.
+	Trusted bool
+}
+
+// restOptions has each custom kind kept as it is to be.
+type restOptions struct {
+	generic.RESTOptionsGetter
+	stored func(schema.GroupVersionKind) Stored
+}
+
+func (r restOptions) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+	o, err := r.RESTOptionsGetter.GetRESTOptions(resource, example)
+	if err != nil {
+		return o, err
+	}
+	own := o.Decorator
+	// The version is known here alone: the caller asks for the options without an example.
+	o.Decorator = func(c *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error), newObject, newList func() runtime.Object,
+		attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
+		kind := newObject().GetObjectKind().GroupVersionKind()
+		how, decorate := r.stored(kind), own
+		if how.Trusted {
+			trusting := *c
+			trusting.Codec = trusted{c.Codec, kind}
+			c = &trusting
+		}
+		if how.Uncached {
+			decorate = generic.UndecoratedStorage
+		}
+		return decorate(c, prefix, key, newObject, newList, attributes, triggers, indexers)
+	}
+	return o, nil
+}
+
+// trusted decodes what is stored in the wanted kind and version as it is.
+type trusted struct {
+	runtime.Codec
+	kind schema.GroupVersionKind
+}
+
+func (t trusted) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	u, ok := into.(*unstructured.Unstructured)
+	if !ok {
+		return t.Codec.Decode(data, defaults, into)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(data, &object); err != nil {
+		return nil, nil, err
+	}
+	if object == nil {
+		return nil, nil, errors.New("the stored object is null")
+	}
+	if object["apiVersion"] != t.kind.GroupVersion().String() || object["kind"] != t.kind.Kind {
+		return t.Codec.Decode(data, defaults, into)
+	}
+	u.Object = object
+	return u, &t.kind, nil
+}

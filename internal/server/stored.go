@@ -1,0 +1,33 @@
+package server
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/api/crds"
+	"github.com/argosy-io/argosy/api/kruise"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
+)
+
+// stored says how the kinds that the hub installs are kept. A version beside the stored one is for readers of old manifests,
+// not worth a cache. Works are most of what the hub writes, by our own hand, and no field of theirs has a default.
+func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
+	ours, err := crds.All()
+	if err != nil {
+		return nil, err
+	}
+	workloads, err := kruise.CRDs()
+	if err != nil {
+		return nil, err
+	}
+	how := map[schema.GroupVersionKind]apiserver.Stored{}
+	for _, crd := range append(ours, workloads...) {
+		for _, version := range crd.Spec.Versions {
+			if !version.Storage {
+				how[schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}] = apiserver.Stored{Uncached: true}
+			}
+		}
+	}
+	how[workv1alpha1.GroupVersion.WithKind("Work")] = apiserver.Stored{Trusted: true}
+	return func(kind schema.GroupVersionKind) apiserver.Stored { return how[kind] }, nil
+}
