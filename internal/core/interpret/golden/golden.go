@@ -1,0 +1,266 @@
+// Package golden runs cases that say what an interpreter shall answer: a file holds an object, and cases that ask one
+// operation each of it. Where files lie and who answers, the caller knows.
+//
+//	customization: cloneset.yaml       # who answers, relative to this file; without it, what Argosy knows by itself
+//	object:                            # what all cases are about
+//	  apiVersion: apps.kruise.io/v1alpha1
+//	  kind: CloneSet
+//	  spec: {replicas: 3}
+//	cases:
+//	- name: a canary held by its partition is no failure
+//	  operation: InterpretHealth
+//	  observed: {spec: {partition: 2}, status: {updatedReplicas: 1}}   # a merge patch on object
+//	  want: {healthy: true, health: Suspended}
+//	- name: the replicas of a cluster are set
+//	  operation: ReviseReplica
+//	  desiredReplica: 2
+//	  wantChange: {spec: {replicas: 2}}  # a merge patch from what was asked about to what came back
+//	- name: replicas of nonsense are refused
+//	  operation: InterpretReplica
+//	  desired: {spec: {replicas: many}}
+//	  wantError: is not a number         # a part of the message
+package golden
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/ask"
+)
+
+// File is one file of cases.
+type File struct {
+	// Customization is the path of the file with the customizations that answer, relative to this file. Without one, the tiers
+	// that need no hub answer.
+	Customization string `json:"customization,omitempty"`
+	// Object is what the cases are about; each changes it as it likes.
+	Object map[string]any `json:"object,omitempty"`
+	// Cases in the order in which they are told.
+	Cases []Case `json:"cases"`
+}
+
+// Case is one question and its answer. Exactly one of Want, WantChange and WantError is set.
+type Case struct {
+	Name      string                              `json:"name"`
+	Operation configv1alpha1.InterpreterOperation `json:"operation"`
+
+	// Desired and Observed are merge patches (RFC 7386) on the file's object. Retain is asked of both; the other operations of
+	// the one that is set, or of the object as it is.
+	Desired  map[string]any `json:"desired,omitempty"`
+	Observed map[string]any `json:"observed,omitempty"`
+	// DesiredReplica is the number that ReviseReplica is asked for.
+	DesiredReplica *int32 `json:"desiredReplica,omitempty"`
+	// StatusItems are what AggregateStatus is asked to fold.
+	StatusItems []workv1alpha2.AggregatedStatusItem `json:"statusItems,omitempty"`
+
+	// Want is the whole answer: an object for Retain, ReviseReplica and AggregateStatus, a status for InterpretStatus, a list
+	// for InterpretDependency and InterpretComponent, {replica, requires} for InterpretReplica, and for InterpretHealth
+	// {healthy, health}, or just one of the two.
+	Want *runtime.RawExtension `json:"want,omitempty"`
+	// WantChange is the answer as a merge patch on the object that was asked about, for the operations that answer with one.
+	WantChange map[string]any `json:"wantChange,omitempty"`
+	// WantError is a part of the error's message.
+	WantError string `json:"wantError,omitempty"`
+}
+
+// Parse reads a file of cases and says what is wrong with it. A field that is not known is an error: a case that asks for
+// less than its author thinks would pass for ever.
+func Parse(text []byte) (*File, error) {
+	f := &File{}
+	if err := yaml.UnmarshalStrict(text, f); err != nil {
+		return nil, err
+	}
+	if len(f.Cases) == 0 {
+		return nil, fmt.Errorf("there are no cases in it")
+	}
+	for i, c := range f.Cases {
+		name := fmt.Sprintf("case %d", i+1)
+		if c.Name == "" {
+			return nil, fmt.Errorf("%s has no name", name)
+		}
+		name = fmt.Sprintf("%s, %q", name, c.Name)
+		set := 0
+		for _, is := range []bool{c.Want != nil, c.WantChange != nil, c.WantError != ""} {
+			if is {
+				set++
+			}
+		}
+		if set != 1 {
+			return nil, fmt.Errorf("%s: set exactly one of want, wantChange and wantError", name)
+		}
+		q := f.question(c)
+		if err := q.Check("desired", "observed", "desiredReplica"); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if q.Object().GetKind() == "" || q.Object().GetAPIVersion() == "" {
+			return nil, fmt.Errorf("%s: the object has no apiVersion or no kind", name)
+		}
+		if c.WantChange != nil && !slices.Contains(objects, c.Operation) {
+			return nil, fmt.Errorf("%s: wantChange is for %s, which answer with an object; use want", name, "Retain, ReviseReplica and AggregateStatus")
+		}
+	}
+	return f, nil
+}
+
+// objects are the operations that answer with an object.
+var objects = []configv1alpha1.InterpreterOperation{
+	configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationReviseReplica, configv1alpha1.InterpreterOperationAggregateStatus,
+}
+
+func (f *File) question(c Case) ask.Question {
+	q := ask.Question{Operation: c.Operation, Replicas: c.DesiredReplica, Items: c.StatusItems}
+	of := func(patch map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: merged(f.Object, patch)}
+	}
+	if c.Operation == configv1alpha1.InterpreterOperationRetain || c.Desired != nil || c.Observed == nil {
+		q.Desired = of(c.Desired)
+	}
+	if c.Operation == configv1alpha1.InterpreterOperationRetain || c.Observed != nil {
+		q.Observed = of(c.Observed)
+	}
+	return q
+}
+
+// Result is the outcome of one case.
+type Result struct {
+	Name      string                              `json:"name"`
+	Operation configv1alpha1.InterpreterOperation `json:"operation"`
+	// Failure is empty for a case that holds: else what differs, with a diff from what was wanted to what came (-want +got).
+	Failure string `json:"failure,omitempty"`
+}
+
+// Run asks every case; hooks are those that answer the operation for a kind in the given version.
+func (f *File) Run(ctx context.Context, hooks func(*unstructured.Unstructured, configv1alpha1.InterpreterOperation) (*interpret.Hooks, error)) []Result {
+	results := make([]Result, 0, len(f.Cases))
+	for _, c := range f.Cases {
+		r := Result{Name: c.Name, Operation: c.Operation}
+		q := f.question(c)
+		h, err := hooks(q.Object(), c.Operation)
+		var answer []ask.Part
+		if err == nil {
+			answer, err = q.Of(ctx, h)
+		}
+		r.Failure = c.judge(q, answer, err)
+		results = append(results, r)
+	}
+	return results
+}
+
+// judge is empty when the answer is the one that was wanted.
+func (c Case) judge(q ask.Question, answer []ask.Part, err error) string {
+	switch {
+	case c.WantError != "" && err == nil:
+		return fmt.Sprintf("no error, wanted one with %q; the answer was:\n%s", c.WantError, indent(text(got(answer))))
+	case c.WantError != "" && !strings.Contains(err.Error(), c.WantError):
+		return fmt.Sprintf("the error is %q, wanted one with %q", err, c.WantError)
+	case c.WantError != "":
+		return ""
+	case err != nil:
+		return fmt.Sprintf("error: %v", err)
+	}
+	want, err := c.wanted(q)
+	if err != nil {
+		return err.Error()
+	}
+	value := got(answer)
+	// Of a health, one half may do.
+	if health, ok := value.(map[string]any); ok && c.Operation == configv1alpha1.InterpreterOperationInterpretHealth {
+		if wanted, ok := want.(map[string]any); ok {
+			maps.DeleteFunc(health, func(key string, _ any) bool { _, asked := wanted[key]; return !asked })
+		}
+	}
+	before, after := text(want), text(value)
+	if before == after {
+		return ""
+	}
+	return "(-want +got)\n" + Diff(before, after)
+}
+
+// got is an answer of one part as it is, one of several as an object.
+func got(answer []ask.Part) any {
+	if len(answer) == 1 {
+		return answer[0].Value
+	}
+	all := map[string]any{}
+	for _, part := range answer {
+		if part.Value != nil {
+			all[part.Name] = part.Value
+		}
+	}
+	return all
+}
+
+func (c Case) wanted(q ask.Question) (any, error) {
+	if c.WantChange != nil {
+		return merged(q.Object().Object, c.WantChange), nil
+	}
+	var want any
+	if err := json.Unmarshal(c.Want.Raw, &want); err != nil {
+		return nil, fmt.Errorf("read want: %w", err)
+	}
+	return want, nil
+}
+
+// text is a value as YAML, the same for equal values.
+func text(value any) string {
+	out, err := yaml.Marshal(value)
+	if err != nil {
+		return fmt.Sprintf("%v\n", value)
+	}
+	return string(out)
+}
+
+func indent(s string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n  ")
+}
+
+// merged is a copy of target with a merge patch on it: null removes, objects are merged, all else is replaced.
+func merged(target, patch map[string]any) map[string]any {
+	out := make(map[string]any, len(target)+len(patch))
+	for key, value := range target {
+		out[key] = jsonCopy(value)
+	}
+	for key, value := range patch {
+		inner, isMap := value.(map[string]any)
+		was, _ := out[key].(map[string]any)
+		switch {
+		case value == nil:
+			delete(out, key)
+		case isMap:
+			out[key] = merged(was, inner)
+		default:
+			out[key] = jsonCopy(value)
+		}
+	}
+	return out
+}
+
+// jsonCopy copies a value; whole numbers that YAML read as floats become the integers that an API server would have.
+func jsonCopy(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		return merged(v, nil)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = jsonCopy(v[i])
+		}
+		return out
+	case float64:
+		if n := int64(v); float64(n) == v {
+			return n
+		}
+	}
+	return value
+}
