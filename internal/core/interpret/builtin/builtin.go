@@ -30,6 +30,9 @@ func Tier() interpret.Tier {
 		{Group: "multicluster.x-k8s.io", Kind: "ServiceImport"}: serviceImport(),
 		{Group: "apps.kruise.io", Kind: "CloneSet"}:             cloneSet(),
 		{Group: "apps.kruise.io", Kind: "StatefulSet"}:          advancedStatefulSet(),
+		{Group: "apps.kruise.io", Kind: "SidecarSet"}:           sidecarSet(),
+		{Group: "apps.kruise.io", Kind: "UnitedDeployment"}:     unitedDeployment(),
+		{Group: "apps.kruise.io", Kind: "DaemonSet"}:            advancedDaemonSet(),
 
 		{Group: "apps.kruise.io", Kind: "BroadcastJob"}:             broadcastJob(),
 		{Group: "apps.kruise.io", Kind: "AdvancedCronJob"}:          advancedCronJob(),

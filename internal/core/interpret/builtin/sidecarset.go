@@ -1,0 +1,115 @@
+package builtin
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// sidecarSet is OpenKruise's SidecarSet, v1alpha1 and v1beta1: containers that pods of others get when they are made. It has
+// no replicas; its status counts the pods that have got them.
+func sidecarSet() *interpret.Hooks {
+	counters := []string{"matchedPods", "updatedPods", "readyPods", "updatedReadyPods"}
+	done := func(_ *unstructured.Unstructured, status map[string]any) bool {
+		return number(status, "updatedReadyPods") >= number(status, "matchedPods")
+	}
+	return &interpret.Hooks{
+		Retain:       retainSidecarHashes,
+		Reflect:      reflectWhole,
+		Health:       sidecarSetHealth,
+		Aggregate:    counting(counters, done, addCollisions, addLatestRevision),
+		Dependencies: sidecarDependencies,
+	}
+}
+
+// addLatestRevision adds the revision that the clusters agree on.
+func addLatestRevision(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
+	setText(status, "latestRevision", common(rs, "latestRevision"))
+	return nil
+}
+
+// retainSidecarHashes keeps the hashes that the member's webhook computes. A template that was exported from a cluster has
+// those of that cluster.
+func retainSidecarHashes(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	var paths [][]string
+	for key := range observed.GetAnnotations() {
+		if strings.HasPrefix(key, "kruise.io/sidecarset-hash") {
+			paths = append(paths, []string{"metadata", "annotations", key})
+		}
+	}
+	return retainFields(paths...)(ctx, desired, observed)
+}
+
+// sidecarSetHealth: a SidecarSet that matches no pod is healthy, for it may come before them.
+func sidecarSetHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
+	matched, updated := number(status, "matchedPods"), number(status, "updatedPods")
+	held, err := partitionOf(field(spec, "updateStrategy", "partition"), matched)
+	if err != nil {
+		return interpret.Unknown, err
+	}
+	// A selector of the strategy lets only some pods be updated; the status does not say how many.
+	if field(spec, "updateStrategy", "selector") != nil {
+		held = matched
+	}
+	still := text(spec, "updateStrategy", "type") == "NotUpdate" || yes(spec, "updateStrategy", "paused")
+	switch {
+	case !fresh(observed):
+		return interpret.Progressing, nil
+	case still && updated < matched:
+		return interpret.Suspended, nil
+	case still:
+		return interpret.Healthy, nil
+	case updated < matched-held, number(status, "updatedReadyPods") < updated:
+		return interpret.Progressing, nil
+	case updated < matched:
+		return interpret.Suspended, nil
+	}
+	return interpret.Healthy, nil
+}
+
+// sidecarDependencies are what the containers and volumes need in the namespaces of the pods, as far as the SidecarSet names
+// these: by spec.namespace, which v1alpha1 has, or by the label that every namespace has its name in. One that selects
+// namespaces otherwise, or none, reaches pods of anybody, and what it needs there has to be sent by a policy.
+func sidecarDependencies(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	var deps []configv1alpha1.DependentObjectReference
+	for _, path := range interpret.PodSpecs(obj) {
+		t, err := interpret.PodSpec(obj, path)
+		if err != nil {
+			return nil, err
+		}
+		for _, namespace := range injectedNamespaces(obj) {
+			deps = append(deps, interpret.PodDependencies(t, namespace)...)
+		}
+	}
+	return interpret.SortDependencies(deps), nil
+}
+
+// injectedNamespaces are the namespaces that a SidecarSet names, in no order; none when it may inject anywhere.
+func injectedNamespaces(obj *unstructured.Unstructured) []string {
+	if ns := text(obj.Object, "spec", "namespace"); ns != "" {
+		return []string{ns}
+	}
+	selector := object(obj.Object, "spec", "namespaceSelector")
+	if ns := text(selector, "matchLabels", corev1.LabelMetadataName); ns != "" {
+		return []string{ns}
+	}
+	var names []string
+	for _, e := range objects(selector, "matchExpressions") {
+		if text(e, "key") != corev1.LabelMetadataName || text(e, "operator") != "In" {
+			continue
+		}
+		for _, v := range list(e, "values") {
+			if ns, ok := v.(string); ok && ns != "" && !slices.Contains(names, ns) {
+				names = append(names, ns)
+			}
+		}
+	}
+	return names
+}
