@@ -18,11 +18,7 @@ import (
 
 func TestAggregate(t *testing.T) {
 	const done = `generation: 5, observedGeneration: 5, resourceTemplateGeneration: 2`
-	for _, c := range []struct {
-		name, template string
-		items          []string
-		want           string
-	}{
+	checkAggregate(t, []aggregateCase{
 		{
 			"a Deployment adds up, and is observed when every cluster has observed it",
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 5}}`,
@@ -146,44 +142,19 @@ func TestAggregate(t *testing.T) {
 				{type: ScalingActive, status: "False", reason: FailedGetMetrics, message: "m2: no metrics", lastTransitionTime: "2026-01-01T00:01:00Z"},
 				{type: ScalingLimited, status: "True", message: "m2: at the top"}]}`,
 		},
-		{
-			"a CloneSet adds up all its counters and computes its selector",
-			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {generation: 2}, spec: {replicas: 5, selector: {matchLabels: {app: x}, matchExpressions: [{key: tier, operator: In, values: [b, a]}]}}}`,
-			[]string{
-				`{replicas: 2, readyReplicas: 2, availableReplicas: 2, updatedReplicas: 2, updatedReadyReplicas: 2, updatedAvailableReplicas: 2, expectedUpdatedReplicas: 2, updateRevision: x-1, currentRevision: x-1, collisionCount: 1, labelSelector: app=x, ` + done + `}`,
-				`{replicas: 3, readyReplicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedReadyReplicas: 1, updatedAvailableReplicas: 1, expectedUpdatedReplicas: 1, updateRevision: x-1, currentRevision: x-0, ` + done + `}`,
-			},
-			`{observedGeneration: 2, replicas: 5, readyReplicas: 5, availableReplicas: 5, updatedReplicas: 3, updatedReadyReplicas: 3, updatedAvailableReplicas: 3, expectedUpdatedReplicas: 3, updateRevision: x-1, collisionCount: 1, labelSelector: "app=x,tier in (a,b)"}`,
-		},
-		{
-			"a CloneSet's worst conditions win, FailedScale when True, Progressing when False",
-			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {generation: 2}, spec: {}}`,
-			[]string{
-				`{conditions: [{type: FailedScale, status: "False"}, {type: Progressing, status: "True", reason: CloneSetUpdated, message: going, lastUpdateTime: "2026-01-01T00:00:03Z", lastTransitionTime: "2026-01-01T00:00:01Z"}], ` + done + `}`,
-				`{conditions: [{type: FailedScale, status: "True", reason: Quota, message: no room, lastTransitionTime: "2026-01-01T00:00:02Z"}, {type: Progressing, status: "True", reason: CloneSetUpdated, message: going, lastUpdateTime: "2026-01-01T00:00:02Z", lastTransitionTime: "2026-01-01T00:00:02Z"}], ` + done + `}`,
-				`{conditions: [{type: FailedScale, status: "True", reason: Quota, message: no room, lastTransitionTime: "2026-01-01T00:00:01Z"}], ` + done + `}`,
-			},
-			`{observedGeneration: 2, replicas: 0, readyReplicas: 0, availableReplicas: 0, updatedReplicas: 0, updatedReadyReplicas: 0, updatedAvailableReplicas: 0, expectedUpdatedReplicas: 0, conditions: [
-				{type: FailedScale, status: "True", reason: Quota, message: "m2: no room; m3: no room", lastTransitionTime: "2026-01-01T00:00:02Z"},
-				{type: Progressing, status: "True", reason: CloneSetUpdated, message: "m1: going; m2: going", lastUpdateTime: "2026-01-01T00:00:03Z", lastTransitionTime: "2026-01-01T00:00:02Z"}]}`,
-		},
-		{
-			"a CloneSet in no cluster says zero outright",
-			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {generation: 2}, spec: {selector: {matchLabels: {app: x}}}}`,
-			nil,
-			`{observedGeneration: 0, replicas: 0, readyReplicas: 0, availableReplicas: 0, updatedReplicas: 0, updatedReadyReplicas: 0, updatedAvailableReplicas: 0, expectedUpdatedReplicas: 0, labelSelector: app=x}`,
-		},
-		{
-			"an Advanced StatefulSet adds up its volume claims by name",
-			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {generation: 2}, spec: {selector: {matchLabels: {app: x}}}}`,
-			[]string{
-				`{replicas: 2, currentReplicas: 2, volumeClaims: [{volumeClaimName: log, compatibleReplicas: 1, compatibleReadyReplicas: 1}, {volumeClaimName: data, compatibleReplicas: 2, compatibleReadyReplicas: 2}], ` + done + `}`,
-				`{replicas: 1, updatedAvailableReplicas: 1, volumeClaims: [{volumeClaimName: data, compatibleReplicas: 1, compatibleReadyReplicas: 0}], ` + done + `}`,
-			},
-			`{observedGeneration: 2, replicas: 3, readyReplicas: 0, availableReplicas: 0, currentReplicas: 2, updatedReplicas: 0, updatedReadyReplicas: 0, updatedAvailableReplicas: 1, labelSelector: app=x,
-				volumeClaims: [{volumeClaimName: data, compatibleReplicas: 3, compatibleReadyReplicas: 2}, {volumeClaimName: log, compatibleReplicas: 1, compatibleReadyReplicas: 1}]}`,
-		},
-	} {
+	})
+}
+
+// aggregateCase is a template, what the clusters m1, m2, … report of it (empty for nothing yet), and the status that follows.
+type aggregateCase struct {
+	name, template string
+	items          []string
+	want           string
+}
+
+func checkAggregate(t *testing.T, cases []aggregateCase) {
+	t.Helper()
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			got := aggregated(t, read(t, c.template), items(t, c.items...))
 			if want := tree(t, c.want); !reflect.DeepEqual(got, want) {

@@ -226,28 +226,38 @@ func TestDependenciesOfEachKind(t *testing.T) {
 		{"a Job without a template none", `{apiVersion: batch/v1, kind: Job}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			deps, err := interpreter.Dependencies(t.Context(), read(t, c.object))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, d := range deps {
-				s := d.Namespace + " " + d.Kind
-				if d.Name != "" {
-					s += "/" + d.Name
-				}
-				if d.LabelSelector != nil {
-					for k, v := range d.LabelSelector.MatchLabels {
-						s += "[" + k + "=" + v + "]"
-					}
-				}
-				got = append(got, s)
-			}
-			if s := strings.Join(got, ", "); s != c.want {
-				t.Errorf("got  %s\nwant %s", s, c.want)
+			if got := dependencies(t, read(t, c.object)); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
 	}
+}
+
+// dependencies are those of obj in words: "ns Kind/name, …".
+func dependencies(t *testing.T, obj *unstructured.Unstructured) string {
+	t.Helper()
+	before := obj.DeepCopy()
+	deps, err := interpreter.Dependencies(t.Context(), obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(obj, before) {
+		t.Error("the object was changed")
+	}
+	var got []string
+	for _, d := range deps {
+		s := d.Namespace + " " + d.Kind
+		if d.Name != "" {
+			s += "/" + d.Name
+		}
+		if d.LabelSelector != nil {
+			for k, v := range d.LabelSelector.MatchLabels {
+				s += "[" + k + "=" + v + "]"
+			}
+		}
+		got = append(got, s)
+	}
+	return strings.Join(got, ", ")
 }
 
 func BenchmarkAggregateDeployment(b *testing.B) {

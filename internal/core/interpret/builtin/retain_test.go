@@ -3,10 +3,12 @@ package builtin
 import (
 	"reflect"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestRetain(t *testing.T) {
-	for _, c := range []struct{ name, desired, observed, want string }{
+	checkRetain(t, []retainCase{
 		{
 			"a Deployment's replicas are the template's",
 			`{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 2}}`, `{spec: {replicas: 5}}`,
@@ -84,53 +86,43 @@ func TestRetain(t *testing.T) {
 			`{apiVersion: v1, kind: Secret, type: Opaque, data: {a: eA==}}`,
 		},
 		{
-			"a CloneSet does not name again the pods that are gone",
-			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "3"}}, spec: {scaleStrategy: {podsToDelete: [a, b]}}}`,
-			`{metadata: {annotations: {resourcetemplate.karmada.io/generation: "3"}}, spec: {scaleStrategy: {podsToDelete: [b]}}}`,
-			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "3"}}, spec: {scaleStrategy: {podsToDelete: [b]}}}`,
-		},
-		{
-			"a CloneSet names those that its template names newly",
-			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "4"}}, spec: {scaleStrategy: {podsToDelete: [a, b]}}}`,
-			`{metadata: {annotations: {resourcetemplate.karmada.io/generation: "3"}}, spec: {scaleStrategy: {podsToDelete: [b]}}}`,
-			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "4"}}, spec: {scaleStrategy: {podsToDelete: [a, b]}}}`,
-		},
-		{
-			"a CloneSet that Kruise Rollouts releases step by step is not released at once",
-			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, spec: {replicas: 4, updateStrategy: {partition: 0, type: InPlaceIfPossible}}}`,
-			`{metadata: {annotations: {rollouts.kruise.io/in-progressing: "{}"}}, spec: {replicas: 9, minReadySeconds: 7, updateStrategy: {partition: "80%", paused: true, maxSurge: 1}}}`,
-			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {rollouts.kruise.io/in-progressing: "{}"}}, spec: {replicas: 4, minReadySeconds: 7, updateStrategy: {partition: "80%", paused: true, maxSurge: 1, type: InPlaceIfPossible}}}`,
-		},
-		{
-			"nor an Advanced StatefulSet, whose strategy is one level down",
-			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, spec: {updateStrategy: {rollingUpdate: {partition: 0}}}}`,
-			`{metadata: {annotations: {batchrelease.rollouts.kruise.io/control-info: x}}, spec: {updateStrategy: {rollingUpdate: {partition: 3}}}}`,
-			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {annotations: {batchrelease.rollouts.kruise.io/control-info: x}}, spec: {updateStrategy: {rollingUpdate: {partition: 3}}}}`,
-		},
-		{
 			"an object that the member has emptied out is no trouble",
 			`{apiVersion: v1, kind: Pod, spec: {containers: []}}`, `{}`,
 			`{apiVersion: v1, kind: Pod, spec: {containers: []}}`,
 		},
-	} {
+	})
+}
+
+// retainCase is what to apply, what the member has, and what is applied therefore.
+type retainCase struct{ name, desired, observed, want string }
+
+func checkRetain(t *testing.T, cases []retainCase) {
+	t.Helper()
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			desired := read(t, c.desired)
-			observed := read(t, `{apiVersion: v1, kind: Observed, `+c.observed[1:])
-			wasDesired, wasObserved := desired.DeepCopy(), observed.DeepCopy()
-			got, err := interpreter.Retain(t.Context(), desired, observed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := retained(t, read(t, c.desired), read(t, `{apiVersion: v1, kind: Observed, `+c.observed[1:]))
 			if want := read(t, c.want); !reflect.DeepEqual(got.Object, want.Object) {
 				t.Errorf("got\n%swant\n%s", show(got.Object), show(want.Object))
 			}
-			if !reflect.DeepEqual(desired, wasDesired) || !reflect.DeepEqual(observed, wasObserved) {
-				t.Error("an argument was changed")
-			}
-			again, err := interpreter.Retain(t.Context(), got, observed)
-			if err != nil || !reflect.DeepEqual(again.Object, got.Object) {
-				t.Errorf("a second time gives\n%s%v", show(again.Object), err)
-			}
 		})
 	}
+}
+
+// retained is what desired becomes beside observed. It checks what holds for every kind: no argument is changed, and a second
+// time changes nothing more.
+func retained(t *testing.T, desired, observed *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	wasDesired, wasObserved := desired.DeepCopy(), observed.DeepCopy()
+	got, err := interpreter.Retain(t.Context(), desired, observed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(desired, wasDesired) || !reflect.DeepEqual(observed, wasObserved) {
+		t.Error("an argument was changed")
+	}
+	again, err := interpreter.Retain(t.Context(), got, observed)
+	if err != nil || !reflect.DeepEqual(again.Object, got.Object) {
+		t.Errorf("a second time gives\n%s%v", show(again.Object), err)
+	}
+	return got
 }
