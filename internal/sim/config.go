@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/argosy-io/argosy/api/kruise"
 )
 
 // Member is one member cluster to simulate. Only the name is needed.
@@ -17,6 +19,11 @@ type Member struct {
 	NodeCPU, NodeMemory, NodePods string
 	// Region, Zone and Provider are where the nodes say that they are.
 	Region, Zone, Provider string
+	// OpenKruise is the release that the member behaves as, which decides on the versions that it serves: 1.8 if empty,
+	// 1.9 or 1.10. A folder of an earlier run must be of the same release.
+	OpenKruise string
+	// AcceptAll has the member take what OpenKruise's webhooks would refuse. Their defaults and the injection of sidecars stay.
+	AcceptAll bool
 }
 
 // Config is what a member's process is told, as a file in its folder.
@@ -38,6 +45,9 @@ func (m Member) withDefaults() Member {
 	}
 	if m.NodePods == "" {
 		m.NodePods = "250"
+	}
+	if m.OpenKruise == "" {
+		m.OpenKruise = kruise.Release1_8
 	}
 	return m
 }

@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/argosy-io/argosy/api/kruise"
 )
 
 // Options are a fleet to start.
@@ -54,6 +56,9 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	for _, m := range o.Members {
 		if m.Name == "" || names[m.Name] || filepath.Base(m.Name) != m.Name {
 			return nil, fmt.Errorf("member %q: a member needs a name of its own that is good for a folder", m.Name)
+		}
+		if releases := []string{"", kruise.Release1_8, kruise.Release1_9, kruise.Release1_10}; !slices.Contains(releases, m.OpenKruise) {
+			return nil, fmt.Errorf("member %q: there is no OpenKruise %q to simulate, but 1.8, 1.9 and 1.10", m.Name, m.OpenKruise)
 		}
 		names[m.Name] = true
 		r, err := prepare(o.Binary, filepath.Join(o.Dir, m.Name), m, ports, log)

@@ -2,6 +2,7 @@ package kruise
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,16 +33,40 @@ func (d Defaulter) Default(u *unstructured.Unstructured) error {
 	if spec == nil {
 		spec = map[string]any{}
 	}
-	setDefault(spec, int64(1), "replicas")
-	setDefault(spec, int64(10), "revisionHistoryLimit")
-	policy := []string{"updateStrategy", "type"}
-	switch u.GetKind() {
-	case CloneSetKind.Kind:
-		setDefault(spec, recreate, "updateStrategy", "type")
-		setDefault(spec, int64(0), "updateStrategy", "partition")
-		setDefault(spec, "20%", "updateStrategy", "maxUnavailable")
-		setDefault(spec, int64(0), "updateStrategy", "maxSurge")
-	case StatefulSetKind.Kind:
+	var policy []string
+	switch u.GroupVersionKind().GroupKind() {
+	case SidecarSetKind:
+		return d.sidecarSet(u, spec)
+	case UnitedDeploymentKind:
+		if err := d.unitedDeployment(spec); err != nil {
+			return err
+		}
+		u.Object["spec"] = spec
+		return nil
+	case BroadcastJobKind:
+		setDefault(spec, int64(math.MaxInt32), "parallelism")
+		setDefault(spec, always, "completionPolicy", "type")
+		setDefault(spec, failFast, "failurePolicy", "type")
+	case CloneSetKind.GroupKind():
+		setDefault(spec, int64(1), "replicas")
+		setDefault(spec, int64(10), "revisionHistoryLimit")
+		// v1beta1 has the same one level deeper.
+		at, policyField := []string{"updateStrategy"}, "type"
+		if u.GroupVersionKind().Version != "v1alpha1" {
+			setDefault(spec, rollingUpdate, "updateStrategy", "type")
+			at, policyField = []string{"updateStrategy", "rollingUpdate"}, "podUpdatePolicy"
+		}
+		if t, _, _ := unstructured.NestedString(spec, "updateStrategy", "type"); t != onDelete {
+			field := func(name string) []string { return append(slices.Clone(at), name) }
+			policy = field(policyField)
+			setDefault(spec, recreate, policy...)
+			setDefault(spec, int64(0), field("partition")...)
+			setDefault(spec, "20%", field("maxUnavailable")...)
+			setDefault(spec, int64(0), field("maxSurge")...)
+		}
+	case StatefulSetKind.GroupKind():
+		setDefault(spec, int64(1), "replicas")
+		setDefault(spec, int64(10), "revisionHistoryLimit")
 		setDefault(spec, orderedReady, "podManagementPolicy")
 		setDefault(spec, rollingUpdate, "updateStrategy", "type")
 		if strategy, _, _ := unstructured.NestedString(spec, "updateStrategy", "type"); strategy == rollingUpdate {
@@ -81,9 +106,15 @@ func (d Defaulter) Default(u *unstructured.Unstructured) error {
 	return nil
 }
 
+var podUpdatePolicies = []string{recreate, inPlaceIfPossible, inPlaceOnly}
+
 func simulated(u *unstructured.Unstructured) bool {
 	gk := u.GroupVersionKind().GroupKind()
-	return gk == CloneSetKind.GroupKind() || gk == StatefulSetKind.GroupKind()
+	switch gk {
+	case CloneSetKind.GroupKind(), StatefulSetKind.GroupKind(), SidecarSetKind, UnitedDeploymentKind, BroadcastJobKind:
+		return true
+	}
+	return false
 }
 
 func setDefault(spec map[string]any, v any, path ...string) {
@@ -102,21 +133,32 @@ func refill[T any](object map[string]any, fill func(*T)) (map[string]any, error)
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
 }
 
-// Validate says why the webhook of the real manager would refuse u; old is nil for a new object. getPod finds pods
-// that are named in the object.
-func Validate(u, old *unstructured.Unstructured, getPod func(namespace, name string) (*corev1.Pod, error)) field.ErrorList {
-	if !simulated(u) {
-		return nil
+// Finder finds in the member what objects name.
+type Finder struct {
+	Pod func(namespace, name string) (*corev1.Pod, error)
+	// SidecarRevision looks for a revision of a SidecarSet, of that name or else of that custom version.
+	SidecarRevision func(set, customVersion, name string) error
+	SidecarSets     func() ([]unstructured.Unstructured, error)
+}
+
+// Validate says why the webhook of the real manager would refuse u; old is nil for a new object.
+func Validate(u, old *unstructured.Unstructured, find Finder) field.ErrorList {
+	switch u.GroupVersionKind().GroupKind() {
+	case CloneSetKind.GroupKind():
+		return validateCloneSet(u, old, find.Pod)
+	case StatefulSetKind.GroupKind():
+		return validateStatefulSet(u, old)
+	case UnitedDeploymentKind:
+		return validateUnitedDeployment(u, old)
+	case SidecarSetKind:
+		return validateSidecarSet(u, find)
 	}
-	if u.GetKind() == CloneSetKind.Kind {
-		return validateCloneSet(u, old, getPod)
-	}
-	return validateStatefulSet(u, old)
+	return nil
 }
 
 func validateCloneSet(u, old *unstructured.Unstructured, getPod func(namespace, name string) (*corev1.Pod, error)) field.ErrorList {
 	spec := field.NewPath("spec")
-	cs, err := read[CloneSet](u)
+	cs, err := readCloneSet(u)
 	if err != nil {
 		return field.ErrorList{field.Invalid(spec, nil, err.Error())}
 	}
@@ -126,9 +168,19 @@ func validateCloneSet(u, old *unstructured.Unstructured, getPod func(namespace, 
 		errs = append(errs, field.Invalid(spec.Child("replicas"), replicas, "must be greater than or equal to 0"))
 	}
 	strategy := spec.Child("updateStrategy")
-	switch cs.Spec.UpdateStrategy.Type {
-	case "", recreate, inPlaceIfPossible, inPlaceOnly:
-	default:
+	alpha := u.GroupVersionKind().Version == "v1alpha1"
+	written, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type")
+	switch {
+	case !alpha:
+		if written != "" && written != rollingUpdate && written != onDelete {
+			errs = append(errs, field.Invalid(strategy.Child("type"), written, fmt.Sprintf("must be '%s' or '%s'", rollingUpdate, onDelete)))
+		}
+		strategy = strategy.Child("rollingUpdate")
+		if p := cs.Spec.UpdateStrategy.Type; p != "" && p != onDelete && p != written && !slices.Contains(podUpdatePolicies, p) {
+			errs = append(errs, field.Invalid(strategy.Child("podUpdatePolicy"), p,
+				fmt.Sprintf("must be '%s', %s or '%s'", recreate, inPlaceIfPossible, inPlaceOnly)))
+		}
+	case written != "" && !slices.Contains(podUpdatePolicies, written):
 		errs = append(errs, field.Invalid(strategy.Child("type"), cs.Spec.UpdateStrategy.Type,
 			fmt.Sprintf("must be '%s', %s or '%s'", recreate, inPlaceIfPossible, inPlaceOnly)))
 	}
@@ -149,7 +201,7 @@ func validateCloneSet(u, old *unstructured.Unstructured, getPod func(namespace, 
 
 	var before *CloneSet
 	if old != nil {
-		if before, err = read[CloneSet](old); err != nil {
+		if before, err = readCloneSet(old); err != nil {
 			return append(errs, field.Invalid(spec, nil, err.Error()))
 		}
 		if !apiequality.Semantic.DeepEqual(before.Spec.Selector, cs.Spec.Selector) {
@@ -158,7 +210,13 @@ func validateCloneSet(u, old *unstructured.Unstructured, getPod func(namespace, 
 		}
 	}
 	path := spec.Child("scaleStrategy", "podsToDelete")
-	for _, name := range cs.Spec.ScaleStrategy.PodsToDelete {
+	for i, name := range cs.Spec.ScaleStrategy.PodsToDelete {
+		if !alpha {
+			if slices.Contains(cs.Spec.ScaleStrategy.PodsToDelete[:i], name) {
+				errs = append(errs, field.Duplicate(path, name))
+			}
+			continue
+		}
 		if before != nil && slices.Contains(before.Spec.ScaleStrategy.PodsToDelete, name) {
 			continue
 		}

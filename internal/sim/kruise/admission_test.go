@@ -159,7 +159,7 @@ func TestWhatTheRealManagerRefusesIsRefused(t *testing.T) {
 			if tt.old != "" {
 				old = object(t, tt.old)
 			}
-			got := Validate(object(t, tt.text), old, getPod).ToAggregate()
+			got := Validate(object(t, tt.text), old, Finder{Pod: getPod}).ToAggregate()
 			switch {
 			case tt.want == "" && got != nil:
 				t.Errorf("refused: %v", got)

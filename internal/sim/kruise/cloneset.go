@@ -136,7 +136,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 	}
 
 	// 4. Update: the pods that are down cost nothing, the others come out of what may be unavailable.
-	if spec.UpdateStrategy.Paused || toUpdate == 0 {
+	if spec.UpdateStrategy.Paused || spec.UpdateStrategy.Type == onDelete || toUpdate == 0 {
 		return s, nil
 	}
 	slices.SortFunc(old, func(a, b *corev1.Pod) int {
@@ -247,7 +247,7 @@ func progressing(cs *CloneSet, status CloneSetStatus, now time.Time) (*Condition
 
 // clone is a new pod with the claims that go with it.
 func (o observed) clone(cs *CloneSet, id, revision string) creation {
-	pod := fromTemplate(o.revisions[revision], &cs.ObjectMeta, *metav1.NewControllerRef(cs, CloneSetKind), revision)
+	pod := fromTemplate(o.revisions[revision], &cs.ObjectMeta, controllerRef(cs, &cs.TypeMeta), revision)
 	pod.Name = cs.Name + "-" + id
 	pod.Labels[instanceIDLabel] = id
 	pod.Labels[lifecycleLabel] = "Normal"
@@ -258,7 +258,7 @@ func (o observed) clone(cs *CloneSet, id, revision string) creation {
 	for _, template := range cs.Spec.VolumeClaimTemplates {
 		claim := newClaim(template, &cs.ObjectMeta, cs.Spec.Selector, fmt.Sprintf("%s-%s-%s", template.Name, cs.Name, id))
 		claim.Labels[instanceIDLabel] = id
-		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cs, CloneSetKind)}
+		claim.OwnerReferences = []metav1.OwnerReference{controllerRef(cs, &cs.TypeMeta)}
 		mount(pod, template.Name, claim.Name)
 		out.claims = append(out.claims, claim)
 	}

@@ -28,8 +28,8 @@ import (
 // ownerIndex finds what a set controls by the set's UID.
 const ownerIndex = "controller"
 
-// AddToManager adds the controllers of CloneSet and StatefulSet. Their definitions must be served.
-func AddToManager(ctx context.Context, mgr ctrl.Manager) error {
+// AddToManager adds the controllers of the kinds in versions, which must be served.
+func AddToManager(ctx context.Context, mgr ctrl.Manager, versions Versions) error {
 	for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, obj, ownerIndex, func(o client.Object) []string {
 			if ref := metav1.GetControllerOf(o); ref != nil {
@@ -40,34 +40,51 @@ func AddToManager(ctx context.Context, mgr ctrl.Manager) error {
 			return fmt.Errorf("index by owner: %w", err)
 		}
 	}
-	for _, k := range []kind{
-		{CloneSetKind, cloneSet},
-		{StatefulSetKind, statefulSet},
+	for gk, add := range map[schema.GroupKind]func(kind) error{
+		CloneSetKind.GroupKind():    addSets(mgr, cloneSet),
+		StatefulSetKind.GroupKind(): addSets(mgr, statefulSet),
+		BroadcastJobKind:            func(k kind) error { return addBroadcastJobs(mgr, k) },
+		UnitedDeploymentKind:        func(k kind) error { return addUnitedDeployments(mgr, k, versions) },
+		SidecarSetKind:              func(k kind) error { return addSidecarSets(ctx, mgr, k) },
 	} {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(k.gvk)
-		err := ctrl.NewControllerManagedBy(mgr).Named("kruise-" + strings.ToLower(k.gvk.Kind)).
-			For(u).
-			Owns(&corev1.Pod{}).
-			WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
-			Complete(&reconciler{client: mgr.GetClient(), kind: k, pending: &pending{}})
-		if err != nil {
-			return fmt.Errorf("add the controller of %s: %w", k.gvk.Kind, err)
+		gvk, served := versions.of(gk)
+		if !served {
+			continue
+		}
+		if err := add(kind{gvk: gvk}); err != nil {
+			return fmt.Errorf("add the controller of %s: %w", gk.Kind, err)
 		}
 	}
 	return nil
 }
 
-// kind is a kind and what is decided for an object of it. The status goes with the messages of failed steps.
+// addSets adds the controller of a kind whose pods are its own.
+func addSets(mgr ctrl.Manager, decide decider) func(kind) error {
+	return func(k kind) error {
+		k.decide = decide
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(k.gvk)
+		return ctrl.NewControllerManagedBy(mgr).Named("kruise-" + strings.ToLower(k.gvk.Kind)).
+			For(u).
+			Owns(&corev1.Pod{}).
+			WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+			Complete(&reconciler{client: mgr.GetClient(), cache: mgr.GetCache(), kind: k, pending: &pending{}})
+	}
+}
+
+// kind is a kind and what is decided for an object of it.
 type kind struct {
 	gvk    schema.GroupVersionKind
-	decide func(*unstructured.Unstructured, observed) (steps, statusFunc, error)
+	decide decider
 }
+
+// decider says what to do for an object; the status goes with the messages of failed steps.
+type decider func(*unstructured.Unstructured, observed) (steps, statusFunc, error)
 
 type statusFunc func(messages map[string]string) (status any, recheck time.Duration, err error)
 
 func cloneSet(u *unstructured.Unstructured, o observed) (steps, statusFunc, error) {
-	cs, err := read[CloneSet](u)
+	cs, err := readCloneSet(u)
 	if err != nil {
 		return steps{}, nil, err
 	}
@@ -98,7 +115,9 @@ func answer[T any](status T, recheck time.Duration, err error) (any, time.Durati
 }
 
 type reconciler struct {
+	// client reads what has no type of its own from the server, and everything else from cache.
 	client  client.Client
+	cache   client.Reader
 	kind    kind
 	pending *pending
 }

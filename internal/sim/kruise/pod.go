@@ -10,6 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
+// controllerRef makes the object, in the version that it was read in, the controller of another.
+func controllerRef(o metav1.Object, t *metav1.TypeMeta) metav1.OwnerReference {
+	return *metav1.NewControllerRef(o, t.GroupVersionKind())
+}
+
 // fromTemplate is a pod of a set, not named yet.
 func fromTemplate(template *corev1.PodTemplateSpec, set *metav1.ObjectMeta, owner metav1.OwnerReference, revision string) *corev1.Pod {
 	pod := &corev1.Pod{

@@ -237,7 +237,7 @@ func statefulSetStatus(set *StatefulSet, o observed, messages map[string]string)
 
 // member is the pod of an ordinal with its claims.
 func (o observed) member(set *StatefulSet, n int, revision string) creation {
-	pod := fromTemplate(o.revisions[revision], &set.ObjectMeta, *metav1.NewControllerRef(set, StatefulSetKind), revision)
+	pod := fromTemplate(o.revisions[revision], &set.ObjectMeta, controllerRef(set, &set.TypeMeta), revision)
 	pod.Name = fmt.Sprintf("%s-%d", set.Name, n)
 	pod.Labels["statefulset.kubernetes.io/pod-name"] = pod.Name
 	pod.Labels["apps.kubernetes.io/pod-index"] = strconv.Itoa(n)
@@ -247,7 +247,7 @@ func (o observed) member(set *StatefulSet, n int, revision string) creation {
 	for _, template := range set.Spec.VolumeClaimTemplates {
 		claim := newClaim(template, &set.ObjectMeta, set.Spec.Selector, claimName(template.Name, set.Name, n))
 		if r := set.Spec.PersistentVolumeClaimRetentionPolicy; r != nil && r.WhenDeleted == remove {
-			ref := *metav1.NewControllerRef(set, StatefulSetKind)
+			ref := controllerRef(set, &set.TypeMeta)
 			ref.Controller, ref.BlockOwnerDeletion = nil, nil
 			claim.OwnerReferences = []metav1.OwnerReference{ref}
 		}

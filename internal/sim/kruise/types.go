@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The kinds that are simulated, in the versions that the definitions store.
+// CloneSet and StatefulSet in the versions that the real manager stores them in as of 1.8.
 var (
 	CloneSetKind    = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
 	StatefulSetKind = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}
@@ -52,17 +52,50 @@ type CloneSetSpec struct {
 		PodsToDelete    []string            `json:"podsToDelete,omitempty"`
 		MaxUnavailable  *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 		DisablePVCReuse bool                `json:"disablePVCReuse,omitempty"`
+		EnablePVCReuse  bool                `json:"enablePVCReuse,omitempty"` // v1beta1
 	} `json:"scaleStrategy"`
-	UpdateStrategy struct {
-		Type           string              `json:"type,omitempty"`
-		Partition      *intstr.IntOrString `json:"partition,omitempty"`
-		MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-		MaxSurge       *intstr.IntOrString `json:"maxSurge,omitempty"`
-		Paused         bool                `json:"paused,omitempty"`
-	} `json:"updateStrategy"`
-	RevisionHistoryLimit    *int32 `json:"revisionHistoryLimit,omitempty"`
-	MinReadySeconds         int32  `json:"minReadySeconds,omitempty"`
-	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	UpdateStrategy          CloneSetUpdateStrategy `json:"updateStrategy"`
+	RevisionHistoryLimit    *int32                 `json:"revisionHistoryLimit,omitempty"`
+	MinReadySeconds         int32                  `json:"minReadySeconds,omitempty"`
+	ProgressDeadlineSeconds *int32                 `json:"progressDeadlineSeconds,omitempty"`
+}
+
+// CloneSetUpdateStrategy is the one of v1alpha1. That of v1beta1 has the same fields one level deeper, and another meaning
+// of the type.
+type CloneSetUpdateStrategy struct {
+	Type           string              `json:"type,omitempty"`
+	Partition      *intstr.IntOrString `json:"partition,omitempty"`
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	MaxSurge       *intstr.IntOrString `json:"maxSurge,omitempty"`
+	Paused         bool                `json:"paused,omitempty"`
+	RollingUpdate  *struct {
+		Partition       *intstr.IntOrString `json:"partition,omitempty"`
+		MaxUnavailable  *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+		MaxSurge        *intstr.IntOrString `json:"maxSurge,omitempty"`
+		Paused          bool                `json:"paused,omitempty"`
+		PodUpdatePolicy string              `json:"podUpdatePolicy,omitempty"`
+	} `json:"rollingUpdate,omitempty"`
+}
+
+// readCloneSet reads a CloneSet of either version as one of v1alpha1, except that the type of its update may also be
+// OnDelete and that its apiVersion stays what it is.
+func readCloneSet(u *unstructured.Unstructured) (*CloneSet, error) {
+	cs, err := read[CloneSet](u)
+	if err != nil || u.GroupVersionKind().Version == "v1alpha1" {
+		return cs, err
+	}
+	cs.Spec.ScaleStrategy.DisablePVCReuse = !cs.Spec.ScaleStrategy.EnablePVCReuse
+	s := &cs.Spec.UpdateStrategy
+	if r := s.RollingUpdate; r != nil {
+		s.Partition, s.MaxUnavailable, s.MaxSurge, s.Paused = r.Partition, r.MaxUnavailable, r.MaxSurge, r.Paused
+		if s.Type != onDelete {
+			s.Type = r.PodUpdatePolicy
+		}
+	}
+	if s.Type == rollingUpdate {
+		s.Type = recreate
+	}
+	return cs, nil
 }
 
 // CloneSetStatus is all of a CloneSet's status.

@@ -18,12 +18,14 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -31,12 +33,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 
+	"github.com/argosy-io/argosy/api/argo"
 	"github.com/argosy-io/argosy/api/kruise"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 	"github.com/argosy-io/argosy/internal/server/pki"
 	"github.com/argosy-io/argosy/internal/sim"
+	simkruise "github.com/argosy-io/argosy/internal/sim/kruise"
 )
 
 // startTimeout is more than a member needs on a machine that is busy starting others.
@@ -68,6 +72,8 @@ type member struct {
 	dir    string
 	files  pki.Files
 	begin  time.Time
+	// injector puts sidecars into pods, from when the controllers' caches are filled.
+	injector *simkruise.Injector
 }
 
 // serve runs the cluster until ctx ends. ready is called once pods run.
@@ -76,7 +82,7 @@ func serve(ctx context.Context, dir string, ready func()) error {
 	if err != nil {
 		return err
 	}
-	m := &member{config: config, dir: dir, begin: time.Now()}
+	m := &member{config: config, dir: dir, begin: time.Now(), injector: simkruise.NewInjector()}
 
 	// The port first: whether it is free, the caller wants to know at once.
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(config.Port)))
@@ -160,14 +166,15 @@ func (m *member) startUp(ctx, starting context.Context, config *rest.Config, run
 		"start the fake kubelets": func() error { return startKubelets(ctx, config) },
 		"start the controllers": func() error {
 			// The garbage collector looks for new kinds only twice a minute, so they come before it.
-			if err := installCRDs(starting, config); err != nil {
+			versions, err := installCRDs(starting, config, m.config.OpenKruise)
+			if err != nil {
 				return err
 			}
 			m.log("definitions")
 			run("run the controller manager", func(ctx context.Context) error {
 				return controllermanager.Run(ctx, m.controllerManagerOptions(config))
 			})
-			mgr, err := newManager(ctx, config)
+			mgr, err := newManager(ctx, config, versions)
 			if err != nil {
 				return err
 			}
@@ -175,6 +182,7 @@ func (m *member) startUp(ctx, starting context.Context, config *rest.Config, run
 			if !mgr.GetCache().WaitForCacheSync(starting) {
 				return errors.New("its caches did not fill in time")
 			}
+			m.injector.Serve(mgr, versions)
 			return nil
 		},
 		// Pods are refused in a namespace whose service account is missing.
@@ -219,7 +227,7 @@ func (m *member) apiserverOptions(store string, listener net.Listener) apiserver
 		RequestHeaderCAFile: m.files.FrontProxyCA, ProxyClientCertFile: m.files.FrontProxy, ProxyClientKeyFile: m.files.FrontProxyKey,
 		// Its finalizer is for volumes that hold something.
 		DisabledAdmission: []string{"StorageObjectInUseProtection"},
-		Admission:         []apiserver.AdmissionPlugin{kruiseAdmission},
+		Admission:         []apiserver.AdmissionPlugin{m.kruiseAdmission(m.injector)},
 		Flags: []string{
 			// As long as a stopped member keeps its parent waiting.
 			"--shutdown-delay-duration=0s",
@@ -265,29 +273,63 @@ func (m *member) writeKubeconfig() error {
 	return pki.WriteFile(sim.KubeconfigFile(m.dir), data, 0o600)
 }
 
-// installCRDs returns when the kinds of OpenKruise are served.
-func installCRDs(ctx context.Context, config *rest.Config) error {
+// installCRDs returns when the kinds of OpenKruise, in the versions of a release, and of Argo are served, and says which
+// versions those are.
+func installCRDs(ctx context.Context, config *rest.Config, release string) (simkruise.Versions, error) {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
+		return nil, err
+	}
+	crds, err := kruise.Member(release)
+	if err != nil {
+		return nil, err
+	}
+	ofArgo, err := argo.CRDs()
+	if err != nil {
+		return nil, err
+	}
+	versions := simkruise.Versions{}
+	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
+	var installed errgroup.Group // at once: most of the time is the store's
+	for _, crd := range append(crds, ofArgo...) {
+		versions[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = storedVersion(crd)
+		installed.Go(func() error {
+			if err := install(ctx, definitions, crd, release); err != nil {
+				return fmt.Errorf("make %s: %w", crd.Name, err)
+			}
+			err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+				return established(ctx, definitions, crd.Name)
+			})
+			if err != nil {
+				return fmt.Errorf("wait for %s: %w", crd.Name, err)
+			}
+			return nil
+		})
+	}
+	return versions, installed.Wait()
+}
+
+func storedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for _, v := range crd.Spec.Versions {
+		if v.Storage {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+// install makes a definition. One that is there from an earlier run stays, if it is of the same release.
+func install(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, crd *apiextensionsv1.CustomResourceDefinition, release string) error {
+	_, err := definitions.Create(ctx, crd, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	crds, err := kruise.CRDs()
+	have, err := definitions.Get(ctx, crd.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
-	for _, crd := range crds {
-		if _, err := definitions.Create(ctx, crd, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("make %s: %w", crd.Name, err)
-		}
-	}
-	for _, crd := range crds {
-		err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			return established(ctx, definitions, crd.Name)
-		})
-		if err != nil {
-			return fmt.Errorf("wait for %s: %w", crd.Name, err)
-		}
+	if was, want := storedVersion(have), storedVersion(crd); was != want {
+		return fmt.Errorf("the member's folder stores %s, but OpenKruise %s stores %s: give it the release that it had, or a new folder", was, release, want)
 	}
 	return nil
 }

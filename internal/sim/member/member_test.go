@@ -452,13 +452,6 @@ func TestOpenKruise(t *testing.T) {
 		if names := slices.Sorted(maps.Keys(uids(c.pods("db")))); !slices.Equal(names, []string{"db-2"}) {
 			t.Errorf("pods %v, want db-2 alone", names)
 		}
-
-		old := &unstructured.Unstructured{}
-		old.SetAPIVersion("apps.kruise.io/v1alpha1")
-		old.SetKind("StatefulSet")
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), old); err != nil {
-			t.Errorf("v1alpha1 is not served: %v", err)
-		}
 	})
 	t.Logf("memory %d MiB", m.RSS()>>20)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/argosy-io/argosy/internal/sim"
+	"github.com/argosy-io/argosy/internal/sim/kruise"
 )
 
 // node is the n-th node of a member, ready from the start.
@@ -61,7 +62,7 @@ func node(m sim.Member, n int, now metav1.Time) (*corev1.Node, error) {
 	return out, nil
 }
 
-// furnish makes what a cluster comes with: nodes, a class of storage. What is there already stays.
+// furnish makes what a cluster comes with: nodes, a class of storage, the namespace of OpenKruise. What is there already stays.
 func furnish(ctx context.Context, client kubernetes.Interface, m sim.Member) error {
 	for n := range m.Nodes {
 		obj, err := node(m, n, metav1.Now())
@@ -71,6 +72,10 @@ func furnish(ctx context.Context, client kubernetes.Interface, m sim.Member) err
 		if _, err := client.CoreV1().Nodes().Create(ctx, obj, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("make node %s: %w", obj.Name, err)
 		}
+	}
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kruise.SystemNamespace}}
+	if _, err := client.CoreV1().Namespaces().Create(ctx, system, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make namespace %s: %w", system.Name, err)
 	}
 	class := &storagev1.StorageClass{
 		ObjectMeta:  metav1.ObjectMeta{Name: storageClass, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
