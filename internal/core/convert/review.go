@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/argosy-io/argosy/internal/core/convert/kruise"
 )
 
 // Review answers a ConversionReview: all of its objects in the version desired, in the same order, or a failure that says which one and why.
@@ -39,7 +41,11 @@ func convertRaw(raw runtime.RawExtension, apiVersion string) (runtime.RawExtensi
 	if err := obj.UnmarshalJSON(raw.Raw); err != nil {
 		return runtime.RawExtension{}, fmt.Errorf("decode: %w", err)
 	}
-	converted, err := Binding(obj, apiVersion)
+	convert := Binding
+	if kruise.Converts(obj.GroupVersionKind().GroupKind()) {
+		convert = kruise.Convert
+	}
+	converted, err := convert(obj, apiVersion)
 	if err != nil {
 		return runtime.RawExtension{}, fmt.Errorf("%s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
 	}

@@ -1,0 +1,233 @@
+// Package kruise turns objects of OpenKruise between v1alpha1 and v1beta1, without loss: what a version cannot say goes along in
+// an annotation and is restored on the way back. It decides what a field becomes; who asks is left to the API server, which
+// stores v1beta1, and to core/dispatch, which sends a member what it serves.
+package kruise
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/api/kruise"
+)
+
+const (
+	alpha = "v1alpha1"
+	beta  = "v1beta1"
+)
+
+// restAnnotation is on objects of one version: what the other version said of them that this one cannot, see rest.go.
+func restAnnotation(other string) string { return "argosy.io/" + other + "-rest" }
+
+// restLimit bounds the annotation, all annotations of an object being bounded.
+const restLimit = 128 << 10
+
+// rule is how the versions of a kind differ beyond fields that one of them lacks. Its functions change the object, which is
+// complete and their own; spec may be absent.
+type rule struct {
+	up, down func(obj map[string]any)
+	// harmless are fields, "path" or "path=value", that may be lost: they are said otherwise, or go without saying.
+	harmless []string
+}
+
+// kind is what is known of a kind in both versions.
+type kind struct {
+	rule
+	schemas map[string]*apiextensionsv1.JSONSchemaProps // by version
+}
+
+// kinds are those of several versions.
+var kinds = sync.OnceValue(func() map[schema.GroupKind]kind {
+	defined, err := kruise.Kinds()
+	if err != nil {
+		panic(err) // the files are part of the program, and its tests read them
+	}
+	all := map[schema.GroupKind]kind{}
+	for _, d := range defined {
+		if len(d.Versions) < 2 {
+			continue
+		}
+		gk := schema.GroupKind{Group: d.Group, Kind: d.Kind}
+		k := kind{rule: rules[gk], schemas: map[string]*apiextensionsv1.JSONSchemaProps{}}
+		for _, v := range d.Versions {
+			k.schemas[v.Name] = d.Schema(v.Name)
+		}
+		all[gk] = k
+	}
+	return all
+})
+
+// Converts says whether objects of the kind can be had in both versions.
+func Converts(gk schema.GroupKind) bool {
+	_, ok := kinds()[gk]
+	return ok
+}
+
+// Convert is obj in apiVersion, of the same group. Going there and back gives the object that it was; an object changed meanwhile
+// keeps what was not said of it in the version that it was changed in. obj is not changed, and is the answer where its version is
+// the one asked for already.
+func Convert(obj *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error) {
+	if obj.GetAPIVersion() == apiVersion {
+		return obj, nil
+	}
+	k, to, err := lookup(obj, apiVersion)
+	if err != nil {
+		return nil, err
+	}
+	out, err := k.convert(obj.Object, to)
+	if err != nil {
+		return nil, fmt.Errorf("convert %s to %s: %w", obj.GetKind(), apiVersion, err)
+	}
+	out["apiVersion"] = apiVersion
+	return &unstructured.Unstructured{Object: out}, nil
+}
+
+func lookup(obj *unstructured.Unstructured, apiVersion string) (kind, string, error) {
+	gvk := obj.GroupVersionKind()
+	k, known := kinds()[gvk.GroupKind()]
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || !known || gv.Group != gvk.Group || k.schemas[gv.Version] == nil || k.schemas[gvk.Version] == nil {
+		return kind{}, "", fmt.Errorf("no conversion of %s from %q to %q", gvk.Kind, obj.GetAPIVersion(), apiVersion)
+	}
+	return k, gv.Version, nil
+}
+
+// other is the version that is not this one.
+func other(version string) string {
+	if version == alpha {
+		return beta
+	}
+	return alpha
+}
+
+// convert is obj, of the other version, as to has it. What to cannot say is in an annotation of the result; what obj carries
+// along of that kind is laid over the result.
+//
+// The annotation follows from the rules instead of being kept by them: it is what converting back alone would get wrong.
+// So nothing is lost whatever the rules do, and nothing is kept that they do right.
+func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
+	from := other(to)
+	bare, kept, err := takeRest(obj, to)
+	if err != nil {
+		return nil, err
+	}
+	out := k.translate(bare, to)
+	lay(out, kept)
+	back := k.translate(out, from)
+	if wrong := differences(back, bare); len(wrong) > 0 {
+		if err := putRest(out, from, wrong); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// translate follows the rules, and drops what to does not know.
+func (k kind) translate(obj map[string]any, to string) map[string]any {
+	out := deepCopy(obj)
+	step := k.up
+	if to == alpha {
+		step = k.down
+	}
+	if step != nil {
+		step(out)
+	}
+	for _, part := range []string{"spec", "status"} {
+		if fields, ok := out[part]; ok {
+			s, known := k.schemas[to].Properties[part]
+			if !known {
+				delete(out, part)
+				continue
+			}
+			prune(fields, &s)
+		}
+	}
+	return out
+}
+
+// prune removes what the schema does not know.
+func prune(value any, s *apiextensionsv1.JSONSchemaProps) {
+	switch value := value.(type) {
+	case map[string]any:
+		if s.XPreserveUnknownFields != nil && len(s.Properties) == 0 {
+			return
+		}
+		for name := range value {
+			p, known := s.Properties[name]
+			switch {
+			case known:
+				prune(value[name], &p)
+			case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+				prune(value[name], s.AdditionalProperties.Schema)
+			case s.XPreserveUnknownFields == nil:
+				delete(value, name)
+			}
+		}
+	case []any:
+		if s.Items == nil || s.Items.Schema == nil {
+			return
+		}
+		for _, item := range value {
+			prune(item, s.Items.Schema)
+		}
+	}
+}
+
+// Lossy is why an object cannot be had in a version: it says what the version cannot.
+type Lossy struct {
+	Kind, APIVersion string
+	// Fields are the paths that would be lost, sorted.
+	Fields []string
+}
+
+func (e *Lossy) Error() string {
+	return fmt.Sprintf("%s of %s has no %s; remove that, or place the object where another version is served: a newer OpenKruise may serve one",
+		e.Kind, e.APIVersion, strings.Join(e.Fields, ", "))
+}
+
+// ForMember is obj as a member is to have it, which serves its kind in the group versions given: in its own version if that is
+// among them, without what the hub keeps for the other version. The error is a *Lossy where the member's version lacks what obj
+// says; of the status nothing is said, since members have their own. A nil answer is for kinds, or versions, of which nothing is known here.
+func ForMember(obj *unstructured.Unstructured, served []string) (*unstructured.Unstructured, error) {
+	gvk := obj.GroupVersionKind()
+	k, known := kinds()[gvk.GroupKind()]
+	if !known || k.schemas[gvk.Version] == nil {
+		return nil, nil
+	}
+	wanted := gvk.GroupVersion()
+	if !slices.Contains(served, wanted.String()) {
+		wanted.Version = other(wanted.Version)
+		if !slices.Contains(served, wanted.String()) {
+			return nil, nil
+		}
+	}
+	rest := restAnnotation(other(wanted.Version))
+	if wanted.Version == gvk.Version {
+		if _, ok := obj.GetAnnotations()[rest]; !ok {
+			return obj, nil
+		}
+		// What is kept counts as far as it still holds: have it worked out anew.
+		there, err := Convert(obj, schema.GroupVersion{Group: gvk.Group, Version: other(gvk.Version)}.String())
+		if err != nil {
+			return nil, err
+		}
+		obj = there
+	}
+	out, err := Convert(obj, wanted.String())
+	if err != nil {
+		return nil, err
+	}
+	bare, kept, err := takeRest(out.Object, other(wanted.Version))
+	if err != nil {
+		return nil, err
+	}
+	if lost := k.lost(kept); len(lost) > 0 {
+		return nil, &Lossy{Kind: gvk.Kind, APIVersion: wanted.String(), Fields: lost}
+	}
+	return &unstructured.Unstructured{Object: bare}, nil
+}

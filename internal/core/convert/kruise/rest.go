@@ -1,0 +1,294 @@
+package kruise
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// difference is a value that is not what it should be, somewhere in an object. As JSON it is {"at": […], "was": …, "is": …},
+// where a value that is not there is left out.
+//
+// Whoever lays it over an object does so where that still has what was there, and nowhere else: then nobody changed it.
+type difference struct {
+	// at are the steps to the value: a field's name; or for an item of a list {"name": "x"}, the field that tells items apart,
+	// or {"item": 1, "of": 3}, which leads nowhere in a list of another length.
+	at      []any
+	was, is value
+}
+
+// value is a JSON value, or none.
+type value struct {
+	json  any
+	there bool
+}
+
+// differences are what makes have of want. Neither may be changed while they are in use.
+func differences(have, want map[string]any) []difference {
+	return compare(nil, nil, have, want)
+}
+
+func compare(found []difference, at []any, have, want any) []difference {
+	if reflect.DeepEqual(have, want) {
+		return found
+	}
+	switch h := have.(type) {
+	case map[string]any:
+		if w, ok := want.(map[string]any); ok {
+			return compareFields(found, at, h, w)
+		}
+	case []any:
+		if w, ok := want.([]any); ok && len(w) == len(h) && len(w) > 0 {
+			if steps := itemSteps(h, w); steps != nil {
+				for i := range h {
+					found = compare(found, append(slices.Clip(at), steps[i]), h[i], w[i])
+				}
+				return found
+			}
+		}
+	}
+	return append(found, difference{at: at, was: value{have, true}, is: value{want, true}})
+}
+
+func compareFields(found []difference, at []any, have, want map[string]any) []difference {
+	names := map[string]bool{}
+	for name := range have {
+		names[name] = true
+	}
+	for name := range want {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		step := append(slices.Clip(at), any(name))
+		h, was := have[name]
+		w, is := want[name]
+		if was && is {
+			found = compare(found, step, h, w)
+		} else {
+			found = append(found, difference{at: step, was: value{h, was}, is: value{w, is}})
+		}
+	}
+	return found
+}
+
+// itemSteps are the steps to the items of two lists of the same length that agree on which item is which; nil if items are no objects.
+func itemSteps(have, want []any) []any {
+	for _, list := range [][]any{have, want} {
+		for _, item := range list {
+			if _, ok := item.(map[string]any); !ok {
+				return nil
+			}
+		}
+	}
+	steps := make([]any, len(have))
+keys:
+	for _, key := range []string{"name", "key", "type"} {
+		seen := map[string]bool{}
+		for i := range have {
+			h, _ := have[i].(map[string]any)[key].(string)
+			w, _ := want[i].(map[string]any)[key].(string)
+			if h == "" || h != w || seen[h] {
+				continue keys
+			}
+			seen[h] = true
+			steps[i] = map[string]any{key: h}
+		}
+		return steps
+	}
+	for i := range have {
+		steps[i] = map[string]any{"item": int64(i), "of": int64(len(have))}
+	}
+	return steps
+}
+
+// lay sets the values of the differences in obj, where it still has what was there.
+func lay(obj map[string]any, all []difference) {
+	for _, d := range all {
+		layOne(obj, d)
+	}
+}
+
+func layOne(obj map[string]any, d difference) {
+	var parent any = obj
+	for _, step := range d.at[:len(d.at)-1] {
+		parent = follow(parent, step)
+	}
+	last := d.at[len(d.at)-1]
+	if name, ok := last.(string); ok {
+		fields, ok := parent.(map[string]any)
+		if !ok {
+			return
+		}
+		now, there := fields[name]
+		switch {
+		case there != d.was.there || !reflect.DeepEqual(now, d.was.json):
+		case d.is.there:
+			fields[name] = runtime.DeepCopyJSONValue(d.is.json)
+		default:
+			delete(fields, name)
+		}
+		return
+	}
+	if i, ok := index(parent, last); ok && d.is.there && reflect.DeepEqual(parent.([]any)[i], d.was.json) {
+		parent.([]any)[i] = runtime.DeepCopyJSONValue(d.is.json)
+	}
+}
+
+func follow(parent, step any) any {
+	if name, ok := step.(string); ok {
+		fields, _ := parent.(map[string]any)
+		return fields[name]
+	}
+	if i, ok := index(parent, step); ok {
+		return parent.([]any)[i]
+	}
+	return nil
+}
+
+// index is the item of a list that a step leads to.
+func index(list, step any) (int, bool) {
+	items, _ := list.([]any)
+	s, _ := step.(map[string]any)
+	if of, ok := s["of"].(int64); ok {
+		i, _ := s["item"].(int64)
+		return int(i), of == int64(len(items)) && i >= 0 && i < of
+	}
+	for key, name := range s {
+		i := slices.IndexFunc(items, func(item any) bool {
+			fields, _ := item.(map[string]any)
+			return fields[key] == name
+		})
+		return i, i >= 0
+	}
+	return 0, false
+}
+
+// putRest writes the differences that the other version needs into an annotation of obj.
+func putRest(obj map[string]any, other string, all []difference) error {
+	list := make([]any, len(all))
+	for i, d := range all {
+		entry := map[string]any{"at": d.at}
+		if d.was.there {
+			entry["was"] = d.was.json
+		}
+		if d.is.there {
+			entry["is"] = d.is.json
+		}
+		list[i] = entry
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return fmt.Errorf("keep what only %s can say: %w", other, err)
+	}
+	if len(text) > restLimit {
+		return fmt.Errorf("what only %s can say takes %d bytes, where an annotation may have %d: read and write this object as %s", other, len(text), restLimit, other)
+	}
+	child(child(obj, "metadata"), "annotations")[restAnnotation(other)] = string(text)
+	return nil
+}
+
+// takeRest is obj, sharing all else with it, without the annotation for version, and what that says.
+func takeRest(obj map[string]any, version string) (map[string]any, []difference, error) {
+	name := restAnnotation(version)
+	metadata, _ := obj["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	text, ok := annotations[name].(string)
+	if !ok {
+		return obj, nil, nil
+	}
+	obj, metadata, annotations = maps.Clone(obj), maps.Clone(metadata), maps.Clone(annotations)
+	delete(annotations, name)
+	metadata["annotations"] = annotations
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	obj["metadata"] = metadata
+
+	var list []any
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, nil, fmt.Errorf("metadata.annotations[%s]: %w; remove the annotation, or write back what you read", name, err)
+	}
+	all := make([]difference, len(list))
+	for i, item := range list {
+		entry, _ := item.(map[string]any)
+		d := &all[i]
+		d.at, _ = entry["at"].([]any)
+		if len(d.at) == 0 {
+			return nil, nil, fmt.Errorf("metadata.annotations[%s]: item %d leads nowhere; remove the annotation, or write back what you read", name, i)
+		}
+		d.was.json, d.was.there = entry["was"]
+		d.is.json, d.is.there = entry["is"]
+	}
+	return obj, all, nil
+}
+
+// lost are the fields of a spec that stay behind with the differences, by their paths, sorted.
+func (k kind) lost(all []difference) []string {
+	var lost []string
+	for _, d := range all {
+		if d.at[0] == any("spec") && d.is.there {
+			lost = append(lost, k.said(pathOf(d.at), d.is.json)...)
+		}
+	}
+	slices.Sort(lost)
+	return slices.Compact(lost)
+}
+
+// said are the paths at and below path where something is said that matters.
+func (k kind) said(path string, v any) []string {
+	if slices.Contains(k.harmless, path) || slices.Contains(k.harmless, fmt.Sprintf("%s=%v", path, v)) {
+		return nil
+	}
+	fields, ok := v.(map[string]any)
+	if !ok {
+		if v == nil || reflect.ValueOf(v).IsZero() || reflect.ValueOf(v).Kind() == reflect.Slice && len(v.([]any)) == 0 {
+			return nil
+		}
+		return []string{path}
+	}
+	var out []string
+	for name, f := range fields {
+		out = append(out, k.said(path+"."+name, f)...)
+	}
+	return out
+}
+
+// pathOf is a path as users write it.
+func pathOf(at []any) string {
+	var b strings.Builder
+	for i, step := range at {
+		switch step := step.(type) {
+		case string:
+			if i > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(step)
+		case map[string]any:
+			if n, ok := step["item"]; ok {
+				fmt.Fprintf(&b, "[%v]", n)
+				continue
+			}
+			for _, name := range step {
+				fmt.Fprintf(&b, "[%v]", name)
+			}
+		}
+	}
+	return b.String()
+}
+
+// child is m[key] as an object, made if there is none.
+func child(m map[string]any, key string) map[string]any {
+	if o, ok := m[key].(map[string]any); ok {
+		return o
+	}
+	o := map[string]any{}
+	m[key] = o
+	return o
+}
+
+func deepCopy(obj map[string]any) map[string]any { return runtime.DeepCopyJSON(obj) }
