@@ -23,8 +23,8 @@ type Interpreter interface {
 	// workload is false when the kind has no replicas to divide.
 	Replicas(ctx context.Context, obj *unstructured.Unstructured) (replicas int32, req *workv1alpha2.ReplicaRequirements, workload bool, err error)
 
-	// Components are the pod templates of obj where it has several that are counted apart, sorted by name; nil when the kind
-	// has one or none, and then Replicas answers.
+	// Components are what obj runs, each with its own number of replicas and needs, sorted by name; nil when the kind does not
+	// say. Where Replicas answers as well, the components are the same replicas in more detail.
 	Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
 
 	// Revise gives obj another number of replicas; obj itself when the kind has none.
@@ -91,6 +91,21 @@ type Tier interface {
 	Hooks(kind schema.GroupKind) *Hooks
 }
 
+// Versioned is a Tier that answers differently, or not at all, for some versions of a kind.
+type Versioned interface {
+	Tier
+	// HooksOf is as Hooks, for one version.
+	HooksOf(kind schema.GroupVersionKind) *Hooks
+}
+
+// HooksOf are the hooks that a tier has for a version of a kind; nil when it does not know it.
+func HooksOf(t Tier, kind schema.GroupVersionKind) *Hooks {
+	if v, ok := t.(Versioned); ok {
+		return v.HooksOf(kind)
+	}
+	return t.Hooks(kind.GroupKind())
+}
+
 // Kinds is a tier that never changes.
 type Kinds map[schema.GroupKind]*Hooks
 
@@ -106,9 +121,9 @@ type cascade []Tier
 
 // first are the hooks of the first tier that answers the operation for the kind of obj; nil if none does.
 func (c cascade) first(obj *unstructured.Unstructured, answers func(*Hooks) bool) *Hooks {
-	kind := obj.GroupVersionKind().GroupKind()
+	kind := obj.GroupVersionKind()
 	for _, t := range c {
-		if h := t.Hooks(kind); h != nil && answers(h) {
+		if h := HooksOf(t, kind); h != nil && answers(h) {
 			return h
 		}
 	}

@@ -1,0 +1,441 @@
+// Package customization is the tier of what users say of kinds in ResourceInterpreterCustomizations: it decides which of
+// several answers an operation, and in which version it is given an object. How a script is run, and what a path means, is
+// decided in interpret/script and interpret/jsonpath.
+package customization
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/jsonpath"
+	"github.com/argosy-io/argosy/internal/core/interpret/script"
+)
+
+// Options are what is known besides the customizations. Each may be nil.
+type Options struct {
+	// Schema of a kind in a version, by which empty lists and objects are told apart; nil where it is not known.
+	Schema func(schema.GroupVersionKind) *script.Schema
+	// Convert brings an object to another version of its kind; nil where nobody knows how.
+	Convert func(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error)
+	// Below are the tiers that fill in what a customization leaves out of its answer.
+	Below []interpret.Tier
+}
+
+// Tier answers as the customizations say. It is never changed.
+type Tier struct {
+	kinds map[schema.GroupKind]*kind
+}
+
+// rule is one customization: what it is called, what version it is written for, and what it answers.
+type rule struct {
+	name, version string
+	hooks         *interpret.Hooks
+}
+
+// kind is what all customizations of a kind say. rules are sorted by name.
+type kind struct {
+	rules []rule
+	hooks *interpret.Hooks
+}
+
+// New is the tier of all customizations, in any order. Those of one kind are merged in the order of their names: for each
+// operation the first one answers that is written for the object's version; if none is, the first one whose version the object can be
+// converted to. What several say of dependencies is joined.
+//
+// A rule that is broken harms its own operation, which then answers with the fault.
+func New(all []*configv1alpha1.ResourceInterpreterCustomization, o Options) *Tier {
+	sorted := slices.Clone(all)
+	slices.SortFunc(sorted, func(a, b *configv1alpha1.ResourceInterpreterCustomization) int { return cmp.Compare(a.Name, b.Name) })
+	t := &Tier{kinds: map[schema.GroupKind]*kind{}}
+	for _, c := range sorted {
+		gvk := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)
+		if gvk.Version == "" {
+			continue // admission refuses it; it is of no kind
+		}
+		k := t.kinds[gvk.GroupKind()]
+		if k == nil {
+			k = &kind{}
+			t.kinds[gvk.GroupKind()] = k
+		}
+		k.rules = append(k.rules, rule{name: c.Name, version: gvk.Version, hooks: hooksOf(c, gvk, o)})
+	}
+	for gk, k := range t.kinds {
+		k.hooks = complete(k.merged(o.Convert), below(gk, o.Below))
+	}
+	return t
+}
+
+// Hooks implements interpret.Tier.
+func (t *Tier) Hooks(gk schema.GroupKind) *interpret.Hooks {
+	if k := t.kinds[gk]; k != nil {
+		return k.hooks
+	}
+	return nil
+}
+
+// By implements interpret.Namer.
+func (t *Tier) By(gvk schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
+	k := t.kinds[gvk.GroupKind()]
+	if k == nil {
+		return nil
+	}
+	rules := k.answering(operation)
+	if at := slices.IndexFunc(rules, func(r rule) bool { return r.version == gvk.Version }); at > 0 {
+		rules = slices.Concat(rules[at:at+1], rules[:at], rules[at+1:])
+	}
+	var names []string
+	for _, r := range rules {
+		if r.version == rules[0].version {
+			names = append(names, r.name)
+		}
+	}
+	if operation != configv1alpha1.InterpreterOperationInterpretDependency && len(names) > 1 {
+		names = names[:1]
+	}
+	return names
+}
+
+// hooksOf is what one customization says, by script or by path.
+func hooksOf(c *configv1alpha1.ResourceInterpreterCustomization, gvk schema.GroupVersionKind, o Options) *interpret.Hooks {
+	var known *script.Schema
+	if o.Schema != nil {
+		known = o.Schema(gvk)
+	}
+	// A script that does not compile is reported by its hook.
+	scripts, _ := script.Hooks(c.Name, c.Spec.Customizations, known)
+	paths := named(c.Name, jsonpath.Hooks(&c.Spec.Customizations))
+	return first(scripts, paths)
+}
+
+// named has the errors of paths say whose they are, as those of scripts do.
+func named(name string, h *interpret.Hooks) *interpret.Hooks {
+	wrap := func(operation configv1alpha1.InterpreterOperation, err error) error {
+		if err == nil {
+			return nil
+		}
+		return fmt.Errorf("customization %q, %s: %w", name, operation, err)
+	}
+	out := *h
+	if h.Replicas != nil {
+		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+			n, req, err := h.Replicas(ctx, obj)
+			return n, req, wrap(configv1alpha1.InterpreterOperationInterpretReplica, err)
+		}
+	}
+	if h.Revise != nil {
+		out.Revise = func(ctx context.Context, obj *unstructured.Unstructured, n int32) (*unstructured.Unstructured, error) {
+			revised, err := h.Revise(ctx, obj, n)
+			return revised, wrap(configv1alpha1.InterpreterOperationReviseReplica, err)
+		}
+	}
+	if h.Retain != nil {
+		out.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			retained, err := h.Retain(ctx, desired, observed)
+			return retained, wrap(configv1alpha1.InterpreterOperationRetain, err)
+		}
+	}
+	if h.Reflect != nil {
+		out.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
+			status, err := h.Reflect(ctx, observed)
+			return status, wrap(configv1alpha1.InterpreterOperationInterpretStatus, err)
+		}
+	}
+	if h.Aggregate != nil {
+		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			aggregated, err := h.Aggregate(ctx, template, items)
+			return aggregated, wrap(configv1alpha1.InterpreterOperationAggregateStatus, err)
+		}
+	}
+	if h.Health != nil {
+		out.Health = func(ctx context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+			health, err := h.Health(ctx, observed)
+			return health, wrap(configv1alpha1.InterpreterOperationInterpretHealth, err)
+		}
+	}
+	return &out
+}
+
+// first has each operation answered by the first of the hooks that does; nil if there are none.
+func first(all ...*interpret.Hooks) *interpret.Hooks {
+	var out *interpret.Hooks
+	for _, h := range all {
+		if h == nil {
+			continue
+		}
+		if out == nil {
+			out = &interpret.Hooks{}
+		}
+		if out.Replicas == nil {
+			out.Replicas = h.Replicas
+		}
+		if out.Components == nil {
+			out.Components = h.Components
+		}
+		if out.Revise == nil {
+			out.Revise = h.Revise
+		}
+		if out.Retain == nil {
+			out.Retain = h.Retain
+		}
+		if out.Reflect == nil {
+			out.Reflect = h.Reflect
+		}
+		if out.Aggregate == nil {
+			out.Aggregate = h.Aggregate
+		}
+		if out.Health == nil {
+			out.Health = h.Health
+		}
+		if out.Dependencies == nil {
+			out.Dependencies = h.Dependencies
+		}
+	}
+	return out
+}
+
+func below(gk schema.GroupKind, tiers []interpret.Tier) *interpret.Hooks {
+	all := make([]*interpret.Hooks, len(tiers))
+	for i, t := range tiers {
+		all[i] = t.Hooks(gk)
+	}
+	return first(all...)
+}
+
+// complete has the tiers below fill in what a customization leaves out: requirements, and fields of an aggregated status. The
+// customization is given the template with the status that they make of the members, so that what it does not set is theirs
+// and current, not what was there before.
+func complete(h, below *interpret.Hooks) *interpret.Hooks {
+	out := *h
+	if h.Replicas != nil {
+		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+			n, req, err := h.Replicas(ctx, obj)
+			if err != nil || req != nil {
+				return n, req, err
+			}
+			// What the tiers below cannot say stays unknown: the customization has answered.
+			if below != nil && below.Replicas != nil {
+				_, req, _ = below.Replicas(ctx, obj)
+			} else {
+				req, _ = interpret.Requirements(obj)
+			}
+			return n, req, nil
+		}
+	}
+	if h.Aggregate != nil && below != nil && below.Aggregate != nil {
+		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			base, err := below.Aggregate(ctx, template, items)
+			if err != nil {
+				return h.Aggregate(ctx, template, items)
+			}
+			answer, err := h.Aggregate(ctx, base, items)
+			if err != nil {
+				return nil, err
+			}
+			said, _ := answer.Object["status"].(map[string]any)
+			status := interpret.WholeStatus(base)
+			if status == nil {
+				return answer, nil
+			}
+			for field, value := range said {
+				status[field] = runtime.DeepCopyJSONValue(value)
+			}
+			return interpret.WithStatus(answer, status), nil
+		}
+	}
+	return &out
+}
+
+// operations are the ways to ask hooks whether they answer.
+var operations = map[configv1alpha1.InterpreterOperation]func(*interpret.Hooks) bool{
+	configv1alpha1.InterpreterOperationInterpretReplica:    func(h *interpret.Hooks) bool { return h.Replicas != nil },
+	configv1alpha1.InterpreterOperationInterpretComponent:  func(h *interpret.Hooks) bool { return h.Components != nil },
+	configv1alpha1.InterpreterOperationReviseReplica:       func(h *interpret.Hooks) bool { return h.Revise != nil },
+	configv1alpha1.InterpreterOperationRetain:              func(h *interpret.Hooks) bool { return h.Retain != nil },
+	configv1alpha1.InterpreterOperationInterpretStatus:     func(h *interpret.Hooks) bool { return h.Reflect != nil },
+	configv1alpha1.InterpreterOperationAggregateStatus:     func(h *interpret.Hooks) bool { return h.Aggregate != nil },
+	configv1alpha1.InterpreterOperationInterpretHealth:     func(h *interpret.Hooks) bool { return h.Health != nil },
+	configv1alpha1.InterpreterOperationInterpretDependency: func(h *interpret.Hooks) bool { return h.Dependencies != nil },
+}
+
+// answering are the rules that answer the operation, in order.
+func (k *kind) answering(operation configv1alpha1.InterpreterOperation) []rule {
+	var rules []rule
+	for _, r := range k.rules {
+		if operations[operation](r.hooks) {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// asked is a rule, and the object in the version that it is written for.
+type asked struct {
+	rule
+	obj *unstructured.Unstructured
+}
+
+// choices are the rules for one operation, and how an object comes to the version of one.
+type choices struct {
+	rules   []rule
+	convert func(*unstructured.Unstructured, string) (*unstructured.Unstructured, error)
+}
+
+// choose is the rule that answers for obj.
+func (c choices) choose(obj *unstructured.Unstructured) (asked, error) {
+	version := obj.GroupVersionKind().Version
+	for _, r := range c.rules {
+		if r.version == version {
+			return asked{r, obj}, nil
+		}
+	}
+	var faults []error
+	for _, r := range c.rules {
+		given, err := c.to(obj, r.version)
+		if err == nil {
+			return asked{r, given}, nil
+		}
+		faults = append(faults, fmt.Errorf("customization %q is written for %s: %w", r.name, r.version, err))
+	}
+	return asked{}, errors.Join(faults...)
+}
+
+// to is obj in a version; obj itself if it is in it.
+func (c choices) to(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
+	gvk := obj.GroupVersionKind()
+	if gvk.Version == version {
+		return obj, nil
+	}
+	var converted *unstructured.Unstructured
+	if c.convert != nil {
+		var err error
+		if converted, err = c.convert(obj, version); err != nil {
+			return nil, err
+		}
+	}
+	if converted == nil {
+		return nil, fmt.Errorf("the object is %s, and how the two versions of %s differ is not known; write the customization for %s",
+			gvk.Version, gvk.Kind, gvk.GroupVersion())
+	}
+	return converted, nil
+}
+
+// back is what a rule made of the object it was given, in the version of the original; the original if it was left alone.
+func (c choices) back(a asked, original, made *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
+	if err != nil {
+		return nil, err
+	}
+	if made == a.obj {
+		return original, nil
+	}
+	return c.to(made, original.GroupVersionKind().Version)
+}
+
+// merged are the hooks of all rules as one.
+func (k *kind) merged(convert func(*unstructured.Unstructured, string) (*unstructured.Unstructured, error)) *interpret.Hooks {
+	h := &interpret.Hooks{}
+	of := func(operation configv1alpha1.InterpreterOperation) (choices, bool) {
+		rules := k.answering(operation)
+		return choices{rules, convert}, len(rules) > 0
+	}
+	if c, ok := of(configv1alpha1.InterpreterOperationInterpretReplica); ok {
+		h.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+			a, err := c.choose(obj)
+			if err != nil {
+				return 0, nil, err
+			}
+			return a.hooks.Replicas(ctx, a.obj)
+		}
+	}
+	if c, ok := of(configv1alpha1.InterpreterOperationInterpretComponent); ok {
+		h.Components = func(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
+			a, err := c.choose(obj)
+			if err != nil {
+				return nil, err
+			}
+			return a.hooks.Components(ctx, a.obj)
+		}
+	}
+	if c, ok := of(configv1alpha1.InterpreterOperationReviseReplica); ok {
+		h.Revise = func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+			a, err := c.choose(obj)
+			if err != nil {
+				return nil, err
+			}
+			revised, err := a.hooks.Revise(ctx, a.obj, replicas)
+			return c.back(a, obj, revised, err)
+		}
+	}
+	if c, ok := of(configv1alpha1.InterpreterOperationRetain); ok {
+		h.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			a, err := c.choose(desired)
+			if err != nil {
+				return nil, err
+			}
+			seen, err := c.to(observed, a.version)
+			if err != nil {
+				return nil, err
+			}
+			retained, err := a.hooks.Retain(ctx, a.obj, seen)
+			return c.back(a, desired, retained, err)
+		}
+	}
+	if c, ok := of(configv1alpha1.InterpreterOperationInterpretStatus); ok {
+		h.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
+			a, err := c.choose(observed)
+			if err != nil {
+				return nil, err
+			}
+			return a.hooks.Reflect(ctx, a.obj)
+		}
+	}
+	if c, ok := of(configv1alpha1.InterpreterOperationAggregateStatus); ok {
+		h.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			a, err := c.choose(template)
+			if err != nil {
+				return nil, err
+			}
+			aggregated, err := a.hooks.Aggregate(ctx, a.obj, items)
+			return c.back(a, template, aggregated, err)
+		}
+	}
+	if c, ok := of(configv1alpha1.InterpreterOperationInterpretHealth); ok {
+		h.Health = func(ctx context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+			a, err := c.choose(observed)
+			if err != nil {
+				return interpret.Unknown, err
+			}
+			return a.hooks.Health(ctx, a.obj)
+		}
+	}
+	if c, ok := of(configv1alpha1.InterpreterOperationInterpretDependency); ok {
+		h.Dependencies = func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+			a, err := c.choose(obj)
+			if err != nil {
+				return nil, err
+			}
+			var all []configv1alpha1.DependentObjectReference
+			for _, r := range c.rules {
+				if r.version != a.version {
+					continue
+				}
+				deps, err := r.hooks.Dependencies(ctx, a.obj)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, deps...)
+			}
+			return interpret.SortDependencies(all), nil
+		}
+	}
+	return h
+}

@@ -1,0 +1,189 @@
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// contextKind is the kind on the wire, of requests and responses.
+const contextKind = "ResourceInterpreterContext"
+
+// sizeLimit bounds what a patch makes: with copies of copies, each operation may double the object. No store takes as much.
+const sizeLimit = 4 << 20
+
+// ask sends one question, and reads the answer. more completes the request; it may be nil.
+func (t *Tier) ask(ctx context.Context, h Hook, operation configv1alpha1.InterpreterOperation, obj *unstructured.Unstructured,
+	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*configv1alpha1.ResourceInterpreterResponse, error) {
+	failed := func(doing string, err error) error {
+		return fmt.Errorf("interpreter webhook %s, %s: %s: %w", h, operation, doing, err)
+	}
+	object, err := raw(obj)
+	if err != nil {
+		return nil, failed("write the request", err)
+	}
+	gvk := obj.GroupVersionKind()
+	request := &configv1alpha1.ResourceInterpreterRequest{
+		UID:  t.newID(),
+		Kind: metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind},
+		Name: obj.GetName(), Namespace: obj.GetNamespace(),
+		Operation: operation, Object: object,
+	}
+	if more != nil {
+		if err := more(request); err != nil {
+			return nil, failed("write the request", err)
+		}
+	}
+	body, err := json.Marshal(configv1alpha1.ResourceInterpreterContext{
+		TypeMeta: metav1.TypeMeta{APIVersion: configv1alpha1.GroupVersion.String(), Kind: contextKind},
+		Request:  request,
+	})
+	if err != nil {
+		return nil, failed("write the request", err)
+	}
+	answer, err := t.call(ctx, h, body)
+	if err != nil {
+		return nil, failed("ask it", err)
+	}
+	return read(h, request, answer)
+}
+
+// read is the response in an answer.
+func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest, answer []byte) (*configv1alpha1.ResourceInterpreterResponse, error) {
+	var c configv1alpha1.ResourceInterpreterContext
+	if err := json.Unmarshal(answer, &c); err != nil {
+		return nil, nonsense(h, request.Operation, "is no %s in JSON: %v: it begins %q", contextKind, err, beginning(answer))
+	}
+	want := metav1.TypeMeta{APIVersion: configv1alpha1.GroupVersion.String(), Kind: contextKind}
+	r := c.Response
+	switch {
+	case c.TypeMeta != (metav1.TypeMeta{}) && c.TypeMeta != want:
+		return nil, nonsense(h, request.Operation, "is a %s of %s, not a %s of %s", c.Kind, c.APIVersion, want.Kind, want.APIVersion)
+	case r == nil:
+		return nil, nonsense(h, request.Operation, "has no response: it begins %q", beginning(answer))
+	case r.UID != request.UID:
+		return nil, nonsense(h, request.Operation, "is to request uid %q, and it was asked with uid %q", r.UID, request.UID)
+	case !r.Successful:
+		message, code := "no reason given", int32(0)
+		if r.Status != nil {
+			message, code = cmp.Or(r.Status.Message, message), r.Status.Code
+		}
+		return nil, fmt.Errorf("interpreter webhook %s, %s: it did not succeed: %s (code %d)", h, request.Operation, message, code)
+	}
+	return r, nil
+}
+
+// beginning is as much of an answer as a message bears.
+func beginning(answer []byte) []byte {
+	const enough = 80
+	return bytes.ToValidUTF8(answer[:min(len(answer), enough)], []byte("?"))
+}
+
+// patched asks a question whose answer is a patch of obj; without one it is obj itself.
+func (t *Tier) patched(ctx context.Context, h Hook, operation configv1alpha1.InterpreterOperation, obj *unstructured.Unstructured,
+	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*unstructured.Unstructured, error) {
+	answer, err := t.ask(ctx, h, operation, obj, more)
+	if err != nil {
+		return nil, err
+	}
+	if len(answer.Patch) == 0 {
+		return obj, nil
+	}
+	if answer.PatchType == nil || *answer.PatchType != configv1alpha1.PatchTypeJSONPatch {
+		is := configv1alpha1.PatchType("not given")
+		if answer.PatchType != nil {
+			is = *answer.PatchType
+		}
+		return nil, nonsense(h, operation, "has a patch whose patchType is %s; it must be %s", is, configv1alpha1.PatchTypeJSONPatch)
+	}
+	out, err := apply(answer.Patch, obj)
+	if err != nil {
+		return nil, nonsense(h, operation, "has a patch that does not apply: %v", err)
+	}
+	if out.GroupVersionKind() != obj.GroupVersionKind() || out.GetName() != obj.GetName() || out.GetNamespace() != obj.GetNamespace() {
+		return nil, nonsense(h, operation, "makes of the object another one: %s %s/%s", out.GroupVersionKind(), out.GetNamespace(), out.GetName())
+	}
+	return out, nil
+}
+
+func apply(text []byte, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	patch, err := jsonpatch.DecodePatch(text)
+	if err != nil {
+		return nil, fmt.Errorf("it is no JSON patch: %w", err)
+	}
+	doc, err := json.Marshal(obj.Object)
+	if err != nil {
+		return nil, err
+	}
+	for len(patch) > 0 {
+		n := slices.IndexFunc(patch, func(o jsonpatch.Operation) bool { return o.Kind() == "copy" }) + 1
+		if n == 0 {
+			n = len(patch)
+		}
+		if doc, err = patch[:n].Apply(doc); err != nil {
+			return nil, err
+		}
+		if len(doc) > sizeLimit {
+			return nil, fmt.Errorf("it makes an object of more than %d bytes", sizeLimit)
+		}
+		patch = patch[n:]
+	}
+	out := &unstructured.Unstructured{}
+	return out, utiljson.Unmarshal(doc, &out.Object)
+}
+
+// status is the status of an answer; nil when it has none.
+func status(h Hook, answer *runtime.RawExtension) (map[string]any, error) {
+	if answer == nil || len(answer.Raw) == 0 || string(answer.Raw) == "null" {
+		return nil, nil
+	}
+	var status map[string]any
+	if err := utiljson.Unmarshal(answer.Raw, &status); err != nil {
+		return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretStatus, "has a rawStatus that is no object: it begins %q", beginning(answer.Raw))
+	}
+	return status, nil
+}
+
+// components are sorted, each with a name of its own.
+func components(h Hook, all []workv1alpha2.Component) ([]workv1alpha2.Component, error) {
+	slices.SortFunc(all, func(a, b workv1alpha2.Component) int { return cmp.Compare(a.Name, b.Name) })
+	for i, c := range all {
+		switch {
+		case c.Name == "":
+			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretComponent, "has a component without a name")
+		case i > 0 && all[i-1].Name == c.Name:
+			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretComponent, "has two components called %q", c.Name)
+		case c.Replicas < 0:
+			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretComponent, "says %d replicas of component %q", c.Replicas, c.Name)
+		}
+	}
+	return all, nil
+}
+
+func dependencies(h Hook, all []configv1alpha1.DependentObjectReference) ([]configv1alpha1.DependentObjectReference, error) {
+	for _, d := range all {
+		if d.APIVersion == "" || d.Kind == "" || d.Name == "" && d.LabelSelector == nil {
+			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretDependency,
+				"has a dependency without apiVersion, kind, and one of name and labelSelector: %+v", d)
+		}
+	}
+	return interpret.SortDependencies(all), nil
+}
+
+func raw(obj *unstructured.Unstructured) (runtime.RawExtension, error) {
+	text, err := json.Marshal(obj.Object)
+	return runtime.RawExtension{Raw: text}, err
+}
