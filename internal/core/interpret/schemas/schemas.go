@@ -1,0 +1,134 @@
+// Package schemas knows which fields the kinds have: those of Kubernetes, from its types, those that the hub defines for
+// OpenKruise and Argo, and any other from its definition. Who needs to know, and where definitions come from, is the caller's.
+package schemas
+
+import (
+	"encoding/json"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/api/argo"
+	"github.com/argosy-io/argosy/api/definition"
+	"github.com/argosy-io/argosy/api/kruise"
+)
+
+// Kind is what is known of one version of a kind.
+type Kind struct {
+	// Schema of the whole object, its metadata included. Shared: never changed.
+	Schema *apiextensionsv1.JSONSchemaProps
+	// ClusterScoped says that its objects have no namespace.
+	ClusterScoped bool
+	// StatusApart says that the status is a subresource, so that a write of the object leaves it alone.
+	StatusApart bool
+}
+
+// Set holds kinds. The zero value is empty.
+type Set struct {
+	kinds map[schema.GroupVersionKind]Kind
+}
+
+// Builtin are the kinds of Kubernetes, OpenKruise and Argo.
+func Builtin() (*Set, error) {
+	s := &Set{}
+	for gvk, object := range kubernetes {
+		s.put(gvk, Kind{Schema: ofType(object), ClusterScoped: clusterScoped[gvk.Kind], StatusApart: true})
+	}
+	for _, known := range []func() ([]definition.Kind, error){kruise.Kinds, argo.Kinds} {
+		kinds, err := known()
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range kinds {
+			for _, v := range k.Versions {
+				s.Add(k.Member(v.Name))
+			}
+		}
+	}
+	for gvk, fields := range statuses {
+		known, ok := s.kinds[gvk]
+		if !ok {
+			continue
+		}
+		status := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
+		for _, name := range fields {
+			status.Properties[name] = apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: new(true)}
+		}
+		status.Properties["phase"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+		known.Schema.Properties["status"] = status
+	}
+	return s, nil
+}
+
+// statuses are the fields of statuses that their definitions leave open, so that a misspelled one would not be seen.
+var statuses = map[schema.GroupVersionKind][]string{
+	{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}: {
+		"phase", "message", "startedAt", "finishedAt", "progress", "estimatedDuration", "nodes", "compressedNodes",
+		"offloadNodeStatusVersion", "storedTemplates", "storedWorkflowTemplateSpec", "persistentVolumeClaims", "outputs", "conditions",
+		"resourcesDuration", "synchronization", "artifactRepositoryRef", "artifactGCStatus", "taskResultsCompletionStatus",
+	},
+}
+
+// Add takes in every version of a definition, in place of what was known of it.
+func (s *Set) Add(crd *apiextensionsv1.CustomResourceDefinition) {
+	for _, v := range crd.Spec.Versions {
+		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+			continue
+		}
+		root := v.Schema.OpenAPIV3Schema.DeepCopy()
+		if root.Properties == nil {
+			root.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
+		}
+		// The API server knows these by itself, so a definition need not say them.
+		root.Properties["metadata"] = *ofType(metav1.ObjectMeta{})
+		root.Properties["apiVersion"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+		root.Properties["kind"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+		s.put(schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, Kind{
+			Schema:        root,
+			ClusterScoped: crd.Spec.Scope == apiextensionsv1.ClusterScoped,
+			StatusApart:   v.Subresources != nil && v.Subresources.Status != nil,
+		})
+	}
+}
+
+func (s *Set) put(gvk schema.GroupVersionKind, k Kind) {
+	if s.kinds == nil {
+		s.kinds = map[schema.GroupVersionKind]Kind{}
+	}
+	s.kinds[gvk] = k
+}
+
+// Of is what is known of a kind in a version; ok is false when nothing is.
+func (s *Set) Of(gvk schema.GroupVersionKind) (Kind, bool) {
+	if s == nil {
+		return Kind{}, false
+	}
+	k, ok := s.kinds[gvk]
+	return k, ok
+}
+
+// Versions are the versions in which a kind is known, in no order.
+func (s *Set) Versions(kind schema.GroupKind) []string {
+	if s == nil {
+		return nil
+	}
+	var versions []string
+	for gvk := range s.kinds {
+		if gvk.GroupKind() == kind {
+			versions = append(versions, gvk.Version)
+		}
+	}
+	return versions
+}
+
+// Map is a schema as the JSON that it is written in.
+func Map(props *apiextensionsv1.JSONSchemaProps) (map[string]any, error) {
+	data, err := json.Marshal(props)
+	if err != nil {
+		return nil, fmt.Errorf("write the schema: %w", err)
+	}
+	var m map[string]any
+	return m, json.Unmarshal(data, &m)
+}
