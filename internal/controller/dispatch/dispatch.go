@@ -204,7 +204,16 @@ func (r *reconciler) overrides(ctx context.Context, namespace string) ([]policyv
 
 // write creates and updates the Works that differ. One cluster's failure leaves the others' Works as they should be.
 func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input) error {
-	results := dispatch.Works(ctx, in, r.Interpreter)
+	d := dispatch.Decide(ctx, in, r.Interpreter)
+	r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, d.Err)
+	if d.Err != nil {
+		return nil // nothing is written by halves; its users have to change the template, which is an event
+	}
+	r.tellFleet(b, in.Template, d.Conditions)
+	if err := r.record(ctx, b, d.Record); err != nil {
+		return err
+	}
+	results := d.Results
 	errs := make([]error, len(results))
 	var all sync.WaitGroup
 	gate := make(chan struct{}, parallel)
@@ -270,7 +279,11 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 			return err
 		}
 	}
-	_, err := commit.Update(ctx, r.client, existing, dispatch.Onto(existing, res.Work))
+	wanted := dispatch.Onto(existing, res.Work)
+	wrote, err := commit.Update(ctx, r.client, existing, wanted)
+	if wrote && dispatch.Follows(wanted) {
+		r.unseen.add(client.ObjectKeyFromObject(b), wanted)
+	}
 	return err
 }
 

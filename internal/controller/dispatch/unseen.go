@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -14,8 +15,9 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// unseen are the Works that were created and that the cache does not show yet. While it lacks one of a binding's, nothing is
-// decided for that binding: a Work that is not seen would be made again, or be left behind when its cluster or its binding goes.
+// unseen are the Works that were created, and those of a fleet that were changed, and that the cache does not show so yet. While it
+// lacks one of a binding's, nothing is decided for that binding: a Work that is not seen would be made again, or be left behind
+// when its cluster or its binding goes; and what it was granted would be granted to another one.
 type unseen struct {
 	clock clock.PassiveClock
 
@@ -25,7 +27,9 @@ type unseen struct {
 
 type made struct {
 	work types.NamespacedName
-	at   time.Time
+	// version that the cache has to show, or a later one.
+	version string
+	at      time.Time
 }
 
 // patience is how long a cache may lack a Work: one that it lacks longer was deleted before the cache could show it.
@@ -37,7 +41,7 @@ func (u *unseen) add(binding types.NamespacedName, work *workv1alpha1.Work) {
 	if u.of == nil {
 		u.of = map[types.NamespacedName][]made{}
 	}
-	u.of[binding] = append(u.of[binding], made{client.ObjectKeyFromObject(work), u.clock.Now()})
+	u.of[binding] = append(u.of[binding], made{client.ObjectKeyFromObject(work), work.ResourceVersion, u.clock.Now()})
 }
 
 func (u *unseen) forget(binding types.NamespacedName) {
@@ -52,8 +56,10 @@ func (u *unseen) missing(ctx context.Context, cache client.Reader, binding types
 	all := u.of[binding]
 	u.mu.Unlock()
 	for _, m := range all {
-		err := cache.Get(ctx, m.work, &workv1alpha1.Work{}, client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) && u.clock.Since(m.at) < patience {
+		work := &workv1alpha1.Work{}
+		err := cache.Get(ctx, m.work, work, client.UnsafeDisableDeepCopy)
+		old := apierrors.IsNotFound(err) || err == nil && older(work.ResourceVersion, m.version)
+		if old && u.clock.Since(m.at) < patience {
 			return true, nil
 		}
 		if client.IgnoreNotFound(err) != nil {
@@ -64,4 +70,11 @@ func (u *unseen) missing(ctx context.Context, cache client.Reader, binding types
 		u.forget(binding)
 	}
 	return false, nil
+}
+
+// older says whether one version of an object is older than another one; what cannot be compared is not.
+func older(version, than string) bool {
+	v, err1 := strconv.ParseUint(version, 10, 64)
+	t, err2 := strconv.ParseUint(than, 10, 64)
+	return err1 == nil && err2 == nil && v < t
 }

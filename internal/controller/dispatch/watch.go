@@ -39,7 +39,8 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.selectedBy), builder.WithPredicates(later, predicate.GenerationChangedPredicate{}))
 	}
 	return b.
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf), builder.WithPredicates(workTouched)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf), builder.WithPredicates(predicate.Or[client.Object](workTouched, workMoved))).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(answersAnew)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			return r.targeting(ctx, obj.GetName())
 		}), builder.WithPredicates(later, clusterMoved)).

@@ -9,6 +9,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 )
 
 // sometimes are the annotations and labels that only some Works have: one that is wanted no more has to go.
@@ -22,6 +23,7 @@ var sometimes = []string{
 	workv1alpha2.ResourceBindingNameAnnotation,
 	workv1alpha2.ClusterResourceBindingPermanentIDLabel,
 	workv1alpha2.ClusterResourceBindingNameAnnotation,
+	fleet.NoteAnnotation,
 }
 
 // Differs says whether existing has to be written for it to be as wanted. Status, server-set fields, and labels,

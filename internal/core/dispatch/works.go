@@ -23,6 +23,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/override"
@@ -41,6 +42,8 @@ type Input struct {
 	Overrides []policyv1alpha1.Override
 	// Existing are the Works that stand, by cluster: their permanent ids are kept.
 	Existing map[string]*workv1alpha1.Work
+	// Pods are the clusters that have a pod of that name, of the names that PodsAskedFor gives; nil when nobody has looked.
+	Pods map[string][]string
 	// NewID makes the permanent id of a Work that does not exist yet.
 	NewID func() string
 	// Convert brings a manifest to one of the versions of its kind that a cluster serves, for kinds of which it knows
@@ -56,40 +59,82 @@ type Result struct {
 	Err     error
 }
 
-// Works are the Works that the binding wants, one per target cluster, sorted by cluster. A failure is of one cluster
-// and hides no other. The same input gives the same Works, byte for byte.
+// Decision is what becomes of a binding.
+type Decision struct {
+	// Results are the Works that the binding wants, one per target cluster, sorted by cluster. A failure is of one cluster and
+	// hides no other.
+	Results []Result
+	// Conditions are what users should know of the template in its fleet.
+	Conditions []fleet.Condition
+	// Record is what fleet.OrdinalsAnnotation on the binding has to say before the Works are written; empty for none.
+	Record string
+	// Err says why there are no Works at all: the template asks for what cannot be divided.
+	Err error
+}
+
+// Works are the Works of Decide; when it fails as a whole, each of them fails.
+func Works(ctx context.Context, in Input, i interpret.Interpreter) []Result {
+	d := Decide(ctx, in, i)
+	if d.Err == nil {
+		return d.Results
+	}
+	var results []Result
+	for _, target := range Targets(in.Binding) {
+		results = append(results, in.failed(target.Name, d.Err))
+	}
+	return results
+}
+
+// Decide makes the Works of a binding. The same input gives the same Works, byte for byte.
 //
 // A cluster that is being removed gets no Work that it does not have. Works in clusters that the binding is leaving
 // stay as they are and are not among the results.
-func Works(ctx context.Context, in Input, i interpret.Interpreter) []Result {
+func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	spec := in.Binding.BindingSpec()
 	targets := Targets(in.Binding)
 	pruned := prune(in.Template)
 	divide := division(spec, pruned)
 	from := originOf(in.Binding)
 
-	results := make([]Result, 0, len(targets))
+	// 1. Each cluster's part by replicas.
+	parts := make([]part, 0, len(targets))
 	for _, target := range targets {
 		if in.removed(target.Name) {
 			continue
 		}
 		m, err := divide(ctx, i, target.Name)
-		if err != nil {
-			results = append(results, in.failed(target.Name, err))
+		parts = append(parts, part{target, m, err})
+	}
+	// 2. What counts the pods of all clusters together.
+	shared, err := in.share(pruned, parts)
+	if err != nil {
+		return Decision{Err: err}
+	}
+	// 3. The Works.
+	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Results: make([]Result, 0, len(parts))}
+	for _, p := range parts {
+		if p.err != nil {
+			d.Results = append(d.Results, in.failed(p.Name, p.err))
 			continue
 		}
-		r := in.result(target.Name, m, from, cmp.Or(spec.ConflictResolution, policyv1alpha1.ConflictAbort))
+		if m := shared.Manifests[p.Name]; m != nil {
+			p.manifest = m
+		}
+		r := in.result(p.Name, p.manifest, from, cmp.Or(spec.ConflictResolution, policyv1alpha1.ConflictAbort))
 		if r.Work != nil {
-			if suspended(spec.Suspension, target.Name) {
+			if suspended(spec.Suspension, p.Name) {
 				r.Work.Spec.SuspendDispatching = new(true)
 			}
 			if isTrue(spec.PreserveResourcesOnDeletion) {
 				r.Work.Spec.PreserveResourcesOnDeletion = new(true)
 			}
+			if note := shared.Notes[p.Name]; note != "" {
+				r.Work.Annotations[fleet.NoteAnnotation] = note
+			}
 		}
-		results = append(results, r)
+		d.Results = append(d.Results, r)
 	}
-	return results
+	return d
 }
 
 // Namespaces are the Works of the namespace in.Template, in every cluster given, sorted. Only ClusterOverridePolicies

@@ -1,0 +1,87 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// tellFleet puts what users should know of a template in its fleet into events, each when it begins or changes.
+func (r *reconciler) tellFleet(b workv1alpha2.Binding, tmpl *unstructured.Unstructured, conditions []fleet.Condition) {
+	for _, kind := range fleet.ConditionTypes() {
+		var err error
+		if i := slices.IndexFunc(conditions, func(c fleet.Condition) bool { return c.Type == kind }); i >= 0 {
+			err = errors.New(conditions[i].Message)
+		}
+		r.warn(b, tmpl, "", kind, err)
+	}
+}
+
+// record writes what the Works alone do not remember to the binding, before they are written.
+func (r *reconciler) record(ctx context.Context, b workv1alpha2.Binding, record string) error {
+	if b.GetAnnotations()[fleet.OrdinalsAnnotation] == record {
+		return nil
+	}
+	wanted := b.DeepCopyObject().(workv1alpha2.Binding)
+	annotations := wanted.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if annotations[fleet.OrdinalsAnnotation] = record; record == "" {
+		delete(annotations, fleet.OrdinalsAnnotation)
+	}
+	wanted.SetAnnotations(annotations)
+	_, err := commit.Update(ctx, r.client, b, wanted)
+	return err
+}
+
+// workMoved passes the statuses by which Works of a fleet wait for each other.
+var workMoved = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return dispatch.Moved(e.ObjectOld.(*workv1alpha1.Work), e.ObjectNew.(*workv1alpha1.Work))
+	},
+}
+
+// answersAnew passes clusters that stop or begin to answer.
+var answersAnew = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return dispatch.Reachability(e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster))
+	},
+}
+
+// following are the bindings with a Work in the cluster whose other Works depend on it.
+func (r *reconciler) following(ctx context.Context, cluster client.Object) []reconcile.Request {
+	var works workv1alpha1.WorkList
+	if err := r.client.List(ctx, &works, client.InNamespace(names.ExecutionSpace(cluster.GetName())), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the works of a cluster", "cluster", cluster.GetName())
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range works.Items {
+		if dispatch.Follows(&works.Items[i]) {
+			out = append(out, bindingOf(ctx, &works.Items[i])...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package dispatch
+
+import (
+	"bytes"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/override"
+)
+
+// part is one target with its part of the template by replicas, or why it has none.
+type part struct {
+	workv1alpha2.TargetCluster
+	manifest *unstructured.Unstructured
+	err      error
+}
+
+// share has core/fleet divide what counts the pods of all clusters together; nothing for most templates. Overrides apply
+// to what it decides, and it is told what they will change.
+func (in Input) share(pruned *unstructured.Unstructured, parts []part) (fleet.Result, error) {
+	spec := in.Binding.BindingSpec()
+	divided := divides(spec)
+	concerns, err := fleet.Concerns(pruned, divided)
+	if err != nil || !concerns {
+		return fleet.Result{}, err
+	}
+	scheduled := func(cluster string) bool {
+		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
+	}
+	fin := fleet.Input{Template: pruned, Divided: divided, Record: in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation], Pods: in.Pods}
+	for _, p := range parts {
+		if divided && !scheduled(p.Name) {
+			continue // it is there because another one requires it, whole
+		}
+		m := fleet.Member{Cluster: p.Name, Replicas: int64(p.Replicas), Reachable: reachable(in.Clusters[p.Name]),
+			Suspended: suspended(spec.Suspension, p.Name), Base: p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
+		if c := in.Clusters[p.Name]; c != nil && p.manifest != nil {
+			// Its failure is reported where the override counts.
+			if local, _, err := override.Apply(p.manifest, c, in.Overrides); err == nil {
+				m.Local = local
+			}
+		}
+		fin.Members = append(fin.Members, m)
+	}
+	rank := ranks(spec.Placement)
+	slices.SortStableFunc(fin.Members, func(x, y fleet.Member) int { return rank(x.Cluster) - rank(y.Cluster) })
+	return fleet.Shares(fin)
+}
+
+// divides says whether the binding divides replicas.
+func divides(spec *workv1alpha2.ResourceBindingSpec) bool {
+	return spec.Replicas > 0 && spec.Placement.DividesReplicas()
+}
+
+// ranks is the order in which a placement names clusters; those that it does not name come last.
+func ranks(p *policyv1alpha1.Placement) func(cluster string) int {
+	var named []string
+	if p != nil {
+		if p.ClusterAffinity != nil {
+			named = append(named, p.ClusterAffinity.ClusterNames...)
+		}
+		for _, term := range p.ClusterAffinities {
+			named = append(named, term.ClusterNames...)
+		}
+	}
+	return func(cluster string) int {
+		if i := slices.Index(named, cluster); i >= 0 {
+			return i
+		}
+		return len(named)
+	}
+}
+
+// reachable says whether a cluster answers; one of which nothing is said yet does.
+func reachable(c *clusterv1alpha1.Cluster) bool {
+	if c == nil {
+		return false
+	}
+	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	return ready == nil || ready.Status == metav1.ConditionTrue
+}
+
+// Follows says whether a Work's status decides about the Works beside it.
+func Follows(w *workv1alpha1.Work) bool { return w.Annotations[fleet.NoteAnnotation] != "" }
+
+// Moved says whether a Work went from was to is in a way that decides about the Works beside it.
+func Moved(was, is *workv1alpha1.Work) bool {
+	if !Follows(is) {
+		return false
+	}
+	before, after := meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkApplied), meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkApplied)
+	if (before == nil) != (after == nil) || after != nil && (before.Status != after.Status || before.ObservedGeneration != after.ObservedGeneration) {
+		return true
+	}
+	return !slices.EqualFunc(was.Status.ManifestStatuses, is.Status.ManifestStatuses, func(x, y workv1alpha1.ManifestStatus) bool {
+		return x.Health == y.Health && (x.Status == nil) == (y.Status == nil) && (x.Status == nil || bytes.Equal(x.Status.Raw, y.Status.Raw))
+	})
+}
+
+// Reachability says whether a cluster went from was to is with another answer to whether it answers.
+func Reachability(was, is *clusterv1alpha1.Cluster) bool { return reachable(was) != reachable(is) }

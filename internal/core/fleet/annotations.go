@@ -1,0 +1,160 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Annotations that users put on a template.
+const (
+	// ScopeAnnotation says what a workload's partition, maxUnavailable and the like count: the pods of all clusters together
+	// (Fleet), or of each cluster (Cluster, as in Karmada). Default: Fleet for OpenKruise's workloads whose replicas are
+	// divided, Cluster for all else.
+	ScopeAnnotation = "argosy.io/rollout-scope"
+
+	// OrderAnnotation says where new pods come first: everywhere alike (Proportional, the default), one cluster after the
+	// other (Ordered), or as StagesAnnotation says (Stages).
+	OrderAnnotation = "argosy.io/rollout-order"
+
+	// ClustersAnnotation is the order of clusters, "a,b,c"; those that it does not name follow as the placement names
+	// them, then by name.
+	ClustersAnnotation = "argosy.io/rollout-clusters"
+
+	// StagesAnnotation is a JSON list of stages; each has a percent of all replicas, up to 100, that are new at its end, or
+	// clusters that are all new at its end, and may pause: the next stage then waits for StageAnnotation.
+	//
+	//	[{"percent": 10, "pause": true}, {"clusters": ["eu"]}, {"percent": 100}]
+	StagesAnnotation = "argosy.io/rollout-stages"
+
+	// StageAnnotation is the number of the stage, from 1, up to which pauses are over.
+	StageAnnotation = "argosy.io/rollout-stage"
+
+	// UnreachableAnnotation says what the pods of a cluster that does not answer count as: unavailable (CountAsDown, the
+	// default), so that a rollout waits for it, or as nothing (Ignore).
+	UnreachableAnnotation = "argosy.io/unreachable-clusters"
+
+	// AutoHaltAnnotation "false" lets a rollout go on where it made a member's copy unhealthy.
+	AutoHaltAnnotation = "argosy.io/auto-halt"
+
+	// UniqueOrdinalsAnnotation "true" gives every pod of an Advanced StatefulSet an ordinal that no other cluster has.
+	UniqueOrdinalsAnnotation = "argosy.io/unique-ordinals"
+
+	// OrdinalMobilityAnnotation says whether the ordinals of a cluster that has left go to others: Never, WithoutPVC (the
+	// default: if it has no volumeClaimTemplates, whose data would stay behind) or Always.
+	OrdinalMobilityAnnotation = "argosy.io/ordinal-mobility"
+)
+
+// Annotations of our own.
+const (
+	// NoteAnnotation on a Work is what the share in its manifest does not tell: a Note.
+	NoteAnnotation = "argosy.io/fleet"
+	// OrdinalsAnnotation on a binding is which cluster has, or had, which ordinals: JSON, ranges by cluster.
+	OrdinalsAnnotation = "argosy.io/ordinals"
+)
+
+// order is where new pods come first.
+type order string
+
+const (
+	inProportion order = "Proportional"
+	oneByOne     order = "Ordered"
+	inStages     order = "Stages"
+)
+
+// stage is one of StagesAnnotation.
+type stage struct {
+	Percent  *int64   `json:"percent,omitempty"`
+	Clusters []string `json:"clusters,omitempty"`
+	Pause    bool     `json:"pause,omitempty"`
+}
+
+// options are what the annotations of a template say.
+type options struct {
+	scope          string // Fleet, Cluster, or empty for the default
+	order          order
+	clusters       []string
+	stages         []stage
+	released       int64 // stages whose pauses are over
+	ignoreLost     bool
+	neverHalt      bool
+	uniqueOrdinals bool
+	mobility       string
+}
+
+func optionsOf(annotations map[string]string) (options, error) {
+	o := options{order: inProportion}
+	var err error
+	choose := func(key string, values ...string) string {
+		v, set := annotations[key]
+		if !set {
+			return ""
+		}
+		if !slices.Contains(values, v) && err == nil {
+			err = fmt.Errorf("annotation %s: %q is none of %s", key, v, strings.Join(values, ", "))
+		}
+		return v
+	}
+	o.scope = choose(ScopeAnnotation, "Fleet", "Cluster")
+	if v := choose(OrderAnnotation, string(inProportion), string(oneByOne), string(inStages)); v != "" {
+		o.order = order(v)
+	}
+	o.ignoreLost = choose(UnreachableAnnotation, "CountAsDown", "Ignore") == "Ignore"
+	o.neverHalt = choose(AutoHaltAnnotation, "true", "false") == "false"
+	o.uniqueOrdinals = choose(UniqueOrdinalsAnnotation, "true", "false") == "true"
+	o.mobility = choose(OrdinalMobilityAnnotation, "Never", "WithoutPVC", "Always")
+	if err != nil {
+		return options{}, err
+	}
+	for _, name := range strings.Split(annotations[ClustersAnnotation], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			o.clusters = append(o.clusters, name)
+		}
+	}
+	if o.order != inStages {
+		return o, nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(annotations[StagesAnnotation]))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&o.stages); err != nil {
+		return options{}, fmt.Errorf(`annotation %s: not a list of stages such as [{"percent": 10, "pause": true}, {"percent": 100}]: %w`, StagesAnnotation, err)
+	}
+	if len(o.stages) == 0 {
+		return options{}, fmt.Errorf("annotation %s: there is no stage", StagesAnnotation)
+	}
+	var last int64
+	for i, s := range o.stages {
+		switch {
+		case (s.Percent == nil) == (len(s.Clusters) == 0):
+			return options{}, fmt.Errorf("annotation %s: stage %d has to have either a percent or clusters", StagesAnnotation, i+1)
+		case s.Percent != nil && (*s.Percent < last || *s.Percent > 100):
+			return options{}, fmt.Errorf("annotation %s: the percent of stage %d has to be between %d and 100: it counts from the start of the rollout", StagesAnnotation, i+1, last)
+		case s.Percent != nil:
+			last = *s.Percent
+		}
+	}
+	if v, set := annotations[StageAnnotation]; set {
+		if err := json.Unmarshal([]byte(v), &o.released); err != nil || o.released < 0 {
+			return options{}, fmt.Errorf("annotation %s: %q is not the number of a stage", StageAnnotation, v)
+		}
+	}
+	return o, nil
+}
+
+// sorted are the clusters in the order in which ties are broken and clusters follow each other: as given by the template,
+// then as they are.
+func (o options) sorted(clusters []string) []string {
+	out := make([]string, 0, len(clusters))
+	for _, name := range o.clusters {
+		if slices.Contains(clusters, name) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	for _, name := range clusters {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,363 @@
+package fleet
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Input is what the shares of a template follow from. All of it is read-only.
+type Input struct {
+	// Template as users wrote it.
+	Template *unstructured.Unstructured
+	// Divided says that its replicas are divided among the members.
+	Divided bool
+	// Members in the order that the placement gives, each cluster once.
+	Members []Member
+	// Record is the OrdinalsAnnotation of the binding.
+	Record string
+	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; without
+	// an entry a name was not found, nil of all says that nobody has looked.
+	Pods map[string][]string
+}
+
+// Member is a cluster that gets a copy.
+type Member struct {
+	Cluster string
+	// Replicas it was given; of templates that are divided.
+	Replicas int64
+	// Reachable says that the cluster answers, Suspended that its Work is not sent for now.
+	Reachable, Suspended bool
+	// Base is its manifest by division alone.
+	Base *unstructured.Unstructured
+	// Local is Base with the overrides of the cluster; what they change of a share is theirs.
+	Local *unstructured.Unstructured
+	// Work that stands in the cluster, nil if none does.
+	Work *workv1alpha1.Work
+}
+
+// Result is what fleet arithmetic changes.
+type Result struct {
+	// Manifests by cluster, of those that are not their Base.
+	Manifests map[string]*unstructured.Unstructured
+	// Notes are the values of NoteAnnotation on the Works, by cluster.
+	Notes map[string]string
+	// Record is the value for OrdinalsAnnotation on the binding, empty for none. It has to be written before the Works.
+	Record string
+	// Conditions are what users should know, in a fixed order.
+	Conditions []Condition
+}
+
+// Condition is something about a template in its fleet that its users should know.
+type Condition struct {
+	// Type is one of the constants below.
+	Type string
+	// Message says what it is about, and what to do.
+	Message string
+}
+
+// The types of conditions.
+const (
+	PartitionRaisedNoRollback = "PartitionRaisedNoRollback"
+	FleetHalted               = "FleetHalted"
+	PodNotFound               = "PodNotFound"
+	RevisionSkew              = "RevisionSkew"
+	StaleVolume               = "StaleVolume"
+	OrdinalsUnassigned        = "OrdinalsUnassigned"
+	BudgetExceedsPods         = "BudgetExceedsPods"
+	BudgetBlocksEviction      = "BudgetBlocksEviction"
+)
+
+// ConditionTypes are all types.
+func ConditionTypes() []string {
+	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, RevisionSkew, StaleVolume, OrdinalsUnassigned, BudgetExceedsPods, BudgetBlocksEviction}
+}
+
+// Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An error
+// says what is wrong with its annotations.
+func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
+	h, ok := handlers[template.GroupVersionKind().GroupKind()]
+	if !ok {
+		return false, nil
+	}
+	o, err := optionsOf(template.GetAnnotations())
+	if err != nil {
+		return false, err
+	}
+	if h.divides {
+		return divided && o.scope != "Cluster", nil
+	}
+	return o.scope == "Fleet", nil
+}
+
+// Shares gives each member its share of the template. The same input gives the same result, and a result that is written
+// and given back in Work changes nothing until a member reports something.
+//
+// An error means that the template cannot be divided as it asks; then nothing should be written.
+func Shares(in Input) (Result, error) {
+	concerns, err := Concerns(in.Template, in.Divided)
+	if err != nil || !concerns {
+		return Result{}, err
+	}
+	o, err := optionsOf(in.Template.GetAnnotations())
+	if err != nil {
+		return Result{}, err
+	}
+	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
+	if len(in.Members) < 2 && handler.divides {
+		return Result{Record: in.Record}, nil // one cluster does the arithmetic itself
+	}
+	// 1. In the order in which ties are broken.
+	names := make([]string, len(in.Members))
+	byName := make(map[string]Member, len(in.Members))
+	for i, m := range in.Members {
+		names[i], byName[m.Cluster] = m.Cluster, m
+	}
+	f := &fleet{Input: in, options: o, result: Result{
+		Manifests: map[string]*unstructured.Unstructured{}, Notes: map[string]string{}, Record: in.Record}}
+	for _, name := range o.sorted(names) {
+		m, err := observe(byName[name])
+		if err != nil {
+			return Result{}, err
+		}
+		f.members = append(f.members, m)
+	}
+	if err := o.unknownClusters(names); err != nil {
+		return Result{}, err
+	}
+	// 2. By the kind.
+	if err := handler.share(f); err != nil {
+		return Result{}, fmt.Errorf("divide %s among clusters: %w", in.Template.GetKind(), err)
+	}
+	return f.result, nil
+}
+
+// fleet is a template under division.
+type fleet struct {
+	Input
+	options options
+	members []*member
+	result  Result
+}
+
+// member is one with what its Work and its member say.
+type member struct {
+	Member
+	// before is the manifest of its Work, nil without one.
+	before *unstructured.Unstructured
+	note   *Note
+	// status as reported, nil if never; fresh says that it is about what the Work says now.
+	status map[string]any
+	fresh  bool
+	// unhealthy is what the hub thinks of it.
+	unhealthy bool
+}
+
+// handler is what is done with a kind.
+type handler struct {
+	// divides says that it is done by default where replicas are divided; else only on demand.
+	divides bool
+	share   func(*fleet) error
+}
+
+// observe reads the Work of m.
+func observe(m Member) (*member, error) {
+	out := &member{Member: m}
+	if m.Work == nil || len(m.Work.Spec.Workload.Manifests) != 1 {
+		return out, nil
+	}
+	out.before = &unstructured.Unstructured{}
+	if err := out.before.UnmarshalJSON(m.Work.Spec.Workload.Manifests[0].Raw); err != nil {
+		return nil, fmt.Errorf("read the manifest of the work in cluster %q: %w", m.Cluster, err)
+	}
+	if text, ok := m.Work.Annotations[NoteAnnotation]; ok {
+		note := &Note{}
+		// A note that somebody broke is none.
+		if json.Unmarshal([]byte(text), note) == nil {
+			out.note = note
+		}
+	}
+	if len(m.Work.Status.ManifestStatuses) == 0 {
+		return out, nil
+	}
+	reported := m.Work.Status.ManifestStatuses[0]
+	if reported.Status == nil || len(reported.Status.Raw) == 0 {
+		return out, nil
+	}
+	if err := json.Unmarshal(reported.Status.Raw, &out.status); err != nil {
+		return nil, fmt.Errorf("read the status that cluster %q reported: %w", m.Cluster, err)
+	}
+	out.unhealthy = reported.Health == workv1alpha1.ResourceUnhealthy
+	applied := meta.FindStatusCondition(m.Work.Status.Conditions, workv1alpha1.WorkApplied)
+	out.fresh = applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration >= m.Work.Generation &&
+		number(out.status, "observedGeneration") >= number(out.status, "generation") &&
+		madeOf(out.status, out.before)
+	return out, nil
+}
+
+// madeOf says whether a status is of the generation of the template that the manifest was made from, as far as it tells.
+func madeOf(status map[string]any, manifest *unstructured.Unstructured) bool {
+	n, told := whole(status["resourceTemplateGeneration"])
+	return !told || fmt.Sprint(n) == manifest.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]
+}
+
+// tell adds a condition.
+func (f *fleet) tell(kind, format string, args ...any) {
+	f.result.Conditions = append(f.result.Conditions, Condition{kind, fmt.Sprintf(format, args...)})
+}
+
+// manifest is what m gets so far.
+func (f *fleet) manifest(m *member) *unstructured.Unstructured {
+	if u := f.result.Manifests[m.Cluster]; u != nil {
+		return u
+	}
+	return m.Base
+}
+
+func (f *fleet) clusters() []string {
+	names := make([]string, len(f.members))
+	for i, m := range f.members {
+		names[i] = m.Cluster
+	}
+	return names
+}
+
+// rollOut divides what a rollout may do: partition, maxUnavailable and maxSurge.
+func (f *fleet) rollOut(w workload, ordinals func(kept int64) []int64) error {
+	if !rolls(f.Template.Object) {
+		return nil
+	}
+	parties := make([]party, len(f.members))
+	var total int64
+	for i, m := range f.members {
+		p, err := w.party(m)
+		if err != nil {
+			return err
+		}
+		parties[i] = p
+		total += p.replicas
+	}
+	ro := rollout{partition: strategy(f.Template.Object, "partition"), kept: w.kept, options: f.options,
+		single: ordered(f.Template.Object), targets: f.options.targets(f.clusters())}
+	var err error
+	if ro.unavailable, ro.surge, err = w.budgets(f.Template.Object, total); err != nil {
+		return err
+	}
+	if ordinals != nil && f.options.order == inProportion {
+		ro.targets = func(n int64, seats []Seat, _ func([]int64) bool) []int64 {
+			targets := ordinals(total - n)
+			for i := range targets {
+				targets[i] = max(min(targets[i], seats[i].Cap), min(seats[i].Floor, seats[i].Cap))
+			}
+			return targets
+		}
+	}
+	outcomes, halted, err := ro.next(parties)
+	if err != nil {
+		return err
+	}
+	for i, m := range f.members {
+		if m.Base == nil {
+			continue
+		}
+		manifest, err := w.write(f.manifest(m), outcomes[i])
+		if err != nil {
+			return fmt.Errorf("cluster %q: %w", m.Cluster, err)
+		}
+		f.result.Manifests[m.Cluster] = manifest
+		f.result.Notes[m.Cluster] = outcomes[i].note.String()
+	}
+	if len(halted) > 0 {
+		f.tell(FleetHalted, "the rollout stops in all clusters because it made the copy in %s unhealthy; correct the template, or go on regardless with the annotation %s: \"false\"",
+			strings.Join(unique(halted), ", "), AutoHaltAnnotation)
+	}
+	var extra []string
+	for i, p := range parties {
+		if outcomes[i].note.Raised && p.fresh && p.same && p.updated > outcomes[i].released {
+			extra = append(extra, p.cluster)
+		}
+	}
+	if len(extra) > 0 {
+		f.tell(PartitionRaisedNoRollback, "the partition was raised, but pods that are new already stay so in %s unless OpenKruise's gate CloneSetPartitionRollback is on there; to take them back, go back to the old template",
+			strings.Join(unique(extra), ", "))
+	}
+	return nil
+}
+
+// party is the part of m in a rollout.
+func (w workload) party(m *member) (party, error) {
+	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended, fixed: -1, own: -1, there: m.before != nil, note: m.note,
+		known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
+	if w.desired != "" {
+		p.replicas = number(m.status, w.desired)
+	}
+	if m.Base != nil && m.Local != nil {
+		// What an override sets is not ours to divide.
+		base, local := m.Base.Object, m.Local.Object
+		if v := strategy(local, "partition"); !reflect.DeepEqual(v, strategy(base, "partition")) {
+			kept, err := w.kept(v, p.replicas)
+			if err != nil {
+				return party{}, fmt.Errorf("as overridden in cluster %q: %w", m.Cluster, err)
+			}
+			p.fixed = kept
+		}
+		unavailable, surge := strategy(local, "maxUnavailable"), strategy(local, "maxSurge")
+		if !reflect.DeepEqual(unavailable, strategy(base, "maxUnavailable")) || !reflect.DeepEqual(surge, strategy(base, "maxSurge")) {
+			n, _, err := w.budgets(local, p.replicas)
+			if err != nil {
+				return party{}, fmt.Errorf("as overridden in cluster %q: %w", m.Cluster, err)
+			}
+			p.own = n
+		}
+		p.same = m.before != nil && reflect.DeepEqual(field(local, "spec", "template"), field(m.before.Object, "spec", "template"))
+	}
+	if p.there {
+		replicas := p.replicas
+		if w.desired == "" {
+			replicas = 1
+			if n, ok := whole(field(m.before.Object, "spec", "replicas")); ok {
+				replicas = n
+			}
+		}
+		var err error
+		if p.was, err = w.shareOf(m.before.Object, replicas); err != nil {
+			// What was written cannot be read, as by an override that is gone: as if nothing had been released.
+			p.was = share{replicas: replicas, unavailable: 1}
+		}
+	}
+	p.pods, p.updated, p.available = number(m.status, w.pods), number(m.status, w.updated), number(m.status, w.available)
+	p.updatedAvailable = min(p.updated, max(0, p.updated-(p.pods-p.available)))
+	if n, ok := whole(m.status[w.updatedAvailable]); ok && w.updatedAvailable != "" {
+		p.updatedAvailable = n
+	} else if w.updatedAvailable != "" {
+		// OpenKruise leaves it out at zero, and its older versions do not have it.
+		p.updatedAvailable = min(number(m.status, "updatedReadyReplicas"), p.available)
+	}
+	return p, nil
+}
+
+// handlers are the kinds whose numbers are divided.
+var handlers = func() map[schema.GroupKind]handler {
+	all := map[schema.GroupKind]handler{}
+	for kind, w := range workloads {
+		all[kind] = handler{divides: w.desired == "", share: func(f *fleet) error { return f.rollOut(w, nil) }}
+	}
+	return all
+}()
+
+// unique are names without repetitions, sorted.
+func unique(names []string) []string {
+	out := slices.Clone(names)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

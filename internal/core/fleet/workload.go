@@ -1,0 +1,138 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// workload is how a kind spells a rollout.
+type workload struct {
+	// partition and unavailable say how a percentage of them rounds; of maxUnavailable that is without a surge.
+	partition, unavailable Rounding
+	// numeric says that partition is a number of pods, never a percentage.
+	numeric bool
+	// surges says that the kind knows maxSurge.
+	surges bool
+	// unset is the budget when none is given.
+	unset any
+	// desired is where the status says how many pods there shall be, for kinds whose spec does not.
+	desired string
+	// counters of the status: pods, updated, updatedAvailable (empty: it does not tell), available.
+	pods, updated, updatedAvailable, available string
+}
+
+const kruise = "apps.kruise.io"
+
+var cloneSetKind = schema.GroupKind{Group: kruise, Kind: "CloneSet"}
+
+// workloads are the kinds whose rollouts are divided.
+var workloads = map[schema.GroupKind]workload{
+	cloneSetKind: {
+		partition: Up, unavailable: Up, surges: true, unset: "20%",
+		pods: "replicas", updated: "updatedReplicas", updatedAvailable: "updatedAvailableReplicas", available: "availableReplicas",
+	},
+	{Group: kruise, Kind: "StatefulSet"}: {
+		numeric: true, unavailable: Down, unset: int64(1),
+		pods: "replicas", updated: "updatedReplicas", updatedAvailable: "updatedAvailableReplicas", available: "availableReplicas",
+	},
+	{Group: kruise, Kind: "DaemonSet"}: {
+		partition: Down, unavailable: Up, surges: true, unset: int64(1), desired: "desiredNumberScheduled",
+		pods: "currentNumberScheduled", updated: "updatedNumberScheduled", available: "numberAvailable",
+	},
+}
+
+// strategyPath is where the strategy of obj has its fields: a CloneSet of v1alpha1 has them one level higher.
+func strategyPath(obj map[string]any) []string {
+	if text(obj, "kind") == "CloneSet" && strings.HasSuffix(text(obj, "apiVersion"), "/v1alpha1") {
+		return []string{"spec", "updateStrategy"}
+	}
+	return []string{"spec", "updateStrategy", "rollingUpdate"}
+}
+
+// strategy is a field of the update strategy of obj, nil when it is not set.
+func strategy(obj map[string]any, name string) any {
+	return field(obj, append(strategyPath(obj), name)...)
+}
+
+// rolls says whether the kind's controller updates pods by itself.
+func rolls(obj map[string]any) bool { return text(obj, "spec", "updateStrategy", "type") != "OnDelete" }
+
+// ordered says whether the controller of a StatefulSet does one pod after the other.
+func ordered(obj map[string]any) bool {
+	return text(obj, "kind") == "StatefulSet" && text(obj, "spec", "podManagementPolicy") != "Parallel"
+}
+
+// budgets are maxUnavailable and maxSurge of obj for so many replicas; at least one of them is more than none.
+func (w workload) budgets(obj map[string]any, replicas int64) (unavailable, surge int64, err error) {
+	if v := strategy(obj, "maxSurge"); v != nil && w.surges {
+		if surge, err = Resolve(v, replicas, Up); err != nil {
+			return 0, 0, fmt.Errorf("maxSurge: %w", err)
+		}
+		if strategy(obj, "paused") == true {
+			surge = 0
+		}
+	}
+	v := strategy(obj, "maxUnavailable")
+	if v == nil {
+		if v = w.unset; w.desired != "" && surge > 0 {
+			v = int64(0) // a DaemonSet has the one or the other
+		}
+	}
+	rounding := w.unavailable
+	if w.desired == "" && surge > 0 {
+		rounding = Down
+	}
+	if unavailable, err = Resolve(v, replicas, rounding); err != nil {
+		return 0, 0, fmt.Errorf("maxUnavailable: %w", err)
+	}
+	if unavailable+surge < 1 || !w.surges {
+		unavailable = max(unavailable, 1)
+	}
+	return unavailable, surge, nil
+}
+
+func (w workload) kept(partition any, of int64) (int64, error) {
+	if _, isNumber := whole(partition); w.numeric && partition != nil && !isNumber {
+		return 0, fmt.Errorf("partition: %v is not a whole number", partition)
+	}
+	n, err := KeptOld(partition, of, w.partition)
+	if err != nil {
+		return 0, fmt.Errorf("partition: %w", err)
+	}
+	return n, nil
+}
+
+// shareOf is what a manifest says, whoever wrote it.
+func (w workload) shareOf(manifest map[string]any, replicas int64) (share, error) {
+	kept, err := w.kept(strategy(manifest, "partition"), replicas)
+	if err != nil {
+		return share{}, err
+	}
+	s := share{replicas: replicas, released: replicas - kept}
+	s.unavailable, s.surging, err = w.budgets(manifest, replicas)
+	return s, err
+}
+
+// write puts a share into a manifest, a copy of it.
+func (w workload) write(m *unstructured.Unstructured, o outcome) (*unstructured.Unstructured, error) {
+	m = m.DeepCopy()
+	at := strategyPath(m.Object)
+	put := func(name string, value int64) error { return set(m, value, append(slices.Clone(at), name)...) }
+	if err := put("partition", o.replicas-o.released); err != nil {
+		return nil, err
+	}
+	// One pod after the other is all that an ordered StatefulSet takes, and what it does anyway.
+	if !ordered(m.Object) {
+		if err := put("maxUnavailable", o.unavailable); err != nil {
+			return nil, err
+		}
+	}
+	if w.surges && (strategy(m.Object, "maxSurge") != nil || o.surging > 0) {
+		return m, put("maxSurge", o.surging)
+	}
+	return m, nil
+}
