@@ -29,6 +29,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/convert/kruise"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -156,7 +157,7 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) erro
 // input gathers what the Works are made from.
 func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding, tmpl *unstructured.Unstructured) (dispatch.Input, error) {
 	in := dispatch.Input{Binding: b, Template: tmpl, Clusters: map[string]*clusterv1alpha1.Cluster{}, Existing: map[string]*workv1alpha1.Work{},
-		NewID: uuid.NewString}
+		NewID: uuid.NewString, Convert: kruise.ForMember}
 	// All of it is only read, and clusters are big: nothing is copied.
 	var clusters clusterv1alpha1.ClusterList
 	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {

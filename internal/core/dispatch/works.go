@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -46,8 +45,8 @@ type Input struct {
 	Pods map[string][]string
 	// NewID makes the permanent id of a Work that does not exist yet.
 	NewID func() string
-	// Convert brings a manifest to one of the versions of its kind that a cluster serves, for kinds of which it knows
-	// how. Nil, or an answer of nil, leaves it as it is: then the member says what it does not serve.
+	// Convert brings a manifest to one of the group versions in which a cluster serves its kind, its own among them or not, for
+	// kinds of which it knows how. Nil, or an answer of nil, leaves it as it is: then the member says what it does not serve.
 	Convert func(manifest *unstructured.Unstructured, served []string) (*unstructured.Unstructured, error)
 }
 
@@ -241,25 +240,24 @@ func (in Input) permanentID(cluster string) string {
 	return in.NewID()
 }
 
-// served is m in a version that c serves, if c serves m's kind in other versions only and Convert knows how.
+// served is m in a version that c serves, for kinds of which Convert knows how.
 func (in Input) served(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster) (*unstructured.Unstructured, error) {
-	if in.Convert == nil || c.Status.Serves(m.GetAPIVersion(), m.GetKind()) {
+	group := m.GroupVersionKind().Group
+	if in.Convert == nil || group == "" {
 		return m, nil
 	}
-	group := m.GroupVersionKind().Group
-	var others []string
+	var served []string
 	for _, e := range c.Status.APIEnablements {
-		gv, err := schema.ParseGroupVersion(e.GroupVersion)
-		if err == nil && gv.Group == group && c.Status.Serves(e.GroupVersion, m.GetKind()) {
-			others = append(others, e.GroupVersion)
+		if strings.HasPrefix(e.GroupVersion, group+"/") && c.Status.Serves(e.GroupVersion, m.GetKind()) {
+			served = append(served, e.GroupVersion)
 		}
 	}
-	if len(others) == 0 {
+	if len(served) == 0 {
 		return m, nil
 	}
-	converted, err := in.Convert(m, others)
+	converted, err := in.Convert(m, served)
 	if err != nil {
-		return nil, fmt.Errorf("convert %s to one of %s: %w", m.GetAPIVersion(), strings.Join(others, ", "), err)
+		return nil, fmt.Errorf("the cluster serves %s: %w", strings.Join(served, ", "), err)
 	}
 	if converted == nil {
 		return m, nil
