@@ -60,6 +60,8 @@ type reconciler struct {
 	waiting waiting
 	// told are the warnings that stand.
 	told commit.Told[subject]
+	// ended are the last states of what ran once, finished, and was gone before that was reported.
+	ended ended
 	// reached is the member that a cluster was last reached as.
 	reached sync.Map // cluster → *member.Member
 }
@@ -195,6 +197,9 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	if err != nil {
 		return failed(false, err)
 	}
+	if last := r.ended.of(work); observed == nil && last != nil && !suspended(work) {
+		return func() (time.Duration, error) { return r.report(ctx, work, manifest, last) }, 0, nil
+	}
 	kind, observed, err := r.act(ctx, m, work, manifest, observed)
 	if err != nil {
 		if namespaceMissing(err) {
@@ -210,6 +215,10 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	r.waiting.remove(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
 	if kind == execute.Wait {
 		return nil, deletionCheck, nil
+	}
+	if observed == nil && execute.Over(work) && !execute.Ended(work) {
+		r.warn(work, workv1alpha2.EventReflectStatusFailed, fmt.Errorf("%s %s is gone from cluster %q, which deletes what has finished; its end was not seen, "+
+			"and it is not run again: delete the template and create it anew to do that", manifest.GetKind(), manifest.GetName(), cluster))
 	}
 	if observed != nil && !execute.Owns(work, observed) {
 		observed = nil // suspended, it may be somebody else's

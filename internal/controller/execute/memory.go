@@ -6,11 +6,15 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 // written are the Works whose status we wrote, until the cache shows them so. The member's event comes before our own write is
@@ -68,6 +72,50 @@ func (r *reconciler) forgetSeen(ctx context.Context, work *workv1alpha1.Work) {
 	if err := r.client.Get(ctx, client.ObjectKeyFromObject(work), cached, client.UnsafeDisableDeepCopy); err == nil {
 		r.written.seen(cached)
 	}
+}
+
+// ended are the last states of objects that ran once, had finished, and are gone: a member may clean up sooner than we look.
+type ended struct {
+	mu      sync.Mutex
+	objects map[types.NamespacedName]*unstructured.Unstructured
+}
+
+// put takes the last state of an object of the Work, if it had finished.
+func (e *ended) put(work types.NamespacedName, last *unstructured.Unstructured) {
+	status, _ := last.Object["status"].(map[string]any)
+	if !interpret.Finished(last.GroupVersionKind().GroupKind(), status) {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.objects == nil {
+		e.objects = map[types.NamespacedName]*unstructured.Unstructured{}
+	}
+	e.objects[work] = last
+}
+
+// of is the last state of the Work's object; nil if it is not needed, because it was never seen, is reported, or was the object
+// of an earlier Work of that name.
+func (e *ended) of(work *workv1alpha1.Work) *unstructured.Unstructured {
+	key := client.ObjectKeyFromObject(work)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	last := e.objects[key]
+	if last == nil {
+		return nil
+	}
+	const id = workv1alpha2.WorkPermanentIDLabel
+	if execute.Ended(work) || last.GetLabels()[id] != work.Labels[id] || !execute.Owns(work, last) {
+		delete(e.objects, key)
+		return nil
+	}
+	return last
+}
+
+func (e *ended) forget(work types.NamespacedName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.objects, work)
 }
 
 // space is a namespace of a member.

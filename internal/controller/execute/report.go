@@ -19,6 +19,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/member"
@@ -32,7 +33,9 @@ func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manife
 	if !suspended(work) {
 		r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionTrue, workv1alpha1.ReasonAppliedSuccessful, workv1alpha1.MessageApplied, work.Generation)
 	}
-	if observed == nil {
+	if observed == nil && execute.Over(work) {
+		// What became of it is all that is left of it, and says that it is not to run again.
+	} else if observed == nil {
 		want.Status.ManifestStatuses = nil
 	} else if status := r.reflect(ctx, work, manifest, observed); status != nil {
 		want.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{*status}
@@ -52,7 +55,7 @@ func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone b
 	away := errors.As(cause, new(*awayError))
 	want := work.DeepCopy()
 	r.dispatching(want)
-	if gone {
+	if gone && !execute.Over(work) {
 		want.Status.ManifestStatuses = nil
 	}
 	// A member that is away says nothing about what was applied before it went.
@@ -182,6 +185,9 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 	}
 	status, err := r.Interpreter.Reflect(ctx, observed)
 	if err == nil && status != nil {
+		if interpret.CleansUp(observed) {
+			status[interpret.CleansUpField] = true
+		}
 		var raw []byte
 		if raw, err = json.Marshal(status); err == nil {
 			entry.Status = &runtime.RawExtension{Raw: raw}

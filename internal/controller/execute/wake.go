@@ -48,6 +48,7 @@ func (r *reconciler) workGone(obj any) {
 	r.written.forget(key)
 	r.noticed.Delete(key)
 	r.waiting.forget(key)
+	r.ended.forget(key)
 	r.told.ForgetAll(func(s subject) bool { return s.work == key })
 }
 
@@ -122,6 +123,9 @@ func (r *reconciler) memberEvent(cluster string, gvr schema.GroupVersionResource
 		notes := o.GetAnnotations()
 		key := types.NamespacedName{Namespace: notes[workv1alpha2.WorkNamespaceAnnotation], Name: notes[workv1alpha2.WorkNameAnnotation]}
 		if key.Namespace == names.ExecutionSpace(cluster) && key.Name != "" {
+			if obj == nil {
+				r.ended.put(key, old)
+			}
 			r.lanes.add(cluster, key)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 // Retain gives desired those values of observed that belong to the member, as interpret.Interpreter's does.
@@ -49,6 +50,7 @@ func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain R
 	if err != nil {
 		return nil, err
 	}
+	interpret.NoteSuspension(manifest)
 	Mark(manifest, w)
 	strip(manifest)
 	if observed == nil || retain == nil {

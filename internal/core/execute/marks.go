@@ -10,6 +10,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 // marked is the value of the label karmada.io/managed on what is ours.
@@ -125,6 +126,7 @@ var ourKeys = map[string]bool{
 	workv1alpha2.TemplateGenerationAnnotation:           true,
 	workv1alpha2.ManagedAnnotationsAnnotation:           true,
 	workv1alpha2.ManagedLabelsAnnotation:                true,
+	interpret.SuspendAnnotation:                         true,
 
 	policyv1alpha1.PropagationPolicyPermanentIDLabel:        true,
 	policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: true,

@@ -3,13 +3,16 @@
 package execute
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
@@ -45,13 +48,16 @@ type Action struct {
 // observed is the member's object, nil if absent. None of them is changed, and the action shares memory with desired.
 //
 // After an Apply has succeeded, and the condition Applied says so for w's generation, Plan says Nothing until someone
-// changes w or a field that desired sets. Fields that it does not set belong to the member.
+// changes w or a field that desired sets. Fields that it does not set belong to the member. What runs once and has finished,
+// by what w reports, is not made again when the member cleaned it up.
 func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Action {
 	switch {
 	case w.DeletionTimestamp != nil:
 		return remove(w, observed)
 	case w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching:
 		return Action{Kind: Nothing, Reason: workv1alpha1.MessageSuspended}
+	case observed == nil && Over(w):
+		return Action{Kind: Nothing, Reason: "the object has finished and is gone; it is not run again"}
 	case observed == nil:
 		return Action{Kind: Create, Reason: "the object is absent", Object: desired}
 	}
@@ -114,6 +120,28 @@ func remove(w *workv1alpha1.Work, observed *unstructured.Unstructured) Action {
 		return Action{Kind: Wait, Reason: "the object is already being deleted"}
 	}
 	return Action{Kind: Delete, Reason: "the work is being deleted"}
+}
+
+// Over says whether the object of w runs once and has, by its last report, or is one that the member deletes when it has: then
+// that it is gone is how it should be. A Work that is made anew, as for a template that is, has no report yet.
+func Over(w *workv1alpha1.Work) bool {
+	kind, status := lastReport(w)
+	return interpret.Finished(kind, status) || status[interpret.CleansUpField] == true
+}
+
+// Ended says whether the object of w runs once and has, by its last report.
+func Ended(w *workv1alpha1.Work) bool { return interpret.Finished(lastReport(w)) }
+
+// lastReport is the status that w reports of its object, nil for none.
+func lastReport(w *workv1alpha1.Work) (kind schema.GroupKind, status map[string]any) {
+	if len(w.Status.ManifestStatuses) == 0 || w.Status.ManifestStatuses[0].Status == nil {
+		return kind, nil
+	}
+	last := w.Status.ManifestStatuses[0]
+	if err := json.Unmarshal(last.Status.Raw, &status); err != nil {
+		return kind, nil
+	}
+	return schema.GroupKind{Group: last.Identifier.Group, Kind: last.Identifier.Kind}, status
 }
 
 // appliedGeneration is the generation of w that its condition Applied speaks of; 0 if it was never applied.

@@ -58,6 +58,8 @@ func Prune(manifest *unstructured.Unstructured) {
 		pruneService(manifest.Object)
 	case schema.GroupKind{Kind: "Secret"}:
 		pruneSecret(manifest.Object)
+	case schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"}, schema.GroupKind{Group: "argoproj.io", Kind: "CronWorkflow"}:
+		pruneWorkflow(manifest.Object)
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		dropKeys(manifest.Object, func(key string) bool {
 			return key == "volume.kubernetes.io/selected-node"
@@ -113,6 +115,20 @@ func pruneSecret(secret map[string]any) {
 	}
 	delete(secret, "data")
 	dropKeys(secret, func(key string) bool { return key == corev1.ServiceAccountUIDKey }, "metadata", "annotations")
+}
+
+// pruneWorkflow removes the marks by which Argo's controller knows what it has done with: it would not look at the object at all.
+func pruneWorkflow(workflow map[string]any) {
+	done := func(key string) bool {
+		switch key {
+		case "workflows.argoproj.io/completed", "workflows.argoproj.io/phase", "workflows.argoproj.io/workflow-archiving-status",
+			"cronworkflows.argoproj.io/completed", "cronworkflows.argoproj.io/last-used-schedule":
+			return true
+		}
+		return false
+	}
+	dropKeys(workflow, done, "metadata", "labels")
+	dropKeys(workflow, done, "metadata", "annotations")
 }
 
 // dropKeys removes the unwanted keys of the map at path, and the map itself when nothing is left in it.

@@ -1,0 +1,141 @@
+package interpret
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// CleansUpField in a reported status is true if the member deletes the object by itself when it has finished, though the hub
+// did not ask for it: by a default of its own, as EphemeralJob has one, or of its Workflow controller.
+const CleansUpField = "deletedWhenFinished"
+
+// once is a kind that runs once: whoever makes its object anew runs it again.
+type once struct {
+	// over says whether it has finished, by its status as it is or as it was reported.
+	over func(status map[string]any) bool
+	// ttl is where the seconds stand for which it is kept afterwards; of a Workflow they depend on how it ended.
+	ttl []string
+	// standard is the ttl in force when none is set; negative is for ever.
+	standard int64
+	// ended is the field of the status with the time of its end.
+	ended string
+	// swept says that the hub's own API server cleans up templates of the kind.
+	swept bool
+}
+
+var onces = func() map[schema.GroupKind]once {
+	text := func(status map[string]any, path ...string) string {
+		s, _ := at(status, path).(string)
+		return s
+	}
+	reached := func(path []string, phases ...string) func(map[string]any) bool {
+		return func(status map[string]any) bool { return slices.Contains(phases, text(status, path...)) }
+	}
+	conditioned := func(types ...string) func(map[string]any) bool {
+		return func(status map[string]any) bool {
+			conditions, _ := status["conditions"].([]any)
+			return slices.ContainsFunc(conditions, func(c any) bool {
+				condition, _ := c.(map[string]any)
+				return condition["status"] == "True" && slices.Contains(types, text(condition, "type"))
+			})
+		}
+	}
+	completed := func(status map[string]any) bool { return text(status, "completionTime") != "" }
+	either := func(a, b func(map[string]any) bool) func(map[string]any) bool {
+		return func(status map[string]any) bool { return a(status) || b(status) }
+	}
+
+	phase := []string{"phase"}
+	job := conditioned("Complete", "Failed")
+	training := once{over: conditioned("Succeeded", "Failed"), standard: -1}
+	pulled := once{over: completed, ttl: []string{"spec", "completionPolicy", "ttlSecondsAfterFinished"}, standard: -1, ended: "completionTime"}
+	return map[schema.GroupKind]once{
+		{Group: "batch", Kind: "Job"}: {over: job, ttl: []string{"spec", "ttlSecondsAfterFinished"}, standard: -1, swept: true},
+
+		{Group: "apps.kruise.io", Kind: "BroadcastJob"}: {
+			over: either(job, reached(phase, "completed", "failed")),
+			ttl:  pulled.ttl, standard: -1, ended: "completionTime",
+		},
+		{Group: "apps.kruise.io", Kind: "ImagePullJob"}:     pulled,
+		{Group: "apps.kruise.io", Kind: "ImageListPullJob"}: pulled,
+		{Group: "apps.kruise.io", Kind: "ContainerRecreateRequest"}: {
+			over: either(completed, reached(phase, "Succeeded", "Failed", "Completed")),
+			ttl:  []string{"spec", "ttlSecondsAfterFinished"}, standard: -1, ended: "completionTime",
+		},
+		{Group: "apps.kruise.io", Kind: "EphemeralJob"}: {
+			over: either(completed, reached(phase, "Succeeded", "Failed")),
+			ttl:  []string{"spec", "ttlSecondsAfterFinished"}, standard: 1800, ended: "completionTime",
+		},
+		{Group: "argoproj.io", Kind: "Workflow"}: {
+			over: reached(phase, "Succeeded", "Failed", "Error"),
+			ttl:  []string{"spec", "ttlStrategy"}, standard: -1, ended: "finishedAt",
+		},
+
+		// Of these the member's own deadlines stay in force, as in Karmada; they are not run again either.
+		{Group: "batch.volcano.sh", Kind: "Job"}:                  {over: reached([]string{"state", "phase"}, "Completed", "Failed", "Terminated"), standard: -1},
+		{Group: "kubeflow.org", Kind: "PyTorchJob"}:               training,
+		{Group: "kubeflow.org", Kind: "TFJob"}:                    training,
+		{Group: "kubeflow.org", Kind: "MPIJob"}:                   training,
+		{Group: "ray.io", Kind: "RayJob"}:                         {over: reached([]string{"jobDeploymentStatus"}, "Complete", "Failed"), standard: -1},
+		{Group: "sparkoperator.k8s.io", Kind: "SparkApplication"}: {over: reached([]string{"applicationState", "state"}, "COMPLETED", "FAILED"), standard: -1},
+	}
+}()
+
+// Finished says whether an object of the kind runs once and is over, by its status, as it is or as it was reported. It runs
+// no more; made anew it would run again.
+func Finished(kind schema.GroupKind, status map[string]any) bool {
+	o, ok := onces[kind]
+	return ok && o.over(status)
+}
+
+// CleansUp says whether a member's object will be deleted there when it has finished.
+func CleansUp(observed *unstructured.Unstructured) bool {
+	o, ok := onces[observed.GroupVersionKind().GroupKind()]
+	if !ok {
+		return false
+	}
+	if o.standard >= 0 {
+		return true
+	}
+	return o.ttl != nil && at(observed.Object, o.ttl) != nil
+}
+
+// Expiry is when a template that has finished has lived its ttl; ok is false while it has not finished, if it has none, or if
+// the hub's API server sees to it.
+func Expiry(template *unstructured.Unstructured) (when time.Time, ok bool) {
+	o, ok := onces[template.GroupVersionKind().GroupKind()]
+	status, _ := template.Object["status"].(map[string]any)
+	if !ok || o.swept || o.ended == "" || !o.over(status) {
+		return time.Time{}, false
+	}
+	end, _ := status[o.ended].(string)
+	ended, err := time.Parse(time.RFC3339, end)
+	if err != nil {
+		return time.Time{}, false
+	}
+	seconds := o.standard
+	switch ttl := at(template.Object, o.ttl).(type) {
+	case int64:
+		seconds = ttl
+	case float64:
+		seconds = int64(ttl)
+	case map[string]any:
+		how := "secondsAfterFailure"
+		if status["phase"] == "Succeeded" {
+			how = "secondsAfterSuccess"
+		}
+		for _, key := range []string{how, "secondsAfterCompletion"} {
+			if n, ok := ttl[key].(int64); ok {
+				seconds = n
+				break
+			}
+		}
+	}
+	if seconds < 0 {
+		return time.Time{}, false
+	}
+	return ended.Add(time.Duration(seconds) * time.Second), true
+}
