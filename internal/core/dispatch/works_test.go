@@ -3,7 +3,6 @@ package dispatch_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/convert/kruise"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
@@ -370,14 +370,6 @@ func TestAManifestGoesInAVersionThatTheClusterServes(t *testing.T) {
 		}
 		return out
 	}
-	convert := func(m *unstructured.Unstructured, served []string) (*unstructured.Unstructured, error) {
-		if len(served) != 1 || served[0] != "apps.kruise.io/v1alpha1" {
-			return nil, errors.New("unexpected " + strings.Join(served, ","))
-		}
-		m = m.DeepCopy()
-		m.SetAPIVersion(served[0])
-		return m, nil
-	}
 	tests := []struct {
 		name   string
 		serves []clusterv1alpha1.APIEnablement
@@ -392,11 +384,29 @@ func TestAManifestGoesInAVersionThatTheClusterServes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			in := input(t, cloneSet, "clusters: [{name: eu}]")
 			in.Clusters["eu"].Status.APIEnablements = tt.serves
-			in.Convert = convert
+			in.Convert = kruise.ForMember
 			if got := manifest(t, works(t, in)["eu"]).GetAPIVersion(); got != tt.want {
 				t.Errorf("sent as %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestAClusterWhoseVersionLacksAFieldIsToldSoAndNoOther(t *testing.T) {
+	in := input(t, "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: s, namespace: shop}, spec: {reserveOrdinals: [1]}}",
+		"clusters: [{name: eu}, {name: us}]")
+	for cluster, version := range map[string]string{"eu": "apps.kruise.io/v1alpha1", "us": "apps.kruise.io/v1beta1"} {
+		in.Clusters[cluster].Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: version, Resources: []clusterv1alpha1.APIResource{{Kind: "StatefulSet"}}}}
+	}
+	in.Convert = kruise.ForMember
+	for _, r := range dispatch.Works(t.Context(), in, interpret.New(builtin.Tier())) {
+		const want = `make the work of StatefulSet shop/s for cluster "eu": the cluster serves apps.kruise.io/v1alpha1: StatefulSet of apps.kruise.io/v1alpha1 has no spec.reserveOrdinals`
+		switch {
+		case r.Cluster == "eu" && (r.Err == nil || !strings.HasPrefix(r.Err.Error(), want) || r.Work != nil):
+			t.Errorf("eu: %v, want %s", r.Err, want)
+		case r.Cluster == "us" && r.Err != nil:
+			t.Errorf("us: %v", r.Err)
+		}
 	}
 }
 
