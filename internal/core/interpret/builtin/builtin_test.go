@@ -3,11 +3,14 @@ package builtin
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -147,8 +150,109 @@ func TestReplicasAreReadAndRevisedWhereEachKindHasThem(t *testing.T) {
 	}
 }
 
+// replicasCase is a spec, how many replicas it asks for, what one needs ("unknown" for no answer), and its components.
+type replicasCase struct {
+	name, spec string
+	replicas   int32
+	needs      string
+	components string
+}
+
+// checkReplicas asks for the replicas and components of objects of a kind in the namespace ns.
+func checkReplicas(t *testing.T, kind string, cases []replicasCase) {
+	t.Helper()
+	for _, c := range cases {
+		obj := read(t, `{apiVersion: `+kind+`, metadata: {namespace: ns, name: x}, spec: `+c.spec+`}`)
+		n, req, workload, err := interpreter.Replicas(t.Context(), obj)
+		if err != nil || !workload || n != c.replicas {
+			t.Errorf("%s, %s: got %d, workload %v, %v; want %d", kind, c.name, n, workload, err, c.replicas)
+		}
+		needs := "unknown"
+		if req != nil {
+			if req.Namespace != "ns" {
+				t.Errorf("%s, %s: the pods are of namespace %q", kind, c.name, req.Namespace)
+			}
+			needs = inWords(req.ResourceRequest, req.NodeClaim)
+		}
+		if needs != c.needs {
+			t.Errorf("%s, %s: one needs %q, want %q", kind, c.name, needs, c.needs)
+		}
+		components, err := interpreter.Components(t.Context(), obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, part := range components {
+			needs := "unknown"
+			if r := part.ReplicaRequirements; r != nil {
+				needs = inWords(r.ResourceRequest, r.NodeClaim)
+			}
+			got = append(got, strings.TrimSpace(fmt.Sprintf("%s×%d %s", part.Name, part.Replicas, needs)))
+		}
+		if s := strings.Join(got, ", "); s != c.components {
+			t.Errorf("%s, %s: components\ngot  %s\nwant %s", kind, c.name, s, c.components)
+		}
+		revised, err := interpreter.Revise(t.Context(), obj, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := obj.DeepCopy()
+		if err := unstructured.SetNestedField(want.Object, int64(7), "spec", "replicas"); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(revised, want) {
+			t.Errorf("%s, %s: revised to\n%s", kind, c.name, show(revised.Object))
+		}
+	}
+}
+
+// inWords is what a pod needs, in words.
+func inWords(request corev1.ResourceList, nodes *workv1alpha2.NodeClaim) string {
+	var words []string
+	for _, name := range []corev1.ResourceName{"cpu", "memory"} {
+		if q, ok := request[name]; ok {
+			words = append(words, fmt.Sprintf("%s=%s", name, &q))
+		}
+	}
+	if nodes == nil {
+		return strings.Join(words, " ")
+	}
+	for _, key := range slices.Sorted(maps.Keys(nodes.NodeSelector)) {
+		words = append(words, key+"="+nodes.NodeSelector[key])
+	}
+	for _, toleration := range nodes.Tolerations {
+		words = append(words, "tolerates "+toleration.Key)
+	}
+	if a := nodes.HardNodeAffinity; a != nil {
+		for _, term := range a.NodeSelectorTerms {
+			var all []string
+			for _, e := range term.MatchExpressions {
+				all = append(all, fmt.Sprintf("%s %s %s", e.Key, e.Operator, strings.Join(e.Values, "|")))
+			}
+			words = append(words, "on ("+strings.Join(all, ", ")+")")
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// checkRefused says what is wrong with specs of a kind, when their replicas are asked for.
+func checkRefused(t *testing.T, kind string, specs map[string]string) {
+	t.Helper()
+	for spec, want := range specs {
+		obj := read(t, `{apiVersion: `+kind+`, metadata: {namespace: ns, name: x}, spec: `+spec+`}`)
+		want := fmt.Sprintf("read replicas of %s ns/x: %s", obj.GetKind(), want)
+		if _, _, _, err := interpreter.Replicas(t.Context(), obj); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", spec, err, want)
+		}
+		if _, err := interpreter.Components(t.Context(), obj); err == nil {
+			t.Errorf("%s: it has components all the same", spec)
+		}
+	}
+}
+
 func TestKindsWithoutReplicasAreNoWorkloads(t *testing.T) {
-	for _, kind := range []string{"apps/v1, kind: DaemonSet", "batch/v1, kind: CronJob", "v1, kind: Service", "apps.kruise.io/v1beta1, kind: DaemonSet", "apps.kruise.io/v1beta1, kind: BroadcastJob"} {
+	for _, kind := range []string{"apps/v1, kind: DaemonSet", "batch/v1, kind: CronJob", "v1, kind: Service", "apps.kruise.io/v1beta1, kind: DaemonSet", "apps.kruise.io/v1alpha1, kind: DaemonSet", "apps.kruise.io/v1beta1, kind: BroadcastJob",
+		"apps.kruise.io/v1alpha1, kind: SidecarSet", "apps.kruise.io/v1beta1, kind: SidecarSet"} {
 		if _, _, workload, err := interpreter.Replicas(t.Context(), read(t, `{apiVersion: `+kind+`}`)); workload || err != nil {
 			t.Errorf("%s: got a workload, %v", kind, err)
 		}

@@ -28,6 +28,17 @@ func TestCloneSetHealth(t *testing.T) {
 		{"FailedUpdate and short of updated pods", `{replicas: 3}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1, conditions: [{type: FailedUpdate, status: "True"}]}`, interpret.Degraded},
 		{"FailedScale and short of pods", `{replicas: 3}`, `{observedGeneration: 2, replicas: 1, conditions: [{type: FailedScale, status: "True"}]}`, interpret.Degraded},
 		{"an older OpenKruise, which does not count what is updated and available", `{replicas: 3}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 3, updatedReadyReplicas: 3}`, interpret.Healthy},
+		{"a canary of half a per cent", `{replicas: 300, updateStrategy: {partition: "99.5%"}}`, `{observedGeneration: 2, replicas: 300, availableReplicas: 300, updatedReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Suspended},
+		{"a percentage that its own OpenKruise rounds otherwise", `{replicas: 3, updateStrategy: {partition: "50%"}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, expectedUpdatedReplicas: 1, updatedReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Suspended},
+		{"more kept back than there are", `{replicas: 3, updateStrategy: {partition: 8}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 0}`, interpret.Suspended},
+		{"a partition with nothing to hold", `{replicas: 3, updateStrategy: {partition: 2}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 3, updatedAvailableReplicas: 3}`, interpret.Healthy},
+		{"paused with a conflict left over and pods down for other reasons", `{replicas: 3, updateStrategy: {paused: true}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 1, updatedReplicas: 1, conditions: [{type: FailedUpdate, status: "True"}]}`, interpret.Progressing},
+		{"paused after its deadline was over", `{replicas: 3, updateStrategy: {paused: true}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`, interpret.Suspended},
+		{"pods beside those it wants, while it surges", `{replicas: 3, updateStrategy: {maxSurge: 1}}`, `{observedGeneration: 2, replicas: 4, availableReplicas: 4, updatedReplicas: 3, updatedAvailableReplicas: 3}`, interpret.Progressing},
+		{"numbers that a script wrote", `{replicas: 3.0}`, `{observedGeneration: 2.0, replicas: 3.0, availableReplicas: 3.0, updatedReplicas: 3.0, updatedAvailableReplicas: 3.0}`, interpret.Healthy},
+		{"a status of nulls", `{replicas: 3}`, `{observedGeneration: 2, replicas: null, availableReplicas: null, updatedReplicas: null, conditions: null}`, interpret.Progressing},
+		{"an unavailability of nonsense", `{replicas: 3, updateStrategy: {maxUnavailable: "-5%"}}`, `{observedGeneration: 2}`, interpret.Unknown},
+		{"a surge of nonsense", `{replicas: 3, updateStrategy: {maxSurge: "NaN%"}}`, `{observedGeneration: 2}`, interpret.Unknown},
 		{"a partition of nonsense", `{replicas: 3, updateStrategy: {partition: "5"}}`, `{observedGeneration: 2}`, interpret.Unknown},
 	})
 	checkHealth(t, "apps.kruise.io/v1beta1, kind: CloneSet", []healthCase{
@@ -35,6 +46,23 @@ func TestCloneSetHealth(t *testing.T) {
 		{"paused", `{replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {paused: true}}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3}`, interpret.Suspended},
 		{"OnDelete updates when its users like", `{replicas: 3, updateStrategy: {type: OnDelete}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 0}`, interpret.Healthy},
 	})
+}
+
+func TestCloneSetReplicas(t *testing.T) {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		checkReplicas(t, "apps.kruise.io/"+version+", kind: CloneSet", []replicasCase{
+			{"as many as it says", `{replicas: 4, template: {spec: {containers: [{resources: {requests: {cpu: 100m}}}]}}}`, 4, "cpu=100m", "main×4 cpu=100m"},
+			{"one when it does not say", `{template: {spec: {containers: [{name: a}]}}}`, 1, "", "main×1"},
+			{"none", `{replicas: 0, template: {spec: {}}}`, 0, "", "main×0"},
+			{"a float that is whole", `{replicas: 2.0}`, 2, "unknown", "main×2 unknown"},
+		})
+		checkRefused(t, "apps.kruise.io/"+version+", kind: CloneSet", map[string]string{
+			`{replicas: three}`:      "spec.replicas: three is no integer",
+			`{replicas: 1.5}`:        "spec.replicas: 1.5 is no integer",
+			`{replicas: -1}`:         "spec.replicas: -1 is no number of replicas",
+			`{replicas: 3000000000}`: "spec.replicas: 3000000000 is no number of replicas",
+		})
+	}
 }
 
 func TestCloneSetAggregate(t *testing.T) {
@@ -72,6 +100,49 @@ func TestCloneSetAggregate(t *testing.T) {
 
 func TestCloneSetRetain(t *testing.T) {
 	checkRetain(t, []retainCase{
+		{
+			"an autoscaler in the member keeps the replicas, if the template's label says so",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {labels: {resourcetemplate.karmada.io/retain-replicas: "true"}}, spec: {replicas: 2}}`,
+			`{spec: {replicas: 5}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {labels: {resourcetemplate.karmada.io/retain-replicas: "true"}}, spec: {replicas: 5}}`,
+		},
+		{
+			"without the label they are the template's",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {replicas: 2}}`,
+			`{spec: {replicas: 5}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {replicas: 2}}`,
+		},
+		{
+			"a pause that Kruise Rollouts has lifted does not come back",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {minReadySeconds: 9, updateStrategy: {rollingUpdate: {paused: true, partition: 0}}}}`,
+			`{metadata: {annotations: {batchrelease.rollouts.kruise.io/control-info: x}}, spec: {updateStrategy: {rollingUpdate: {partition: "50%"}}}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {annotations: {batchrelease.rollouts.kruise.io/control-info: x}}, spec: {updateStrategy: {rollingUpdate: {partition: "50%"}}}}`,
+		},
+		{
+			"when Kruise Rollouts is done the template rules again",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {updateStrategy: {rollingUpdate: {partition: 0}}}}`,
+			`{metadata: {annotations: {rollouts.kruise.io/in-progressing: ""}}, spec: {updateStrategy: {rollingUpdate: {partition: "50%"}}}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {updateStrategy: {rollingUpdate: {partition: 0}}}}`,
+		},
+		{
+			"a selector that cannot change stays where the pods still match it, and the object says so",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {selector: {matchLabels: {app: x, tier: web}}, template: {metadata: {labels: {app: x, tier: web}}}}}`,
+			`{spec: {selector: {matchLabels: {app: x}}}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {annotations: {argosy.io/immutable-fields: 'spec.selector stays "app=x", the template wants "app=x,tier=web"'}},
+				spec: {selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x, tier: web}}}}}`,
+		},
+		{
+			"a selector that the new pods do not match is sent, for the member to refuse",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {selector: {matchLabels: {app: y}}, template: {metadata: {labels: {app: y}}}}}`,
+			`{spec: {selector: {matchLabels: {app: x}}}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {selector: {matchLabels: {app: y}}, template: {metadata: {labels: {app: y}}}}}`,
+		},
+		{
+			"a selector spelled otherwise is the same",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {selector: {matchExpressions: [{key: app, operator: In, values: [x]}], matchLabels: {}}}}`,
+			`{spec: {selector: {matchLabels: {}, matchExpressions: [{key: app, operator: In, values: [x]}]}}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {selector: {matchExpressions: [{key: app, operator: In, values: [x]}], matchLabels: {}}}}`,
+		},
 		{
 			"a CloneSet does not name again the pods that are gone",
 			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "3"}}, spec: {scaleStrategy: {podsToDelete: [a, b]}}}`,
