@@ -1,0 +1,298 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+)
+
+const clones = `
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {name: web, namespace: shop, uid: u-3, generation: 1}
+spec:
+  replicas: 9
+  template: {spec: {containers: [{name: main, image: "nginx:1"}]}}
+`
+
+const threeEach = `
+resource: {kind: CloneSet}
+replicas: 9
+placement: {clusterAffinity: {clusterNames: [eu, us, ap]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}
+clusters: [{name: eu, replicas: 3}, {name: us, replicas: 3}, {name: ap, replicas: 3}]
+`
+
+// story is a template in its clusters, whose Works stand.
+type story struct {
+	t  *testing.T
+	in dispatch.Input
+	// writes counts the Works written.
+	writes int
+	told   []fleet.Condition
+}
+
+func begin(t *testing.T, template, spec string) *story {
+	s := &story{t: t, in: input(t, template, spec)}
+	s.in.Existing = map[string]*workv1alpha1.Work{}
+	return s
+}
+
+// look decides, and writes the Works that differ.
+func (s *story) look() {
+	s.t.Helper()
+	d := dispatch.Decide(context.Background(), s.in, interpret.New(builtin.Tier()))
+	if d.Err != nil {
+		s.t.Fatal(d.Err)
+	}
+	s.told = d.Conditions
+	s.in.Binding.SetAnnotations(map[string]string{fleet.OrdinalsAnnotation: d.Record})
+	for _, r := range d.Results {
+		if r.Err != nil {
+			s.t.Fatal(r.Err)
+		}
+		was := s.in.Existing[r.Cluster]
+		switch {
+		case was == nil:
+			r.Work.Generation = 1
+			s.in.Existing[r.Cluster] = r.Work
+			s.writes++
+		case dispatch.Differs(was, r.Work):
+			is := dispatch.Onto(was, r.Work)
+			if string(is.Spec.Workload.Manifests[0].Raw) != string(was.Spec.Workload.Manifests[0].Raw) {
+				is.Generation++
+			}
+			s.in.Existing[r.Cluster] = is
+			s.writes++
+		}
+	}
+}
+
+// edit changes the template as a user does.
+func (s *story) edit(value any, path ...string) {
+	s.t.Helper()
+	s.in.Template = s.in.Template.DeepCopy()
+	if value == nil {
+		unstructured.RemoveNestedField(s.in.Template.Object, path...)
+	} else if err := unstructured.SetNestedField(s.in.Template.Object, value, path...); err != nil {
+		s.t.Fatal(err)
+	}
+	s.in.Template.SetGeneration(s.in.Template.GetGeneration() + 1)
+}
+
+func (s *story) image(image string) {
+	s.edit([]any{map[string]any{"name": "main", "image": image}}, "spec", "template", "spec", "containers")
+}
+
+// report is a cluster's word that it does what its Work says: so many pods are of the new template and available.
+func (s *story) report(cluster string, updated, available int64) {
+	s.t.Helper()
+	w := s.in.Existing[cluster].DeepCopy()
+	m := manifest(s.t, w)
+	replicas := number(s.t, m, "spec", "replicas")
+	var made int64
+	if _, err := fmt.Sscan(m.GetAnnotations()["resourcetemplate.karmada.io/generation"], &made); err != nil {
+		s.t.Fatal(err)
+	}
+	status := map[string]any{"generation": w.Generation, "observedGeneration": w.Generation, "resourceTemplateGeneration": made,
+		"replicas": replicas, "readyReplicas": available, "availableReplicas": available, "updatedReplicas": updated,
+		"updatedReadyReplicas": updated, "updatedAvailableReplicas": min(updated, available)}
+	raw, err := json.Marshal(status)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: w.Generation}}
+	w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy, Status: &runtime.RawExtension{Raw: raw}}}
+	if moved := dispatch.Moved(s.in.Existing[cluster], w); !moved && dispatch.Follows(w) && len(s.in.Existing[cluster].Status.ManifestStatuses) == 0 {
+		s.t.Error("a first report decides nothing")
+	}
+	s.in.Existing[cluster] = w
+}
+
+func number(t testing.TB, u *unstructured.Unstructured, path ...string) int64 {
+	t.Helper()
+	n, _, err := unstructured.NestedInt64(u.Object, path...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// say are fields of the strategies in the Works, by cluster.
+func (s *story) say(path ...string) string {
+	s.t.Helper()
+	var all []string
+	for _, cluster := range []string{"eu", "us", "ap"} {
+		if w := s.in.Existing[cluster]; w != nil {
+			v, _, err := unstructured.NestedFieldNoCopy(manifest(s.t, w).Object, path...)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			all = append(all, fmt.Sprint(v))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func (s *story) expect(when, partitions, budgets string) {
+	s.t.Helper()
+	if p := s.say("spec", "updateStrategy", "partition"); p != partitions {
+		s.t.Errorf("%s, partitions are %s, want %s", when, p, partitions)
+	}
+	if m := s.say("spec", "updateStrategy", "maxUnavailable"); budgets != "" && m != budgets {
+		s.t.Errorf("%s, maxUnavailable is %s, want %s", when, m, budgets)
+	}
+	before := s.writes
+	if s.look(); s.writes != before {
+		s.t.Errorf("%s, looking again writes %d Works", when, s.writes-before)
+	}
+}
+
+func TestACanaryOfTenPercentIsOnePodOfTheFleetAndARolloutGoesFromClusterToCluster(t *testing.T) {
+	s := begin(t, clones, threeEach)
+	s.look()
+	s.expect("at first", "0 0 0", "1 1 1")
+	for _, c := range []string{"eu", "us", "ap"} {
+		s.report(c, 3, 3)
+	}
+	s.expect("when all run", "0 0 0", "1 1 1")
+	if s.writes != 3 {
+		t.Errorf("it took %d writes to bring it to three clusters", s.writes)
+	}
+
+	// A canary: one pod, in the first cluster. The others know of the new template and keep all of their pods.
+	s.image("nginx:2")
+	s.edit("90%", "spec", "updateStrategy", "partition")
+	s.look()
+	s.expect("as a canary", "2 3 3", "")
+	s.report("eu", 1, 2)
+	s.report("us", 0, 3)
+	s.report("ap", 0, 3)
+	s.expect("while the canary starts", "2 3 3", "")
+	s.report("eu", 1, 3)
+	s.writes = 0
+	s.expect("when the canary runs", "2 3 3", "")
+
+	// All: two pods at once, as 20% of nine are two.
+	s.edit(nil, "spec", "updateStrategy", "partition")
+	s.look()
+	s.expect("when all are let go", "0 0 3", "1 1 1")
+	s.report("eu", 2, 2)
+	s.report("us", 1, 2)
+	s.report("ap", 0, 3)
+	s.expect("on the way", "0 0 3", "1 1 1")
+	s.report("eu", 3, 3)
+	s.look()
+	s.expect("when the first is done", "0 0 0", "1 1 1")
+	s.report("us", 3, 3)
+	s.look()
+	s.report("ap", 1, 2)
+	s.look()
+	s.expect("when only the last is left", "0 0 0", "1 1 2")
+	s.report("ap", 3, 3)
+	s.expect("at the end", "0 0 0", "1 1 2")
+}
+
+func TestALostClusterStopsARolloutUnlessItIsIgnored(t *testing.T) {
+	s := begin(t, clones, threeEach)
+	s.look()
+	for _, c := range []string{"eu", "us", "ap"} {
+		s.report(c, 3, 3)
+	}
+	lost := s.in.Clusters["ap"].DeepCopy()
+	lost.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionUnknown}}
+	if !dispatch.Reachability(s.in.Clusters["ap"], lost) {
+		t.Error("that a cluster is lost decides nothing")
+	}
+	s.in.Clusters["ap"] = lost
+	s.image("nginx:2")
+	s.look()
+	s.expect("without ap", "3 3 3", "")
+	s.edit("Ignore", "metadata", "annotations", fleet.UnreachableAnnotation)
+	s.look()
+	s.expect("regardless of ap", "0 0 3", "1 1 1")
+}
+
+func TestWhatAnOverrideSetsInAClusterIsNotDivided(t *testing.T) {
+	s := begin(t, clones, threeEach)
+	s.edit(int64(4), "spec", "updateStrategy", "partition")
+	s.edit(int64(5), "spec", "updateStrategy", "maxUnavailable")
+	s.in.Overrides = []policyv1alpha1.Override{clusterOverride(t, `
+overrideRules:
+- targetCluster: {clusterNames: [us]}
+  overriders: {plaintext: [{path: /spec/updateStrategy/partition, operator: replace, value: 3}]}
+`)}
+	s.look()
+	// us keeps its three, so that one of the six others stays old.
+	s.expect("with a partition of its own in us", "0 3 1", "")
+}
+
+func TestAnAnnotationGoesBackToCopying(t *testing.T) {
+	s := begin(t, clones, threeEach)
+	s.edit("90%", "spec", "updateStrategy", "partition")
+	s.look()
+	s.expect("for the fleet", "2 3 3", "1 1 1")
+	s.edit("Cluster", "metadata", "annotations", fleet.ScopeAnnotation)
+	s.look()
+	s.expect("for each cluster", "90% 90% 90%", "<nil> <nil> <nil>")
+	if w := s.in.Existing["eu"]; dispatch.Follows(w) {
+		t.Error("the note of the fleet stays on its Work")
+	}
+}
+
+func TestWhatCannotBeDividedIsNotSent(t *testing.T) {
+	for annotation, value := range map[string]string{
+		fleet.ScopeAnnotation:  "Galaxy",
+		fleet.OrderAnnotation:  "Random",
+		fleet.StagesAnnotation: "[",
+	} {
+		in := input(t, clones, threeEach)
+		in.Template.SetAnnotations(map[string]string{annotation: value, fleet.OrderAnnotation: "Stages"})
+		if annotation == fleet.OrderAnnotation {
+			in.Template.SetAnnotations(map[string]string{annotation: value})
+		}
+		d := dispatch.Decide(context.Background(), in, interpret.New(builtin.Tier()))
+		if d.Err == nil || !strings.Contains(d.Err.Error(), annotation) || len(d.Results) > 0 {
+			t.Errorf("%s: %s gives %v and %d Works", annotation, value, d.Err, len(d.Results))
+		}
+		for _, r := range dispatch.Works(context.Background(), in, interpret.New(builtin.Tier())) {
+			if r.Err == nil {
+				t.Errorf("%s: %s gives a Work in %s", annotation, value, r.Cluster)
+			}
+		}
+	}
+}
+
+func TestOneClusterAndACopiedWorkloadKeepWhatTheirUserWrote(t *testing.T) {
+	for name, spec := range map[string]string{
+		"one cluster": strings.ReplaceAll(threeEach, "{name: eu, replicas: 3}, {name: us, replicas: 3}, {name: ap, replicas: 3}", "{name: eu, replicas: 9}"),
+		"copied":      "replicas: 9\nclusters: [{name: eu}, {name: us}, {name: ap}]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, clones, spec)
+			s.edit("90%", "spec", "updateStrategy", "partition")
+			s.look()
+			for _, cluster := range slices.Sorted(maps.Keys(s.in.Existing)) {
+				w := s.in.Existing[cluster]
+				if p, _, _ := unstructured.NestedString(manifest(t, w).Object, "spec", "updateStrategy", "partition"); p != "90%" || dispatch.Follows(w) {
+					t.Errorf("%s has partition %s, and is followed: %v", cluster, p, dispatch.Follows(w))
+				}
+			}
+		})
+	}
+}
