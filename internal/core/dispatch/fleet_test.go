@@ -296,3 +296,85 @@ func TestOneClusterAndACopiedWorkloadKeepWhatTheirUserWrote(t *testing.T) {
 		})
 	}
 }
+
+const database = `
+apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {name: db, namespace: shop, uid: u-4, generation: 1, annotations: {argosy.io/unique-ordinals: "true"}}
+spec:
+  replicas: 5
+  podManagementPolicy: Parallel
+  ordinals: {start: 0}
+  template: {spec: {containers: [{name: main, image: "db:1"}]}}
+  volumeClaimTemplates: [{metadata: {name: data}}]
+`
+
+const threeAndTwo = `
+resource: {kind: StatefulSet}
+replicas: 5
+placement: {clusterAffinity: {clusterNames: [eu, us]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}
+clusters: [{name: eu, replicas: 3}, {name: us, replicas: 2}]
+`
+
+func (s *story) partitions() string {
+	return s.say("spec", "updateStrategy", "rollingUpdate", "partition")
+}
+
+func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
+	s := begin(t, database, threeAndTwo)
+	s.look()
+	sets := func(when, replicas, reserved string) {
+		t.Helper()
+		if got := s.say("spec", "replicas"); got != replicas {
+			t.Errorf("%s, replicas are %s, want %s", when, got, replicas)
+		}
+		if got := s.say("spec", "reserveOrdinals"); got != reserved {
+			t.Errorf("%s, reserved are %s, want %s", when, got, reserved)
+		}
+	}
+	sets("at first", "3 2", "[] [0-2]")
+	if got := s.say("spec", "ordinals"); got != "<nil> <nil>" {
+		t.Errorf("ordinals are sent as %s", got)
+	}
+	s.report("eu", 3, 3)
+	s.report("us", 2, 2)
+
+	// The highest ordinals are new first: both are in us.
+	s.image("db:2")
+	s.edit(int64(3), "spec", "updateStrategy", "rollingUpdate", "partition")
+	s.look()
+	if got := s.partitions(); got != "3 0" {
+		t.Errorf("partitions are %s, want that only us begins", got)
+	}
+	s.report("eu", 0, 3)
+	s.report("us", 2, 2)
+	s.look()
+	if got := s.partitions(); got != "3 0" {
+		t.Errorf("then partitions are %s", got)
+	}
+
+	// One replica moves: us waits until the pod is gone from eu.
+	s.in.Binding.BindingSpec().Clusters[0].Replicas, s.in.Binding.BindingSpec().Clusters[1].Replicas = 2, 3
+	s.look()
+	sets("while ordinal 2 leaves eu", "2 2", "[] [0-2]")
+	s.report("eu", 0, 2)
+	s.look()
+	sets("when it has left", "2 3", "[] [0-1]")
+	if len(s.told) != 1 || s.told[0].Type != fleet.StaleVolume || !strings.Contains(s.told[0].Message, "2 runs in us and has run in eu") {
+		t.Errorf("told is %v", s.told)
+	}
+
+	// eu is lost, and us is given all: the volumes of 0 and 1 are in eu, so nobody else becomes 0 or 1.
+	delete(s.in.Existing, "eu")
+	s.in.Binding.BindingSpec().Clusters = s.in.Binding.BindingSpec().Clusters[1:]
+	s.in.Binding.BindingSpec().Clusters[0].Replicas = 5
+	s.report("us", 3, 3)
+	s.look()
+	sets("without eu", "3", "[0-1]")
+	if !slices.ContainsFunc(s.told, func(c fleet.Condition) bool { return c.Type == fleet.OrdinalsUnassigned }) {
+		t.Errorf("told is %v", s.told)
+	}
+	s.edit("Always", "metadata", "annotations", fleet.OrdinalMobilityAnnotation)
+	s.look()
+	sets("when they may move", "5", "[]")
+}

@@ -114,8 +114,8 @@ func Shares(in Input) (Result, error) {
 		return Result{}, err
 	}
 	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
-	if len(in.Members) < 2 && handler.divides {
-		return Result{Record: in.Record}, nil // one cluster does the arithmetic itself
+	if len(in.Members) < 2 && handler.divides && !o.uniqueOrdinals {
+		return Result{}, nil // one cluster does the arithmetic itself
 	}
 	// 1. In the order in which ties are broken.
 	names := make([]string, len(in.Members))
@@ -352,6 +352,7 @@ var handlers = func() map[schema.GroupKind]handler {
 	for kind, w := range workloads {
 		all[kind] = handler{divides: w.desired == "", share: func(f *fleet) error { return f.rollOut(w, nil) }}
 	}
+	all[statefulSetKind] = handler{divides: true, share: (*fleet).statefulSet}
 	return all
 }()
 

@@ -27,7 +27,10 @@ type workload struct {
 
 const kruise = "apps.kruise.io"
 
-var cloneSetKind = schema.GroupKind{Group: kruise, Kind: "CloneSet"}
+var (
+	cloneSetKind    = schema.GroupKind{Group: kruise, Kind: "CloneSet"}
+	statefulSetKind = schema.GroupKind{Group: kruise, Kind: "StatefulSet"}
+)
 
 // workloads are the kinds whose rollouts are divided.
 var workloads = map[schema.GroupKind]workload{
@@ -35,7 +38,7 @@ var workloads = map[schema.GroupKind]workload{
 		partition: Up, unavailable: Up, surges: true, unset: "20%",
 		pods: "replicas", updated: "updatedReplicas", updatedAvailable: "updatedAvailableReplicas", available: "availableReplicas",
 	},
-	{Group: kruise, Kind: "StatefulSet"}: {
+	statefulSetKind: {
 		numeric: true, unavailable: Down, unset: int64(1),
 		pods: "replicas", updated: "updatedReplicas", updatedAvailable: "updatedAvailableReplicas", available: "availableReplicas",
 	},

@@ -1,0 +1,420 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// mostOrdinals bounds a set that is worked out one by one.
+const mostOrdinals = 100_000
+
+// span is the ordinals from the first to the last of it.
+type span struct{ first, last int64 }
+
+// ordinals is a set of ordinals: spans in order, none touching the next.
+type ordinals []span
+
+func ordinalSet(spans ...span) ordinals {
+	spans = slices.Clone(spans)
+	slices.SortFunc(spans, func(a, b span) int { return int(min(max(a.first-b.first, -1), 1)) })
+	var out ordinals
+	for _, s := range spans {
+		if n := len(out); n > 0 && s.first <= out[n-1].last+1 {
+			out[n-1].last = max(out[n-1].last, s.last)
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func setOf(numbers []int64) ordinals {
+	spans := make([]span, len(numbers))
+	for i, n := range numbers {
+		spans[i] = span{n, n}
+	}
+	return ordinalSet(spans...)
+}
+
+func (o ordinals) union(p ordinals) ordinals { return ordinalSet(append(slices.Clone(o), p...)...) }
+
+func (o ordinals) has(n int64) bool {
+	return slices.ContainsFunc(o, func(s span) bool { return s.first <= n && n <= s.last })
+}
+
+// gap is the first ordinal from n on that is not in o.
+func (o ordinals) gap(n int64) int64 {
+	for _, s := range o {
+		if n < s.first {
+			return n
+		}
+		n = max(n, s.last+1)
+	}
+	return n
+}
+
+// each are the ordinals one by one.
+func (o ordinals) each() []int64 {
+	var out []int64
+	for _, s := range o {
+		for n := s.first; n <= s.last && len(out) < mostOrdinals; n++ {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// texts are the spans as OpenKruise reads them: numbers, and "a-b".
+func (o ordinals) texts() []any {
+	out := make([]any, len(o))
+	for i, s := range o {
+		if out[i] = s.first; s.last > s.first {
+			out[i] = fmt.Sprintf("%d-%d", s.first, s.last)
+		}
+	}
+	return out
+}
+
+func (o ordinals) String() string {
+	texts := make([]string, len(o))
+	for i, t := range o.texts() {
+		texts[i] = fmt.Sprint(t)
+	}
+	return strings.Join(texts, ",")
+}
+
+// parseOrdinals reads a list of numbers and ranges "a-b".
+func parseOrdinals(all []any) (ordinals, error) {
+	spans := make([]span, 0, len(all))
+	for _, v := range all {
+		if n, ok := whole(v); ok && n >= 0 {
+			spans = append(spans, span{n, n})
+			continue
+		}
+		text, _ := v.(string)
+		from, to, isRange := strings.Cut(text, "-")
+		if !isRange {
+			to = from
+		}
+		first, err1 := strconv.ParseInt(strings.TrimSpace(from), 10, 32)
+		last, err2 := strconv.ParseInt(strings.TrimSpace(to), 10, 32)
+		if err1 != nil || err2 != nil || first < 0 || last < first {
+			return nil, fmt.Errorf("%v is neither an ordinal nor a range such as \"3-5\"", v)
+		}
+		spans = append(spans, span{first, last})
+	}
+	return ordinalSet(spans...), nil
+}
+
+// firstOrdinals are the first n ordinals that are not reserved: those that OpenKruise runs.
+func firstOrdinals(n int64, reserved ordinals) ([]int64, error) {
+	if n > mostOrdinals {
+		return nil, fmt.Errorf("%d replicas are too many for unique ordinals, which may be %d", n, mostOrdinals)
+	}
+	out := make([]int64, 0, n)
+	for next := reserved.gap(0); int64(len(out)) < n; next = reserved.gap(next + 1) {
+		out = append(out, next)
+	}
+	return out, nil
+}
+
+// owner is a cluster's part in the assignment of ordinals.
+type owner struct {
+	replicas int64
+	has      []int64 // that it runs now, sorted
+}
+
+// assign gives each owner as many ordinals as it has replicas, none to two, none that is taken. What one has it keeps while
+// it has replicas for it: of too many the highest go. New ones are the lowest that nobody has; where that is one that a pod may
+// still run under, in busy, its new owner waits for it with a replica less. limit bounds all that are assigned, if it is not
+// negative; short is how many are missing for it.
+func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int64, short int64) {
+	assigned = make([][]int64, len(owners))
+	used := map[int64]bool{}
+	for i, o := range owners {
+		for _, n := range o.has {
+			if !used[n] && !taken.has(n) {
+				assigned[i] = append(assigned[i], n)
+				used[n] = true
+			}
+		}
+		for int64(len(assigned[i])) > o.replicas {
+			last := len(assigned[i]) - 1
+			delete(used, assigned[i][last])
+			assigned[i] = assigned[i][:last]
+		}
+	}
+	next, all := int64(0), int64(len(used))
+	for i, o := range owners {
+		for missing := o.replicas - int64(len(assigned[i])); missing > 0; missing-- {
+			if limit >= 0 && all >= limit {
+				short += missing
+				break
+			}
+			for used[next] || taken.has(next) {
+				next = max(next+1, taken.gap(next))
+			}
+			if !busy.has(next) {
+				assigned[i] = append(assigned[i], next)
+			}
+			used[next] = true
+			all++
+		}
+		slices.Sort(assigned[i])
+	}
+	return assigned, short
+}
+
+// statefulSet divides an Advanced StatefulSet: its ordinals if they shall be unique, then its rollout.
+func (f *fleet) statefulSet() error {
+	w := workloads[statefulSetKind]
+	if !f.options.uniqueOrdinals {
+		f.result.Record = ""
+		return f.rollOut(w, nil)
+	}
+	if strings.HasSuffix(f.Template.GetAPIVersion(), "/v1alpha1") {
+		return fmt.Errorf("unique ordinals need spec.reserveOrdinals, which StatefulSets of v1alpha1 do not have; write it as v1beta1, or remove the annotation %s", UniqueOrdinalsAnnotation)
+	}
+	owned, err := f.assignOrdinals()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for cluster := range f.result.Manifests {
+			if f.result.Notes[cluster] == "" {
+				f.result.Notes[cluster] = Note{}.String() // its status decides when others get what it gave up
+			}
+		}
+	}()
+	// The lowest ordinals of the fleet are the last to be new, as in one cluster.
+	return f.rollOut(w, func(kept int64) []int64 {
+		var all []int64
+		for _, numbers := range owned {
+			all = append(all, numbers...)
+		}
+		slices.Sort(all)
+		border := int64(0)
+		if kept > 0 {
+			border = all[min(kept, int64(len(all)))-1] + 1
+		}
+		targets := make([]int64, len(owned))
+		for i, numbers := range owned {
+			for _, n := range numbers {
+				if n >= border {
+					targets[i]++
+				}
+			}
+		}
+		return targets
+	})
+}
+
+// assignOrdinals decides which cluster runs which ordinals and writes them to the manifests; members get the replicas that have
+// one. What a cluster runs is read from the manifest of its Work; the record remembers what clusters had, for their volumes.
+func (f *fleet) assignOrdinals() ([][]int64, error) {
+	spec := object(f.Template.Object, "spec")
+	reserved, err := parseOrdinals(list(spec, "reserveOrdinals"))
+	if err != nil {
+		return nil, fmt.Errorf("spec.reserveOrdinals: %w", err)
+	}
+	if start := number(spec, "ordinals", "start"); start > 0 {
+		reserved = reserved.union(ordinals{{0, start - 1}})
+	}
+	had, err := parseRecord(f.Record)
+	if err != nil {
+		return nil, err
+	}
+	volumes := len(list(spec, "volumeClaimTemplates")) > 0
+	stays := f.options.mobility == "Never" || f.options.mobility != "Always" && volumes
+
+	// 1. Who has what, and who had.
+	owners := make([]owner, len(f.members))
+	var total int64
+	present := map[string]bool{}
+	var busy, running ordinals
+	settled := map[string]bool{}
+	for i, m := range f.members {
+		present[m.Cluster] = true
+		owners[i].replicas = m.Replicas
+		total += m.Replicas
+		if m.before == nil {
+			// A cluster that comes back finds its own.
+			if stays {
+				owners[i].has = had[m.Cluster].each()
+			}
+			continue
+		}
+		before, err := parseOrdinals(list(m.before.Object, "spec", "reserveOrdinals"))
+		if err != nil {
+			continue // an override of its own; it is corrected
+		}
+		if owners[i].has, err = firstOrdinals(number(m.before.Object, "spec", "replicas"), before); err != nil {
+			return nil, err
+		}
+		running = running.union(setOf(owners[i].has))
+		if settled[m.Cluster] = m.fresh && number(m.status, "replicas") <= int64(len(owners[i].has)); !settled[m.Cluster] {
+			busy = busy.union(had[m.Cluster])
+		}
+	}
+	busy = busy.union(running)
+	if total > mostOrdinals {
+		return nil, fmt.Errorf("%d replicas are too many for unique ordinals, which may be %d", total, mostOrdinals)
+	}
+	// 2. What clusters that are gone have stays theirs, and there are no more than the template asks for.
+	var gone ordinals
+	var absent []string
+	limit := int64(-1)
+	if stays {
+		for _, cluster := range slices.Sorted(maps.Keys(had)) {
+			// What runs elsewhere by now has left it before.
+			its := had[cluster].common(running.rest())
+			if !present[cluster] && its != nil {
+				gone = gone.union(its)
+				absent = append(absent, fmt.Sprintf("%s of %s", its, cluster))
+			}
+		}
+		if gone != nil {
+			limit = max(0, total-int64(len(inFirst(gone, total, reserved))))
+		}
+	}
+	assigned, short := assign(owners, reserved.union(gone), busy, limit)
+	if short > 0 {
+		f.tell(OrdinalsUnassigned, "%d replicas run nowhere, because ordinals %s stay where their volumes are; if these clusters do not come back, move them with the annotation %s: Always",
+			short, strings.Join(absent, ", "), OrdinalMobilityAnnotation)
+	}
+	// 3. Into the manifests.
+	now := map[string]ordinals{}
+	for i, m := range f.members {
+		now[m.Cluster] = setOf(assigned[i])
+		m.Replicas = int64(len(assigned[i]))
+		if m.Base == nil {
+			continue
+		}
+		manifest := m.Base.DeepCopy()
+		inner := object(manifest.Object, "spec")
+		delete(inner, "ordinals")
+		inner["replicas"] = m.Replicas
+		inner["reserveOrdinals"] = now[m.Cluster].complement().texts()
+		f.result.Manifests[m.Cluster] = manifest
+	}
+	// 4. What to remember: where pods may still be, and where volumes are.
+	kept := volumes && text(spec, "persistentVolumeClaimRetentionPolicy", "whenScaled") != "Delete"
+	var stale []string
+	for _, cluster := range slices.Sorted(maps.Keys(had)) {
+		for _, m := range f.members {
+			if both := had[cluster].common(now[m.Cluster]); m.Cluster != cluster && both != nil && kept {
+				stale = append(stale, fmt.Sprintf("%s runs in %s and has run in %s", both, m.Cluster, cluster))
+			}
+		}
+	}
+	remembered := maps.Clone(now)
+	for i, m := range f.members {
+		if kept || !settled[m.Cluster] {
+			remembered[m.Cluster] = remembered[m.Cluster].union(had[m.Cluster])
+		}
+		remembered[m.Cluster] = remembered[m.Cluster].union(setOf(owners[i].has))
+	}
+	for cluster := range had {
+		if !present[cluster] && (stays || kept) {
+			remembered[cluster] = had[cluster]
+		}
+	}
+	if len(stale) > 0 {
+		f.tell(StaleVolume, "ordinals have moved and may have left volumes behind, which are never deleted: %s", strings.Join(stale, "; "))
+	}
+	f.result.Record = writeRecord(remembered)
+	return assigned, nil
+}
+
+// inFirst are those of o among the first n ordinals that are not reserved.
+func inFirst(o ordinals, n int64, reserved ordinals) []int64 {
+	first, err := firstOrdinals(n, reserved)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(first, func(v int64) bool { return !o.has(v) })
+}
+
+// complement is what lies below the highest of o and is not in it.
+func (o ordinals) complement() ordinals {
+	var out ordinals
+	next := int64(0)
+	for _, s := range o {
+		if s.first > next {
+			out = append(out, span{next, s.first - 1})
+		}
+		next = s.last + 1
+	}
+	return out
+}
+
+// rest is every ordinal that is not in o.
+func (o ordinals) rest() ordinals {
+	above := int64(0)
+	if n := len(o); n > 0 {
+		above = o[n-1].last + 1
+	}
+	return append(o.complement(), span{above, math.MaxInt32})
+}
+
+func (o ordinals) common(p ordinals) ordinals {
+	var out []span
+	for _, a := range o {
+		for _, b := range p {
+			if first, last := max(a.first, b.first), min(a.last, b.last); first <= last {
+				out = append(out, span{first, last})
+			}
+		}
+	}
+	return ordinalSet(out...)
+}
+
+// parseRecord reads OrdinalsAnnotation: {"eu": [0, "3-5"]}.
+func parseRecord(text string) (map[string]ordinals, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var raw map[string][]any
+	if err := json.Unmarshal([]byte(text), &raw); err != nil {
+		return nil, recordError(err)
+	}
+	had := make(map[string]ordinals, len(raw))
+	for cluster, all := range raw {
+		set, err := parseOrdinals(all)
+		if err != nil {
+			return nil, recordError(err)
+		}
+		if had[cluster] = set; len(set) > 0 && set[len(set)-1].last > 1<<31 {
+			return nil, recordError(errors.New("an ordinal is too large"))
+		}
+	}
+	return had, nil
+}
+
+func recordError(err error) error {
+	return fmt.Errorf("annotation %s of the binding is not as it was written: %w; correct it, or delete it if no volumes depend on it", OrdinalsAnnotation, err)
+}
+
+func writeRecord(had map[string]ordinals) string {
+	raw := map[string][]any{}
+	for cluster, set := range had {
+		if len(set) > 0 {
+			raw[cluster] = set.texts()
+		}
+	}
+	if len(raw) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(raw)
+	if err != nil {
+		panic(err) // numbers and text
+	}
+	return string(text)
+}
