@@ -185,6 +185,9 @@ func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Uns
 			}
 			return fmt.Errorf("create %s: %w", commit.Name(want), err)
 		}
+		if advice := propagate.RunAdvice(template, p); advice != "" {
+			r.events.Event(template, corev1.EventTypeWarning, workv1alpha2.EventApplyPolicySucceed, advice)
+		}
 	} else if _, err := commit.Update(ctx, r.client, existing, want); err != nil {
 		if !commit.Stale(err) {
 			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))

@@ -98,7 +98,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	// 1. Each cluster's part by replicas.
 	parts := make([]part, 0, len(targets))
 	for _, target := range targets {
-		if in.removed(target.Name) {
+		if in.removed(target.Name) || in.ran(target.Name) {
 			continue
 		}
 		m, err := divide(ctx, i, target.Name)
@@ -161,6 +161,16 @@ func AutoPropagated(namespace *unstructured.Unstructured) bool {
 func (in Input) removed(cluster string) bool {
 	c := in.Clusters[cluster]
 	return c != nil && c.DeletionTimestamp != nil && in.Existing[cluster] == nil
+}
+
+// ran says whether the template is one to run once, in one cluster, and has, in another: a cluster that takes the place of that
+// one would run it again.
+func (in Input) ran(cluster string) bool {
+	if in.Existing[cluster] != nil || !propagate.Single(in.Template) {
+		return false
+	}
+	status, _ := in.Template.Object["status"].(map[string]any)
+	return interpret.Finished(in.Template.GroupVersionKind().GroupKind(), status)
 }
 
 func (in Input) failed(cluster string, err error) Result {

@@ -84,6 +84,9 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	spec.Replicas = m.Replicas
 	spec.ReplicaRequirements = m.Requirements
 	spec.Components = m.Components
+	if Single(template) {
+		single(spec, template.GetNamespace(), m.Components)
+	}
 	return b, nil
 }
 

@@ -120,7 +120,7 @@ func workflowHealth(_ context.Context, observed *unstructured.Unstructured) (int
 }
 
 // folded is folding for kinds without a status subresource: a template that nobody has answered for is not given an empty
-// status, as every write of it is one of the whole object.
+// status, as every write of it is one of the whole object; nor is one that has finished, for what has run elsewhere has run.
 func folded(fold func(rs []report) map[string]any) aggregator {
 	return func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 		rs, err := reports(items)
@@ -128,7 +128,8 @@ func folded(fold func(rs []report) map[string]any) aggregator {
 			return nil, err
 		}
 		status := fold(rs)
-		if len(status) == 0 && len(object(template.Object, "status")) == 0 {
+		was := object(template.Object, "status")
+		if len(status) == 0 && (len(was) == 0 || interpret.Finished(template.GroupVersionKind().GroupKind(), was)) {
 			return template, nil
 		}
 		return settled(template, status), nil

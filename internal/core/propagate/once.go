@@ -1,0 +1,92 @@
+package propagate
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// RunPerClusterAnnotation, "true" on a template that runs something, says that every cluster of its policy shall run it:
+// a Workflow goes to one otherwise, and one that fires by the clock and goes to several is worth a warning.
+const RunPerClusterAnnotation = "argosy.io/run-per-cluster"
+
+// runs are the kinds that run something by themselves, and whether one cluster shall do it.
+var runs = map[schema.GroupKind]bool{
+	{Group: "argoproj.io", Kind: "Workflow"}:           true,
+	{Group: "argoproj.io", Kind: "CronWorkflow"}:       true,
+	{Group: "apps.kruise.io", Kind: "AdvancedCronJob"}: false,
+}
+
+// Single says whether the template goes to one cluster of its policy only, because several would do its work several times.
+func Single(template *unstructured.Unstructured) bool {
+	return runs[TemplateOf(template).GroupKind()] && !runsPerCluster(template)
+}
+
+func runsPerCluster(template *unstructured.Unstructured) bool {
+	return template.GetAnnotations()[RunPerClusterAnnotation] == "true"
+}
+
+// single makes a binding one of one replica, which the clusters divide: by the weights of the policy if it has some, else
+// the cluster with the most room takes it, of equals now one and now another. What the replica needs is the most that any of its pods does.
+func single(spec *workv1alpha2.ResourceBindingSpec, namespace string, components []workv1alpha2.Component) {
+	if !spec.Placement.DividesReplicas() {
+		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+			WeightPreference:          &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+		}
+	}
+	needs := &workv1alpha2.ReplicaRequirements{Namespace: namespace}
+	for _, c := range components {
+		if c.ReplicaRequirements == nil {
+			continue
+		}
+		for name, q := range c.ReplicaRequirements.ResourceRequest {
+			if most, ok := needs.ResourceRequest[name]; ok && most.Cmp(q) >= 0 {
+				continue
+			}
+			if needs.ResourceRequest == nil {
+				needs.ResourceRequest = corev1.ResourceList{}
+			}
+			needs.ResourceRequest[name] = q.DeepCopy()
+		}
+	}
+	spec.Replicas, spec.ReplicaRequirements, spec.Components = 1, needs, nil
+}
+
+// RunAdvice is what to tell the owner of a template that runs something and is placed by a policy that may choose several
+// clusters; empty for other templates, and for those that say that each cluster shall run it.
+func RunAdvice(template *unstructured.Unstructured, p policyv1alpha1.Propagation) string {
+	one, known := runs[TemplateOf(template).GroupKind()]
+	if !known || runsPerCluster(template) || oneCluster(p.PropagationSpec().Placement) {
+		return ""
+	}
+	if one {
+		return fmt.Sprintf("%s runs in one of the clusters that the policy allows; annotate it with %s: \"true\" to run it in each", template.GetKind(), RunPerClusterAnnotation)
+	}
+	return fmt.Sprintf("%s fires once in each cluster that the policy chooses; have the policy choose one, or annotate the %s with %s: \"true\" if that is meant",
+		template.GetKind(), template.GetKind(), RunPerClusterAnnotation)
+}
+
+// oneCluster says whether the placement can choose one cluster at most.
+func oneCluster(p policyv1alpha1.Placement) bool {
+	for _, c := range p.SpreadConstraints {
+		if c.SpreadByField == policyv1alpha1.SpreadByFieldCluster && c.MaxGroups == 1 {
+			return true
+		}
+	}
+	if len(p.ClusterAffinities) > 0 {
+		for _, term := range p.ClusterAffinities {
+			if len(term.ClusterNames) != 1 {
+				return false
+			}
+		}
+		return true
+	}
+	return p.ClusterAffinity != nil && len(p.ClusterAffinity.ClusterNames) == 1
+}
