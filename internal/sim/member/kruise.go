@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
+	"github.com/argosy-io/argosy/internal/sim/argo"
 	"github.com/argosy-io/argosy/internal/sim/kruise"
 )
 
@@ -38,6 +39,9 @@ func newManager(ctx context.Context, config *rest.Config, versions kruise.Versio
 		return nil, err
 	}
 	if err := addVolumes(mgr); err != nil {
+		return nil, err
+	}
+	if err := argo.AddToManager(mgr); err != nil {
 		return nil, err
 	}
 	return mgr, kruise.AddToManager(ctx, mgr, versions)

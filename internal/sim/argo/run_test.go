@@ -1,0 +1,345 @@
+package argo
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// member is a cluster in memory: pods run as they are told to, one state further at each look.
+type member struct {
+	t       *testing.T
+	wf      *Workflow
+	spec    *Spec
+	pods    map[string]*corev1.Pod
+	find    finder
+	now     time.Time
+	started []string
+	most    int
+}
+
+func submit(t *testing.T, spec string) *member {
+	t.Helper()
+	wf := &Workflow{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "wf", UID: "1"}}
+	if err := yaml.Unmarshal([]byte(spec), &wf.Spec); err != nil {
+		t.Fatal(err)
+	}
+	m := &member{t: t, wf: wf, spec: &wf.Spec, pods: map[string]*corev1.Pod{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	m.find = func(r TemplateRef) (*Template, error) { return nil, fmt.Errorf("%q not found", r.Name) }
+	return m
+}
+
+// look has the controller look once, and reports what it decided.
+func (m *member) look() outcome {
+	out := decide(m.wf, m.spec, slices.Collect(maps.Values(m.pods)), m.find, m.now)
+	m.wf.Status = out.status
+	for _, p := range out.create {
+		p.Status.Phase = corev1.PodRunning
+		m.pods[p.Name] = p
+		m.started = append(m.started, strings.TrimPrefix(p.Annotations[nodeNameNote], "wf"))
+	}
+	for _, p := range out.remove {
+		delete(m.pods, p.Name)
+	}
+	m.wf.Labels = out.labels
+	return out
+}
+
+// finish lets all running pods end, those that are told to fail with failure.
+func (m *member) finish() {
+	running := 0
+	for _, p := range m.pods {
+		if p.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		running++
+		p.Status.Phase = corev1.PodSucceeded
+		if p.Annotations["sim.argosy.io/exit-code"] != "" {
+			p.Status.Phase = corev1.PodFailed
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}
+		}
+	}
+	m.most = max(m.most, running)
+	m.now = m.now.Add(time.Second)
+}
+
+// run looks until nothing happens any more.
+func (m *member) run() Status {
+	m.t.Helper()
+	for range 30 {
+		if m.look().over {
+			return m.wf.Status
+		}
+		m.finish()
+	}
+	m.t.Fatalf("not over after 30 looks: %+v", m.wf.Status)
+	return Status{}
+}
+
+const leaves = `
+templates:
+- {name: ok, container: {image: "busybox:1"}}
+- {name: bad, container: {image: "busybox:1"}, metadata: {annotations: {sim.argosy.io/exit-code: "1"}}}
+`
+
+func TestAWorkflowRunsAsItsTemplatesSay(t *testing.T) {
+	for _, tt := range []struct {
+		name, spec string
+		want       Phase
+		progress   string
+		started    string // the nodes that got pods, in order
+	}{
+		{"one container", "entrypoint: ok" + leaves, Succeeded, "1/1", ""},
+		{"one that fails", "entrypoint: bad" + leaves, Failed, "0/1", ""},
+		{"an entrypoint that is not there", "entrypoint: none" + leaves, Errored, "0/0", ""},
+		{"steps, one group after the other", "entrypoint: main" + leaves + `
+- name: main
+  steps:
+  - - {name: a, template: ok}
+    - {name: b, template: ok}
+  - - {name: c, template: ok}
+`, Succeeded, "3/3", "[0].a [0].b [1].c"},
+		{"steps stop at a failure", "entrypoint: main" + leaves + `
+- name: main
+  steps:
+  - - {name: a, template: bad}
+    - {name: b, template: ok}
+  - - {name: c, template: ok}
+`, Failed, "1/2", "[0].a [0].b"},
+		{"a failure that is borne", "entrypoint: main" + leaves + `
+- name: main
+  steps:
+  - - {name: a, template: bad, continueOn: {failed: true}}
+  - - {name: c, template: ok}
+`, Succeeded, "1/2", "[0].a [1].c"},
+		{"conditions and items", "entrypoint: main\narguments: {parameters: [{name: env, value: prod}]}" + leaves + `
+- name: main
+  steps:
+  - - {name: a, template: ok, when: "{{workflow.parameters.env}} == dev"}
+    - {name: b, template: ok, when: "{{workflow.parameters.env}} == prod && 2 > 1"}
+    - {name: c, template: ok, withItems: [x, 7]}
+`, Succeeded, "3/3", "[0].b [0].c(0:x) [0].c(1:7)"},
+		{"a DAG in the order of its dependencies", "entrypoint: main" + leaves + `
+- name: main
+  dag:
+    tasks:
+    - {name: d, template: ok, dependencies: [b, c]}
+    - {name: b, template: ok, dependencies: [a]}
+    - {name: c, template: ok, depends: a.Succeeded}
+    - {name: a, template: ok}
+`, Succeeded, "4/4", ".a .b .c .d"},
+		{"a DAG fails fast", "entrypoint: main" + leaves + `
+- name: main
+  dag:
+    tasks:
+    - {name: a, template: bad}
+    - {name: b, template: ok, dependencies: [a]}
+`, Failed, "0/1", ".a"},
+		{"a task for the failure of another", "entrypoint: main" + leaves + `
+- name: main
+  dag:
+    failFast: false
+    tasks:
+    - {name: a, template: bad}
+    - {name: mend, template: ok, depends: "a.Failed || a.Errored"}
+    - {name: go, template: ok, depends: "!a.Failed"}
+`, Failed, "1/2", ".a .mend"},
+		{"a circle", "entrypoint: main" + leaves + `
+- name: main
+  dag:
+    tasks:
+    - {name: a, template: ok, dependencies: [b]}
+    - {name: b, template: ok, dependencies: [a]}
+`, Errored, "0/0", ""},
+		{"as many attempts as allowed", `
+entrypoint: main
+templates:
+- {name: main, retryStrategy: {limit: "2"}, container: {image: "busybox:1"}, metadata: {annotations: {sim.argosy.io/exit-code: "1"}}}
+`, Failed, "0/3", "(0) (1) (2)"},
+		{"an exit handler after a failure", "entrypoint: bad\nonExit: ok" + leaves, Failed, "1/2", " .onExit"},
+		{"an input that nobody gave", `
+entrypoint: main
+templates:
+- {name: main, inputs: {parameters: [{name: x}]}, container: {image: "busybox:1"}}
+`, Errored, "0/0", ""},
+		{"what is not simulated", "entrypoint: main\ntemplates: [{name: main, http: {url: x}}]", Errored, "0/0", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := submit(t, tt.spec)
+			status := m.run()
+			if status.Phase != tt.want || status.Progress != tt.progress {
+				t.Errorf("phase %s, progress %s (%s), want %s %s", status.Phase, status.Progress, status.Message, tt.want, tt.progress)
+			}
+			if tt.want == Errored && status.Message == "" {
+				t.Error("nothing says what is wrong")
+			}
+			if status.StartedAt == nil || status.FinishedAt == nil || m.wf.Labels[completedLabel] != "true" || m.wf.Labels[phaseLabel] != string(tt.want) {
+				t.Errorf("started %v, finished %v, labels %v", status.StartedAt, status.FinishedAt, m.wf.Labels)
+			}
+			if got := strings.Join(m.started, " "); tt.started != "" && got != tt.started {
+				t.Errorf("started %q, want %q", got, tt.started)
+			}
+			for _, n := range status.Nodes {
+				if !n.Phase.Over() || n.FinishedAt == nil {
+					t.Errorf("node %s is left %s", n.Name, n.Phase)
+				}
+			}
+		})
+	}
+}
+
+func TestParametersReachThePod(t *testing.T) {
+	m := submit(t, `
+entrypoint: main
+arguments: {parameters: [{name: who, value: fleet}]}
+templates:
+- name: main
+  steps: [[{name: say, template: say, arguments: {parameters: [{name: text, value: "hello \"{{workflow.parameters.who}}\""}, {name: times, value: 3}]}}]]
+- name: say
+  inputs: {parameters: [{name: text}, {name: times}, {name: more, default: none}]}
+  container: {image: "busybox:1", args: ["{{inputs.parameters.text}}", "{{ inputs.parameters.times }}", "{{inputs.parameters.more}}"]}
+`)
+	m.run()
+	for _, p := range m.pods {
+		if got, want := p.Spec.Containers[0].Args, []string{`hello "fleet"`, "3", "none"}; !slices.Equal(got, want) {
+			t.Errorf("arguments %q, want %q", got, want)
+		}
+	}
+}
+
+func TestParallelismBoundsThePods(t *testing.T) {
+	m := submit(t, "entrypoint: main\nparallelism: 2"+leaves+"- {name: main, steps: [[{name: a, template: ok, withItems: [1, 2, 3, 4, 5]}]]}\n")
+	if status := m.run(); status.Progress != "5/5" || m.most != 2 {
+		t.Errorf("progress %s with %d pods at once, want 5/5 with 2", status.Progress, m.most)
+	}
+}
+
+const twoSteps = "entrypoint: main" + leaves + `
+- name: main
+  steps: [[{name: a, template: ok}], [{name: b, template: ok}]]
+`
+
+func TestASuspendedWorkflowBeginsNothing(t *testing.T) {
+	m := submit(t, twoSteps)
+	m.look()
+	held := true
+	m.wf.Spec.Suspend = &held
+	m.finish()
+	m.look()
+	if out := m.look(); len(m.started) != 1 || out.status.Phase != Running || out.status.Progress != "1/1" {
+		t.Errorf("started %v, status %s %s: what ran goes on, nothing else begins", m.started, out.status.Phase, out.status.Progress)
+	}
+	m.wf.Spec.Suspend = nil
+	if status := m.run(); status.Phase != Succeeded || status.Progress != "2/2" {
+		t.Errorf("after it is resumed: %s %s", status.Phase, status.Progress)
+	}
+}
+
+func TestASuspendStepWaitsForSomebody(t *testing.T) {
+	m := submit(t, "entrypoint: main"+leaves+"- {name: wait, suspend: {}}\n- {name: main, steps: [[{name: a, template: wait}], [{name: b, template: ok}]]}\n")
+	for range 3 {
+		m.look()
+		m.finish()
+	}
+	if len(m.started) != 0 {
+		t.Fatalf("started %v", m.started)
+	}
+	for id, n := range m.wf.Status.Nodes {
+		if n.Type == typeSuspend {
+			n.Phase = Succeeded
+			m.wf.Status.Nodes[id] = n
+		}
+	}
+	if status := m.run(); status.Phase != Succeeded {
+		t.Errorf("after it is resumed: %s %s", status.Phase, status.Message)
+	}
+}
+
+func TestASuspendStepOfATimePasses(t *testing.T) {
+	m := submit(t, "entrypoint: wait\ntemplates: [{name: wait, suspend: {duration: 5s}}]")
+	if out := m.look(); out.over || out.recheck != 5*time.Second {
+		t.Fatalf("over %v, again in %v", out.over, out.recheck)
+	}
+	m.now = m.now.Add(5 * time.Second)
+	if out := m.look(); out.status.Phase != Succeeded {
+		t.Errorf("phase %s", out.status.Phase)
+	}
+}
+
+func TestShutdownEndsWhatRuns(t *testing.T) {
+	for shutdown, exits := range map[string]int{"Stop": 1, "Terminate": 0} {
+		m := submit(t, twoSteps+"\nonExit: ok\n")
+		m.look()
+		m.wf.Spec.Shutdown = shutdown
+		m.started = nil
+		status := m.run()
+		if status.Phase != Failed || !strings.Contains(status.Message, shutdown) || len(m.started) != exits {
+			t.Errorf("%s: %s %q, started %v", shutdown, status.Phase, status.Message, m.started)
+		}
+	}
+}
+
+func TestAWorkflowGoesWhenItsTimeIsOver(t *testing.T) {
+	for spec, after := range map[string]time.Duration{
+		"ttlStrategy: {secondsAfterCompletion: 5}":                          5 * time.Second,
+		"ttlStrategy: {secondsAfterCompletion: 5, secondsAfterSuccess: 20}": 20 * time.Second,
+		"ttlStrategy: {secondsAfterFailure: 5}":                             0,
+	} {
+		m := submit(t, spec+"\nentrypoint: ok"+leaves)
+		m.run()
+		finished := m.wf.Status.FinishedAt.Time
+		m.now = finished.Add(after - time.Second)
+		if m.look().expired {
+			t.Errorf("%s: it goes too early", spec)
+		}
+		m.now = finished.Add(max(after, time.Hour))
+		if got := m.look().expired; got != (after > 0) {
+			t.Errorf("%s: expired %v", spec, got)
+		}
+	}
+}
+
+func TestWhoErasesTheStatusStartsAgain(t *testing.T) {
+	m := submit(t, twoSteps)
+	m.run()
+	m.wf.Status, m.wf.Labels = Status{}, nil
+	if out := m.look(); out.status.Phase != Running || len(out.create) != 0 {
+		t.Errorf("phase %s, %d new pods: the pods of the first run are taken for those of the second", out.status.Phase, len(out.create))
+	}
+}
+
+func TestAPodThatIsTakenAwayIsAnError(t *testing.T) {
+	m := submit(t, "entrypoint: ok"+leaves)
+	m.look()
+	clear(m.pods)
+	if out := m.look(); out.over {
+		t.Fatalf("a pod may take a moment to show, but the workflow is %s", out.status.Phase)
+	}
+	m.now = m.now.Add(patience)
+	if out := m.look(); out.status.Phase != Errored || out.status.Message != "pod deleted" {
+		t.Errorf("%s %q", out.status.Phase, out.status.Message)
+	}
+}
+
+func TestConditionsOfSteps(t *testing.T) {
+	for expression, want := range map[string]bool{
+		"true": true, "a == a": true, "'a b' == 'a b'": true, "1 < 10": true, "2 > 10": false, "a != b && !(1 >= 2)": true,
+		"false || x==x": true, "true && false": false,
+	} {
+		if got, err := holds(expression, nil); err != nil || got != want {
+			t.Errorf("%s: %v, %v", expression, got, err)
+		}
+	}
+	for _, expression := range []string{"", "a ==", "(true", "perhaps", "true true"} {
+		if got, err := holds(expression, nil); err == nil {
+			t.Errorf("%q is taken for %v", expression, got)
+		}
+	}
+}

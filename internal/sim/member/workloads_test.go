@@ -1,0 +1,397 @@
+package member_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/api/kruise"
+	"github.com/argosy-io/argosy/internal/sim"
+)
+
+// refused says that the member does not take u, with a message that contains want.
+func (c cluster) refused(what string, u *unstructured.Unstructured, want string) {
+	c.t.Helper()
+	err := c.Create(c.t.Context(), u.DeepCopy(), client.DryRunAll)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		c.t.Errorf("%s: got %v, want %q", what, err, want)
+	}
+}
+
+func status(u *unstructured.Unstructured, path ...string) any {
+	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, append([]string{"status"}, path...)...)
+	return v
+}
+
+// has compares fields of the status, whatever their kind; for kinds that report no generation.
+func has(want map[string]any) func(*unstructured.Unstructured) bool {
+	return func(u *unstructured.Unstructured) bool {
+		for name, v := range want {
+			if status(u, name) != v {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+const sidecarSet = `
+apiVersion: apps.kruise.io/%s
+kind: SidecarSet
+metadata: {name: %s}
+spec:
+  selector: {matchLabels: {app: %[2]s}}
+  updateStrategy: {maxUnavailable: 2}
+  containers:
+  - {name: log, image: "log:1"}
+`
+
+// aSidecarSet goes through the life of one, which is the same in both versions.
+func aSidecarSet(t *testing.T, c cluster, version, name string) {
+	c.t = t
+	set := parse(t, fmt.Sprintf(sidecarSet, version, name))
+	set.SetNamespace("")
+	unknown := set.DeepCopy()
+	unknown.Object["spec"].(map[string]any)["injectionStrategy"] = map[string]any{"revision": map[string]any{"customVersion": "v0"}}
+	c.refused("a revision that is not there", unknown, "Cannot find specific ControllerRevision, err: ")
+	if version == "v1beta1" {
+		set.Object["spec"].(map[string]any)["customVersion"] = "one"
+	} else {
+		set.SetLabels(map[string]string{"apps.kruise.io/sidecarset-custom-version": "one"})
+	}
+	early := c.create(fmt.Sprintf(workload, "apps/v1", "Deployment", name, 1))
+	c.await("ready", early, counts(map[string]int64{"readyReplicas": 1}))
+	c.createObject(set)
+	c.await("no pod is its own", set, counts(map[string]int64{"matchedPods": 0}))
+	revision := status(set, "latestRevision")
+	var stored appsv1.ControllerRevision
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kruise-system", Name: fmt.Sprint(revision)}, &stored); err != nil {
+		t.Fatalf("revision %v: %v", revision, err)
+	}
+
+	// Pods of later have the sidecar, the one of before does not.
+	c.eventually("four pods", func() bool {
+		c.patch(early, `{"spec":{"replicas":4}}`)
+		return len(c.pods(name)) == 4
+	})
+	c.await("three pods injected", set, counts(map[string]int64{"matchedPods": 3, "updatedPods": 3, "readyPods": 3, "updatedReadyPods": 3}))
+	injected := 0
+	for _, p := range c.pods(name) {
+		if p.Spec.Containers[0].Name == "log" && p.Spec.Containers[0].TerminationMessagePath != "" && p.Annotations["kruise.io/sidecarset-injected-list"] == name {
+			injected++
+		}
+	}
+	if injected != 3 {
+		t.Errorf("%d pods have the sidecar, want 3 of 4", injected)
+	}
+
+	// Its image is changed in place, as far as the partition lets it.
+	before := uids(c.pods(name))
+	c.patch(set, `{"spec":{"updateStrategy":{"partition":1},"containers":[{"name":"log","image":"log:2"}]}}`)
+	c.await("two of three updated", set, counts(map[string]int64{"matchedPods": 3, "updatedPods": 2, "updatedReadyPods": 2, "readyPods": 3}))
+	if status(set, "latestRevision") == revision {
+		t.Error("the revision is still the first one")
+	}
+	if after := uids(c.pods(name)); !maps.Equal(before, after) {
+		t.Errorf("pods %v, before %v: they are to stay", after, before)
+	}
+	two := 0
+	for _, p := range c.pods(name) {
+		for _, s := range p.Status.ContainerStatuses {
+			if s.Name == "log" && s.Image == "log:2" {
+				two++
+			}
+			if s.Name == "main" && s.RestartCount != 0 {
+				t.Errorf("the application of pod %s was restarted", p.Name)
+			}
+		}
+	}
+	if two != 2 {
+		t.Errorf("%d pods run the new image, want 2", two)
+	}
+
+	// New pods can be held at the first revision by its name.
+	c.patch(set, `{"spec":{"injectionStrategy":{"revision":{"customVersion":"one"}}}}`)
+	c.eventually("a new pod with the first image", func() bool {
+		c.patch(early, `{"spec":{"replicas":5}}`)
+		return slices.ContainsFunc(c.pods(name), func(p corev1.Pod) bool {
+			return before[p.Name] == "" && p.Spec.Containers[0].Image == "log:1"
+		})
+	})
+	other := parse(t, fmt.Sprintf(sidecarSet, version, name+"-too"))
+	other.SetNamespace("")
+	if err := unstructured.SetNestedField(other.Object, name, "spec", "selector", "matchLabels", "app"); err != nil {
+		t.Fatal(err)
+	}
+	c.refused("a container of that name for the same pods", other, "is in conflict with sidecarset "+name)
+	if err := c.Delete(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const unitedDeployment = `
+apiVersion: apps.kruise.io/%s
+kind: UnitedDeployment
+metadata: {name: %s}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: %[2]s}}
+  template:
+    %[3]sTemplate:
+      metadata: {labels: {app: %[2]s}}
+      spec:
+        template:
+          metadata: {labels: {app: %[2]s}}
+          spec:
+            containers:
+            - {name: main, image: "nginx:1.25"}
+  topology:
+    subsets:
+    - name: one
+      replicas: 1
+      nodeSelectorTerm: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [north-1]}]}
+    - name: two
+`
+
+func aUnitedDeployment(t *testing.T, c cluster, version, template, kind, apiVersion string) {
+	c.t = t
+	name := "ud-" + strings.ToLower(template)
+	u := parse(t, fmt.Sprintf(unitedDeployment, version, name, template))
+	c.createObject(u)
+	c.await("ready", u, counts(map[string]int64{"replicas": 4, "readyReplicas": 4, "updatedReplicas": 4, "updatedReadyReplicas": 4}))
+	bySubset := func() map[string]int64 {
+		out := map[string]int64{}
+		subsets, _, _ := unstructured.NestedSlice(u.Object, "status", "subsetStatuses")
+		for _, s := range subsets {
+			m := s.(map[string]any)
+			out[fmt.Sprint(m["name"])] = m["readyReplicas"].(int64)
+		}
+		return out
+	}
+	if got := bySubset(); !maps.Equal(got, map[string]int64{"one": 1, "two": 3}) {
+		t.Errorf("subsets %v", got)
+	}
+	first := status(u, "currentRevision")
+	if updated := status(u, "updatedRevision"); version == "v1beta1" && updated != first {
+		t.Errorf("revisions %v and %v", first, updated)
+	}
+	if updated := status(u, "updateStatus", "updatedRevision"); version == "v1alpha1" && updated != first {
+		t.Errorf("revisions %v and %v", first, updated)
+	}
+	children := &unstructured.UnstructuredList{}
+	children.SetAPIVersion(apiVersion)
+	children.SetKind(kind + "List")
+	if err := c.List(t.Context(), children, client.InNamespace("default"), client.MatchingLabels{"app": name}); err != nil || len(children.Items) != 2 {
+		t.Fatalf("%d children, %v; want 2", len(children.Items), err)
+	}
+
+	// An update, held back in one subset where the kind can.
+	c.patch(u, fmt.Sprintf(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"two":2}}},
+		"template":{"%sTemplate":{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.26"}]}}}}}}}`, template))
+	updated := int64(2)
+	if kind == "Deployment" {
+		updated = 4
+	}
+	c.await("updated", u, counts(map[string]int64{"replicas": 4, "readyReplicas": 4, "updatedReplicas": updated, "updatedReadyReplicas": updated}))
+	if current := status(u, "currentRevision"); (current == first) != (updated == 2) {
+		t.Errorf("current revision %v, first %v, with %d of 4 updated", current, first, updated)
+	}
+	c.patch(u, `{"spec":{"replicas":3,"updateStrategy":{"manualUpdate":{"partitions":null}},"topology":{"subsets":[{"name":"two"},{"name":"three","replicas":"50%"}]}}}`)
+	c.await("other subsets", u, func(u *unstructured.Unstructured) bool {
+		return counts(map[string]int64{"replicas": 3, "readyReplicas": 3, "updatedReadyReplicas": 3})(u) &&
+			maps.Equal(bySubset(), map[string]int64{"two": 1, "three": 2})
+	})
+	if err := c.Delete(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	c.eventually("its pods are gone", func() bool { return len(c.pods(name)) == 0 })
+}
+
+const broadcastJob = `
+apiVersion: apps.kruise.io/%s
+kind: BroadcastJob
+metadata: {name: %s}
+spec:
+  template:
+    metadata: {labels: {app: %[2]s}}
+    spec:
+      restartPolicy: Never
+      containers:
+      - {name: main, image: "busybox:1"}
+`
+
+func aBroadcastJob(t *testing.T, c cluster, version string) {
+	c.t = t
+	u := c.create(fmt.Sprintf(broadcastJob, version, "all"))
+	c.await("complete", u, has(map[string]any{"phase": "completed", "desired": int64(2), "succeeded": int64(2), "active": int64(0), "failed": int64(0)}))
+	nodes := map[string]bool{}
+	for _, p := range c.pods("all") {
+		nodes[p.Spec.NodeName] = true
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	if len(nodes) != 2 || len(conditions) != 1 || conditions[0].(map[string]any)["type"] != "Complete" || status(u, "completionTime") == nil {
+		t.Errorf("nodes %v, status %v", nodes, u.Object["status"])
+	}
+
+	failing := parse(t, fmt.Sprintf(broadcastJob, version, "failing"))
+	if err := unstructured.SetNestedField(failing.Object, "3", "spec", "template", "metadata", "annotations", "sim.argosy.io/exit-code"); err != nil {
+		t.Fatal(err)
+	}
+	c.createObject(failing)
+	c.await("failed", failing, has(map[string]any{"phase": "failed", "active": int64(0)}))
+
+	gone := parse(t, fmt.Sprintf(broadcastJob, version, "gone"))
+	gone.Object["spec"].(map[string]any)["completionPolicy"] = map[string]any{"type": "Always", "ttlSecondsAfterFinished": int64(1)}
+	c.createObject(gone)
+	c.eventually("it goes after its time", func() bool {
+		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(gone), gone))
+	})
+}
+
+const workflow = `
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: %s}
+spec:
+  entrypoint: main
+  templates:
+  - name: main
+    steps:
+    - - {name: build, template: %s}
+    - - {name: ship, template: ok, withItems: [east, west]}
+  - {name: ok, container: {image: "busybox:1"}}
+  - {name: slow, container: {image: "busybox:1"}, metadata: {annotations: {sim.argosy.io/runs-for: 1s}}}
+  - {name: bad, container: {image: "busybox:1"}, metadata: {annotations: {sim.argosy.io/exit-code: "2"}}}
+`
+
+func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
+	m := start(t, "more").Members()[0]
+	inner := connect(t, m)
+
+	t.Run("a SidecarSet", func(t *testing.T) { aSidecarSet(t, inner, "v1alpha1", "mesh") })
+	for _, kind := range [][3]string{
+		{"deployment", "Deployment", "apps/v1"},
+		{"cloneSet", "CloneSet", "apps.kruise.io/v1alpha1"},
+		{"advancedStatefulSet", "StatefulSet", "apps.kruise.io/v1beta1"},
+		{"statefulSet", "StatefulSet", "apps/v1"},
+	} {
+		t.Run("a UnitedDeployment of "+kind[0], func(t *testing.T) { aUnitedDeployment(t, inner, "v1alpha1", kind[0], kind[1], kind[2]) })
+	}
+	t.Run("a UnitedDeployment whose sums do not fit is refused", func(t *testing.T) {
+		c := cluster{t, inner.Client}
+		for subsets, want := range map[string]string{
+			`[{name: a, replicas: 1}, {name: b, replicas: 2}]`:         "the sum of indicated subset replicas 3 should equal UnitedDeployment replicas 4",
+			`[{name: a, replicas: 3}, {name: b, replicas: 2}]`:         "sum of indicated subset replicas 5 should not be greater than UnitedDeployment replicas 4",
+			`[{name: a, maxReplicas: 3}, {name: b, maxReplicas: 50%}]`: "at least one subset must have no maxReplicas",
+		} {
+			text := fmt.Sprintf(unitedDeployment, "v1alpha1", "sums", "deployment")
+			text = text[:strings.Index(text, "    subsets:")] + "    subsets: " + subsets
+			c.refused(subsets, parse(t, text), want)
+		}
+		c.refused("a pod template", parse(t, strings.Replace(fmt.Sprintf(workload, "apps.kruise.io/v1alpha1", "UnitedDeployment", "plain", 1), "  template:", "  topology: {subsets: [{name: a}]}\n  template:", 1)),
+			"should provide one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate, or deploymentTemplate")
+	})
+	t.Run("a BroadcastJob", func(t *testing.T) { aBroadcastJob(t, inner, "v1alpha1") })
+
+	t.Run("a Workflow", func(t *testing.T) {
+		c := cluster{t, inner.Client}
+		u := c.create(fmt.Sprintf(workflow, "good", "slow"))
+		c.await("running", u, has(map[string]any{"phase": "Running", "progress": "0/1"}))
+		c.await("succeeded", u, has(map[string]any{"phase": "Succeeded", "progress": "3/3"}))
+		if u.GetLabels()["workflows.argoproj.io/phase"] != "Succeeded" || u.GetLabels()["workflows.argoproj.io/completed"] != "true" {
+			t.Errorf("labels %v", u.GetLabels())
+		}
+		if status(u, "startedAt") == nil || status(u, "finishedAt") == nil {
+			t.Errorf("status %v", u.Object["status"])
+		}
+	})
+	t.Run("a Workflow that fails", func(t *testing.T) {
+		c := cluster{t, inner.Client}
+		u := c.create(fmt.Sprintf(workflow, "poor", "bad"))
+		c.await("failed", u, has(map[string]any{"phase": "Failed", "progress": "0/1"}))
+		nodes, _, _ := unstructured.NestedMap(u.Object, "status", "nodes")
+		if !slices.ContainsFunc(slices.Collect(maps.Values(nodes)), func(n any) bool {
+			return n.(map[string]any)["message"] == "main: Error (exit code 2)"
+		}) {
+			t.Errorf("nodes %v: none says how it ended", nodes)
+		}
+	})
+	t.Run("a Workflow is suspended, resumed and shut down", func(t *testing.T) {
+		c := cluster{t, inner.Client}
+		text := strings.Replace(fmt.Sprintf(workflow, "held", "slow"), "spec:", "spec:\n  suspend: true", 1)
+		u := c.create(text)
+		c.await("it begins nothing", u, has(map[string]any{"phase": "Running", "progress": "0/0"}))
+		c.patch(u, `{"spec":{"suspend":null}}`)
+		c.await("it goes on", u, has(map[string]any{"progress": "0/1"}))
+		c.patch(u, `{"spec":{"shutdown":"Terminate"}}`)
+		c.await("it ends", u, has(map[string]any{"phase": "Failed", "message": "Stopped with strategy 'Terminate'"}))
+	})
+	t.Run("a Workflow of a WorkflowTemplate goes after its time", func(t *testing.T) {
+		c := cluster{t, inner.Client}
+		template := strings.Replace(fmt.Sprintf(workflow, "template", "ok"), "kind: Workflow", "kind: WorkflowTemplate", 1)
+		u := c.create("apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: early}\nspec: {workflowTemplateRef: {name: template}}")
+		c.await("its template is missing", u, has(map[string]any{"phase": "Error"}))
+		c.create(template)
+		u = c.create("apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: short}\nspec: {workflowTemplateRef: {name: template}, ttlStrategy: {secondsAfterCompletion: 1}}")
+		c.await("succeeded", u, has(map[string]any{"phase": "Succeeded", "progress": "3/3"}))
+		c.eventually("it is gone", func() bool { return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(u), u)) })
+	})
+	t.Logf("memory %d MiB", m.RSS()>>20)
+}
+
+func TestAMemberServesTheVersionsOfItsRelease(t *testing.T) {
+	o := sim.Options{Dir: t.TempDir(), Log: testLog{t}, Members: []sim.Member{{
+		Name: "newest", Nodes: 2, Zone: "north-1", OpenKruise: kruise.Release1_10, AcceptAll: true,
+	}}}
+	fleet, err := sim.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fleet.Stop() })
+	m := fleet.Members()[0]
+	c := connect(t, m)
+
+	old := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1alpha1", "CloneSet", "old", 1))
+	if err := c.Create(t.Context(), old); err == nil {
+		t.Error("v1alpha1 of CloneSet is served")
+	}
+	t.Run("a CloneSet", func(t *testing.T) {
+		c := cluster{t, c.Client}
+		u := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1beta1", "CloneSet", "web", 3))
+		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}}
+		c.createObject(u)
+		c.await("ready", u, counts(map[string]int64{"readyReplicas": 3, "expectedUpdatedReplicas": 3}))
+		before := uids(c.pods("web"))
+		c.patch(u, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":1}},"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.26"}]}}}}`)
+		c.await("two of three", u, counts(map[string]int64{"readyReplicas": 3, "updatedReadyReplicas": 2, "expectedUpdatedReplicas": 2}))
+		if after := uids(c.pods("web")); !maps.Equal(before, after) {
+			t.Errorf("pods %v, before %v", after, before)
+		}
+		c.patch(u, `{"spec":{"updateStrategy":{"type":"OnDelete"},"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.27"}]}}}}`)
+		c.await("none of the newest", u, counts(map[string]int64{"readyReplicas": 3, "updatedReplicas": 0}))
+		if err := c.Delete(t.Context(), &c.pods("web")[0]); err != nil {
+			t.Fatal(err)
+		}
+		c.await("one of the newest", u, counts(map[string]int64{"readyReplicas": 3, "updatedReplicas": 1}))
+	})
+	t.Run("what would be refused is accepted", func(t *testing.T) {
+		c := cluster{t, c.Client}
+		u := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1beta1", "CloneSet", "still", 1))
+		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(0)}}
+		c.createObject(u)
+		c.await("ready", u, counts(map[string]int64{"readyReplicas": 1}))
+	})
+	t.Run("a UnitedDeployment", func(t *testing.T) {
+		aUnitedDeployment(t, c, "v1beta1", "cloneSet", "CloneSet", "apps.kruise.io/v1beta1")
+	})
+	t.Run("a BroadcastJob", func(t *testing.T) { aBroadcastJob(t, c, "v1beta1") })
+	t.Logf("memory %d MiB", m.RSS()>>20)
+}
