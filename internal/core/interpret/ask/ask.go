@@ -139,7 +139,7 @@ func (q Question) Of(ctx context.Context, h *interpret.Hooks) ([]Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		return parts("components", out)
+		return parts("components", append([]workv1alpha2.Component{}, out...))
 	case configv1alpha1.InterpreterOperationReviseReplica:
 		out, err := h.Revise(ctx, obj, *q.Replicas)
 		return object("revised", out, err)
@@ -166,7 +166,7 @@ func (q Question) Of(ctx context.Context, h *interpret.Hooks) ([]Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		return parts("dependencies", out)
+		return parts("dependencies", append([]configv1alpha1.DependentObjectReference{}, out...))
 	}
 }
 

@@ -23,14 +23,14 @@ package golden
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/json"
+	k8sjson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
@@ -66,8 +66,8 @@ type Case struct {
 
 	// Want is the whole answer: an object for Retain, ReviseReplica and AggregateStatus, a status for InterpretStatus, a list
 	// for InterpretDependency and InterpretComponent, {replica, requires} for InterpretReplica, and for InterpretHealth
-	// {healthy, health}, or just one of the two.
-	Want *runtime.RawExtension `json:"want,omitempty"`
+	// {healthy, health}, or just one of the two. null is an answer, too: of InterpretStatus, that there is none.
+	Want json.RawMessage `json:"want,omitempty"`
 	// WantChange is the answer as a merge patch on the object that was asked about, for the operations that answer with one.
 	WantChange map[string]any `json:"wantChange,omitempty"`
 	// WantError is a part of the error's message.
@@ -206,7 +206,7 @@ func (c Case) wanted(q ask.Question) (any, error) {
 		return merged(q.Object().Object, c.WantChange), nil
 	}
 	var want any
-	if err := json.Unmarshal(c.Want.Raw, &want); err != nil {
+	if err := k8sjson.Unmarshal(c.Want, &want); err != nil {
 		return nil, fmt.Errorf("read want: %w", err)
 	}
 	return want, nil

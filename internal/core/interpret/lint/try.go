@@ -1,0 +1,339 @@
+package lint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/jsonpath"
+	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/interpret/script"
+)
+
+// trial is one run of a script, and what is special about it.
+type trial struct {
+	what string // reads on from "fails on an object …"
+	in   script.Inputs
+}
+
+// try runs the script on objects that lack what objects may lack, and on some whose answer is known.
+func (c *checker) try(ctx context.Context, program *script.Program, read *reading) {
+	failed := map[int]bool{} // by line: what one missing field does, others do as well
+	for _, t := range c.trials(read) {
+		_, err := program.Evaluate(ctx, t.in)
+		var e *script.Error
+		if err == nil || !errors.As(err, &e) || failed[e.Line] {
+			continue
+		}
+		failed[e.Line] = true
+		line := e.Line
+		if line == 0 {
+			line = lineOf(program, first(program.Function()))
+		}
+		switch e.Reason {
+		case script.Canceled:
+			return
+		case script.Runtime:
+			c.at(line, Warning, NilCheck, fmt.Sprintf("fails on an object %s: %s", t.what, e.Message),
+				"check for nil before it is used, such as: local status = obj.status or {}")
+		case script.BadResult:
+			c.at(line, Warning, Result, fmt.Sprintf("of an object %s: %s", t.what, e.Message),
+				"return "+c.script.operation.returns+", whatever the object lacks")
+		default:
+			c.at(line, Error, Result, fmt.Sprintf("on an object %s: %s", t.what, e.Message), "bound the loop, or what it builds up")
+			return
+		}
+	}
+	c.judge(ctx, program, read)
+}
+
+func first(name string, _ bool) string { return name }
+
+// trials are the objects that a script is run on to see it fail.
+func (c *checker) trials(read *reading) []trial {
+	const most = 60
+	all, bare := c.object(true, 3), c.object(false, 1)
+	inputs := func(obj *unstructured.Unstructured) script.Inputs {
+		return script.Inputs{Object: obj, Observed: obj, Replicas: 2, Items: items(obj)}
+	}
+	trials := []trial{
+		{"that has no more than it must", inputs(bare)},
+		{"with an empty status", inputs(with(bare, map[string]any{}, "status"))},
+	}
+	for _, path := range c.optional(read, 0) {
+		if !slices.Equal(path, []string{"status"}) || !observedOnly(c.script.operation.operation) {
+			in := inputs(without(all, path))
+			if c.script.operation.operation == configv1alpha1.InterpreterOperationRetain {
+				in.Observed = all
+			}
+			trials = append(trials, trial{"without " + strings.Join(path, "."), in})
+		}
+	}
+	switch c.script.operation.operation {
+	case configv1alpha1.InterpreterOperationRetain:
+		for _, path := range c.optional(read, 1) {
+			trials = append(trials, trial{"without " + strings.Join(path, ".") + " in the member", script.Inputs{Object: all, Observed: without(all, path)}})
+		}
+		trials = append(trials, trial{"that has all fields, of which the member has none", script.Inputs{Object: all, Observed: bare}},
+			trial{"that has no more than it must, of which the member has all", script.Inputs{Object: bare, Observed: all}})
+	case configv1alpha1.InterpreterOperationAggregateStatus:
+		trials = append(trials,
+			trial{"that no cluster has reported on", script.Inputs{Object: bare}},
+			trial{"of which one cluster has no status yet", script.Inputs{Object: bare, Items: []workv1alpha2.AggregatedStatusItem{{ClusterName: "member1"}}}},
+			trial{"with an empty status in one cluster", script.Inputs{Object: bare, Items: items(with(bare, map[string]any{}, "status"))}})
+		if c.kind != nil {
+			for _, a := range read.reads {
+				if a.root == 1 && len(a.path) > 2 && a.path[0] == each && a.path[1] == "status" && a.path[2] != each {
+					path := append([]string{"status"}, a.path[2])
+					trials = append(trials, trial{"with a cluster without " + strings.Join(path, "."), script.Inputs{Object: all, Items: items(without(all, path))}})
+				}
+			}
+		}
+	}
+	if c.kind != nil {
+		trials = append(trials, trial{"that has all fields", inputs(all)})
+	}
+	return trials[:min(len(trials), most)]
+}
+
+// items are two clusters that report the object's status.
+func items(obj *unstructured.Unstructured) []workv1alpha2.AggregatedStatusItem {
+	status := interpret.WholeStatus(obj)
+	if status == nil {
+		return nil
+	}
+	status["generation"], status["resourceTemplateGeneration"] = obj.GetGeneration(), obj.GetGeneration()
+	raw, err := json.Marshal(status)
+	if err != nil {
+		return nil
+	}
+	var all []workv1alpha2.AggregatedStatusItem
+	for _, cluster := range []string{"member1", "member2"} {
+		all = append(all, workv1alpha2.AggregatedStatusItem{
+			ClusterName: cluster, Applied: true, Health: workv1alpha1.ResourceHealthy, Status: &runtime.RawExtension{Raw: raw},
+		})
+	}
+	return all
+}
+
+// judge looks at answers that the script does give. It needs to know the kind.
+func (c *checker) judge(ctx context.Context, program *script.Program, read *reading) {
+	if c.kind == nil {
+		return
+	}
+	line := lineOf(program, first(program.Function()))
+	all := c.object(true, 3)
+	ask := func(in script.Inputs) *script.Outputs {
+		out, err := program.Evaluate(ctx, in)
+		if err != nil {
+			return nil
+		}
+		return out
+	}
+	switch c.script.operation.operation {
+	case configv1alpha1.InterpreterOperationInterpretReplica:
+		_, pods := c.kind.Schema.Properties["spec"].Properties["template"]
+		if out := ask(script.Inputs{Object: all}); out != nil && out.Requirements == nil && pods && out.Replicas > 0 {
+			c.at(line, Info, NoRequirement, "it does not say what a replica needs: Argosy asks the next tier for it, Karmada divides without knowing",
+				`return as well: require("kube").accuratePodRequirements(obj.spec.template)`)
+		}
+	case configv1alpha1.InterpreterOperationInterpretStatus:
+		c.judgeReflection(line, ask(script.Inputs{Observed: all}), all)
+	case configv1alpha1.InterpreterOperationAggregateStatus:
+		c.judgeAggregation(line, ask(script.Inputs{Object: all, Items: items(all)}), all)
+	case configv1alpha1.InterpreterOperationRetain:
+		c.judgeRetention(read, ask)
+	case configv1alpha1.InterpreterOperationInterpretHealth:
+		c.judgeHealth(line, read, ask)
+	}
+}
+
+func (c *checker) judgeReflection(line int, out *script.Outputs, all *unstructured.Unstructured) {
+	if out == nil {
+		return
+	}
+	c.undefined(line, out.Status, "generation", "resourceTemplateGeneration")
+	status := interpret.WholeStatus(all)
+	if missing := absent(status, out.Status); len(missing) > 0 {
+		severity := Info
+		if slices.Contains(missing, "observedGeneration") {
+			severity = Warning
+		}
+		c.at(line, severity, Dropped, "it leaves out "+strings.Join(missing, ", ")+", so that neither the template nor whoever looks at the binding sees them",
+			"return observedObj.status, with what is to be changed in it")
+	}
+}
+
+// undefined reports fields of a status that the kind does not have.
+func (c *checker) undefined(line int, status map[string]any, but ...string) {
+	schema := c.kind.Schema.Properties["status"]
+	for _, name := range slices.Sorted(maps.Keys(status)) {
+		next, open := descend(&schema, name)
+		if next == nil && !open && !slices.Contains(but, name) {
+			c.at(line, Warning, UnknownField, fmt.Sprintf("it sets status.%s, which %s does not have: the API server drops it", name, c.target.Kind),
+				alternatives(&schema, name))
+		}
+	}
+}
+
+// absent are the keys of want that got lacks, sorted.
+func absent(want, got map[string]any) []string {
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if _, ok := got[name]; !ok {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+func (c *checker) judgeAggregation(line int, out *script.Outputs, all *unstructured.Unstructured) {
+	if out == nil {
+		return
+	}
+	for _, w := range out.Warnings {
+		c.at(line, Warning, Result, w, "set desiredObj.status, and return desiredObj")
+	}
+	status := out.Status
+	if status == nil && out.Object != nil {
+		status = interpret.WholeStatus(out.Object)
+	}
+	if out.Object != nil && len(out.Warnings) == 0 {
+		if _, was := all.Object["spec"]; was && out.Object.Object["spec"] == nil {
+			c.at(line, Warning, Result, "it returns an object without its spec", "set desiredObj.status, and return desiredObj")
+		}
+	}
+	c.undefined(line, status)
+	if missing := absent(interpret.WholeStatus(all), status); len(missing) > 0 && len(status) > 0 {
+		c.at(line, Info, Dropped, "it leaves out "+strings.Join(missing, ", ")+": Argosy fills in what the next tier knows of them, Karmada leaves the template without",
+			"set them too, or leave the operation to what is built in")
+	}
+}
+
+// judgeRetention tells which fields the hub can no longer change.
+func (c *checker) judgeRetention(read *reading, ask func(script.Inputs) *script.Outputs) {
+	for _, k := range read.kept {
+		path := strings.Join(k.path, ".")
+		if k.path[0] == "status" {
+			if c.kind.StatusApart {
+				c.at(k.line, Info, MemberOwned, "the status is a subresource, which a write of the object leaves alone: keeping it does nothing", "remove it")
+			}
+			continue
+		}
+		if k.path[0] != "spec" || slices.Contains(k.path, each) {
+			continue
+		}
+		desired, observed := c.object(true, 2), c.object(true, 3)
+		hub, ok := at(desired, k.path)
+		member, _ := at(observed, k.path)
+		out := ask(script.Inputs{Object: desired, Observed: observed})
+		if !ok || out == nil || out.Object == nil {
+			continue
+		}
+		kept, _ := at(out.Object, k.path)
+		if !reflect.DeepEqual(kept, member) || reflect.DeepEqual(kept, hub) {
+			continue
+		}
+		message := fmt.Sprintf("the member's %s always wins: the hub cannot change it any more", path)
+		fix := fmt.Sprintf("keep it only where the template leaves it open: if desiredObj.%s == nil", path)
+		switch k.path[len(k.path)-1] {
+		case "replicas":
+			message = fmt.Sprintf("the member's %s always wins: neither scaling from the hub nor the division of replicas has any effect", path)
+			fix = "remove it; where an autoscaler in the member owns the replicas, label the template resourcetemplate.karmada.io/retain-replicas: \"true\""
+		case "suspend", "paused":
+			message = fmt.Sprintf("the member's %s always wins: the hub can neither suspend nor resume it", path)
+		}
+		c.at(k.line, Warning, MemberOwned, message, fix)
+	}
+}
+
+func at(obj *unstructured.Unstructured, path []string) (any, bool) {
+	v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...)
+	return v, ok && err == nil
+}
+
+// judgeHealth asks for the health of objects of which there is no doubt.
+func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *script.Outputs) {
+	health := func(obj *unstructured.Unstructured) interpret.Health {
+		if out := ask(script.Inputs{Observed: obj}); out != nil {
+			return out.Health
+		}
+		return interpret.Unknown
+	}
+	status, has := c.kind.Schema.Properties["status"]
+	if !has {
+		return
+	}
+	done := c.rollout(3, 3, 3)
+	if _, ok := status.Properties["observedGeneration"]; ok && !read.has(0, "status", "observedGeneration") &&
+		health(with(done, done.GetGeneration()-1, "status", "observedGeneration")) == interpret.Healthy {
+		c.at(line, Warning, Generation, "it does not look at status.observedGeneration: after a change, the status of before is taken for the present one",
+			"unhealthy, or not yet known, while (status.observedGeneration or 0) < observedObj.metadata.generation")
+	}
+	bare := c.object(false, 1)
+	if health(with(bare, map[string]any{}, "status")) == interpret.Healthy && !c.counted() {
+		c.at(line, Warning, FalseHealth, "an object with an empty status is healthy: what is nil on both sides is equal", "give counters a default: (status.readyReplicas or 0)")
+	}
+	if !c.scaled() && c.partitionPath() == nil {
+		return
+	}
+	if c.scaled() {
+		if health(c.rollout(3, 0, 0)) == interpret.Healthy {
+			c.at(line, Warning, FalseHealth, "an object with none of its 3 replicas is healthy", "compare with spec.replicas, not with what there is")
+		}
+		if health(done) == interpret.Healthy && health(c.rollout(0, 0, 0)) == interpret.Degraded {
+			c.at(line, Warning, FalseHealth, "an object that is scaled to 0 replicas is unhealthy, though it has all that it wants", "do not ask for more than 0 replicas")
+		}
+	}
+	if path := c.partitionPath(); path != nil && health(done) == interpret.Healthy {
+		if health(with(c.rollout(3, 3, 1), int64(2), path...)) == interpret.Degraded {
+			c.at(line, Warning, FalseHealth, "a canary that its partition holds is unhealthy: failover may take it away", "ask for no more updated pods than the partition lets through")
+		}
+	}
+}
+
+// counted says that nothing is to be waited for: the kind has no counters that say how much there is.
+func (c *checker) counted() bool {
+	_, matched := c.kind.Schema.Properties["status"].Properties["matchedPods"]
+	return matched
+}
+
+// checkPath reports on an operation that is told by a path.
+func checkPath(p pathText, kind *schemas.Kind, target configv1alpha1.CustomizationTarget, report func(Finding)) {
+	path, err := jsonpath.Parse(p.value)
+	if err != nil {
+		report(Finding{Line: p.line, Severity: Error, Rule: Spelling, Field: p.field, Message: err.Error(), Fix: "write it as .spec.replicas"})
+		return
+	}
+	if p.operation.operation == configv1alpha1.InterpreterOperationRetain && path.Under("spec") {
+		report(Finding{Line: p.line, Severity: Warning, Rule: MemberOwned, Field: p.field,
+			Message: fmt.Sprintf("%s is kept as the member has it until the template changes it; a script that keeps it takes it from the hub for good", p.value),
+			Fix:     "list only what a controller in the member writes"})
+	}
+	if kind == nil {
+		return
+	}
+	schema, err := schemas.Map(kind.Schema)
+	if err != nil {
+		return
+	}
+	want := jsonpath.Anything
+	if o := p.operation.operation; o == configv1alpha1.InterpreterOperationInterpretReplica || o == configv1alpha1.InterpreterOperationReviseReplica {
+		want = jsonpath.Whole
+	}
+	if err := path.Check(schema, want); err != nil {
+		report(Finding{Line: p.line, Severity: Error, Rule: UnknownField, Field: p.field, Message: fmt.Sprintf("%s: %v", target.Kind, err), Fix: "name a field of the kind"})
+	}
+}
