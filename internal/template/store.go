@@ -4,7 +4,10 @@ package template
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -75,6 +79,13 @@ func (s *Store) Want(kinds ...schema.GroupKind) {
 	for _, gk := range kinds {
 		s.wanted(gk)
 	}
+}
+
+// Kinds are those that somebody wanted, in no order.
+func (s *Store) Kinds() []schema.GroupKind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Keys(s.kinds))
 }
 
 // Synced says whether the kind is known wholly: each of its objects is in memory. So it is when the hub does not serve it.
@@ -188,6 +199,39 @@ func (s *Store) UpdateStatus(ctx context.Context, obj *unstructured.Unstructured
 	}
 	if _, err := c.UpdateStatus(ctx, obj, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write status of %s %s: %w", obj.GetKind(), cache.MetaObjectToName(obj), err)
+	}
+	return nil
+}
+
+// PatchStatus writes the status of obj, of a kind without a status subresource, and nothing else, whatever it is now.
+func (s *Store) PatchStatus(ctx context.Context, obj *unstructured.Unstructured) error {
+	c, err := s.resource(obj)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": obj.GetUID()},
+		{"op": "add", "path": "/status", "value": obj.Object["status"]},
+	})
+	if err == nil {
+		_, err = c.Patch(ctx, obj.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write status of %s %s: %w", obj.GetKind(), cache.MetaObjectToName(obj), err)
+	}
+	return nil
+}
+
+// Delete deletes obj, and what belongs to it after it. One that is gone or was made anew is no error.
+func (s *Store) Delete(ctx context.Context, obj *unstructured.Unstructured) error {
+	c, err := s.resource(obj)
+	if err != nil {
+		return err
+	}
+	uid, background := obj.GetUID(), metav1.DeletePropagationBackground
+	err = c.Delete(ctx, obj.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete %s %s: %w", obj.GetKind(), cache.MetaObjectToName(obj), err)
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -88,7 +89,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
-	return b.Watches(&workv1alpha1.Work{}, gathering(o.Gather), builder.WithPredicates(answered)).Complete(r)
+	return b.Watches(&workv1alpha1.Work{}, gathering(o.Gather), builder.WithPredicates(answered)).
+		WatchesRawSource(interpreter.Changes(o.Interpreter, r.client)).Complete(r)
 }
 
 // answered passes Works whose member has said something new, and those that are gone. Each binding is looked at when the hub
@@ -150,7 +152,7 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 		return 0, err
 	}
 	r.noticed.Delete(key)
-	return 0, r.foldIntoTemplate(ctx, want)
+	return r.foldIntoTemplate(ctx, want)
 }
 
 // wait is how long the answers may still be gathered: not at all when nothing changes, when all clusters are applied and
@@ -187,28 +189,46 @@ func failures(s *workv1alpha2.ResourceBindingStatus) (n int) {
 	return n
 }
 
-// foldIntoTemplate writes the template's status where its kind has one that can be folded.
-func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Binding) error {
+// foldIntoTemplate writes the template's status where its kind has one that can be folded, and deletes what has finished and
+// lived its time: members are not asked to, as it would run again. It is looked at again after the time returned.
+func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Binding) (time.Duration, error) {
 	ref := b.BindingSpec().Resource
 	kind := propagate.GroupKind(ref.APIVersion, ref.Kind)
 	read, found, err := r.Templates.Get(ctx, kind, ref.Namespace, ref.Name)
 	if err != nil || !found || (ref.UID != "" && read.GetUID() != ref.UID) || read.GetDeletionTimestamp() != nil {
-		return err
+		return 0, err
 	}
 	want, err := r.Interpreter.Aggregate(ctx, read, aggregate.Items(b))
 	if err == nil && !equality.Semantic.DeepEqual(statusOf(read), statusOf(want)) {
-		err = r.Templates.UpdateStatus(ctx, want)
+		if err = r.Templates.UpdateStatus(ctx, want); apierrors.IsNotFound(err) && interpret.KeepsStatus(kind) {
+			err = r.Templates.PatchStatus(ctx, want)
+		}
 	}
 	switch key := client.ObjectKeyFromObject(b); {
-	case err == nil, apierrors.IsNotFound(err): // gone meanwhile, or a kind without a status subresource: its status is its users' to write
+	case err == nil:
 		r.told.Forget(key)
-		return nil
+		return r.expire(ctx, want)
+	case apierrors.IsNotFound(err): // gone meanwhile, or a kind without a status subresource: its status is its users' to write
+		r.told.Forget(key)
+		return 0, nil
 	case !commit.Stale(err) && r.told.News(key, err.Error()):
 		for _, obj := range []runtime.Object{b, read} {
 			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventAggregateStatusFailed, err.Error())
 		}
 	}
-	return fmt.Errorf("fold the status of %s: %w", commit.Name(read), err)
+	return 0, fmt.Errorf("fold the status of %s: %w", commit.Name(read), err)
+}
+
+// expire deletes a template that has finished and lived its ttl, or says how long it still has.
+func (r *reconciler) expire(ctx context.Context, template *unstructured.Unstructured) (time.Duration, error) {
+	when, ok := interpret.Expiry(template)
+	if !ok {
+		return 0, nil
+	}
+	if left := when.Sub(r.Clock.Now()); left > 0 {
+		return left, nil
+	}
+	return 0, r.Templates.Delete(ctx, template)
 }
 
 func statusOf(u *unstructured.Unstructured) any { return u.Object["status"] }

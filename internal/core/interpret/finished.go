@@ -84,6 +84,10 @@ var onces = func() map[schema.GroupKind]once {
 	}
 }()
 
+// KeepsStatus says whether objects of the kind have their status among their own fields, with no subresource for it, and a
+// controller writes it: then the hub may write it on a template as well. Of other such kinds it is what users write.
+func KeepsStatus(kind schema.GroupKind) bool { return workflows[kind] }
+
 // Finished says whether an object of the kind runs once and is over, by its status, as it is or as it was reported. It runs
 // no more; made anew it would run again.
 func Finished(kind schema.GroupKind, status map[string]any) bool {

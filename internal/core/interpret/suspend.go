@@ -11,15 +11,16 @@ import (
 // who moved last: the template, if it says otherwise now than it did then; else the member, whose word stands.
 const SuspendAnnotation = "argosy.io/template-suspends"
 
-// suspendable are the kinds with a spec.suspend that both sides write.
-var suspendable = map[schema.GroupKind]bool{
+// workflows are the kinds of Argo whose objects are one piece: a spec.suspend that both sides write, and a status without a
+// subresource.
+var workflows = map[schema.GroupKind]bool{
 	{Group: "argoproj.io", Kind: "Workflow"}:     true,
 	{Group: "argoproj.io", Kind: "CronWorkflow"}: true,
 }
 
 // NoteSuspension writes the annotation onto what goes to a member, in place; one that is not suspended needs none.
 func NoteSuspension(manifest *unstructured.Unstructured) {
-	if !suspendable[manifest.GroupVersionKind().GroupKind()] {
+	if !workflows[manifest.GroupVersionKind().GroupKind()] {
 		return
 	}
 	suspended, _ := at(manifest.Object, []string{"spec", "suspend"}).(bool)
