@@ -33,8 +33,8 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/namespace"
 	"github.com/argosy-io/argosy/internal/controller/propagate"
 	"github.com/argosy-io/argosy/internal/controller/schedule"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -114,14 +114,18 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	interpreter := interpret.New(builtin.Tier())
+	interpreter, err := interpreter.New(ctx, interpreter.Options{Informers: mgr.GetCache(), Cached: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Definitions: dyn, Mapper: mgr.GetRESTMapper(), Schema: tiers.Schema, Convert: tiers.Convert})
+	if err != nil {
+		return err
+	}
 	templates := template.New(dyn, disco)
 	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
 	fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
 	if err != nil {
 		return err
 	}
-	for _, r := range []interface{ Start(context.Context) error }{templates, members} {
+	for _, r := range []interface{ Start(context.Context) error }{interpreter, templates, members} {
 		if err := mgr.Add(r); err != nil {
 			return err
 		}

@@ -50,6 +50,8 @@ var (
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "OverridePolicy", "overridepolicies", true),
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterOverridePolicy", "clusteroverridepolicies", false),
 		kind(clusterv1alpha1.GroupVersion.Group, "v1alpha1", "Cluster", "clusters", false),
+		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterCustomization", "resourceinterpretercustomizations", false),
+		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterWebhookConfiguration", "resourceinterpreterwebhookconfigurations", false),
 		kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false),
 		kind("", "v1", "Secret", "secrets", true),
 		kind("", "v1", "Event", "events", true),

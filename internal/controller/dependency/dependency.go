@@ -33,6 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -83,7 +84,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the distribution of dependencies: %w", err)
 	}
-	sources := []source.Source{source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	sources := []source.Source{interpreter.Changes(o.Interpreter, r.client), source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		o.Templates.Subscribe(r.objectChanged(q.Add))
 		return nil
 	})}

@@ -25,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -39,6 +40,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.selectedBy), builder.WithPredicates(later, predicate.GenerationChangedPredicate{}))
 	}
 	return b.
+		WatchesRawSource(interpreter.Changes(r.Interpreter, r.client)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf), builder.WithPredicates(predicate.Or[client.Object](workTouched, workMoved))).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(answersAnew)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {

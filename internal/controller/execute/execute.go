@@ -28,6 +28,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -88,6 +89,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := newReconciler(mgr.GetClient(), commit.Recorder(mgr, "execution-controller"), o)
 	o.Members.Handle(r.memberEvent)
 	o.Members.OnAnswer(r.memberAnswers)
+	interpreter.OnChange(o.Interpreter, r.kindsChanged)
 	for _, watch := range []struct {
 		kind    client.Object
 		handler cache.ResourceEventHandlerFuncs

@@ -16,6 +16,8 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/interpreter"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // What makes a Work be looked at: itself, its object in the member, and its cluster.
@@ -50,6 +52,24 @@ func (r *reconciler) workGone(obj any) {
 	r.waiting.forget(key)
 	r.ended.forget(key)
 	r.told.ForgetAll(func(s subject) bool { return s.work == key })
+}
+
+// kindsChanged has those Works looked at whose kind means something else than before.
+func (r *reconciler) kindsChanged(concerns interpreter.Concerns) {
+	if !r.lanes.running() {
+		return // at the start all Works are looked at
+	}
+	for _, b := range interpreter.Bindings(r.client, concerns) {
+		works, err := scope.WorksOf(context.Background(), r.client, client.ObjectKeyFromObject(b))
+		if err != nil {
+			log.Error(err, "list the works of a kind that means something else now")
+		}
+		for i := range works {
+			if cluster, err := names.ClusterOf(works[i].Namespace); err == nil {
+				r.lanes.retry(cluster, client.ObjectKeyFromObject(&works[i]))
+			}
+		}
+	}
 }
 
 // clusterJoined opens the lane of a cluster.

@@ -17,6 +17,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -68,6 +69,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	sources := []source.TypedSource[key]{
 		source.TypedFunc[key](func(_ context.Context, q workqueue.TypedRateLimitingInterface[key]) error {
 			o.Templates.Subscribe(templateChanged(q.Add))
+			interpreter.OnChange(o.Interpreter, r.kindsChanged(q.Add))
 			return nil
 		}),
 	}

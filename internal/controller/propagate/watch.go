@@ -18,6 +18,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -48,6 +49,22 @@ func templateChanged(add func(key)) template.Handler {
 			add(keyOf(was))
 		case was == nil || !propagate.SameContent(was, is):
 			add(keyOf(is))
+		}
+	}
+}
+
+// kindsChanged adds the templates that a policy holds, of kinds that mean something else than before.
+func (r *reconciler) kindsChanged(add func(key)) func(interpreter.Concerns) {
+	return func(concerns interpreter.Concerns) {
+		for _, gk := range r.Templates.Kinds() {
+			if !concerns(gk) {
+				continue
+			}
+			for _, obj := range r.Templates.List(gk, "", nil) {
+				if _, held := propagate.Claimed(obj); held {
+					add(keyOf(obj))
+				}
+			}
 		}
 	}
 }

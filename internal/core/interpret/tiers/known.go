@@ -1,0 +1,36 @@
+package tiers
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/convert/kruise"
+	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/interpret/script"
+)
+
+var known = sync.OnceValues(schemas.Builtin)
+
+// Schema is what Argosy knows of a kind's fields without its definition; nil where that is nothing.
+func Schema(kind schema.GroupVersionKind) *script.Schema {
+	all, err := known()
+	if err != nil {
+		return nil // what is embedded is read by the tests of schemas
+	}
+	k, ok := all.Of(kind)
+	if !ok {
+		return nil
+	}
+	return script.SchemaOf(k.Schema)
+}
+
+// Convert brings obj to another version of its kind; nil where Argosy does not know how.
+func Convert(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
+	kind := obj.GroupVersionKind()
+	if !kruise.Converts(kind.GroupKind()) {
+		return nil, nil
+	}
+	return kruise.Convert(obj, schema.GroupVersion{Group: kind.Group, Version: version}.String())
+}

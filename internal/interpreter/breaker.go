@@ -1,0 +1,207 @@
+package interpreter
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/script"
+)
+
+// breaker keeps a question that takes its time and gets no answer from being asked again and again, by every worker for every
+// object: the hub has other things to do. After some failures in a row it is asked by one at a time, with growing pauses, and
+// whoever else asks gets the last failure at once.
+type breaker struct {
+	// patience is how many failures in a row open it.
+	patience int
+
+	mu      sync.Mutex
+	failed  int
+	last    error
+	pause   time.Duration
+	until   time.Time
+	probing bool
+}
+
+const (
+	firstPause = 5 * time.Second
+	lastPause  = time.Minute
+)
+
+// ask asks, unless it is known that there is no answer. slow says whether an error is one of those that count.
+func (b *breaker) ask(now func() time.Time, slow func(error) bool, question func() error) error {
+	b.mu.Lock()
+	open := b.failed >= b.patience
+	if open && (b.probing || now().Before(b.until)) {
+		defer b.mu.Unlock()
+		return b.last
+	}
+	b.probing = open
+	b.mu.Unlock()
+
+	var err error
+	answered := false
+	defer func() {
+		if !answered { // it panicked, which is somebody else's to report
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.probing = false
+		}
+	}()
+	err = question()
+	answered = true
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.probing = false
+	if err == nil || !slow(err) {
+		b.failed, b.pause = 0, 0
+		return err
+	}
+	b.failed++
+	b.last = err
+	if b.failed >= b.patience {
+		b.pause = min(max(2*b.pause, firstPause), lastPause)
+		b.until = now().Add(b.pause)
+	}
+	return err
+}
+
+// scriptPatience is how many calls in a row may use up their time: one odd object shall not silence a script for the others.
+const scriptPatience = 3
+
+type question struct {
+	schema.GroupKind
+	operation configv1alpha1.InterpreterOperation
+}
+
+// breakers are those of scripts.
+type breakers struct {
+	mu  sync.Mutex
+	all map[question]*breaker
+}
+
+func (b *breakers) of(q question) *breaker {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all == nil {
+		b.all = map[question]*breaker{}
+	}
+	if b.all[q] == nil {
+		b.all[q] = &breaker{patience: scriptPatience}
+	}
+	return b.all[q]
+}
+
+// forget gives the scripts of kinds a new chance.
+func (b *breakers) forget(concerns Concerns) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for q := range b.all {
+		if concerns(q.GroupKind) {
+			delete(b.all, q)
+		}
+	}
+}
+
+// exhausting says whether a script ran into its bounds, which takes time, in contrast to any other of its faults.
+func exhausting(err error) bool {
+	for _, e := range script.Errors(err) {
+		if e.Reason == script.DeadlineExceeded || e.Reason == script.MemoryExceeded {
+			return true
+		}
+	}
+	return false
+}
+
+// guarded is the tier of customizations whose scripts are not run over and over when they run into their bounds.
+type guarded struct {
+	tier interface {
+		interpret.Tier
+		interpret.Namer
+	}
+	breakers *breakers
+	hooks    sync.Map // schema.GroupKind → *interpret.Hooks
+}
+
+// By implements interpret.Namer.
+func (g *guarded) By(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
+	return g.tier.By(kind, operation)
+}
+
+// Hooks implements interpret.Tier.
+func (g *guarded) Hooks(kind schema.GroupKind) *interpret.Hooks {
+	h := g.tier.Hooks(kind)
+	if h == nil {
+		return nil
+	}
+	if known, ok := g.hooks.Load(kind); ok {
+		return known.(*interpret.Hooks)
+	}
+	h = g.guard(kind, h)
+	g.hooks.Store(kind, h)
+	return h
+}
+
+func (g *guarded) guard(kind schema.GroupKind, h *interpret.Hooks) *interpret.Hooks {
+	ask := func(operation configv1alpha1.InterpreterOperation, call func() error) error {
+		return g.breakers.of(question{kind, operation}).ask(time.Now, exhausting, call)
+	}
+	out := *h
+	if h.Replicas != nil {
+		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (n int32, req *workv1alpha2.ReplicaRequirements, err error) {
+			err = ask(configv1alpha1.InterpreterOperationInterpretReplica, func() (err error) { n, req, err = h.Replicas(ctx, obj); return err })
+			return n, req, err
+		}
+	}
+	if h.Components != nil {
+		out.Components = func(ctx context.Context, obj *unstructured.Unstructured) (all []workv1alpha2.Component, err error) {
+			err = ask(configv1alpha1.InterpreterOperationInterpretComponent, func() (err error) { all, err = h.Components(ctx, obj); return err })
+			return all, err
+		}
+	}
+	if h.Revise != nil {
+		out.Revise = func(ctx context.Context, obj *unstructured.Unstructured, n int32) (revised *unstructured.Unstructured, err error) {
+			err = ask(configv1alpha1.InterpreterOperationReviseReplica, func() (err error) { revised, err = h.Revise(ctx, obj, n); return err })
+			return revised, err
+		}
+	}
+	if h.Retain != nil {
+		out.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (retained *unstructured.Unstructured, err error) {
+			err = ask(configv1alpha1.InterpreterOperationRetain, func() (err error) { retained, err = h.Retain(ctx, desired, observed); return err })
+			return retained, err
+		}
+	}
+	if h.Reflect != nil {
+		out.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (status map[string]any, err error) {
+			err = ask(configv1alpha1.InterpreterOperationInterpretStatus, func() (err error) { status, err = h.Reflect(ctx, observed); return err })
+			return status, err
+		}
+	}
+	if h.Aggregate != nil {
+		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (aggregated *unstructured.Unstructured, err error) {
+			err = ask(configv1alpha1.InterpreterOperationAggregateStatus, func() (err error) { aggregated, err = h.Aggregate(ctx, template, items); return err })
+			return aggregated, err
+		}
+	}
+	if h.Health != nil {
+		out.Health = func(ctx context.Context, observed *unstructured.Unstructured) (health interpret.Health, err error) {
+			health = interpret.Unknown
+			err = ask(configv1alpha1.InterpreterOperationInterpretHealth, func() (err error) { health, err = h.Health(ctx, observed); return err })
+			return health, err
+		}
+	}
+	if h.Dependencies != nil {
+		out.Dependencies = func(ctx context.Context, obj *unstructured.Unstructured) (all []configv1alpha1.DependentObjectReference, err error) {
+			err = ask(configv1alpha1.InterpreterOperationInterpretDependency, func() (err error) { all, err = h.Dependencies(ctx, obj); return err })
+			return all, err
+		}
+	}
+	return &out
+}

@@ -1,0 +1,247 @@
+package interpreter
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret/script"
+)
+
+// definition is what is known of a kind from its definition. It is never changed.
+type definition struct {
+	resourceVersion string
+	schemas         map[string]*script.Schema // by version
+	// relabelled says that objects are the same in all versions but for apiVersion.
+	relabelled bool
+}
+
+// known are the definitions of the kinds that customizations are about; those without one are absent.
+type known map[schema.GroupKind]*definition
+
+// schema asks the definitions first.
+func (k known) schema(otherwise func(schema.GroupVersionKind) *script.Schema) func(schema.GroupVersionKind) *script.Schema {
+	return func(gvk schema.GroupVersionKind) *script.Schema {
+		if d := k[gvk.GroupKind()]; d != nil {
+			return d.schemas[gvk.Version]
+		}
+		if otherwise == nil {
+			return nil
+		}
+		return otherwise(gvk)
+	}
+}
+
+// convert goes by otherwise where that knows how, else by a definition whose versions differ by name alone.
+func (k known) convert(otherwise func(*unstructured.Unstructured, string) (*unstructured.Unstructured, error)) func(*unstructured.Unstructured, string) (*unstructured.Unstructured, error) {
+	return func(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
+		if otherwise != nil {
+			if out, err := otherwise(obj, version); out != nil || err != nil {
+				return out, err
+			}
+		}
+		gvk := obj.GroupVersionKind()
+		d := k[gvk.GroupKind()]
+		if d == nil || !d.relabelled || d.schemas[gvk.Version] == nil || d.schemas[version] == nil {
+			return nil, nil
+		}
+		out := obj.DeepCopy()
+		out.SetAPIVersion(schema.GroupVersion{Group: gvk.Group, Version: version}.String())
+		return out, nil
+	}
+}
+
+// definitions reads the definitions of the kinds that customizations are about, and follows those once there are any.
+type definitions struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+
+	mu    sync.Mutex
+	run   context.Context // nil until it is started
+	touch func()
+	watch bool
+	// wanted are the kinds that customizations are about; read are those whose definition is known as it is now, nil if there is none.
+	wanted map[schema.GroupKind]bool
+	read   known
+	// names of definitions, of those that were seen.
+	names map[schema.GroupKind]string
+}
+
+func newDefinitions(o Options) *definitions {
+	return &definitions{client: o.Definitions, mapper: o.Mapper, wanted: map[schema.GroupKind]bool{}, read: known{}, names: map[schema.GroupKind]string{}}
+}
+
+var definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// start has touch called when a definition changes that somebody wants.
+func (d *definitions) start(ctx context.Context, touch func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.run, d.touch = ctx, touch
+	d.follow()
+}
+
+// follow wants the lock held. Hubs without customizations watch nothing.
+func (d *definitions) follow() {
+	if d.watch || d.run == nil || len(d.wanted) == 0 {
+		return
+	}
+	d.watch = true
+	informer := dynamicinformer.NewFilteredDynamicInformer(d.client, definitionResource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	// A new informer takes both.
+	_ = informer.SetTransform(onlyKind)
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    d.changed,
+		UpdateFunc: func(_, is any) { d.changed(is) },
+		DeleteFunc: func(obj any) {
+			if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
+				obj = last.Obj
+			}
+			d.changed(obj)
+		},
+	})
+	go informer.RunWithContext(d.run)
+}
+
+// onlyKind leaves of a definition what tells its kind: schemas are large.
+func onlyKind(obj any) (any, error) {
+	crd, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	kind := kindDefined(crd)
+	out := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": crd.GetAPIVersion(), "kind": crd.GetKind(),
+		"spec": map[string]any{"group": kind.Group, "names": map[string]any{"kind": kind.Kind}},
+	}}
+	out.SetName(crd.GetName())
+	out.SetResourceVersion(crd.GetResourceVersion())
+	out.SetGeneration(crd.GetGeneration())
+	return out, nil
+}
+
+func kindDefined(crd *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: name}
+}
+
+// changed forgets what was read of a definition that is another one now.
+func (d *definitions) changed(obj any) {
+	crd, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	kind := kindDefined(crd)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.names[kind] = crd.GetName()
+	if !d.wanted[kind] {
+		return
+	}
+	if was := d.read[kind]; was != nil && was.resourceVersion == versionOf(crd) {
+		return
+	}
+	delete(d.read, kind)
+	d.touch()
+}
+
+// versionOf moves with the spec of a definition, and not with its status.
+func versionOf(crd *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s/%d", crd.GetName(), crd.GetGeneration())
+}
+
+// of are the definitions of the kinds that the customizations are about.
+func (d *definitions) of(ctx context.Context, customizations []configv1alpha1.ResourceInterpreterCustomization) (known, error) {
+	d.mu.Lock()
+	d.wanted = map[schema.GroupKind]bool{}
+	out, missing := known{}, []schema.GroupKind{}
+	for i := range customizations {
+		kind := kindOf(&customizations[i])
+		if d.wanted[kind] || kind.Group == "" {
+			continue
+		}
+		d.wanted[kind] = true
+		if read, ok := d.read[kind]; ok {
+			out[kind] = read
+			continue
+		}
+		missing = append(missing, kind)
+	}
+	// From here on a change of what is being read is an event.
+	d.follow()
+	d.mu.Unlock()
+
+	for _, kind := range missing {
+		read, err := d.get(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		out[kind] = read
+		if read != nil {
+			d.mu.Lock()
+			d.read[kind] = read
+			d.mu.Unlock()
+		}
+	}
+	for kind, read := range out {
+		if read == nil {
+			delete(out, kind)
+		}
+	}
+	return out, nil
+}
+
+// get reads the definition of a kind; nil if there is none, or none yet.
+func (d *definitions) get(ctx context.Context, kind schema.GroupKind) (*definition, error) {
+	d.mu.Lock()
+	name := d.names[kind]
+	d.mu.Unlock()
+	if name == "" {
+		mapping, err := d.mapper.RESTMapping(kind)
+		if meta.IsNoMatchError(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", kind, err)
+		}
+		name = mapping.Resource.GroupResource().String()
+	}
+	raw, err := d.client.Resource(definitionResource).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get the definition of %s: %w", kind, err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, crd); err != nil {
+		return nil, fmt.Errorf("read the definition of %s: %w", kind, err)
+	}
+	return newDefinition(versionOf(raw), crd), nil
+}
+
+func newDefinition(version string, crd *apiextensionsv1.CustomResourceDefinition) *definition {
+	d := &definition{resourceVersion: version, schemas: map[string]*script.Schema{},
+		relabelled: crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter}
+	for _, v := range crd.Spec.Versions {
+		known := &script.Schema{Type: "object"}
+		if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			known = script.SchemaOf(v.Schema.OpenAPIV3Schema)
+		}
+		d.schemas[v.Name] = known
+	}
+	return d
+}

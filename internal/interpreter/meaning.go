@@ -1,0 +1,104 @@
+package interpreter
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
+)
+
+// meaning is what users say, by what it is about: two that are equal make equal tiers.
+type meaning struct {
+	made bool
+	// kinds are digests of the customizations of a kind, and of its definition, by name of the customization.
+	kinds map[schema.GroupKind]map[string]digest
+	// hooks are the webhook configurations by name.
+	hooks map[string]hooks
+}
+
+type hooks struct {
+	digest
+	configuration *configv1alpha1.ResourceInterpreterWebhookConfiguration
+}
+
+type digest [sha256.Size]byte
+
+func digestOf(v ...any) digest {
+	// Types of the API, which always can be written.
+	text, _ := json.Marshal(v)
+	return sha256.Sum256(text)
+}
+
+func newMeaning(customizations []configv1alpha1.ResourceInterpreterCustomization, configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration, known known) meaning {
+	m := meaning{made: true, kinds: map[schema.GroupKind]map[string]digest{}, hooks: map[string]hooks{}}
+	for i := range customizations {
+		c := &customizations[i]
+		kind := kindOf(c)
+		if m.kinds[kind] == nil {
+			m.kinds[kind] = map[string]digest{}
+		}
+		version := ""
+		if d := known[kind]; d != nil {
+			version = d.resourceVersion
+		}
+		m.kinds[kind][c.Name] = digestOf(c.Spec, version)
+	}
+	for i := range configurations {
+		c := &configurations[i]
+		m.hooks[c.Name] = hooks{digestOf(c.Webhooks), c}
+	}
+	return m
+}
+
+func kindOf(c *configv1alpha1.ResourceInterpreterCustomization) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind).GroupKind()
+}
+
+// changed says for which kinds next is something else than m; not ok if for none.
+func (m meaning) changed(next meaning) (concerns Concerns, ok bool) {
+	kinds := map[schema.GroupKind]bool{}
+	for _, all := range []map[schema.GroupKind]map[string]digest{m.kinds, next.kinds} {
+		for kind := range all {
+			if !same(m.kinds[kind], next.kinds[kind]) {
+				kinds[kind] = true
+			}
+		}
+	}
+	var configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration
+	for name, was := range m.hooks {
+		if next.hooks[name].digest != was.digest {
+			configurations = append(configurations, was.configuration)
+		}
+	}
+	for name, is := range next.hooks {
+		if m.hooks[name].digest != is.digest {
+			configurations = append(configurations, is.configuration)
+		}
+	}
+	return func(kind schema.GroupKind) bool {
+		if kinds[kind] {
+			return true
+		}
+		for _, c := range configurations {
+			if webhook.Concerns(c, kind) {
+				return true
+			}
+		}
+		return false
+	}, !m.made || len(kinds)+len(configurations) > 0
+}
+
+func same(a, b map[string]digest) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, d := range a {
+		if other, ok := b[name]; !ok || other != d {
+			return false
+		}
+	}
+	return true
+}
