@@ -83,8 +83,10 @@ func budget(spec map[string]any, total int64) (int64, error) {
 func retainPodsToDelete(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	path := []string{"spec", "scaleStrategy", "podsToDelete"}
 	names, left := list(desired.Object, path...), list(observed.Object, path...)
-	const made = workv1alpha2.TemplateGenerationAnnotation
-	if len(names) == 0 || desired.GetAnnotations()[made] != observed.GetAnnotations()[made] {
+	made := func(obj *unstructured.Unstructured) string {
+		return text(obj.Object, "metadata", "annotations", workv1alpha2.TemplateGenerationAnnotation)
+	}
+	if len(names) == 0 || made(desired) != made(observed) {
 		return desired, nil
 	}
 	gone := func(name any) bool {
@@ -94,6 +96,5 @@ func retainPodsToDelete(_ context.Context, desired, observed *unstructured.Unstr
 	if len(kept) == len(names) {
 		return desired, nil
 	}
-	retained := desired.DeepCopy()
-	return retained, unstructured.SetNestedSlice(retained.Object, kept, path...)
+	return withField(desired, kept, path...)
 }

@@ -37,8 +37,7 @@ func jobReplicas(_ context.Context, obj *unstructured.Unstructured) (int32, *wor
 
 // reviseJob sets spec.parallelism; completions are divided where all clusters are known, in core/dispatch.
 func reviseJob(_ context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
-	revised := obj.DeepCopy()
-	return revised, unstructured.SetNestedField(revised.Object, int64(replicas), "spec", "parallelism")
+	return withField(obj, int64(replicas), "spec", "parallelism")
 }
 
 // retainJob keeps the selector and the pod labels that the member's API server generated: both are immutable.

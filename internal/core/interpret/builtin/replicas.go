@@ -71,8 +71,16 @@ func requirements(obj *unstructured.Unstructured) (*workv1alpha2.ReplicaRequirem
 
 // revise sets spec.replicas.
 func revise(_ context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
-	revised := obj.DeepCopy()
-	return revised, unstructured.SetNestedField(revised.Object, int64(replicas), "spec", "replicas")
+	return withField(obj, int64(replicas), "spec", "replicas")
+}
+
+// withField is a copy of obj with another value at path.
+func withField(obj *unstructured.Unstructured, value any, path ...string) (*unstructured.Unstructured, error) {
+	out := obj.DeepCopy()
+	if err := unstructured.SetNestedField(out.Object, value, path...); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // podDependencies are what the pods of all templates of obj need, and the Service that names them. Claims made from claim

@@ -138,8 +138,7 @@ func retainImmutable(rules ...func(desired, observed map[string]any) []clash) re
 			}
 			why = append(why, c.why)
 		}
-		message := strings.Join(why, "; ")
-		return retained, unstructured.SetNestedField(retained.Object, message, "metadata", "annotations", keptAnnotation)
+		return withField(retained, strings.Join(why, "; "), "metadata", "annotations", keptAnnotation)
 	}
 }
 

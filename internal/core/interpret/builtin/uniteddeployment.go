@@ -211,7 +211,22 @@ func (s subset) template(t *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, er
 	if patch == nil {
 		return out, nil
 	}
-	before, err := json.Marshal(out)
+	out, err := patched(out, patch)
+	if err != nil {
+		return nil, fmt.Errorf("apply the patch of subset %q: %w", s.name, err)
+	}
+	return out, nil
+}
+
+// patched is t with a strategic merge patch applied.
+func patched(t *corev1.PodTemplateSpec, patch map[string]any) (out *corev1.PodTemplateSpec, err error) {
+	// The library panics on a merge key that is no text, and anybody may write one.
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, fmt.Errorf("it is no patch of a pod template: %v", p)
+		}
+	}()
+	before, err := json.Marshal(t)
 	if err != nil {
 		return nil, err
 	}
@@ -221,11 +236,11 @@ func (s subset) template(t *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, er
 	}
 	after, err := strategicpatch.StrategicMergePatch(before, change, corev1.PodTemplateSpec{})
 	if err != nil {
-		return nil, fmt.Errorf("apply the patch of subset %q: %w", s.name, err)
+		return nil, err
 	}
 	out = &corev1.PodTemplateSpec{}
 	if err := json.Unmarshal(after, out); err != nil {
-		return nil, fmt.Errorf("apply the patch of subset %q: %w", s.name, err)
+		return nil, err
 	}
 	return out, nil
 }

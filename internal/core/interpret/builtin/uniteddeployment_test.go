@@ -43,10 +43,11 @@ func TestUnitedDeploymentReplicas(t *testing.T) {
 func TestASubsetThatMakesNoSenseIsNamed(t *testing.T) {
 	const template = `template: {deploymentTemplate: {spec: {template: {spec: {containers: [{name: a}]}}}}}`
 	for spec, want := range map[string]string{
-		`{replicas: 2, topology: {subsets: [{name: a, maxReplicas: "two"}]}}`:                               `maxReplicas of subset "a": two is neither an integer nor a percentage`,
-		`{replicas: 2, topology: {subsets: [{name: a, minReplicas: {}}]}}`:                                  `minReplicas of subset "a"`,
-		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, tolerations: [x]}]}}`:               `read the nodes of subset "a"`,
-		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, patch: {spec: {containers: 7}}}]}}`: `apply the patch of subset "a"`,
+		`{replicas: 2, topology: {subsets: [{name: a, maxReplicas: "two"}]}}`:                                           `maxReplicas of subset "a": two is neither an integer nor a percentage`,
+		`{replicas: 2, topology: {subsets: [{name: a, minReplicas: {}}]}}`:                                              `minReplicas of subset "a"`,
+		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, tolerations: [x]}]}}`:                           `read the nodes of subset "a"`,
+		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, patch: {spec: {containers: 7}}}]}}`:             `apply the patch of subset "a"`,
+		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, patch: {spec: {containers: [{name: [b]}]}}}]}}`: `apply the patch of subset "a": it is no patch of a pod template`,
 	} {
 		_, err := interpreter.Components(t.Context(), read(t, `{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {namespace: ns, name: x}, spec: `+spec+`}`))
 		if err == nil || !strings.Contains(err.Error(), want) {
