@@ -26,6 +26,8 @@ type Config struct {
 	Etcd EtcdConfig `json:"etcd"`
 	// Components to run: "*" is every one, "-NAME" leaves one out.
 	Components []string `json:"components"`
+	// WorkloadKinds are the families of kinds beyond Kubernetes' own that the hub defines: "*" is every one, "-NAME" leaves one out.
+	WorkloadKinds []string `json:"workloadKinds"`
 	// KubeconfigOut is one more file to merge the admin kubeconfig into.
 	KubeconfigOut string `json:"kubeconfigOut,omitempty"`
 	// Log is about the hub's log.
@@ -57,11 +59,12 @@ const DefaultPort = 7443
 // DefaultConfig is the one set of defaults.
 func DefaultConfig() Config {
 	return Config{
-		DataDir:     defaultDataDir(),
-		BindAddress: "127.0.0.1",
-		Port:        DefaultPort,
-		Components:  []string{"*"},
-		Log:         LogConfig{Format: "text"},
+		DataDir:       defaultDataDir(),
+		BindAddress:   "127.0.0.1",
+		Port:          DefaultPort,
+		Components:    []string{"*"},
+		WorkloadKinds: []string{"*"},
+		Log:           LogConfig{Format: "text"},
 	}
 }
 
@@ -93,6 +96,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Etcd.CertFile, "etcd-certfile", c.Etcd.CertFile, "client certificate for the external etcd")
 	fs.StringVar(&c.Etcd.KeyFile, "etcd-keyfile", c.Etcd.KeyFile, "key of that certificate")
 	fs.StringSliceVar(&c.Components, "components", c.Components, fmt.Sprintf("what to run: * is everything, -NAME leaves one out of %s", strings.Join(optional(), ", ")))
+	fs.StringSliceVar(&c.WorkloadKinds, "workload-kinds", c.WorkloadKinds, fmt.Sprintf("kinds to define beyond Kubernetes' own: * is all, -NAME leaves one out of %s", strings.Join(families(), ", ")))
 	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut, "one more file to merge the admin kubeconfig into")
 	fs.StringVar(&c.Log.File, "log-file", c.Log.File, "where the log goes, - for standard error (default argosy.log in the data folder)")
 	fs.StringVar(&c.Log.Format, "log-format", c.Log.Format, "text or json")
@@ -183,6 +187,11 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("components leaves out %q, without which there is no hub; what can be left out: %s", bare, strings.Join(optional(), ", "))
 		}
 	}
+	for _, name := range c.WorkloadKinds {
+		if bare := strings.TrimPrefix(name, "-"); bare != "*" && !slices.Contains(families(), bare) {
+			return fmt.Errorf("workloadKinds names %q, which is none of %s: correct --workload-kinds", bare, strings.Join(families(), ", "))
+		}
+	}
 	for _, path := range []*string{&c.DataDir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile} {
 		if *path == "" {
 			continue
@@ -198,14 +207,27 @@ func (c *Config) Validate() error {
 
 // runs says whether the configuration wants a component.
 func (c *Config) runs(name string) bool {
-	switch {
-	case !slices.Contains(optional(), name):
-		return true
-	case slices.Contains(c.Components, "-"+name):
+	return !slices.Contains(optional(), name) || chosen(c.Components, name)
+}
+
+// defines says whether the configuration wants a family of workload kinds.
+func (c *Config) defines(family string) bool { return chosen(c.WorkloadKinds, family) }
+
+// chosen says whether a list of names, "*" for all and "-NAME" for all but one, means this one.
+func chosen(list []string, name string) bool {
+	if slices.Contains(list, "-"+name) {
 		return false
-	default:
-		return slices.Contains(c.Components, "*") || slices.Contains(c.Components, name)
 	}
+	return slices.Contains(list, "*") || slices.Contains(list, name)
+}
+
+// families are the names of workload kinds.
+func families() []string {
+	names := make([]string, len(workloadKinds))
+	for i := range workloadKinds {
+		names[i] = workloadKinds[i].name
+	}
+	return names
 }
 
 func (c *Config) logFile() string {

@@ -17,11 +17,13 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/argosy-io/argosy/api/argo"
 	"github.com/argosy-io/argosy/api/crds"
 	"github.com/argosy-io/argosy/api/kruise"
 )
 
-// installedAnnotation marks definitions of OpenKruise that the hub installed, and keeps as they should be.
+// installedAnnotation marks definitions of workload kinds that the hub installed, and keeps as they should be. One that somebody
+// brings, such as a newer OpenKruise's, has no such mark, and a mark can be taken off.
 const installedAnnotation = "argosy.io/installed"
 
 // convertPath is where the hub converts its own kinds between versions.
@@ -42,38 +44,91 @@ func conversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
+// workloadKinds are the families of kinds that a hub defines for templates, by the names that --workload-kinds takes.
+var workloadKinds = []struct {
+	name string
+	crds func() ([]*apiextensionsv1.CustomResourceDefinition, error)
+}{
+	{"openkruise", kruise.Hub},
+	{"argo", argo.CRDs},
+}
+
+// workloadCRDs are the definitions of the families that are wanted.
+func workloadCRDs(wanted func(family string) bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, family := range workloadKinds {
+		if !wanted(family.name) {
+			continue
+		}
+		crds, err := family.crds()
+		if err != nil {
+			return nil, fmt.Errorf("read the definitions of %s: %w", family.name, err)
+		}
+		all = append(all, crds...)
+	}
+	return all, nil
+}
+
 // installCRDs makes the server serve our kinds, and returns when it does. Definitions that are right already cost a
 // read of their list and no write.
 func installCRDs(ctx context.Context, config *rest.Config) error {
-	client, err := apiextensions.NewForConfig(config)
+	client, have, err := definitions(ctx, config)
 	if err != nil {
-		return fmt.Errorf("make a client for definitions: %w", err)
+		return err
 	}
 	want, err := crds.All()
 	if err != nil {
 		return err
 	}
-	workloads, err := kruise.CRDs()
+	if err := installAll(ctx, client, have, want, len(want)); err != nil {
+		return err
+	}
+	return waitServed(ctx, client.Discovery(), want)
+}
+
+// installWorkloadCRDs makes the server serve workload kinds. Definitions of kinds that are no longer wanted stay, since objects
+// would go with them; and one that somebody brought, from a newer OpenKruise for example, is theirs.
+func installWorkloadCRDs(ctx context.Context, config *rest.Config, wanted func(family string) bool) error {
+	client, have, err := definitions(ctx, config)
 	if err != nil {
 		return err
 	}
-	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
-	list, err := definitions.List(ctx, metav1.ListOptions{})
+	want, err := workloadCRDs(wanted)
 	if err != nil {
-		return fmt.Errorf("list definitions: %w", err)
+		return err
+	}
+	want = slices.DeleteFunc(want, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, installedAnnotation, "true")
+		current := have[crd.Name]
+		return current != nil && current.Annotations[installedAnnotation] != "true"
+	})
+	// Each costs the server a tenth of a second of work, on what it serves meanwhile: one after the other.
+	return installAll(ctx, client, have, want, 1)
+}
+
+// definitions are those that the server has, by name, and the client to change them with.
+func definitions(ctx context.Context, config *rest.Config) (apiextensions.Interface, map[string]*apiextensionsv1.CustomResourceDefinition, error) {
+	client, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a client for definitions: %w", err)
+	}
+	list, err := client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list definitions: %w", err)
 	}
 	have := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for i := range list.Items {
 		have[list.Items[i].Name] = &list.Items[i]
 	}
-	for _, crd := range workloads {
-		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, installedAnnotation, "true")
-		// A definition that somebody brought, from a newer OpenKruise for example, is theirs.
-		if current := have[crd.Name]; current == nil || current.Annotations[installedAnnotation] == "true" {
-			want = append(want, crd)
-		}
-	}
-	var changed errgroup.Group // at once: most of the time is the store's
+	return client, have, nil
+}
+
+// installAll installs what is not there as it should be, so many at once, and returns when all are established.
+func installAll(ctx context.Context, client apiextensions.Interface, have map[string]*apiextensionsv1.CustomResourceDefinition,
+	want []*apiextensionsv1.CustomResourceDefinition, atOnce int) error {
+	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
+	var changed errgroup.Group
+	changed.SetLimit(atOnce)
 	for _, crd := range want {
 		if crds.Converted(crd) {
 			crd.Spec.Conversion = conversion()
@@ -90,10 +145,7 @@ func installCRDs(ctx context.Context, config *rest.Config) error {
 			return waitEstablished(ctx, definitions, crd.Name)
 		})
 	}
-	if err := changed.Wait(); err != nil {
-		return err
-	}
-	return waitServed(ctx, client.Discovery(), want)
+	return changed.Wait()
 }
 
 // waitServed returns when the server lists every version that is to be served of the definitions: what is established, or was at

@@ -24,6 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -70,15 +71,17 @@ type component struct {
 
 // components in the order in which they start:
 //
-//	etcd → apiserver → crds → namespaces → loops (controller-manager, controllers)
+//	etcd → apiserver → crds → namespaces → loops (controller-manager, controllers) → workload-kinds
 //
-// The last is a list of its own, loops, because replicas take turns at it.
+// The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of definitions
+// to make, a first start would take twice as long, and nothing of the hub needs them.
 var components = []component{
 	{name: "etcd", start: (*Hub).startEtcd},
 	{name: "apiserver", start: (*Hub).startAPIServer},
 	{name: "crds", start: (*Hub).startCRDs},
 	{name: "namespaces", start: (*Hub).startNamespaces},
 	{name: "loops", start: (*Hub).startLoops},
+	{name: "workload-kinds", start: (*Hub).startWorkloadKinds},
 }
 
 // loops act on what the API holds. With several replicas one of them at a time runs these.
@@ -97,7 +100,7 @@ func known() []string {
 	for _, c := range components {
 		names = append(names, c.name)
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "loops" })
+	return slices.DeleteFunc(names, func(name string) bool { return name == "loops" || name == "workload-kinds" })
 }
 
 // optional can be left out: the hub still serves its API, and another replica may do the work.
@@ -413,6 +416,28 @@ func (h *Hub) checkReady(*http.Request) error {
 
 func (h *Hub) startCRDs(ctx context.Context) (func(), error) {
 	return nil, installCRDs(ctx, h.Config())
+}
+
+// startWorkloadKinds returns at once: who brings templates of workload kinds to a new hub may find that it defines them for some
+// seconds yet. A hub that was started before has them from the start.
+func (h *Hub) startWorkloadKinds(context.Context) (func(), error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		begin := time.Now()
+		err := wait.PollUntilContextCancel(ctx, retryPeriod, true, func(ctx context.Context) (bool, error) {
+			err := installWorkloadCRDs(ctx, h.Config(), h.config.defines)
+			if err != nil && ctx.Err() == nil {
+				klog.ErrorS(err, "define workload kinds; trying again", "in", retryPeriod)
+			}
+			return err == nil, nil
+		})
+		if err == nil {
+			klog.V(1).InfoS("workload kinds are defined", "after", time.Since(begin))
+		}
+	}()
+	return func() { cancel(); <-ended }, nil
 }
 
 func (h *Hub) startNamespaces(ctx context.Context) (func(), error) {

@@ -85,6 +85,9 @@ func TestASecondStartOnTheSameDataContinuesWhereItWas(t *testing.T) {
 	if err := installCRDs(t.Context(), h.Config()); err != nil {
 		t.Fatal(err)
 	}
+	if err := installWorkloadCRDs(t.Context(), h.Config(), h.config.defines); err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(before, versions(t, h)); diff != "" {
 		t.Errorf("installing definitions that are right already wrote some of them: %s", diff)
 	}

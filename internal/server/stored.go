@@ -4,7 +4,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/api/crds"
-	"github.com/argosy-io/argosy/api/kruise"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
@@ -16,7 +15,7 @@ func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	workloads, err := kruise.CRDs()
+	workloads, err := workloadCRDs(func(string) bool { return true })
 	if err != nil {
 		return nil, err
 	}
