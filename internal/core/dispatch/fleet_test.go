@@ -378,3 +378,99 @@ func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
 	s.look()
 	sets("when they may move", "5", "[]")
 }
+
+const united = `
+apiVersion: apps.kruise.io/v1beta1
+kind: UnitedDeployment
+metadata: {name: ud, namespace: shop, uid: u-5, generation: 1}
+spec:
+  replicas: 5
+  template: {cloneSetTemplate: {spec: {template: {spec: {containers: [{name: main, image: "nginx:1"}]}}}}}
+  topology: {subsets: [{name: a, replicas: "50%"}, {name: b, replicas: "50%"}]}
+`
+
+const threeAndTwoOfUnited = `
+resource: {kind: UnitedDeployment}
+replicas: 5
+placement: {clusterAffinity: {clusterNames: [eu, us]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}
+clusters: [{name: eu, replicas: 3}, {name: us, replicas: 2}]
+`
+
+func TestTheSubsetsOfAUnitedDeploymentAddUpInEveryClusterAndOverAll(t *testing.T) {
+	subset := func(name string, fields map[string]any) any {
+		fields["name"] = name
+		return fields
+	}
+	for _, c := range []struct {
+		name    string
+		subsets []any
+		want    string
+		refused string
+	}{
+		{name: "halves of an odd number", want: "a:2 b:1 | a:1 b:1",
+			subsets: []any{subset("a", map[string]any{"replicas": "50%"}), subset("b", map[string]any{"replicas": "50%"})}},
+		{name: "numbers", want: "a:1 b:2 | a:1 b:1",
+			subsets: []any{subset("a", map[string]any{"replicas": int64(2)}), subset("b", map[string]any{"replicas": int64(3)})}},
+		{name: "one without a number", want: "a:1 b:- | a:1 b:-",
+			subsets: []any{subset("a", map[string]any{"replicas": int64(2)}), subset("b", map[string]any{})}},
+		{name: "numbers that do not add up", refused: "add up to 4",
+			subsets: []any{subset("a", map[string]any{"replicas": int64(2)}), subset("b", map[string]any{"replicas": int64(2)})}},
+		{name: "nonsense", refused: `subset "a"`,
+			subsets: []any{subset("a", map[string]any{"replicas": "half"})}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := begin(t, united, threeAndTwoOfUnited)
+			s.edit(c.subsets, "spec", "topology", "subsets")
+			if c.refused != "" {
+				d := dispatch.Decide(context.Background(), s.in, interpret.New(builtin.Tier()))
+				if d.Err == nil || !strings.Contains(d.Err.Error(), c.refused) {
+					t.Errorf("it says %v, want %q in it", d.Err, c.refused)
+				}
+				return
+			}
+			s.look()
+			var clusters []string
+			for _, cluster := range []string{"eu", "us"} {
+				var all []string
+				subsets, _, err := unstructured.NestedSlice(manifest(t, s.in.Existing[cluster]).Object, "spec", "topology", "subsets")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, v := range subsets {
+					n, ok := v.(map[string]any)["replicas"]
+					if !ok {
+						n = "-"
+					}
+					all = append(all, fmt.Sprintf("%v:%v", v.(map[string]any)["name"], n))
+				}
+				clusters = append(clusters, strings.Join(all, " "))
+			}
+			if got := strings.Join(clusters, " | "); got != c.want {
+				t.Errorf("subsets are %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestTheBoundsAndPartitionsOfSubsetsAreDividedToo(t *testing.T) {
+	s := begin(t, united, threeAndTwoOfUnited)
+	s.edit([]any{
+		map[string]any{"name": "a", "minReplicas": int64(2), "maxReplicas": int64(3)},
+		map[string]any{"name": "b"},
+	}, "spec", "topology", "subsets")
+	s.edit(map[string]any{"a": int64(1), "b": int64(2)}, "spec", "updateStrategy", "manualUpdate", "partitions")
+	s.look()
+	if got := s.say("spec", "topology", "subsets"); got != "[map[maxReplicas:2 minReplicas:1 name:a] map[name:b]] [map[maxReplicas:1 minReplicas:1 name:a] map[name:b]]" {
+		t.Errorf("subsets are %s", got)
+	}
+	// Of three and two pods, one of a and two of b stay old.
+	var a, b int64
+	for _, cluster := range []string{"eu", "us"} {
+		m := manifest(t, s.in.Existing[cluster])
+		a += number(t, m, "spec", "updateStrategy", "manualUpdate", "partitions", "a")
+		b += number(t, m, "spec", "updateStrategy", "manualUpdate", "partitions", "b")
+	}
+	if a != 1 || b != 2 {
+		t.Errorf("%d of a and %d of b stay old", a, b)
+	}
+}

@@ -38,7 +38,7 @@ func list(m map[string]any, path ...string) []any {
 	return l
 }
 
-// set puts a value at path of u; an error if there is something else than an object on the way.
-func set(u *unstructured.Unstructured, value any, path ...string) error {
+// setField puts a value at path of u; an error if there is something else than an object on the way.
+func setField(u *unstructured.Unstructured, value any, path ...string) error {
 	return unstructured.SetNestedField(u.Object, value, path...)
 }

@@ -352,6 +352,7 @@ var handlers = func() map[schema.GroupKind]handler {
 	for kind, w := range workloads {
 		all[kind] = handler{divides: w.desired == "", share: func(f *fleet) error { return f.rollOut(w, nil) }}
 	}
+	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment}
 	all[statefulSetKind] = handler{divides: true, share: (*fleet).statefulSet}
 	return all
 }()

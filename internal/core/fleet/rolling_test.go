@@ -138,13 +138,6 @@ func (m *clones) work() {
 	}
 }
 
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func (m *clones) heal() {
 	for i := range m.pods {
 		m.pods[i].up = true

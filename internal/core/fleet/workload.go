@@ -124,7 +124,7 @@ func (w workload) shareOf(manifest map[string]any, replicas int64) (share, error
 func (w workload) write(m *unstructured.Unstructured, o outcome) (*unstructured.Unstructured, error) {
 	m = m.DeepCopy()
 	at := strategyPath(m.Object)
-	put := func(name string, value int64) error { return set(m, value, append(slices.Clone(at), name)...) }
+	put := func(name string, value int64) error { return setField(m, value, append(slices.Clone(at), name)...) }
 	if err := put("partition", o.replicas-o.released); err != nil {
 		return nil, err
 	}
