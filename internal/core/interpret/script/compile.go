@@ -1,3 +1,457 @@
 package script
 
-type compiled struct{ functions []Function }
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// chunk is the name of every script, which the positions in its errors start with.
+const chunk = "script"
+
+// compiled is a script, whatever it is used for. It is never changed.
+type compiled struct {
+	source string
+	main   *lua.FunctionProto
+	// functions are the global ones, in the order of their definitions.
+	functions []Function
+	// locals are functions that a script keeps to itself, which is a frequent mistake.
+	locals []Function
+	// globals says that the script names _G, so that it may define functions which are not seen in its text.
+	globals bool
+}
+
+// fault is what is wrong with a script, without whose script it is.
+type fault struct {
+	reason  Reason
+	line    int
+	message string
+}
+
+func (f *fault) Error() string {
+	if f.line > 0 {
+		return fmt.Sprintf("line %d: %s", f.line, f.message)
+	}
+	return f.message
+}
+
+// Check says where and why a script is no Lua; nil when it compiles. It is what admission asks.
+func Check(source string) error {
+	_, err := compileOnce(source)
+	return err
+}
+
+// How much is remembered of scripts, so that their owners may be asked for anew at each event.
+const (
+	cachedScripts = 1024
+	cachedBytes   = 8 << 20
+)
+
+// cache holds what was compiled by its content, the scripts used last; what does not compile is not worth it.
+var cache = struct {
+	sync.Mutex
+	byUse   *list.List // of *compiled, the one used last in front
+	entries map[string]*list.Element
+	bytes   int
+}{byUse: list.New(), entries: map[string]*list.Element{}}
+
+// compileOnce compiles a source that was not compiled lately.
+func compileOnce(source string) (*compiled, error) {
+	cache.Lock()
+	if e, ok := cache.entries[source]; ok {
+		cache.byUse.MoveToFront(e)
+		cache.Unlock()
+		return e.Value.(*compiled), nil
+	}
+	cache.Unlock()
+
+	c, err := compile(source)
+	if err != nil {
+		return nil, err
+	}
+	cache.Lock()
+	defer cache.Unlock()
+	if e, ok := cache.entries[source]; ok { // another call was faster
+		return e.Value.(*compiled), nil
+	}
+	cache.entries[source] = cache.byUse.PushFront(c)
+	cache.bytes += len(source)
+	for cache.byUse.Len() > cachedScripts || cache.bytes > cachedBytes {
+		last := cache.byUse.Remove(cache.byUse.Back()).(*compiled)
+		delete(cache.entries, last.source)
+		cache.bytes -= len(last.source)
+	}
+	return c, nil
+}
+
+// compile parses a source, guards it, and compiles it. The error is a *fault.
+func compile(source string) (c *compiled, err error) {
+	if len(source) > SizeLimit {
+		return nil, &fault{Syntax, 0, fmt.Sprintf("the script has %d bytes, more than %d", len(source), SizeLimit)}
+	}
+	statements, err := parse.Parse(strings.NewReader(source), chunk)
+	if err != nil {
+		return nil, syntaxFault(source, err)
+	}
+	defer func() {
+		// The compiler panics at its own limits, such as too many registers.
+		if r := recover(); r != nil {
+			c, err = nil, &fault{Syntax, 0, fmt.Sprintf("does not compile: %v", r)}
+		}
+	}()
+	g := &guard{}
+	statements = g.chunk(statements)
+	main, err := lua.Compile(statements, chunk)
+	if err != nil {
+		var e *lua.CompileError
+		if errors.As(err, &e) {
+			return nil, &fault{Syntax, e.Line, e.Message}
+		}
+		return nil, &fault{Syntax, 0, err.Error()}
+	}
+	plain(main)
+	return &compiled{source: source, main: main, functions: g.functions, locals: g.locals, globals: g.globals}, nil
+}
+
+// syntaxFault puts an error of the parser into the words of Lua itself.
+func syntaxFault(source string, err error) error {
+	var e *parse.Error
+	if !errors.As(err, &e) {
+		return &fault{Syntax, 0, err.Error()}
+	}
+	if e.Pos.Line != parse.EOF {
+		return &fault{Syntax, e.Pos.Line, fmt.Sprintf("%s near '%s'", e.Message, e.Token)}
+	}
+	line := strings.Count(strings.TrimRight(source, "\n"), "\n") + 1
+	// A script that was cut off mostly lacks the ends of its blocks; then Lua says so.
+	const deepest = 8
+	closed := source
+	for range deepest {
+		closed += "\nend"
+		if _, err := parse.Parse(strings.NewReader(closed), chunk); err == nil {
+			return &fault{Syntax, line, "'end' expected near <eof>"}
+		}
+	}
+	return &fault{Syntax, line, "unexpected end of the script"}
+}
+
+// plain turns tail calls into calls, so that the depth of calls bounds those too and every frame is there to be looked
+// at, and leaves out the table of arguments that Lua 5.0 had.
+func plain(proto *lua.FunctionProto) {
+	const opcode = 26 // bits to the right of it
+	for i, instruction := range proto.Code {
+		if int(instruction>>opcode) == lua.OP_TAILCALL {
+			proto.Code[i] = instruction&(1<<opcode-1) | uint32(lua.OP_CALL)<<opcode
+		}
+	}
+	proto.IsVarArg &^= lua.VarArgNeedsArg
+	for _, inner := range proto.FunctionPrototypes {
+		plain(inner)
+	}
+}
+
+// What a guarded script calls in place of what the machine would do without asking how much that takes.
+// No script can name these.
+const (
+	concatGuard = "(concat)" // of any number of values
+	setGuard    = "(set)"    // of table, key and value
+	indexGuard  = "(index)"  // of a key in a table's constructor: gives the key
+	listGuard   = "(list)"   // of a table whose constructor ends in any number of values: gives the table
+)
+
+// guard rewrites a script so that each instruction takes little memory: only then can the memory be bounded by looking
+// at it from time to time. It also finds out what the script defines.
+type guard struct {
+	functions, locals []Function
+	globals           bool
+
+	// scope are the names of the local variables seen from where the walk is.
+	scope []string
+	// depth is how many functions are around.
+	depth int
+}
+
+func (g *guard) chunk(statements []ast.Stmt) []ast.Stmt { return g.block(statements) }
+
+func (g *guard) block(statements []ast.Stmt) []ast.Stmt {
+	outer := len(g.scope)
+	defer func() { g.scope = g.scope[:outer] }()
+	return g.statements(statements)
+}
+
+// statements are those of a block whose scope is the caller's.
+func (g *guard) statements(statements []ast.Stmt) []ast.Stmt {
+	for i, s := range statements {
+		statements[i] = g.statement(s)
+	}
+	return statements
+}
+
+func (g *guard) statement(s ast.Stmt) ast.Stmt {
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		return g.assignment(s)
+	case *ast.LocalAssignStmt:
+		if len(s.Names) == 1 && len(s.Exprs) == 1 {
+			if f, ok := s.Exprs[0].(*ast.FunctionExpr); ok {
+				g.scope = append(g.scope, s.Names[0]) // seen from inside, if it was declared as a local function
+				if g.depth == 0 {
+					g.locals = append(g.locals, Function{s.Names[0], f.ParList.Names, f.Line()})
+				}
+			}
+		}
+		g.expressions(s.Exprs)
+		g.scope = append(g.scope, s.Names...)
+	case *ast.FuncCallStmt:
+		s.Expr = g.expression(s.Expr)
+	case *ast.DoBlockStmt:
+		s.Stmts = g.block(s.Stmts)
+	case *ast.WhileStmt:
+		s.Condition = g.expression(s.Condition)
+		s.Stmts = g.block(s.Stmts)
+	case *ast.RepeatStmt:
+		outer := len(g.scope)
+		s.Stmts = g.statements(s.Stmts)
+		s.Condition = g.expression(s.Condition) // sees the locals of the block
+		g.scope = g.scope[:outer]
+	case *ast.IfStmt:
+		s.Condition = g.expression(s.Condition)
+		s.Then = g.block(s.Then)
+		s.Else = g.block(s.Else)
+	case *ast.NumberForStmt:
+		s.Init, s.Limit = g.expression(s.Init), g.expression(s.Limit)
+		if s.Step != nil {
+			s.Step = g.expression(s.Step)
+		}
+		g.scope = append(g.scope, s.Name)
+		s.Stmts = g.block(s.Stmts)
+		g.scope = g.scope[:len(g.scope)-1]
+	case *ast.GenericForStmt:
+		g.expressions(s.Exprs)
+		g.scope = append(g.scope, s.Names...)
+		s.Stmts = g.block(s.Stmts)
+		g.scope = g.scope[:len(g.scope)-len(s.Names)]
+	case *ast.FuncDefStmt:
+		if s.Name.Func == nil { // a method
+			s.Name.Receiver = g.expression(s.Name.Receiver)
+		} else {
+			g.define(s.Name.Func, s.Func)
+			s.Name.Func = g.expression(s.Name.Func)
+		}
+		s.Func = g.expression(s.Func).(*ast.FunctionExpr)
+	case *ast.ReturnStmt:
+		g.expressions(s.Exprs)
+	}
+	return s
+}
+
+// define notes a function that is given a global name.
+func (g *guard) define(name, value ast.Expr) {
+	ident, ok := name.(*ast.IdentExpr)
+	f, isFunction := value.(*ast.FunctionExpr)
+	if ok && isFunction && g.depth == 0 && !g.local(ident.Value) {
+		g.functions = append(g.functions, Function{ident.Value, f.ParList.Names, f.Line()})
+	}
+}
+
+func (g *guard) local(name string) bool {
+	for i := len(g.scope) - 1; i >= 0; i-- {
+		if g.scope[i] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// assignment has elements that are not plain fields set by the guard: t[k] = v. Where several values are assigned at
+// once, all of them are evaluated before the first is set, as in Lua.
+func (g *guard) assignment(s *ast.AssignStmt) ast.Stmt {
+	elements := false
+	for i, target := range s.Lhs {
+		if i < len(s.Rhs) {
+			g.define(target, s.Rhs[i])
+		}
+		elements = elements || isElement(target)
+		s.Lhs[i] = g.expression(target)
+	}
+	g.expressions(s.Rhs)
+	if !elements {
+		return s
+	}
+	set := func(target *ast.AttrGetExpr, value ast.Expr) ast.Stmt {
+		return at(&ast.FuncCallStmt{Expr: guarded(target, setGuard, target.Object, target.Key, value)}, s)
+	}
+	if len(s.Lhs) == 1 && len(s.Rhs) == 1 {
+		return set(s.Lhs[0].(*ast.AttrGetExpr), single(s.Rhs[0]))
+	}
+
+	block := at(&ast.DoBlockStmt{}, s)
+	temporary := func(exprs []ast.Expr, n int, prefix string) []ast.Expr {
+		l := at(&ast.LocalAssignStmt{Exprs: exprs}, s)
+		var names []ast.Expr
+		for i := range n {
+			name := fmt.Sprintf("(%s %d)", prefix, i)
+			l.Names = append(l.Names, name)
+			names = append(names, at(&ast.IdentExpr{Value: name}, s))
+		}
+		block.Stmts = append(block.Stmts, l)
+		return names
+	}
+	var places []ast.Expr
+	for _, target := range s.Lhs {
+		if t, ok := target.(*ast.AttrGetExpr); ok {
+			places = append(places, t.Object, t.Key)
+		}
+	}
+	places = temporary(places, len(places), "place")
+	values := temporary(s.Rhs, len(s.Lhs), "value")
+	for i, target := range s.Lhs {
+		if t, ok := target.(*ast.AttrGetExpr); ok {
+			t.Object, t.Key, places = places[0], places[1], places[2:]
+			block.Stmts = append(block.Stmts, set(t, values[i]))
+			continue
+		}
+		block.Stmts = append(block.Stmts, at(&ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{values[i]}}, s))
+	}
+	return block
+}
+
+// isElement says that an expression is t[k], with a key that is not known to be a field's name.
+func isElement(e ast.Expr) bool {
+	a, ok := e.(*ast.AttrGetExpr)
+	if !ok {
+		return false
+	}
+	_, field := a.Key.(*ast.StringExpr)
+	return !field
+}
+
+func (g *guard) expressions(exprs []ast.Expr) {
+	for i, e := range exprs {
+		exprs[i] = g.expression(e)
+	}
+}
+
+func (g *guard) expression(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.IdentExpr:
+		if e.Value == "_G" && !g.local("_G") {
+			g.globals = true
+		}
+	case *ast.AttrGetExpr:
+		e.Object, e.Key = g.expression(e.Object), g.expression(e.Key)
+	case *ast.TableExpr:
+		return g.table(e)
+	case *ast.FuncCallExpr:
+		if e.Func != nil {
+			e.Func = g.expression(e.Func)
+		} else {
+			e.Receiver = g.expression(e.Receiver)
+		}
+		g.expressions(e.Args)
+	case *ast.LogicalOpExpr:
+		e.Lhs, e.Rhs = g.expression(e.Lhs), g.expression(e.Rhs)
+	case *ast.RelationalOpExpr:
+		e.Lhs, e.Rhs = g.expression(e.Lhs), g.expression(e.Rhs)
+	case *ast.ArithmeticOpExpr:
+		e.Lhs, e.Rhs = g.expression(e.Lhs), g.expression(e.Rhs)
+	case *ast.StringConcatOpExpr:
+		return g.concat(e)
+	case *ast.UnaryMinusOpExpr:
+		e.Expr = g.expression(e.Expr)
+	case *ast.UnaryNotOpExpr:
+		e.Expr = g.expression(e.Expr)
+	case *ast.UnaryLenOpExpr:
+		e.Expr = g.expression(e.Expr)
+	case *ast.FunctionExpr:
+		outer := len(g.scope)
+		g.scope = append(g.scope, e.ParList.Names...)
+		g.depth++
+		e.Stmts = g.block(e.Stmts)
+		g.depth--
+		g.scope = g.scope[:outer]
+	}
+	return e
+}
+
+// table guards keys that are not fields, and lists that end in any number of values.
+func (g *guard) table(e *ast.TableExpr) ast.Expr {
+	many := false
+	for i, f := range e.Fields {
+		if f.Key != nil {
+			_, field := f.Key.(*ast.StringExpr)
+			if f.Key = g.expression(f.Key); !field {
+				f.Key = guarded(f.Key, indexGuard, single(f.Key))
+			}
+		}
+		f.Value = g.expression(f.Value)
+		many = i == len(e.Fields)-1 && f.Key == nil && isMany(f.Value)
+	}
+	if many {
+		return guarded(e, listGuard, e)
+	}
+	return e
+}
+
+// concatenated is how many values are put together in one call; each takes a register.
+const concatenated = 50
+
+// concat turns a chain into as few calls as it takes.
+func (g *guard) concat(e *ast.StringConcatOpExpr) ast.Expr {
+	var operands []ast.Expr
+	var last ast.Expr = e
+	for {
+		next, ok := last.(*ast.StringConcatOpExpr)
+		if !ok {
+			break
+		}
+		operands = append(operands, single(g.expression(next.Lhs)))
+		last = next.Rhs
+	}
+	operands = append(operands, single(g.expression(last)))
+	for len(operands) > concatenated {
+		rest := operands[len(operands)-concatenated:]
+		operands = append(operands[:len(operands)-concatenated], guarded(e, concatGuard, rest...))
+	}
+	return guarded(e, concatGuard, operands...)
+}
+
+// isMany says that an expression at the end of a list stands for any number of values.
+func isMany(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.FuncCallExpr:
+		return !e.AdjustRet
+	case *ast.Comma3Expr:
+		return !e.AdjustRet
+	}
+	return false
+}
+
+// single has an expression stand for one value, wherever it is put.
+func single(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.FuncCallExpr:
+		e.AdjustRet = true
+	case *ast.Comma3Expr:
+		e.AdjustRet = true
+	}
+	return e
+}
+
+// guarded is a call of a guard, in the place of where. It gives one value.
+func guarded(where ast.PositionHolder, name string, args ...ast.Expr) *ast.FuncCallExpr {
+	return at(&ast.FuncCallExpr{Func: at(&ast.IdentExpr{Value: name}, where), Args: append([]ast.Expr{}, args...), AdjustRet: true}, where)
+}
+
+// at gives a node the place of another.
+func at[T ast.PositionHolder](node T, where ast.PositionHolder) T {
+	node.SetLine(where.Line())
+	node.SetLastLine(max(where.LastLine(), where.Line()))
+	return node
+}

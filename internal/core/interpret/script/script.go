@@ -34,6 +34,7 @@ type Program struct {
 	operation     configv1alpha1.InterpreterOperation
 	compiled      *compiled
 	schema        *Schema
+	bounds        bounds
 }
 
 // Function is a function that a script defines for all to see.
@@ -82,7 +83,7 @@ type Outputs struct {
 // Compile parses and compiles a script for an operation; scripts of the same content are compiled once.
 // customization is only for messages. The error is an *Error: Syntax or NoFunction.
 func Compile(customization string, operation configv1alpha1.InterpreterOperation, source string, schema *Schema) (*Program, error) {
-	p := &Program{customization: customization, operation: operation, schema: schema}
+	p := &Program{customization: customization, operation: operation, schema: schema, bounds: bounds{Deadline, MemoryLimit}}
 	c, err := compileOnce(source)
 	if err != nil {
 		return nil, p.fault(err)

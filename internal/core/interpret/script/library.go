@@ -1,0 +1,493 @@
+package script
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// library is what every script sees. It is one for all machines and all calls, and never changed: what a script can reach
+// of it are empty tables that read from it and cannot be written.
+var library *libraries
+
+func init() { library = newLibrary() }
+
+type libraries struct {
+	// envMeta has the environment of a call fall back on the library.
+	envMeta *lua.LTable
+	// globalsMeta is of _G, closedMeta of closed tables, stringMeta of strings.
+	globalsMeta, closedMeta, stringMeta *lua.LTable
+	// absent are functions of Lua that scripts do not have, and why.
+	absent map[string]string
+}
+
+func newLibrary() *libraries {
+	const loads = "a script cannot load other code"
+	lib := &libraries{absent: map[string]string{
+		"load": loads, "loadstring": loads, "loadfile": loads, "dofile": loads, "module": loads, "package": loads,
+		"rawget": "tables have no hidden side", "rawset": "tables have no hidden side", "rawequal": "tables have no hidden side",
+		"setmetatable": "tables have no hidden side", "getmetatable": "tables have no hidden side",
+		"setfenv": "a script has one environment", "getfenv": "a script has one environment",
+		"io": "a script reads and writes nothing", "debug": "a script sees nothing of its machine",
+		"coroutine": "a script has one thread", "collectgarbage": "memory sees to itself", "newproxy": "tables have no hidden side",
+	}}
+
+	// What of the machine's own library is harmless is taken as it is.
+	source := lua.NewState(lua.Options{SkipOpenLibs: true})
+	for _, open := range []lua.LGFunction{lua.OpenBase, lua.OpenMath, lua.OpenOs} {
+		open(source)
+	}
+	builtin := func(path ...string) lua.LGFunction {
+		t := source.G.Global
+		for _, step := range path[:len(path)-1] {
+			t = t.RawGetString(step).(*lua.LTable)
+		}
+		return t.RawGetString(path[len(path)-1]).(*lua.LFunction).GFunction
+	}
+	function := func(f lua.LGFunction) *lua.LFunction { return source.NewFunction(f) }
+	table := func(functions map[string]lua.LGFunction) *lua.LTable {
+		t := source.NewTable()
+		for name, f := range functions {
+			t.RawSetString(name, function(f))
+		}
+		return t
+	}
+	frozen := func(name string, t *lua.LTable) *lua.LTable {
+		meta := source.NewTable()
+		meta.RawSetString("__index", t)
+		meta.RawSetString("__newindex", function(func(l *lua.LState) int {
+			l.RaiseError("%s cannot be changed", name)
+			return 0
+		}))
+		return &lua.LTable{Metatable: meta}
+	}
+
+	base := table(map[string]lua.LGFunction{
+		concatGuard: concat, setGuard: set, indexGuard: index, listGuard: listed,
+		"ipairs": ipairs, "next": next, "pairs": pairs, "print": print, "require": require, "tostring": tostring, "unpack": unpack(builtin("unpack")),
+	})
+	for _, name := range []string{"assert", "error", "pcall", "select", "tonumber", "type", "xpcall"} {
+		base.RawSetString(name, function(builtin(name)))
+	}
+	base.RawSetString("_VERSION", lua.LString(lua.LuaVersion))
+
+	texts := table(stringFunctions)
+	base.RawSetString("string", frozen("string", texts))
+	base.RawSetString("table", frozen("table", table(map[string]lua.LGFunction{
+		"concat": tableConcat, "getn": tableLength, "insert": tableInsert, "maxn": tableMaxN, "remove": tableRemove, "sort": tableSort,
+	})))
+
+	numbers := source.NewTable()
+	source.G.Global.RawGetString("math").(*lua.LTable).ForEach(func(name, v lua.LValue) { numbers.RawSet(name, v) })
+	numbers.RawSetString("random", function(random))
+	numbers.RawSetString("randomseed", function(randomSeed))
+	base.RawSetString("math", frozen("math", numbers))
+
+	clock := source.NewTable()
+	for _, name := range []string{"clock", "difftime", "time"} {
+		clock.RawSetString(name, function(opened(builtin("os", name))))
+	}
+	date := builtin("os", "date")
+	clock.RawSetString("date", function(func(l *lua.LState) int {
+		of(l).grow(32 * len(l.OptString(1, "")))
+		return date(l)
+	}))
+	base.RawSetString("os", frozen("os", clock))
+
+	// Reached by require alone, as scripts do it.
+	base.RawSetString(kubeModule, frozen("kube", table(kubeFunctions)))
+
+	lib.envMeta = source.NewTable()
+	lib.envMeta.RawSetString("__index", base)
+
+	lib.globalsMeta = source.NewTable()
+	lib.globalsMeta.RawSetString("__index", function(func(l *lua.LState) int {
+		l.Push(l.GetTable(of(l).env, l.CheckAny(2)))
+		return 1
+	}))
+	lib.globalsMeta.RawSetString("__newindex", function(func(l *lua.LState) int {
+		name, ok := l.Get(2).(lua.LString)
+		if !ok || strings.HasPrefix(string(name), "(") {
+			l.RaiseError("%s is no name of a global", describe(l.Get(2)))
+		}
+		of(l).env.RawSetString(string(name), l.Get(3))
+		return 0
+	}))
+
+	lib.closedMeta = source.NewTable()
+	lib.closedMeta.RawSetString("__index", function(func(l *lua.LState) int {
+		l.Push(readable(l, 1).RawGet(l.Get(2)))
+		return 1
+	}))
+	lib.closedMeta.RawSetString("__newindex", function(func(l *lua.LState) int {
+		readable(l, 1).RawSet(l.Get(2), l.Get(3))
+		return 0
+	}))
+	lib.closedMeta.RawSetString("__len", function(func(l *lua.LState) int {
+		l.Push(lua.LNumber(readable(l, 1).Len()))
+		return 1
+	}))
+
+	lib.stringMeta = source.NewTable()
+	lib.stringMeta.RawSetString("__index", texts)
+	return lib
+}
+
+// readable is an argument that is a table, which is opened.
+func readable(l *lua.LState, n int) *lua.LTable {
+	t := l.CheckTable(n)
+	if t.Metatable == library.closedMeta {
+		if err := of(l).open(t); err != nil {
+			l.RaiseError("%s", err.Error())
+		}
+	}
+	return t
+}
+
+// writable is an argument that is a table which may be changed.
+func writable(l *lua.LState, n int) *lua.LTable {
+	t := readable(l, n)
+	if t.Metatable != lua.LNil {
+		l.RaiseError("a library cannot be changed")
+	}
+	return t
+}
+
+// opened has a function of the machine's own library find its first argument open.
+func opened(f lua.LGFunction) lua.LGFunction {
+	return func(l *lua.LState) int {
+		if _, ok := l.Get(1).(*lua.LTable); ok {
+			readable(l, 1)
+		}
+		return f(l)
+	}
+}
+
+// text is a value as the script sees it when it is printed. Tables have no address, so that no result hangs on one.
+func text(v lua.LValue) string {
+	switch v.(type) {
+	case *lua.LTable, *lua.LFunction:
+		return v.Type().String()
+	}
+	return v.String()
+}
+
+// The guards.
+
+func concat(l *lua.LState) int {
+	n, size := l.GetTop(), 0
+	for i := 1; i <= n; i++ {
+		switch v := l.Get(i).(type) {
+		case lua.LString:
+			size += len(v)
+		case lua.LNumber:
+			size += 24
+		default:
+			l.RaiseError("cannot join %s to a string with ..", describe(v))
+		}
+	}
+	of(l).grow(size)
+	var b strings.Builder
+	b.Grow(size)
+	for i := 1; i <= n; i++ {
+		b.WriteString(l.Get(i).String())
+	}
+	l.Push(lua.LString(b.String()))
+	return 1
+}
+
+// widestGap is how many elements of a list may be left out at once.
+const widestGap = 1024
+
+// slot checks that an index leaves no wide gap behind a list, which would have to be filled.
+func slot(l *lua.LState, t *lua.LTable, key lua.LNumber) {
+	if key <= widestGap {
+		return
+	}
+	if end := t.MaxN(); key > lua.LNumber(end+widestGap) {
+		l.RaiseError("the index %s is far behind the end of the list, which has %d elements", key, end)
+	}
+}
+
+func set(l *lua.LState) int {
+	t, ok := l.Get(1).(*lua.LTable)
+	key, value := l.Get(2), l.Get(3)
+	if !ok {
+		l.RaiseError("attempt to index a non-table object(%s) with key '%s'", l.Get(1).Type(), text(key))
+	}
+	if t.Metatable == library.globalsMeta {
+		l.SetTable(t, key, value)
+		return 0
+	}
+	t = writable(l, 1)
+	r := of(l)
+	switch k := key.(type) {
+	case *lua.LNilType:
+		l.RaiseError("the key is nil")
+	case lua.LNumber:
+		if math.IsNaN(float64(k)) {
+			l.RaiseError("the key is no number")
+		}
+		slot(l, t, k)
+	}
+	if value == lua.LNil && t.RawGet(key) != lua.LNil {
+		r.leaked += fieldBytes // the machine does not forget a key
+	}
+	t.RawSet(key, value)
+	return 0
+}
+
+func index(l *lua.LState) int {
+	if k, ok := l.Get(1).(lua.LNumber); ok && k > widestGap {
+		l.RaiseError("the index %s is too large for a list that is written out", k)
+	}
+	l.SetTop(1)
+	return 1
+}
+
+func listed(l *lua.LState) int {
+	of(l).grow(l.CheckTable(1).MaxN() * slotBytes)
+	l.SetTop(1)
+	return 1
+}
+
+// Functions of the base library.
+
+func pairs(l *lua.LState) int {
+	t := readable(l, 1)
+	l.Push(nextFunction)
+	l.Push(t)
+	l.Push(lua.LNil)
+	return 3
+}
+
+func next(l *lua.LState) int {
+	t := readable(l, 1)
+	key, value := t.Next(l.Get(2))
+	l.Push(key)
+	if key == lua.LNil {
+		return 1
+	}
+	l.Push(value)
+	return 2
+}
+
+var nextFunction = &lua.LFunction{IsG: true, GFunction: next}
+
+var ipairsNext = &lua.LFunction{IsG: true, GFunction: func(l *lua.LState) int {
+	i := l.CheckInt(2) + 1
+	v := readable(l, 1).RawGetInt(i)
+	if v == lua.LNil {
+		return 0
+	}
+	l.Push(lua.LNumber(i))
+	l.Push(v)
+	return 2
+}}
+
+func ipairs(l *lua.LState) int {
+	t := readable(l, 1)
+	l.Push(ipairsNext)
+	l.Push(t)
+	l.Push(lua.LNumber(0))
+	return 3
+}
+
+func print(l *lua.LState) int {
+	var parts []string
+	size := 0
+	for i := 1; i <= l.GetTop(); i++ {
+		parts = append(parts, text(l.Get(i)))
+		size += len(parts[i-1])
+	}
+	r := of(l)
+	r.grow(size)
+	r.print(strings.Join(parts, "\t"))
+	return 0
+}
+
+func tostring(l *lua.LState) int {
+	v := l.CheckAny(1)
+	of(l).grow(24)
+	l.Push(lua.LString(text(v)))
+	return 1
+}
+
+// kubeModule is where the kube library is kept; no script can name that.
+const kubeModule = "(kube)"
+
+func require(l *lua.LState) int {
+	if name := l.CheckString(1); name != "kube" {
+		l.RaiseError("there is no module %q; the one there is, is \"kube\"", name)
+	}
+	l.Push(l.GetField(of(l).env, kubeModule))
+	return 1
+}
+
+func unpack(builtin lua.LGFunction) lua.LGFunction {
+	return func(l *lua.LState) int {
+		t := readable(l, 1)
+		n := l.OptInt(3, t.Len()) - l.OptInt(2, 1)
+		of(l).spend(max(0, min(n, 1<<16)))
+		return builtin(l)
+	}
+}
+
+// Functions of the table library.
+
+func tableLength(l *lua.LState) int {
+	l.Push(lua.LNumber(readable(l, 1).Len()))
+	return 1
+}
+
+func tableMaxN(l *lua.LState) int {
+	l.Push(lua.LNumber(readable(l, 1).MaxN()))
+	return 1
+}
+
+func tableInsert(l *lua.LState) int {
+	t := writable(l, 1)
+	r := of(l)
+	switch n := l.GetTop(); n {
+	case 2:
+		t.Append(l.Get(2))
+	case 3:
+		at, length := l.CheckInt(2), t.Len()
+		if at < 1 || at > length+1 {
+			l.RaiseError("the position %d is outside of the list, which has %d elements", at, length)
+		}
+		r.spend(1 + (length-at)>>6)
+		t.Insert(at, l.Get(3))
+	default:
+		l.RaiseError("table.insert takes a list, a position if it is not the end, and a value; it got %d arguments", n)
+	}
+	return 0
+}
+
+func tableRemove(l *lua.LState) int {
+	t := writable(l, 1)
+	length := t.Len()
+	at := l.OptInt(2, length)
+	if length == 0 || at < 1 || at > length {
+		l.Push(lua.LNil)
+		return 1
+	}
+	of(l).spend(1 + (length-at)>>6)
+	l.Push(t.Remove(at))
+	return 1
+}
+
+func tableConcat(l *lua.LState) int {
+	t := readable(l, 1)
+	separator := l.OptString(2, "")
+	from, to := l.OptInt(3, 1), l.OptInt(4, t.Len())
+	b := &buffer{run: of(l)}
+	defer b.close()
+	for i := from; i <= to; i++ {
+		v := t.RawGetInt(i)
+		if !lua.LVCanConvToString(v) {
+			l.RaiseError("the element %d of the list is %s, which cannot be joined to a string", i, describe(v))
+		}
+		b.add(v.String())
+		if i < to {
+			b.add(separator)
+		}
+	}
+	l.Push(lua.LString(b.String()))
+	return 1
+}
+
+func tableSort(l *lua.LState) int {
+	s := &sorter{machine: l, run: of(l), table: writable(l, 1)}
+	if s.length = s.table.Len(); l.GetTop() > 1 {
+		s.less = l.CheckFunction(2)
+	}
+	sort.Sort(s)
+	return 0
+}
+
+type sorter struct {
+	machine *lua.LState
+	run     *run
+	table   *lua.LTable
+	length  int
+	less    *lua.LFunction
+}
+
+func (s *sorter) Len() int { return s.length }
+
+func (s *sorter) Swap(i, j int) {
+	a, b := s.table.RawGetInt(i+1), s.table.RawGetInt(j+1)
+	s.table.RawSetInt(i+1, b)
+	s.table.RawSetInt(j+1, a)
+}
+
+func (s *sorter) Less(i, j int) bool {
+	a, b := s.table.RawGetInt(i+1), s.table.RawGetInt(j+1)
+	if s.less != nil {
+		s.machine.Push(s.less)
+		s.machine.Push(a)
+		s.machine.Push(b)
+		s.machine.Call(2, 1)
+		less := lua.LVAsBool(s.machine.Get(-1))
+		s.machine.Pop(1)
+		return less
+	}
+	if x, ok := a.(lua.LString); ok {
+		if y, ok := b.(lua.LString); ok {
+			s.run.spend(1 + min(len(x), len(y))>>6)
+			return x < y
+		}
+	}
+	s.run.spend(1)
+	if x, ok := a.(lua.LNumber); ok {
+		if y, ok := b.(lua.LNumber); ok {
+			return x < y
+		}
+	}
+	s.machine.RaiseError("cannot sort %s and %s; give table.sort a function that compares them", describe(a), describe(b))
+	return false
+}
+
+// Chance is the same in each call, so that the same object means the same.
+
+type dice struct{ state uint64 }
+
+// roll is the next of splitmix64.
+func (d *dice) roll() float64 {
+	d.state += 0x9e3779b97f4a7c15
+	z := d.state
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return float64((z^z>>31)>>11) / (1 << 53)
+}
+
+func randomSeed(l *lua.LState) int {
+	of(l).dice = &dice{uint64(l.CheckInt64(1))}
+	return 0
+}
+
+func random(l *lua.LState) int {
+	r := of(l)
+	if r.dice == nil {
+		r.dice = &dice{}
+	}
+	low, high := 1, 0
+	switch l.GetTop() {
+	case 0:
+		l.Push(lua.LNumber(r.dice.roll()))
+		return 1
+	case 1:
+		high = l.CheckInt(1)
+	default:
+		low, high = l.CheckInt(1), l.CheckInt(2)
+	}
+	if low > high {
+		l.RaiseError("math.random has nothing to choose from: %s", fmt.Sprintf("%d is more than %d", low, high))
+	}
+	l.Push(lua.LNumber(low) + lua.LNumber(math.Floor(r.dice.roll()*float64(high-low+1))))
+	return 1
+}

@@ -1,0 +1,441 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// The machine asks its context before each instruction whether it is done. That question is what bounds a call: it
+// counts, and from time to time it looks at the clock of the context and at the memory.
+const (
+	// roundSteps is how many instructions run between two looks at the context.
+	roundSteps = 64
+	// stepBytes is how much memory an instruction takes, at most on average; what may take more asks with grow.
+	stepBytes = 256
+	// slack is by which part of the limit a call may exceed it before that is noticed: weighing takes time.
+	slack = 8
+	// quickRounds is for how long a call runs without a timer: most never need one.
+	quickRounds = 16
+	// printedLines and printedBytes are what is kept of what a script prints.
+	printedLines, printedBytes = 100, 16 << 10
+)
+
+// machines are idle machines. They hold nothing of the calls that they were used for.
+var machines = sync.Pool{New: func() any {
+	l := lua.NewState(lua.Options{
+		SkipOpenLibs:  true,
+		CallStackSize: DepthLimit,
+		RegistrySize:  1 << 10, RegistryMaxSize: 64 << 10, RegistryGrowStep: 1 << 10,
+	})
+	l.SetMetatable(lua.LString(""), library.stringMeta)
+	return l
+}}
+
+// bounds are how long a call may take, and how many bytes it may hold.
+type bounds struct {
+	deadline time.Duration
+	memory   int
+}
+
+// run is one call of a script. It is the context of its machine.
+type run struct {
+	machine *lua.LState
+	caller  context.Context
+	bounds  bounds
+	// limited ends with caller or at the deadline; nil until it is needed.
+	limited context.Context
+	release context.CancelFunc
+	// steps are left in this round; rounds are those that began.
+	steps, rounds int
+	// slow says that single instructions may take long, for the values are large.
+	slow bool
+
+	// live is what was found when the memory was weighed last, and visited in how many things; grown is what the library has
+	// added since, and stepped how many instructions have run since, each of which may have added stepBytes. leaked is what
+	// cannot be found, and pending what the library builds up.
+	live, visited, grown, stepped, leaked, pending int
+	// stopped is why the call must end; the script cannot catch that.
+	stopped *fault
+
+	// env holds what the script defines; it falls back on the library.
+	env *lua.LTable
+	// sources are where tables came from, see convert.go.
+	sources map[*lua.LTable]*source
+	dice    *dice
+	// object is the table of the object that the operation is about, if it has one.
+	object *lua.LTable
+
+	printed      []string
+	printedBytes int
+}
+
+// ended is a channel that is closed.
+var ended = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// Done implements context.Context: it is asked before each instruction.
+func (r *run) Done() <-chan struct{} {
+	if r.steps--; r.steps > 0 {
+		return nil
+	}
+	r.round()
+	if r.stopped != nil {
+		return ended
+	}
+	return nil
+}
+
+// Err implements context.Context: it is what the script sees of its end.
+func (r *run) Err() error {
+	if r.stopped == nil {
+		return nil
+	}
+	return r.stopped
+}
+
+// Deadline implements context.Context.
+func (r *run) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Value implements context.Context.
+func (r *run) Value(key any) any { return r.caller.Value(key) }
+
+// round begins a round: it looks at the time and at the memory.
+func (r *run) round() {
+	if r.stopped != nil {
+		r.steps = 0
+		return
+	}
+	if r.steps = roundSteps; r.slow {
+		r.steps = 1
+	}
+	r.rounds++
+	if r.limited == nil && (r.rounds > quickRounds || r.slow) {
+		r.limited, r.release = context.WithTimeout(r.caller, r.bounds.deadline)
+	}
+	if r.late() {
+		return
+	}
+	if r.stepped += r.steps; r.heavy() {
+		r.weigh()
+	}
+}
+
+// heavy says that the call may hold too much by now, so that it has to be weighed. That takes time in turn, so there is
+// no hurry where it is but a guess.
+func (r *run) heavy() bool {
+	room := max(r.bounds.memory-r.live, r.bounds.memory/slack)
+	return r.grown > room || r.grown+r.stepped*stepBytes > room && r.stepped > r.visited/8
+}
+
+// late stops the call when its time is over.
+func (r *run) late() bool {
+	if err := r.caller.Err(); err != nil {
+		r.stop(&fault{Canceled, 0, "the call was canceled: " + err.Error()})
+		return true
+	}
+	if r.limited != nil && r.limited.Err() != nil {
+		r.stop(&fault{DeadlineExceeded, 0, fmt.Sprintf("ran longer than %s; look for a loop that does not end", r.bounds.deadline)})
+		return true
+	}
+	return false
+}
+
+// stop ends the call; the first reason counts.
+func (r *run) stop(f *fault) {
+	if r.stopped != nil {
+		return
+	}
+	r.stopped, r.steps = f, 0
+	// Of the frames the first is the library's, if it was the library that asked.
+	for level := range 2 {
+		if frame, ok := r.machine.GetStack(level); ok {
+			if _, err := r.machine.GetInfo("l", frame, lua.LNil); err == nil && frame.CurrentLine > 0 {
+				f.line = frame.CurrentLine
+				return
+			}
+		}
+	}
+}
+
+// spend counts work of the library that takes as long as so many instructions. It does not return when the time is over.
+func (r *run) spend(steps int) {
+	if r.steps -= steps; r.steps <= 0 {
+		r.round()
+		if r.stopped != nil {
+			r.machine.RaiseError("%s", r.stopped.message)
+		}
+	}
+}
+
+// grow counts memory that the library is about to take. It does not return when there is none left.
+func (r *run) grow(bytes int) {
+	if bytes > 1<<20 {
+		r.slow = true
+	}
+	if r.grown += bytes; r.heavy() {
+		if bytes <= r.bounds.memory {
+			r.weigh()
+			r.grown = bytes
+		}
+		if r.live+bytes > r.bounds.memory {
+			r.stop(r.tooMuch())
+		}
+	}
+	r.spend(1 + bytes>>8)
+}
+
+// buffer is a string that the library builds up.
+type buffer struct {
+	run *run
+	strings.Builder
+}
+
+func (b *buffer) add(s string) {
+	b.run.grow(len(s))
+	b.run.pending += len(s)
+	b.WriteString(s)
+}
+
+// close is called when the script got the string, or will not get it.
+func (b *buffer) close() { b.run.pending -= b.Len() }
+
+func (r *run) tooMuch() *fault {
+	return &fault{MemoryExceeded, 0, fmt.Sprintf("holds more than %d MiB; look for a table or a string that grows in a loop", r.bounds.memory>>20)}
+}
+
+// What things weigh, about, in bytes.
+const (
+	tableBytes, slotBytes, fieldBytes, functionBytes = 160, 16, 120, 120
+	// sharedString is from which length on a string is counted once, however many hold it.
+	sharedString = 4 << 10
+)
+
+// weigh adds up what the script can still reach, and stops the call when that is too much.
+func (r *run) weigh() {
+	total := r.leaked + r.pending
+	r.visited = 0
+	seen, strings := map[lua.LValue]bool{}, map[string]bool{}
+	var open []lua.LValue
+	visit := func(v lua.LValue) {
+		r.visited++
+		switch v := v.(type) {
+		case lua.LString:
+			if len(v) < sharedString {
+				total += len(v)
+			} else if !strings[string(v)] {
+				strings[string(v)] = true
+				total += len(v)
+			}
+		case *lua.LTable, *lua.LFunction:
+			if !seen[v] {
+				seen[v] = true
+				open = append(open, v)
+			}
+		}
+	}
+
+	visit(r.env)
+	for level := 0; ; level++ {
+		frame, ok := r.machine.GetStack(level)
+		if !ok {
+			break
+		}
+		for i := 1; ; i++ {
+			name, v := r.machine.GetLocal(frame, i)
+			if name == "" {
+				break
+			}
+			total += slotBytes
+			visit(v)
+		}
+		if f, err := r.machine.GetInfo("f", frame, lua.LNil); err == nil {
+			visit(f)
+		}
+	}
+	looked := r.visited
+	for len(open) > 0 && total <= r.bounds.memory {
+		if r.visited > looked+1<<16 {
+			if looked = r.visited; r.late() {
+				return
+			}
+		}
+		v := open[len(open)-1]
+		open = open[:len(open)-1]
+		switch v := v.(type) {
+		case *lua.LTable:
+			n := v.MaxN()
+			total += tableBytes + n*slotBytes
+			for i := range n {
+				visit(v.RawGetInt(i + 1))
+			}
+			last := lua.LNil
+			if n > 0 {
+				last = lua.LNumber(n)
+			}
+			for {
+				var value lua.LValue
+				if last, value = v.Next(last); last == lua.LNil {
+					break
+				}
+				total += fieldBytes
+				visit(last)
+				visit(value)
+			}
+		case *lua.LFunction:
+			total += functionBytes
+			for _, u := range v.Upvalues {
+				if u != nil {
+					visit(u.Value())
+				}
+			}
+		}
+	}
+	r.live, r.grown, r.stepped = total, 0, 0
+	if total > r.bounds.memory {
+		r.stop(r.tooMuch())
+	}
+}
+
+// print keeps what a script prints, for whoever tries it out.
+func (r *run) print(line string) {
+	if len(r.printed) < printedLines && r.printedBytes+len(line) <= printedBytes {
+		r.printed = append(r.printed, line)
+		r.printedBytes += len(line)
+	}
+}
+
+// of is the run that a function of the library was called in.
+func of(l *lua.LState) *run { return l.Context().(*run) }
+
+// execute runs the script anew and then the function that pick chooses, with the arguments that args makes; read gets as many
+// results as the function gave, in order. Only what read keeps stays of the call. The error is a *fault.
+func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LValue, error), args func(*run) ([]lua.LValue, error), read func(*run, []lua.LValue) error) error {
+	l := machines.Get().(*lua.LState)
+	r := &run{machine: l, caller: ctx, bounds: b, steps: roundSteps, sources: map[*lua.LTable]*source{}}
+	r.env = l.CreateTable(0, len(c.functions))
+	r.env.Metatable = library.envMeta
+	if c.globals {
+		r.env.RawSetString("_G", &lua.LTable{Metatable: library.globalsMeta})
+	}
+	l.SetContext(r)
+	defer func() {
+		if r.release != nil {
+			r.release()
+		}
+	}()
+
+	if err := r.protected(0, func() { l.Push(&lua.LFunction{Env: r.env, Proto: c.main}) }, 0); err != nil {
+		return r.explain(c, err)
+	}
+	function, err := pick(r)
+	if err != nil {
+		return err
+	}
+	arguments, err := args(r)
+	if err != nil {
+		return err
+	}
+	err = r.protected(len(arguments), func() {
+		l.Push(function)
+		for _, a := range arguments {
+			l.Push(a)
+		}
+	}, lua.MultRet)
+	if err != nil {
+		return r.explain(c, err)
+	}
+	results := make([]lua.LValue, l.GetTop())
+	for i := range results {
+		results[i] = l.Get(i + 1)
+	}
+	if err := read(r, results); err != nil {
+		return err
+	}
+
+	// A machine in which something failed is not used again.
+	l.SetTop(0)
+	l.RemoveContext()
+	machines.Put(l)
+	return nil
+}
+
+// protected calls what push pushes.
+func (r *run) protected(args int, push func(), results int) error {
+	push()
+	err := r.machine.PCall(args, results, nil)
+	if r.stopped != nil {
+		return r.stopped
+	}
+	return err
+}
+
+// position is what errors of the machine begin with.
+var position = regexp.MustCompile(`^` + chunk + `:(\d+): ?`)
+
+// explain puts an error of the machine into plain words. It is a *fault.
+func (r *run) explain(c *compiled, err error) error {
+	var f *fault
+	if errors.As(err, &f) {
+		return f
+	}
+	var e *lua.ApiError
+	if !errors.As(err, &e) {
+		return &fault{Runtime, 0, err.Error()}
+	}
+	var message string
+	switch object := e.Object.(type) {
+	case lua.LString, lua.LNumber:
+		message = object.String()
+	case *lua.LTable:
+		// By custom an object that is raised has its message in a field of that name.
+		message = "a table was raised by error(); raise a string that says what is wrong"
+		if m, ok := object.RawGetString("message").(lua.LString); ok {
+			message = string(m)
+		}
+	default:
+		message = fmt.Sprintf("error() was called with %s", describe(object))
+	}
+	f = &fault{reason: Runtime, message: message}
+	if m := position.FindStringSubmatch(message); m != nil {
+		f.line, _ = strconv.Atoi(m[1])
+		f.message = message[len(m[0]):]
+	}
+	switch {
+	case strings.Contains(f.message, "stack overflow"), strings.Contains(f.message, "callstack overflow"):
+		f.reason, f.message = TooDeep, fmt.Sprintf("more than %d calls in one another; look for a function that calls itself without end", DepthLimit)
+	case strings.Contains(f.message, "registry overflow"):
+		f.reason, f.message = TooDeep, "too many values at once; look for unpack of a large table or a function that calls itself without end"
+	default:
+		f.message = inPlainWords(c, f.line, f.message)
+	}
+	return f
+}
+
+// describe says what a value is, for messages.
+func describe(v lua.LValue) string {
+	switch v := v.(type) {
+	case lua.LBool, lua.LNumber:
+		return fmt.Sprintf("the %s %s", v.Type(), v)
+	case lua.LString:
+		s := string(v)
+		if len(s) > 40 {
+			s = s[:40] + "…"
+		}
+		return fmt.Sprintf("the string %q", s)
+	}
+	if v == nil || v == lua.LNil {
+		return "nil"
+	}
+	return "a " + v.Type().String()
+}
