@@ -5,7 +5,6 @@ package aggregate
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +48,8 @@ type Options struct {
 	Concurrency int
 	// Gather is how long the answers of several members are waited for, so that they fold into one write.
 	Gather time.Duration
-	// StatusWindow is how long a change that neither completes the picture nor is a failure may wait for further ones.
+	// StatusWindow is how long a change that neither completes the picture nor is a failure may wait for further ones. In a burst it
+	// waits longer, see commit.Pace.
 	StatusWindow time.Duration
 	// FirstWindow is the same for the first picture of a binding, while some members have not answered at all.
 	FirstWindow time.Duration
@@ -70,8 +70,8 @@ type reconciler struct {
 	client client.Client
 	events record.EventRecorder
 
-	// noticed is since when a binding's status waits to be written.
-	noticed sync.Map // types.NamespacedName → time.Time
+	// progress are the bindings whose status waits to be written.
+	progress commit.Pace[types.NamespacedName]
 	// told are the warnings that stand, by binding.
 	told commit.Told[types.NamespacedName]
 }
@@ -131,7 +131,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	b, err := scope.Bindings.Get(ctx, r.client, key)
 	if err != nil || b.GetDeletionTimestamp() != nil {
-		r.noticed.Delete(key)
+		r.progress.Told(key)
 		r.told.Forget(key)
 		return 0, err
 	}
@@ -151,7 +151,7 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 	if _, err := commit.Status(ctx, r.client, b, want); err != nil {
 		return 0, err
 	}
-	r.noticed.Delete(key)
+	r.progress.Told(key)
 	return r.foldIntoTemplate(ctx, want)
 }
 
@@ -161,13 +161,11 @@ func (r *reconciler) wait(key types.NamespacedName, was, want *workv1alpha2.Reso
 	if r.StatusWindow == 0 || equality.Semantic.DeepEqual(was, want) || settled(want) && !settled(was) || failures(want) > failures(was) {
 		return 0
 	}
-	now := r.Clock.Now()
-	since, _ := r.noticed.LoadOrStore(key, now)
 	window := r.StatusWindow
 	if len(was.AggregatedStatus) == 0 && !meta.IsStatusConditionTrue(want.Conditions, workv1alpha2.FullyApplied) {
 		window = max(window, r.FirstWindow)
 	}
-	return window - now.Sub(since.(time.Time))
+	return r.progress.Wait(key, window, r.Clock.Now())
 }
 
 // settled says whether all is applied and healthy.

@@ -38,7 +38,8 @@ type Options struct {
 	Interpreter interpret.Interpreter
 	// Workers is the number of Works under way at once in each cluster.
 	Workers int
-	// StatusWindow is how long a change of status that leaves health and conditions as they are may wait for further ones.
+	// StatusWindow is how long news of progress may wait for more: that an object is there and on its way, and a change that leaves
+	// health and conditions as they are. In a burst it waits longer, see commit.Pace.
 	StatusWindow time.Duration
 	// FirstRetry is how soon a failure is tried again at first, with doubling delays after that; default 100 ms.
 	FirstRetry time.Duration
@@ -55,8 +56,10 @@ type reconciler struct {
 
 	// written are our last writes, until the cache shows them.
 	written written
-	// noticed is since when the status of a Work waits to be written.
-	noticed sync.Map // types.NamespacedName → time.Time
+	// progress are the Works whose status waits to be written.
+	progress commit.Pace[types.NamespacedName]
+	// applied are the Works that were applied and whose status waits to say so.
+	applied applied
 	// waiting are the Works whose namespace is not in the member.
 	waiting waiting
 	// told are the warnings that stand.
@@ -222,6 +225,9 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		r.warn(work, workv1alpha2.EventReflectStatusFailed, fmt.Errorf("%s %s is gone from cluster %q, which deletes what has finished; its end was not seen, "+
 			"and it is not run again: delete the template and create it anew to do that", manifest.GetKind(), manifest.GetName(), cluster))
 	}
+	if kind == execute.Create || kind == execute.Apply {
+		r.applied.put(work)
+	}
 	if observed != nil && !execute.Owns(work, observed) {
 		observed = nil // suspended, it may be somebody else's
 	}
@@ -373,7 +379,7 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 			return "", observed, err
 		}
 	}
-	action := execute.Plan(work, desired, observed)
+	action := execute.Plan(r.applied.told(work), desired, observed)
 	after, err := observed, error(nil)
 	switch action.Kind {
 	case execute.Create:

@@ -642,13 +642,13 @@ func TestWorksOfAClusterThatLeavesUnreachableCanGo(t *testing.T) {
 	w.gone(work)
 }
 
-func TestCountersAreGatheredAndHealthIsNot(t *testing.T) {
+func TestProgressIsGatheredAndHealthIsNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{StatusWindow: time.Hour})
 	u := manifest(controllertest.Deployment, "shop", "1")
 	_ = unstructured.SetNestedField(u.Object, int64(5), "spec", "replicas")
 	work := w.work(u)
-	w.applied(work)
+	w.holds(u, "1")
 	w.Quiet()
 
 	status := func(ready int64) {
@@ -657,19 +657,34 @@ func TestCountersAreGatheredAndHealthIsNot(t *testing.T) {
 			"readyReplicas": ready, "availableReplicas": ready}
 		w.m1.Put(obj)
 	}
-	for ready := range int64(5) {
-		status(ready)
-	}
-	if got := w.Quiet(); len(got) > 0 {
-		t.Errorf("counters on their way were written as %v before the window was over", got)
-	}
-	status(5) // which does not wait for the window
-	w.Eventually("it is healthy", func() string {
-		if w.Has(work); healthOf(work) != workv1alpha1.ResourceHealthy {
-			return string(healthOf(work))
+	gathered := func(doing string) {
+		t.Helper()
+		for ready := range int64(5) {
+			status(ready)
 		}
-		return ""
-	})
+		if got := w.Quiet(); len(got) > 0 {
+			t.Errorf("%s was written as %v before the window was over", doing, got)
+		}
+	}
+	becomes := func(health workv1alpha1.ResourceHealth) {
+		t.Helper()
+		w.Eventually("it is "+string(health), func() string {
+			if w.Has(work); healthOf(work) != health {
+				return string(healthOf(work))
+			}
+			return ""
+		})
+		w.Quiet()
+	}
+	gathered("that it has come and is on its way")
+	status(5) // which does not wait for the window
+	becomes(workv1alpha1.ResourceHealthy)
+	if again := w.m1.Requests("PATCH /apis/apps/"); len(again) > 0 {
+		t.Errorf("while that was not told the object was written again: %v", again)
+	}
+	status(0)
+	becomes(workv1alpha1.ResourceUnknown)
+	gathered("counters on their way")
 }
 
 func TestARestartWritesNothing(t *testing.T) {

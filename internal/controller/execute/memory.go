@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -116,6 +118,49 @@ func (e *ended) forget(work types.NamespacedName) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.objects, work)
+}
+
+// applied are the Works that were applied in a generation of which their status does not tell yet. A look at one meanwhile
+// would apply it again.
+type applied struct {
+	mu    sync.Mutex
+	works map[types.NamespacedName]version
+}
+
+// version is a Work as its users wrote it.
+type version struct {
+	uid        types.UID
+	generation int64
+}
+
+func (a *applied) put(work *workv1alpha1.Work) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.works == nil {
+		a.works = map[types.NamespacedName]version{}
+	}
+	a.works[client.ObjectKeyFromObject(work)] = version{work.UID, work.Generation}
+}
+
+func (a *applied) forget(key types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.works, key)
+}
+
+// told is the Work with what its status does not tell yet. work is not changed.
+func (a *applied) told(work *workv1alpha1.Work) *workv1alpha1.Work {
+	a.mu.Lock()
+	was, ok := a.works[client.ObjectKeyFromObject(work)]
+	a.mu.Unlock()
+	if !ok || was != (version{work.UID, work.Generation}) || appliedNow(work) {
+		return work
+	}
+	told := *work
+	told.Status.Conditions = slices.Clone(work.Status.Conditions)
+	meta.SetStatusCondition(&told.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+		ObservedGeneration: was.generation})
+	return &told
 }
 
 // space is a namespace of a member.

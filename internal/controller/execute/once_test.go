@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -217,4 +218,14 @@ func (w *world) restart() {
 		return Setup(ctx, mgr, Options{Members: w.members, Interpreter: interpret.New(builtin.Tier()), Workers: 2})
 	})
 	w.Quiet()
+}
+
+func TestThatAMemberCleansUpByItselfIsWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{StatusWindow: time.Hour})
+	k := served("apps.kruise.io", "v1alpha1", "EphemeralJob")
+	w.serve(k)
+	work := w.work(job(k))
+	w.applied(work)
+	w.told(work, map[string]any{"deletedWhenFinished": true})
 }

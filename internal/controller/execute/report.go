@@ -40,7 +40,7 @@ func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manife
 	} else if status := r.reflect(ctx, work, manifest, observed); status != nil {
 		want.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{*status}
 	}
-	if wait := r.wait(work, want); wait > 0 {
+	if wait := r.wait(work, want, observed); wait > 0 {
 		return wait, nil
 	}
 	return 0, r.write(ctx, work, want)
@@ -90,13 +90,20 @@ func (r *reconciler) stuck(work *workv1alpha1.Work, cause error) (time.Duration,
 
 // write writes the status of a Work, and tells its users what turned.
 func (r *reconciler) write(ctx context.Context, read, want *workv1alpha1.Work) error {
-	r.noticed.Delete(client.ObjectKeyFromObject(read))
+	key := client.ObjectKeyFromObject(read)
+	r.progress.Told(key)
 	wrote, err := commit.Status(ctx, r.client, read, want)
-	if err != nil || !wrote {
+	if err != nil {
 		return fromOld(err)
 	}
-	r.written.put(want)
-	r.forgetSeen(ctx, want)
+	if wrote {
+		r.written.put(want)
+		r.forgetSeen(ctx, want)
+	}
+	r.applied.forget(key) // after it is written: in between it would look as if it was not applied
+	if !wrote {
+		return nil
+	}
 	r.tell(read, want)
 	return nil
 }
@@ -152,15 +159,19 @@ func appliedNow(w *workv1alpha1.Work) bool {
 	return applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == w.Generation
 }
 
-// wait is how long a status may still be held back: not at all when a condition or the health changes, or nothing does.
-func (r *reconciler) wait(was, want *workv1alpha1.Work) time.Duration {
-	if r.StatusWindow == 0 || healthOf(was) != healthOf(want) || !equality.Semantic.DeepEqual(was.Status.Conditions, want.Status.Conditions) ||
-		equality.Semantic.DeepEqual(was.Status, want.Status) {
+// wait is how long a status may still be held back: not at all when a condition or the health changes, or nothing does. That an
+// object has come, and is on its way, is no more than progress: often it is there before that is told. Only of one that its
+// member deletes when it has finished it must be known before.
+func (r *reconciler) wait(was, want *workv1alpha1.Work, observed *unstructured.Unstructured) time.Duration {
+	if r.StatusWindow == 0 || equality.Semantic.DeepEqual(was.Status, want.Status) {
 		return 0
 	}
-	now := r.Clock.Now()
-	since, _ := r.noticed.LoadOrStore(client.ObjectKeyFromObject(was), now)
-	return r.StatusWindow - now.Sub(since.(time.Time))
+	came := len(was.Status.Conditions) == 0 && meta.IsStatusConditionTrue(want.Status.Conditions, workv1alpha1.WorkApplied) &&
+		healthOf(want) == workv1alpha1.ResourceUnknown && !interpret.CleansUp(observed)
+	if !came && (healthOf(was) != healthOf(want) || !equality.Semantic.DeepEqual(was.Status.Conditions, want.Status.Conditions)) {
+		return 0
+	}
+	return r.progress.Wait(client.ObjectKeyFromObject(was), r.StatusWindow, r.Clock.Now())
 }
 
 func healthOf(w *workv1alpha1.Work) workv1alpha1.ResourceHealth {
@@ -184,10 +195,13 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 		Health: health.Karmada(),
 	}
 	status, err := r.Interpreter.Reflect(ctx, observed)
-	if err == nil && status != nil {
-		if interpret.CleansUp(observed) {
-			status[interpret.CleansUpField] = true
+	if err == nil && interpret.CleansUp(observed) {
+		if status == nil {
+			status = map[string]any{} // it may finish before anybody looks again
 		}
+		status[interpret.CleansUpField] = true
+	}
+	if err == nil && status != nil {
 		var raw []byte
 		if raw, err = json.Marshal(status); err == nil {
 			entry.Status = &runtime.RawExtension{Raw: raw}

@@ -48,7 +48,8 @@ func (r *reconciler) workGone(obj any) {
 	}
 	key := client.ObjectKeyFromObject(w)
 	r.written.forget(key)
-	r.noticed.Delete(key)
+	r.progress.Told(key)
+	r.applied.forget(key)
 	r.waiting.forget(key)
 	r.ended.forget(key)
 	r.told.ForgetAll(func(s subject) bool { return s.work == key })
