@@ -190,7 +190,25 @@ func (r *reader) statement(s ast.Stmt) {
 	case *ast.ReturnStmt:
 		for _, e := range s.Exprs {
 			r.expression(e)
+			r.rebuilt(e)
 		}
+	}
+}
+
+// rebuilt reports an object that is made anew, of which a part was forgotten.
+func (r *reader) rebuilt(e ast.Expr) {
+	table, ok := e.(*ast.TableExpr)
+	if !ok || r.c.script.operation.operation != configv1alpha1.InterpreterOperationAggregateStatus || r.c.kind == nil {
+		return
+	}
+	var keys []string
+	for _, f := range table.Fields {
+		if key, ok := f.Key.(*ast.StringExpr); ok {
+			keys = append(keys, key.Value)
+		}
+	}
+	if _, has := r.c.kind.Schema.Properties["spec"]; has && slices.Contains(keys, "metadata") && !slices.Contains(keys, "spec") {
+		r.c.at(e.Line(), Warning, Result, "the object is made anew, and its spec is left out", "set desiredObj.status, and return desiredObj")
 	}
 }
 
@@ -398,7 +416,7 @@ func (r *reader) fields() {
 			continue
 		}
 		where := strings.Join(a.path[:at+1], ".")
-		key := fmt.Sprintf("%d %s %d", a.root, where, a.line)
+		key := fmt.Sprintf("%d %s", a.root, where)
 		if slices.Contains(unknown, key) {
 			continue
 		}

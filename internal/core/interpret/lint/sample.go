@@ -62,8 +62,8 @@ func least(s *apiextensionsv1.JSONSchemaProps, depth int) any {
 		return full(s, 1, depth)
 	}
 	m := map[string]any{}
-	for _, name := range s.Required {
-		if p, ok := s.Properties[name]; ok {
+	for name := range s.Properties {
+		if p := s.Properties[name]; always(s, name) {
 			m[name] = least(&p, depth+1)
 		}
 	}
@@ -96,17 +96,17 @@ func (c *checker) object(all bool, n int64) *unstructured.Unstructured {
 		switch {
 		case all:
 			m[name] = full(&p, n, 1)
-		case name != "status" && always(c.kind.Schema, name):
+		case always(c.kind.Schema, name):
 			m[name] = least(&p, 1)
 		}
 	}
 	return &unstructured.Unstructured{Object: m}
 }
 
-// always says whether no object is without the field: it is required, or something in it is.
+// always says whether no object is without the field: it is required, or it is a spec, of the object or of a pod, and
+// something in it is.
 func always(s *apiextensionsv1.JSONSchemaProps, name string) bool {
-	p := s.Properties[name]
-	return slices.Contains(s.Required, name) || len(p.Required) > 0
+	return slices.Contains(s.Required, name) || name == "spec" && len(s.Properties[name].Required) > 0
 }
 
 // optional are the paths that a script reads and that an object may lack, and the ways to them.
@@ -125,9 +125,8 @@ func (c *checker) optional(read *reading, root int) [][]string {
 			if next == nil || open {
 				break
 			}
-			required := i == 0 && name != "status" && always(s, name) || slices.Contains(s.Required, name)
 			path := a.path[:i+1]
-			if !required && !slices.ContainsFunc(all, func(p []string) bool { return slices.Equal(p, path) }) {
+			if !always(s, name) && !slices.ContainsFunc(all, func(p []string) bool { return slices.Equal(p, path) }) {
 				all = append(all, path)
 			}
 			s = next

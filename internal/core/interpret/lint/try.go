@@ -210,11 +210,6 @@ func (c *checker) judgeAggregation(line int, out *script.Outputs, all *unstructu
 	if status == nil && out.Object != nil {
 		status = interpret.WholeStatus(out.Object)
 	}
-	if out.Object != nil && len(out.Warnings) == 0 {
-		if _, was := all.Object["spec"]; was && out.Object.Object["spec"] == nil {
-			c.at(line, Warning, Result, "it returns an object without its spec", "set desiredObj.status, and return desiredObj")
-		}
-	}
 	c.undefined(line, status)
 	if missing := absent(interpret.WholeStatus(all), status); len(missing) > 0 && len(status) > 0 {
 		c.at(line, Info, Dropped, "it leaves out "+strings.Join(missing, ", ")+": Argosy fills in what the next tier knows of them, Karmada leaves the template without",
@@ -286,6 +281,10 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 	if health(with(bare, map[string]any{}, "status")) == interpret.Healthy && !c.counted() {
 		c.at(line, Warning, FalseHealth, "an object with an empty status is healthy: what is nil on both sides is equal", "give counters a default: (status.readyReplicas or 0)")
 	}
+	if health(bare) == interpret.Degraded {
+		c.at(line, Info, FalseHealth, "an object that was just made, and has no status, is unhealthy: failover may take it away before its controller has looked at it",
+			`return "Progressing", which Argosy understands, or true`)
+	}
 	if !c.scaled() && c.partitionPath() == nil {
 		return
 	}
@@ -310,6 +309,11 @@ func (c *checker) counted() bool {
 	return matched
 }
 
+// immutable says that a workload's field cannot be changed anyway, so that nothing is lost by keeping it.
+func immutable(path string) bool {
+	return slices.Contains([]string{"selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"}, path[strings.LastIndex(path, ".")+1:])
+}
+
 // checkPath reports on an operation that is told by a path.
 func checkPath(p pathText, kind *schemas.Kind, target configv1alpha1.CustomizationTarget, report func(Finding)) {
 	path, err := jsonpath.Parse(p.value)
@@ -317,7 +321,7 @@ func checkPath(p pathText, kind *schemas.Kind, target configv1alpha1.Customizati
 		report(Finding{Line: p.line, Severity: Error, Rule: Spelling, Field: p.field, Message: err.Error(), Fix: "write it as .spec.replicas"})
 		return
 	}
-	if p.operation.operation == configv1alpha1.InterpreterOperationRetain && path.Under("spec") {
+	if p.operation.operation == configv1alpha1.InterpreterOperationRetain && path.Under("spec") && !immutable(p.value) {
 		report(Finding{Line: p.line, Severity: Warning, Rule: MemberOwned, Field: p.field,
 			Message: fmt.Sprintf("%s is kept as the member has it until the template changes it; a script that keeps it takes it from the hub for good", p.value),
 			Fix:     "list only what a controller in the member writes"})
