@@ -9,6 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/interpret/shipped"
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 )
 
@@ -34,7 +35,7 @@ func Below() []interpret.Tier {
 	return all
 }
 
-var below = []interpret.Source{{Name: BuiltIn, Tier: builtin.Tier()}}
+var below = []interpret.Source{{Name: Shipped, Tier: shipped.Tier()}, {Name: BuiltIn, Tier: builtin.Tier()}}
 
 // Explain says which tier answers each operation for a kind, and by which object, on a hub with these customizations and webhook
 // configurations, in any order.
