@@ -1,0 +1,100 @@
+package tiers_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+)
+
+func customization(t *testing.T, name, spec string) *configv1alpha1.ResourceInterpreterCustomization {
+	t.Helper()
+	c := &configv1alpha1.ResourceInterpreterCustomization{}
+	c.Name = name
+	if err := yaml.UnmarshalStrict([]byte(spec), &c.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// shown is who answers, a line for each operation: "InterpretHealth: tier [by]".
+func shown(answers []interpret.Answer) (lines []string) {
+	for _, a := range answers {
+		if a.Tier == "" {
+			lines = append(lines, fmt.Sprintf("%s: (%s)", a.Operation, a.Default))
+			continue
+		}
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s: %s %s", a.Operation, a.Tier, strings.Join(a.By, " "))))
+	}
+	return lines
+}
+
+func TestEachOperationIsAnsweredByTheFirstTierThatKnowsIt(t *testing.T) {
+	customizations := []*configv1alpha1.ResourceInterpreterCustomization{
+		customization(t, "zeal", `{target: {apiVersion: apps/v1, kind: Deployment}, customizations: {dependencyInterpretation: {luaScript: "function GetDependencies(o) return {} end"}}}`),
+		customization(t, "able", `{target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {jsonPath: .status.phase, expected: Fine},
+			dependencyInterpretation: {luaScript: "function GetDependencies(o) return {} end"}}}`),
+	}
+	hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com",
+		Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth", "Retain"},
+			Rule: configv1alpha1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Kinds: []string{"*"}}}}}}}
+	hook.Name = "hooks"
+	hooks := []*configv1alpha1.ResourceInterpreterWebhookConfiguration{hook}
+
+	for kind, want := range map[schema.GroupVersionKind][]string{
+		{Group: "apps", Version: "v1", Kind: "Deployment"}: {
+			"InterpretReplica: built in",
+			"InterpretComponent: built in",
+			"ReviseReplica: built in",
+			"Retain: ResourceInterpreterWebhookConfiguration hooks/h.example.com",
+			"InterpretStatus: built in",
+			"AggregateStatus: built in",
+			"InterpretHealth: ResourceInterpreterCustomization able",
+			"InterpretDependency: ResourceInterpreterCustomization able zeal",
+		},
+		{Group: "example.com", Version: "v1", Kind: "Shop"}: {
+			"InterpretReplica: (no replicas to divide)",
+			"InterpretComponent: (no components)",
+			"ReviseReplica: (unchanged in each cluster)",
+			"Retain: (fields that the template sets are the template's, others the member's)",
+			"InterpretStatus: (the status as a whole)",
+			"AggregateStatus: (the template's status is left alone)",
+			"InterpretHealth: (healthy once applied)",
+			"InterpretDependency: (no dependencies)",
+		},
+	} {
+		got := shown(tiers.Explain(kind, customizations, hooks))
+		if kind.Kind == "Deployment" { // whether it has components is the kind's own affair
+			got[1], want[1] = "", ""
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", kind, diff)
+		}
+	}
+	seen := strings.Join(shown(tiers.Explain(schema.GroupVersionKind{Group: "flink.apache.org", Version: "v1beta1", Kind: "FlinkDeployment"}, nil, nil)), "\n")
+	if !strings.Contains(seen, "InterpretHealth: shipped script") {
+		t.Errorf("a kind that we ship scripts for is explained as\n%s", seen)
+	}
+}
+
+func TestObjectsOfOpenKruiseComeInTheVersionAsked(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "metadata": map[string]any{"name": "c"}, "spec": map[string]any{"replicas": int64(2)}}}
+	out, err := tiers.Convert(obj, "v1alpha1")
+	if err != nil || out == nil || out.GetAPIVersion() != "apps.kruise.io/v1alpha1" {
+		t.Errorf("converted to %v, %v", out, err)
+	}
+	if out, err = tiers.Convert(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Shop"}}, "v2"); out != nil || err != nil {
+		t.Errorf("a kind that nobody knows is converted to %v, %v", out, err)
+	}
+	if s := tiers.Schema(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}); s == nil || s.Properties["spec"] == nil {
+		t.Error("the fields of a Deployment are not known")
+	}
+}
