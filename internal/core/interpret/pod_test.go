@@ -112,6 +112,26 @@ func TestEveryReferenceOfAPodIsADependency(t *testing.T) {
 	}
 }
 
+func TestABarePodSpecIsPartOfAPod(t *testing.T) {
+	// The selector and the namespace of a SidecarSet are no fields of a pod; nodeSelector would be, and is not meant.
+	obj := read(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, spec: {namespace: shop, selector: {matchLabels: {app: x}}, nodeSelector: [odd],
+		containers: [{name: log, podInjectPolicy: BeforeAppContainer, envFrom: [{configMapRef: {name: log}}]}], volumes: [{name: s, secret: {secretName: key}}]}}`)
+	paths := PodSpecs(obj)
+	if len(paths) != 1 || len(PodTemplates(obj)) != 0 {
+		t.Fatalf("bare at %v, templates at %v", paths, PodTemplates(obj))
+	}
+	part, err := PodSpec(obj, paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if deps := PodDependencies(part, "shop"); len(deps) != 2 || deps[0].Name != "log" || deps[1].Name != "key" {
+		t.Errorf("got %v", deps)
+	}
+	if _, err := PodSpec(read(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, spec: {containers: none}}`), []string{"spec"}); err == nil || !strings.Contains(err.Error(), `"spec"`) {
+		t.Errorf("got %v, want an error that names the place", err)
+	}
+}
+
 func TestTheDefaultServiceAccountIsEverywhere(t *testing.T) {
 	obj := read(t, `{apiVersion: v1, kind: Pod, spec: {serviceAccountName: default}}`)
 	template, err := PodTemplate(obj, nil)
