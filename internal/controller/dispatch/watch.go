@@ -100,14 +100,20 @@ var workTouched = predicate.Funcs{
 	},
 }
 
-// clusterMoved passes changes of a cluster by which an override may choose differently, and those that come and go.
+// clusterMoved passes changes of a cluster by which an override may choose differently, or a manifest may go in another version, and
+// those that come and go.
 var clusterMoved = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
 		return !maps.Equal(was.Labels, is.Labels) || was.Spec.Provider != is.Spec.Provider ||
-			was.Spec.Region != is.Spec.Region || was.Spec.Zone != is.Spec.Zone || !slices.Equal(was.Spec.Zones, is.Spec.Zones)
+			was.Spec.Region != is.Spec.Region || was.Spec.Zone != is.Spec.Zone || !slices.Equal(was.Spec.Zones, is.Spec.Zones) ||
+			!slices.EqualFunc(was.Status.APIEnablements, is.Status.APIEnablements, sameKinds)
 	},
+}
+
+func sameKinds(was, is clusterv1alpha1.APIEnablement) bool {
+	return was.GroupVersion == is.GroupVersion && slices.Equal(was.Resources, is.Resources)
 }
 
 func bindingOf(_ context.Context, work client.Object) []reconcile.Request {
