@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
 // newGet is kubectl's get against the hub, but for the table of clusters, whose columns a custom resource cannot give.
@@ -104,6 +105,7 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 		{Name: "Ready", Type: "string"}, {Name: "Age", Type: "string"},
 		{Name: "Zones", Type: "string", Priority: 1}, {Name: "Region", Type: "string", Priority: 1}, {Name: "Provider", Type: "string", Priority: 1},
 		{Name: "API-Endpoint", Type: "string", Priority: 1}, {Name: "Proxy-URL", Type: "string", Priority: 1},
+		{Name: "Kruise", Type: "string", Priority: 1},
 	}}
 	for i := range list {
 		c := &list[i]
@@ -115,6 +117,7 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready, duration.HumanDuration(now.Sub(c.CreationTimestamp.Time)),
 			orNone(strings.Join(c.Spec.Zones, ",")), orNone(c.Spec.Region), orNone(c.Spec.Provider),
 			orNone(c.Spec.APIEndpoint), orNone(c.Spec.ProxyURL),
+			orNone(membership.OpenKruise(c.Status.APIEnablements).String()),
 		}})
 	}
 	tabs := printers.GetNewTabWriter(out)

@@ -365,6 +365,7 @@ func TestGetClustersPrintsTheColumnsThatScriptsRead(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "m1", CreationTimestamp: metav1.NewTime(now.Add(-90 * time.Minute))},
 			Spec:       clusterv1alpha1.ClusterSpec{SyncMode: "Push", APIEndpoint: "https://m1", Zones: []string{"a", "b"}, Region: "eu"},
 			Status: clusterv1alpha1.ClusterStatus{KubernetesVersion: "v1.36.3",
+				APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1alpha1", Resources: []clusterv1alpha1.APIResource{{Kind: "CloneSet"}}}},
 				Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
 		},
 		{ObjectMeta: metav1.ObjectMeta{Name: "m2", CreationTimestamp: metav1.NewTime(now)}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push"}},
@@ -374,7 +375,7 @@ func TestGetClustersPrintsTheColumnsThatScriptsRead(t *testing.T) {
 		want [][]string
 	}{
 		"table": {printers.PrintOptions{}, [][]string{{"NAME", "VERSION", "MODE", "READY", "AGE"}, {"m1", "v1.36.3", "Push", "True", "90m"}, {"m2", "Push", "Unknown", "0s"}}},
-		"wide":  {printers.PrintOptions{Wide: true, NoHeaders: true}, [][]string{{"m1", "v1.36.3", "Push", "True", "90m", "a,b", "eu", "<none>", "https://m1", "<none>"}, {"m2", "Push", "Unknown", "0s", "<none>", "<none>", "<none>", "<none>", "<none>"}}},
+		"wide":  {printers.PrintOptions{Wide: true, NoHeaders: true}, [][]string{{"m1", "v1.36.3", "Push", "True", "90m", "a,b", "eu", "<none>", "https://m1", "<none>", "v1alpha1"}, {"m2", "Push", "Unknown", "0s", "<none>", "<none>", "<none>", "<none>", "<none>", "<none>"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

@@ -124,6 +124,10 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 			func(_ *testing.T, c *Config) { c.Components = []string{"*", "-apiserver"} },
 			[]string{`leaves out "apiserver"`, "controller-manager"},
 		},
+		"a family of workload kinds that does not exist": {
+			func(_ *testing.T, c *Config) { c.WorkloadKinds = []string{"*", "-knative"} },
+			[]string{`"knative"`, "openkruise, argo", "--workload-kinds"},
+		},
 		"a log format that does not exist": {
 			func(_ *testing.T, c *Config) { c.Log.Format = "xml" },
 			[]string{`"xml" is neither text nor json`, "--log-format"},

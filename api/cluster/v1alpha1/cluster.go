@@ -151,6 +151,8 @@ type ResourceModelRange struct {
 const (
 	ClusterConditionReady                  = "Ready"
 	ClusterConditionCompleteAPIEnablements = "CompleteAPIEnablements"
+	// ClusterConditionCurrentOpenKruise says whether OpenKruise is served in the versions that the hub stores.
+	ClusterConditionCurrentOpenKruise = "CurrentOpenKruise"
 
 	ReasonClusterReady              = "ClusterReady"
 	ReasonClusterNotReady           = "ClusterNotReady"
@@ -161,6 +163,8 @@ const (
 	ReasonComplete                  = "Complete"
 	ReasonPartial                   = "Partial"
 	ReasonEmpty                     = "Empty"
+	ReasonSameVersions              = "SameVersions"
+	ReasonOlderVersions             = "OlderVersions"
 )
 
 // The taints that Argosy itself sets, all with effect NoSchedule.

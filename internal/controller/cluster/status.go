@@ -208,8 +208,19 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	} else {
 		status.APIEnablements = membership.APIEnablements(apis.Lists)
 		set(status, membership.CompleteAPIEnablements(current, status.APIEnablements, apis.Failed, c.Clock.Now()))
+		c.compareVersions(status)
 	}
 	return seen, c.collectLoad(ctx, m, cluster.Spec.ResourceModels, status), nil
+}
+
+// compareVersions sets the condition about the versions of OpenKruise, or takes it away with OpenKruise.
+func (c *collector) compareVersions(status *clusterv1alpha1.ClusterStatus) {
+	current := meta.FindStatusCondition(status.Conditions, clusterv1alpha1.ClusterConditionCurrentOpenKruise)
+	if condition := membership.CurrentOpenKruise(current, membership.OpenKruise(status.APIEnablements), c.Clock.Now()); condition != nil {
+		set(status, *condition)
+		return
+	}
+	meta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ClusterConditionCurrentOpenKruise)
 }
 
 // collectLoad sums nodes and pods. Until they are listed it leaves the sums as they are and returns what tells when to ask again.
