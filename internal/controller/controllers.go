@@ -153,7 +153,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 				ConfirmWindow: firstWindow})
 		}},
 		{"dispatch", func() error {
-			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency})
+			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Pods: dispatch.PodsOf(members), Concurrency: o.Concurrency})
 		}},
 		{"execute", func() error {
 			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency, StatusWindow: statusWindow})

@@ -42,6 +42,8 @@ import (
 type Options struct {
 	Templates   *template.Store
 	Interpreter interpret.Interpreter
+	// Pods finds the pods that templates name for deletion; without it they are found nowhere.
+	Pods Pods
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
 	// Clock is the time; default the real one.
@@ -179,6 +181,9 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding, tmpl *un
 		}
 	}
 	var err error
+	if in.Pods, err = r.pods(ctx, in); err != nil {
+		return in, err
+	}
 	in.Overrides, err = r.overrides(ctx, tmpl.GetNamespace())
 	return in, err
 }

@@ -35,7 +35,7 @@ func (in Input) share(pruned *unstructured.Unstructured, parts []part) (fleet.Re
 	scheduled := func(cluster string) bool {
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
 	}
-	fin := fleet.Input{Template: pruned, Divided: divided, Record: in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation], Pods: in.Pods}
+	fin := fleet.Input{Template: pruned, Generation: in.Template.GetGeneration(), Divided: divided, Record: in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation], Pods: in.Pods}
 	for _, p := range parts {
 		if divided && !scheduled(p.Name) {
 			continue // it is there because another one requires it, whole

@@ -20,6 +20,8 @@ import (
 type Input struct {
 	// Template as users wrote it.
 	Template *unstructured.Unstructured
+	// Generation of the template, as Works record it.
+	Generation int64
 	// Divided says that its replicas are divided among the members.
 	Divided bool
 	// Members in the order that the placement gives, each cluster once.
@@ -94,10 +96,15 @@ func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return h.arithmetic(o, divided) || h.always != nil && h.always(template.Object), nil
+}
+
+// arithmetic says whether numbers of the kind mean the fleet.
+func (h handler) arithmetic(o options, divided bool) bool {
 	if h.divides {
-		return divided && o.scope != "Cluster", nil
+		return divided && o.scope != "Cluster"
 	}
-	return o.scope == "Fleet", nil
+	return o.scope == "Fleet"
 }
 
 // Shares gives each member its share of the template. The same input gives the same result, and a result that is written
@@ -114,7 +121,7 @@ func Shares(in Input) (Result, error) {
 		return Result{}, err
 	}
 	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
-	if len(in.Members) < 2 && handler.divides && !o.uniqueOrdinals {
+	if len(in.Members) < 2 && handler.always == nil && !o.uniqueOrdinals {
 		return Result{}, nil // one cluster does the arithmetic itself
 	}
 	// 1. In the order in which ties are broken.
@@ -167,7 +174,9 @@ type member struct {
 type handler struct {
 	// divides says that it is done by default where replicas are divided; else only on demand.
 	divides bool
-	share   func(*fleet) error
+	// always says of which templates something else is decided, whatever their scope.
+	always func(template map[string]any) bool
+	share  func(*fleet) error
 }
 
 // observe reads the Work of m.
@@ -319,7 +328,7 @@ func (w workload) party(m *member) (party, error) {
 			}
 			p.own = n
 		}
-		p.same = m.before != nil && reflect.DeepEqual(field(local, "spec", "template"), field(m.before.Object, "spec", "template"))
+		p.same = m.before != nil && w.sameRevision(local, m.before.Object)
 	}
 	if p.there {
 		replicas := p.replicas
@@ -352,10 +361,36 @@ var handlers = func() map[schema.GroupKind]handler {
 	for kind, w := range workloads {
 		all[kind] = handler{divides: w.desired == "", share: func(f *fleet) error { return f.rollOut(w, nil) }}
 	}
-	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment}
+	for kind, counter := range budgets {
+		all[kind] = handler{share: func(f *fleet) error { return f.shareBudget(counter) }}
+	}
+	all[cloneSetKind] = handler{divides: true, share: (*fleet).cloneSet,
+		always: func(template map[string]any) bool { return len(list(template, podsToDeletePath...)) > 0 }}
 	all[statefulSetKind] = handler{divides: true, share: (*fleet).statefulSet}
+	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment}
+	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: stagesRevision}
+	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
+	all[broadcastJobKind] = handler{share: func(f *fleet) error { return f.parallelism(true) }}
+	all[imagePullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(false) }}
 	return all
 }()
+
+// cloneSet divides a CloneSet's rollout, if its replicas are divided, and routes the pods to delete in any case.
+func (f *fleet) cloneSet() error {
+	if len(f.members) < 2 {
+		return nil // its member knows best
+	}
+	if f.Divided && f.options.scope != "Cluster" {
+		if err := f.rollOut(workloads[cloneSetKind], nil); err != nil {
+			return err
+		}
+		if err := f.scaleLimit(); err != nil {
+			return err
+		}
+	}
+	f.routePods()
+	return nil
+}
 
 // unique are names without repetitions, sorted.
 func unique(names []string) []string {

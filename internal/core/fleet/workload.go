@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,6 +22,8 @@ type workload struct {
 	unset any
 	// desired is where the status says how many pods there shall be, for kinds whose spec does not.
 	desired string
+	// revision are the fields that make pods new, default spec.template.
+	revision [][]string
 	// counters of the status: pods, updated, updatedAvailable (empty: it does not tell), available.
 	pods, updated, updatedAvailable, available string
 }
@@ -46,11 +49,31 @@ var workloads = map[schema.GroupKind]workload{
 		partition: Down, unavailable: Up, surges: true, unset: int64(1), desired: "desiredNumberScheduled",
 		pods: "currentNumberScheduled", updated: "updatedNumberScheduled", available: "numberAvailable",
 	},
+	sidecarSetKind: {
+		partition: Up, unavailable: Up, unset: int64(1), desired: "matchedPods",
+		revision: [][]string{{"spec", "containers"}, {"spec", "initContainers"}, {"spec", "volumes"}},
+		pods:     "matchedPods", updated: "updatedPods", updatedAvailable: "updatedReadyPods", available: "readyPods",
+	},
 }
 
-// strategyPath is where the strategy of obj has its fields: a CloneSet of v1alpha1 has them one level higher.
+// sameRevision says whether two objects have the same pods.
+func (w workload) sameRevision(a, b map[string]any) bool {
+	paths := w.revision
+	if paths == nil {
+		paths = [][]string{{"spec", "template"}}
+	}
+	for _, path := range paths {
+		if !reflect.DeepEqual(field(a, path...), field(b, path...)) {
+			return false
+		}
+	}
+	return true
+}
+
+// strategyPath is where the strategy of obj has its fields: a SidecarSet, and a CloneSet of v1alpha1, has them one level higher.
 func strategyPath(obj map[string]any) []string {
-	if text(obj, "kind") == "CloneSet" && strings.HasSuffix(text(obj, "apiVersion"), "/v1alpha1") {
+	kind := text(obj, "kind")
+	if kind == "SidecarSet" || kind == "CloneSet" && strings.HasSuffix(text(obj, "apiVersion"), "/v1alpha1") {
 		return []string{"spec", "updateStrategy"}
 	}
 	return []string{"spec", "updateStrategy", "rollingUpdate"}
@@ -62,7 +85,10 @@ func strategy(obj map[string]any, name string) any {
 }
 
 // rolls says whether the kind's controller updates pods by itself.
-func rolls(obj map[string]any) bool { return text(obj, "spec", "updateStrategy", "type") != "OnDelete" }
+func rolls(obj map[string]any) bool {
+	kind := text(obj, "spec", "updateStrategy", "type")
+	return kind != "OnDelete" && kind != "NotUpdate"
+}
 
 // ordered says whether the controller of a StatefulSet does one pod after the other.
 func ordered(obj map[string]any) bool {
@@ -124,8 +150,12 @@ func (w workload) shareOf(manifest map[string]any, replicas int64) (share, error
 func (w workload) write(m *unstructured.Unstructured, o outcome) (*unstructured.Unstructured, error) {
 	m = m.DeepCopy()
 	at := strategyPath(m.Object)
-	put := func(name string, value int64) error { return setField(m, value, append(slices.Clone(at), name)...) }
-	if err := put("partition", o.replicas-o.released); err != nil {
+	put := func(name string, value any) error { return setField(m, value, append(slices.Clone(at), name)...) }
+	var partition any = o.replicas - o.released
+	if w.desired != "" && o.released == 0 && o.replicas > 0 {
+		partition = "100%" // of however many there will be
+	}
+	if err := put("partition", partition); err != nil {
 		return nil, err
 	}
 	// One pod after the other is all that an ordered StatefulSet takes, and what it does anyway.

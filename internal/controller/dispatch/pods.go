@@ -1,0 +1,60 @@
+package dispatch
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+// Pods finds pods in members.
+type Pods interface {
+	// Owned says whether the cluster has a pod of that name that an object of that kind and name controls.
+	Owned(ctx context.Context, cluster, namespace, pod, kind, owner string) (bool, error)
+}
+
+// PodsOf asks the members themselves: that pods are named is rare, and to watch all pods for it would be dear.
+func PodsOf(members *member.Members) Pods { return asking{members} }
+
+type asking struct{ members *member.Members }
+
+func (a asking) Owned(ctx context.Context, cluster, namespace, pod, kind, owner string) (bool, error) {
+	m, err := a.members.Get(cluster)
+	if err != nil {
+		return false, err
+	}
+	u, err := m.Get(ctx, corev1.SchemeGroupVersion.WithKind("Pod"), namespace, pod)
+	if err != nil || u == nil || u.GetDeletionTimestamp() != nil {
+		return false, err
+	}
+	c := metav1.GetControllerOf(u)
+	return c != nil && c.Kind == kind && c.Name == owner, nil
+}
+
+// pods are the clusters of the pods that the template names and that are not routed yet; nil if it names none. A cluster that does
+// not answer has none: it is asked again when it does.
+func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]string, error) {
+	names, err := fleet.PodsAskedFor(in.Template, in.Existing)
+	if err != nil || len(names) == 0 || r.Pods == nil {
+		return nil, err
+	}
+	found := map[string][]string{}
+	for _, target := range dispatch.Targets(in.Binding) {
+		for _, name := range names {
+			there, err := r.Pods.Owned(ctx, target.Name, in.Template.GetNamespace(), name, in.Template.GetKind(), in.Template.GetName())
+			if err != nil {
+				ctrl.LoggerFrom(ctx).Info("cannot look for a pod to delete", "cluster", target.Name, "pod", name, "cause", err.Error())
+				break
+			}
+			if there {
+				found[name] = append(found[name], target.Name)
+			}
+		}
+	}
+	return found, nil
+}

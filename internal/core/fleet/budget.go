@@ -1,0 +1,219 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// budgets are the kinds that bound how many pods may be disrupted, with where their status counts the pods they protect.
+var budgets = map[schema.GroupKind]string{
+	{Group: "policy", Kind: "PodDisruptionBudget"}:            "expectedPods",
+	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: "totalReplicas",
+}
+
+// shareBudget divides a budget by the pods that it protects in each cluster, so that what the clusters grant adds up to what it
+// grants. A share of none is legal: there no pod may be disrupted.
+//
+// As long as a cluster has not reported its pods, it gets what cannot be too much: all of minAvailable, and of maxUnavailable
+// an equal part of a number, none of a percentage.
+func (f *fleet) shareBudget(counter string) error {
+	matched, known := f.counted(counter)
+	total := sum(matched)
+	for _, name := range []string{"minAvailable", "maxUnavailable"} {
+		v := field(f.Template.Object, "spec", name)
+		if v == nil {
+			continue
+		}
+		least := name == "minAvailable"
+		if !known {
+			n, isNumber := whole(v)
+			if _, err := Resolve(v, 0, Up); err != nil {
+				return fmt.Errorf("spec.%s: %w", name, err)
+			}
+			equal := make([]Seat, len(f.members))
+			for i := range equal {
+				equal[i] = Seat{Weight: 1, Cap: n}
+			}
+			for i, n := range Split(n, equal) {
+				switch {
+				case least: // as it is
+					f.put(f.members[i], v, "spec", name)
+				case isNumber:
+					f.put(f.members[i], n, "spec", name)
+				default:
+					f.put(f.members[i], int64(0), "spec", name)
+				}
+			}
+			continue
+		}
+		n, err := Resolve(v, total, Up)
+		if err != nil {
+			return fmt.Errorf("spec.%s: %w", name, err)
+		}
+		shares := f.steady(n, matched, name)
+		for i, share := range shares {
+			f.put(f.members[i], share, "spec", name)
+		}
+		if n > total && total > 0 {
+			f.tell(BudgetExceedsPods, "spec.%s is %d pods, and all clusters together have %d that it protects", name, n, total)
+		}
+		if least {
+			var blocked []string
+			for i, share := range shares {
+				if matched[i] > 0 && share == matched[i] {
+					blocked = append(blocked, f.members[i].Cluster)
+				}
+			}
+			if len(blocked) > 0 {
+				f.tell(BudgetBlocksEviction, "spec.minAvailable leaves no pod to evict in %s, so that no node there can be drained; lower it, or add replicas", strings.Join(unique(blocked), ", "))
+			}
+		}
+	}
+	return nil
+}
+
+// counted is a counter of each member's status, and whether all have reported it.
+func (f *fleet) counted(counter string) (numbers []int64, all bool) {
+	numbers, all = make([]int64, len(f.members)), true
+	for i, m := range f.members {
+		n, ok := whole(m.status[counter])
+		numbers[i] = n
+		// What is zero may be left out.
+		all = all && (ok || m.status != nil && m.fresh)
+	}
+	return numbers, all
+}
+
+// steady divides n by weight, each at most its weight; the shares that stand stay if they add up to the same and fit, so that a
+// pod more or less moves nothing.
+func (f *fleet) steady(n int64, weights []int64, path ...string) []int64 {
+	shares := proportional(n, weights)
+	before := make([]int64, len(f.members))
+	for i, m := range f.members {
+		if m.before == nil {
+			return shares
+		}
+		v, ok := whole(field(object(m.before.Object, "spec"), path...))
+		if !ok || v > weights[i] {
+			return shares
+		}
+		before[i] = v
+	}
+	if sum(before) != sum(shares) {
+		return shares
+	}
+	return before
+}
+
+// put sets a field of the manifest of m, and has its status followed.
+func (f *fleet) put(m *member, value any, path ...string) {
+	if m.Base == nil {
+		return
+	}
+	u := f.manifest(m)
+	if u == m.Base {
+		u = u.DeepCopy()
+		f.result.Manifests[m.Cluster] = u
+		f.result.Notes[m.Cluster] = Note{}.String()
+	}
+	parent := u.Object
+	for _, key := range path[:len(path)-1] {
+		next, ok := parent[key].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			parent[key] = next
+		}
+		parent = next
+	}
+	parent[path[len(path)-1]] = value
+}
+
+var workloadSpreadKind = schema.GroupKind{Group: kruise, Kind: "WorkloadSpread"}
+
+// workloadSpread divides the subsets' maxReplicas that are numbers by the pods that the spread sees in each cluster, evenly until
+// that is reported. Percentages mean the same in every cluster, and the types must not be mixed.
+func (f *fleet) workloadSpread() error {
+	weights := make([]int64, len(f.members))
+	for i, m := range f.members {
+		for _, s := range list(m.status, "subsetStatuses") {
+			if s, ok := s.(map[string]any); ok {
+				weights[i] += number(s, "replicas")
+			}
+		}
+	}
+	if sum(weights) == 0 {
+		for i := range weights {
+			weights[i] = 1
+		}
+	}
+	subsets := list(f.Template.Object, "spec", "subsets")
+	written := make([][]any, len(f.members))
+	for i, m := range f.members {
+		if m.Base != nil {
+			written[i] = list(m.Base.DeepCopy().Object, "spec", "subsets")
+		}
+	}
+	divided := false
+	for k, s := range subsets {
+		s, _ := s.(map[string]any)
+		n, ok := whole(s["maxReplicas"])
+		if !ok {
+			continue
+		}
+		divided = true
+		seats := make([]Seat, len(weights))
+		for i, w := range weights {
+			seats[i] = Seat{Weight: w, Cap: n}
+		}
+		shares := Split(n, seats)
+		if before, ok := f.spreadBefore(k, n); ok && near(before, shares) {
+			shares = before
+		}
+		for i := range f.members {
+			if k < len(written[i]) {
+				if s, ok := written[i][k].(map[string]any); ok {
+					s["maxReplicas"] = shares[i]
+				}
+			}
+		}
+	}
+	for i, m := range f.members {
+		if divided && m.Base != nil {
+			f.put(m, written[i], "spec", "subsets")
+		}
+	}
+	return nil
+}
+
+// spreadBefore are the shares that stand of the subset of index k; ok if they add up to n.
+func (f *fleet) spreadBefore(k int, n int64) ([]int64, bool) {
+	before := make([]int64, len(f.members))
+	for i, m := range f.members {
+		if m.before == nil {
+			return nil, false
+		}
+		subsets := list(m.before.Object, "spec", "subsets")
+		if k >= len(subsets) {
+			return nil, false
+		}
+		s, _ := subsets[k].(map[string]any)
+		v, ok := whole(s["maxReplicas"])
+		if !ok {
+			return nil, false
+		}
+		before[i] = v
+	}
+	return before, sum(before) == n
+}
+
+// near says whether no share differs by more than one.
+func near(a, b []int64) bool {
+	for i := range a {
+		if d := a[i] - b[i]; d > 1 || d < -1 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,52 @@
+package fleet
+
+import "fmt"
+
+// scaleLimit divides scaleStrategy.maxUnavailable: how many pods may be missing or unready for new ones to be made. If there is one
+// for every cluster, each has its share. If not, the clusters that are short of pods take turns, in order, and those that are not
+// keep what they have, at least one, so that a pod that is lost is replaced at once.
+func (f *fleet) scaleLimit() error {
+	path := []string{"spec", "scaleStrategy", "maxUnavailable"}
+	v := field(f.Template.Object, path...)
+	if v == nil {
+		return nil
+	}
+	weights := make([]int64, len(f.members))
+	for i, m := range f.members {
+		weights[i] = m.Replicas
+	}
+	limit, err := Resolve(v, sum(weights), Up)
+	if err != nil {
+		return fmt.Errorf("scaleStrategy.maxUnavailable: %w", err)
+	}
+	shares := proportional(limit, weights)
+	turns := false
+	for i, w := range weights {
+		turns = turns || w > 0 && shares[i] == 0
+	}
+	if limit > 0 && turns {
+		left := limit
+		for i, m := range f.members {
+			short := m.Replicas - number(m.status, "readyReplicas")
+			before, had := int64(0), false
+			if m.before != nil {
+				before, had = whole(field(m.before.Object, path...))
+			}
+			switch {
+			case short <= 0:
+				shares[i] = max(before, 1)
+			case had && before > 0 && !(m.fresh && left == 0):
+				// It is at it.
+				shares[i] = min(before, max(left, 1))
+				left -= shares[i]
+			default:
+				shares[i] = max(0, min(short, left))
+				left -= shares[i]
+			}
+		}
+	}
+	for i, m := range f.members {
+		f.put(m, shares[i], path...)
+	}
+	return nil
+}
