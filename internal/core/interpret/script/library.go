@@ -16,8 +16,8 @@ var library *libraries
 func init() { library = newLibrary() }
 
 type libraries struct {
-	// envMeta has the environment of a call fall back on the library.
-	envMeta *lua.LTable
+	// base holds all there is; envMeta has the environment of a call fall back on the library.
+	base, envMeta *lua.LTable
 	// globalsMeta is of _G, closedMeta of closed tables, stringMeta of strings.
 	globalsMeta, closedMeta, stringMeta *lua.LTable
 	// absent are functions of Lua that scripts do not have, and why.
@@ -100,7 +100,7 @@ func newLibrary() *libraries {
 	// Reached by require alone, as scripts do it.
 	base.RawSetString(kubeModule, frozen("kube", table(kubeFunctions)))
 
-	lib.envMeta = source.NewTable()
+	lib.base, lib.envMeta = base, source.NewTable()
 	lib.envMeta.RawSetString("__index", base)
 
 	lib.globalsMeta = source.NewTable()

@@ -72,6 +72,9 @@ type run struct {
 	dice    *dice
 	// object is the table of the object that the operation is about, if it has one.
 	object *lua.LTable
+	// function is the one that answers, once it is called with the arguments.
+	function  *lua.LFunction
+	arguments []lua.LValue
 
 	printed      []string
 	printedBytes int
@@ -346,6 +349,8 @@ func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LV
 	if err != nil {
 		return err
 	}
+	r.function, _ = function.(*lua.LFunction)
+	r.arguments = arguments
 	err = r.protected(len(arguments), func() {
 		l.Push(function)
 		for _, a := range arguments {
@@ -417,9 +422,37 @@ func (r *run) explain(c *compiled, err error) error {
 	case strings.Contains(f.message, "registry overflow"):
 		f.reason, f.message = TooDeep, "too many values at once; look for unpack of a large table or a function that calls itself without end"
 	default:
-		f.message = inPlainWords(c, f.line, f.message)
+		f.message = inPlainWords(c, f.line, f.message, r.there)
 	}
 	return f
+}
+
+// there says whether a field of an argument, named as the script names it, has a value now.
+func (r *run) there(name string) bool {
+	if r.function == nil || r.function.Proto == nil {
+		return false
+	}
+	steps := strings.Split(name, ".")
+	for i, a := range r.arguments {
+		if i >= len(r.function.Proto.DbgLocals) || r.function.Proto.DbgLocals[i].Name != steps[0] {
+			continue
+		}
+		var v any = a
+		for _, step := range steps[1:] {
+			if t, ok := v.(*lua.LTable); ok {
+				if s := r.sources[t]; s != nil && s.closed {
+					v = s.value
+				} else {
+					v = t.RawGetString(step)
+					continue
+				}
+			}
+			m, _ := v.(map[string]any)
+			v = m[step]
+		}
+		return v != nil && v != lua.LNil
+	}
+	return false
 }
 
 // describe says what a value is, for messages.
