@@ -34,7 +34,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/argosy-io/argosy/api/argo"
-	"github.com/argosy-io/argosy/api/kruise"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
@@ -45,6 +44,9 @@ import (
 
 // startTimeout is more than a member needs on a machine that is busy starting others.
 const startTimeout = 3 * time.Minute
+
+// schemasTake is how long after a start an API server is busy with the schemas of all definitions.
+const schemasTake = 5 * time.Second
 
 // Main serves the member in dir until it is signalled or its parent is gone, and reports to the parent.
 func Main(dir string) error {
@@ -141,6 +143,9 @@ func serve(ctx context.Context, dir string, ready func()) error {
 	m.log("all")
 	ready()
 	debug.FreeOSMemory() // most of what starting took is garbage now
+	// The server works out the schemas of definitions some time after it serves them.
+	later := time.AfterFunc(schemasTake, debug.FreeOSMemory)
+	defer later.Stop()
 
 	select {
 	case <-ctx.Done():
@@ -166,7 +171,7 @@ func (m *member) startUp(ctx, starting context.Context, config *rest.Config, run
 		"start the fake kubelets": func() error { return startKubelets(ctx, config) },
 		"start the controllers": func() error {
 			// The garbage collector looks for new kinds only twice a minute, so they come before it.
-			versions, err := installCRDs(starting, config, m.config.OpenKruise)
+			versions, err := installCRDs(starting, config, m.config.OpenKruise, m.config.StoredVersionsOnly)
 			if err != nil {
 				return err
 			}
@@ -228,6 +233,7 @@ func (m *member) apiserverOptions(store string, listener net.Listener) apiserver
 		// Its finalizer is for volumes that hold something.
 		DisabledAdmission: []string{"StorageObjectInUseProtection"},
 		Admission:         []apiserver.AdmissionPlugin{m.kruiseAdmission(m.injector)},
+		Authorized:        converting,
 		Flags: []string{
 			// As long as a stopped member keeps its parent waiting.
 			"--shutdown-delay-duration=0s",
@@ -275,12 +281,12 @@ func (m *member) writeKubeconfig() error {
 
 // installCRDs returns when the kinds of OpenKruise, in the versions of a release, and of Argo are served, and says which
 // versions those are.
-func installCRDs(ctx context.Context, config *rest.Config, release string) (simkruise.Versions, error) {
+func installCRDs(ctx context.Context, config *rest.Config, release string, storedOnly bool) (simkruise.Versions, error) {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	crds, err := kruise.Member(release)
+	crds, err := kruiseDefinitions(release, storedOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 type cluster struct {
 	t *testing.T
 	client.Client
+	acceptsAll bool
 }
 
 func connect(t *testing.T, m *sim.Running) cluster {
@@ -62,7 +63,7 @@ func connect(t *testing.T, m *sim.Running) cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cluster{t, c}
+	return cluster{t: t, Client: c}
 }
 
 func (c cluster) create(text string) *unstructured.Unstructured {
@@ -225,15 +226,15 @@ func TestAMember(t *testing.T) {
 		}
 	})
 	t.Run("a Deployment becomes ready", func(t *testing.T) {
-		c := cluster{t, c.Client}
+		c := cluster{t: t, Client: c.Client}
 		t.Log("after", c.await("ready", c.create(fmt.Sprintf(workload, "apps/v1", "Deployment", "deploy", 3)), ready))
 	})
 	t.Run("a StatefulSet becomes ready", func(t *testing.T) {
-		c := cluster{t, c.Client}
+		c := cluster{t: t, Client: c.Client}
 		t.Log("after", c.await("ready", c.create(fmt.Sprintf(workload, "apps/v1", "StatefulSet", "native", 3)), ready))
 	})
 	t.Run("a Job completes", func(t *testing.T) {
-		c := cluster{t, c.Client}
+		c := cluster{t: t, Client: c.Client}
 		u := c.create(`
 apiVersion: batch/v1
 kind: Job
@@ -252,7 +253,7 @@ spec:
 		}))
 	})
 	t.Run("a claim is bound and its pod placed", func(t *testing.T) {
-		c := cluster{t, c.Client}
+		c := cluster{t: t, Client: c.Client}
 		u := parse(t, fmt.Sprintf(workload, "apps/v1", "StatefulSet", "claims", 1))
 		if err := unstructured.SetNestedSlice(u.Object, []any{claimTemplate}, "spec", "volumeClaimTemplates"); err != nil {
 			t.Fatal(err)
@@ -261,7 +262,7 @@ spec:
 		c.await("ready", u, counts(map[string]int64{"readyReplicas": 1}))
 	})
 	t.Run("a bad image never becomes ready, and a good one mends it", func(t *testing.T) {
-		c := cluster{t, c.Client}
+		c := cluster{t: t, Client: c.Client}
 		u := parse(t, fmt.Sprintf(workload, "apps/v1", "Deployment", "broken", 1))
 		setImage(t, u, "nginx:bad")
 		c.createObject(u)
@@ -299,7 +300,7 @@ func TestOpenKruise(t *testing.T) {
 	inner := connect(t, m).Client
 
 	t.Run("a CloneSet", func(t *testing.T) {
-		c := cluster{t, inner}
+		c := cluster{t: t, Client: inner}
 		u := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1alpha1", "CloneSet", "web", 3))
 		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"type": "InPlaceIfPossible", "maxUnavailable": "100%"}
 		c.createObject(u)
@@ -403,7 +404,7 @@ func TestOpenKruise(t *testing.T) {
 	})
 
 	t.Run("a StatefulSet", func(t *testing.T) {
-		c := cluster{t, inner}
+		c := cluster{t: t, Client: inner}
 		u := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1beta1", "StatefulSet", "db", 3))
 		spec := u.Object["spec"].(map[string]any)
 		spec["podManagementPolicy"] = "Parallel"
@@ -451,6 +452,13 @@ func TestOpenKruise(t *testing.T) {
 		c.await("one left", u, counts(map[string]int64{"replicas": 1, "readyReplicas": 1}))
 		if names := slices.Sorted(maps.Keys(uids(c.pods("db")))); !slices.Equal(names, []string{"db-2"}) {
 			t.Errorf("pods %v, want db-2 alone", names)
+		}
+
+		old := &unstructured.Unstructured{}
+		old.SetAPIVersion("apps.kruise.io/v1alpha1")
+		old.SetKind("StatefulSet")
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), old); err != nil {
+			t.Errorf("v1alpha1 is not served: %v", err)
 		}
 	})
 	t.Logf("memory %d MiB", m.RSS()>>20)

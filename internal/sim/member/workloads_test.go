@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,11 +16,14 @@ import (
 	"github.com/argosy-io/argosy/internal/sim"
 )
 
-// refused says that the member does not take u, with a message that contains want.
+// refused says that the member does not take u, with a message that contains want; or that it does, if it accepts all.
 func (c cluster) refused(what string, u *unstructured.Unstructured, want string) {
 	c.t.Helper()
 	err := c.Create(c.t.Context(), u.DeepCopy(), client.DryRunAll)
-	if err == nil || !strings.Contains(err.Error(), want) {
+	if c.acceptsAll {
+		want = ""
+	}
+	if (err == nil) != c.acceptsAll || err != nil && !strings.Contains(err.Error(), want) {
 		c.t.Errorf("%s: got %v, want %q", what, err, want)
 	}
 }
@@ -95,7 +97,12 @@ func aSidecarSet(t *testing.T, c cluster, version, name string) {
 
 	// Its image is changed in place, as far as the partition lets it.
 	before := uids(c.pods(name))
-	c.patch(set, `{"spec":{"updateStrategy":{"partition":1},"containers":[{"name":"log","image":"log:2"}]}}`)
+	two := `"metadata":{"labels":{"apps.kruise.io/sidecarset-custom-version":"two"}}`
+	next := `"updateStrategy":{"partition":1},"containers":[{"name":"log","image":"log:2"}]`
+	if version == "v1beta1" {
+		two, next = `"metadata":{}`, `"customVersion":"two",`+next
+	}
+	c.patch(set, `{`+two+`,"spec":{`+next+`}}`)
 	c.await("two of three updated", set, counts(map[string]int64{"matchedPods": 3, "updatedPods": 2, "updatedReadyPods": 2, "readyPods": 3}))
 	if status(set, "latestRevision") == revision {
 		t.Error("the revision is still the first one")
@@ -103,28 +110,35 @@ func aSidecarSet(t *testing.T, c cluster, version, name string) {
 	if after := uids(c.pods(name)); !maps.Equal(before, after) {
 		t.Errorf("pods %v, before %v: they are to stay", after, before)
 	}
-	two := 0
+	newest := 0
 	for _, p := range c.pods(name) {
 		for _, s := range p.Status.ContainerStatuses {
 			if s.Name == "log" && s.Image == "log:2" {
-				two++
+				newest++
 			}
 			if s.Name == "main" && s.RestartCount != 0 {
 				t.Errorf("the application of pod %s was restarted", p.Name)
 			}
 		}
 	}
-	if two != 2 {
-		t.Errorf("%d pods run the new image, want 2", two)
+	if newest != 2 {
+		t.Errorf("%d pods run the new image, want 2", newest)
 	}
 
 	// New pods can be held at the first revision by its name.
-	c.patch(set, `{"spec":{"injectionStrategy":{"revision":{"customVersion":"one"}}}}`)
+	c.patch(set, `{"spec":{"updateStrategy":{"paused":true},"injectionStrategy":{"revision":{"customVersion":"one"}}}}`)
+	c.patch(early, `{"spec":{"replicas":5}}`)
 	c.eventually("a new pod with the first image", func() bool {
-		c.patch(early, `{"spec":{"replicas":5}}`)
-		return slices.ContainsFunc(c.pods(name), func(p corev1.Pod) bool {
-			return before[p.Name] == "" && p.Spec.Containers[0].Image == "log:1"
-		})
+		for _, p := range c.pods(name) {
+			if before[p.Name] != "" {
+				continue
+			}
+			if p.Spec.Containers[0].Image == "log:1" {
+				return true
+			}
+			_ = c.Delete(t.Context(), &p) // it was made before the change was seen
+		}
+		return false
 	})
 	other := parse(t, fmt.Sprintf(sidecarSet, version, name+"-too"))
 	other.SetNamespace("")
@@ -286,7 +300,7 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 		t.Run("a UnitedDeployment of "+kind[0], func(t *testing.T) { aUnitedDeployment(t, inner, "v1alpha1", kind[0], kind[1], kind[2]) })
 	}
 	t.Run("a UnitedDeployment whose sums do not fit is refused", func(t *testing.T) {
-		c := cluster{t, inner.Client}
+		c := cluster{t: t, Client: inner.Client}
 		for subsets, want := range map[string]string{
 			`[{name: a, replicas: 1}, {name: b, replicas: 2}]`:         "the sum of indicated subset replicas 3 should equal UnitedDeployment replicas 4",
 			`[{name: a, replicas: 3}, {name: b, replicas: 2}]`:         "sum of indicated subset replicas 5 should not be greater than UnitedDeployment replicas 4",
@@ -302,7 +316,7 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 	t.Run("a BroadcastJob", func(t *testing.T) { aBroadcastJob(t, inner, "v1alpha1") })
 
 	t.Run("a Workflow", func(t *testing.T) {
-		c := cluster{t, inner.Client}
+		c := cluster{t: t, Client: inner.Client}
 		u := c.create(fmt.Sprintf(workflow, "good", "slow"))
 		c.await("running", u, has(map[string]any{"phase": "Running", "progress": "0/1"}))
 		c.await("succeeded", u, has(map[string]any{"phase": "Succeeded", "progress": "3/3"}))
@@ -314,7 +328,7 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 		}
 	})
 	t.Run("a Workflow that fails", func(t *testing.T) {
-		c := cluster{t, inner.Client}
+		c := cluster{t: t, Client: inner.Client}
 		u := c.create(fmt.Sprintf(workflow, "poor", "bad"))
 		c.await("failed", u, has(map[string]any{"phase": "Failed", "progress": "0/1"}))
 		nodes, _, _ := unstructured.NestedMap(u.Object, "status", "nodes")
@@ -325,7 +339,7 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 		}
 	})
 	t.Run("a Workflow is suspended, resumed and shut down", func(t *testing.T) {
-		c := cluster{t, inner.Client}
+		c := cluster{t: t, Client: inner.Client}
 		text := strings.Replace(fmt.Sprintf(workflow, "held", "slow"), "spec:", "spec:\n  suspend: true", 1)
 		u := c.create(text)
 		c.await("it begins nothing", u, has(map[string]any{"phase": "Running", "progress": "0/0"}))
@@ -335,7 +349,7 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 		c.await("it ends", u, has(map[string]any{"phase": "Failed", "message": "Stopped with strategy 'Terminate'"}))
 	})
 	t.Run("a Workflow of a WorkflowTemplate goes after its time", func(t *testing.T) {
-		c := cluster{t, inner.Client}
+		c := cluster{t: t, Client: inner.Client}
 		template := strings.Replace(fmt.Sprintf(workflow, "template", "ok"), "kind: Workflow", "kind: WorkflowTemplate", 1)
 		u := c.create("apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: early}\nspec: {workflowTemplateRef: {name: template}}")
 		c.await("its template is missing", u, has(map[string]any{"phase": "Error"}))
@@ -350,6 +364,8 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 func TestAMemberServesTheVersionsOfItsRelease(t *testing.T) {
 	o := sim.Options{Dir: t.TempDir(), Log: testLog{t}, Members: []sim.Member{{
 		Name: "newest", Nodes: 2, Zone: "north-1", OpenKruise: kruise.Release1_10, AcceptAll: true,
+	}, {
+		Name: "strict", Nodes: 2, Zone: "north-1", OpenKruise: kruise.Release1_10, StoredVersionsOnly: true,
 	}}}
 	fleet, err := sim.Start(t.Context(), o)
 	if err != nil {
@@ -358,13 +374,29 @@ func TestAMemberServesTheVersionsOfItsRelease(t *testing.T) {
 	t.Cleanup(func() { _ = fleet.Stop() })
 	m := fleet.Members()[0]
 	c := connect(t, m)
+	c.acceptsAll = true
 
-	old := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1alpha1", "CloneSet", "old", 1))
-	if err := c.Create(t.Context(), old); err == nil {
-		t.Error("v1alpha1 of CloneSet is served")
-	}
+	t.Run("an older version is converted, unless it is not served at all", func(t *testing.T) {
+		old := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1alpha1", "CloneSet", "old", 2))
+		old.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"type": "InPlaceIfPossible", "maxUnavailable": int64(1)}
+		c := cluster{t: t, Client: c.Client}
+		strict := connect(t, fleet.Members()[1])
+		if err := strict.Create(t.Context(), old.DeepCopy()); err == nil || !strings.Contains(err.Error(), "no matches for kind") {
+			t.Errorf("a member that serves v1beta1 alone answers %v", err)
+		}
+		c.createObject(old)
+		c.await("ready", old, counts(map[string]int64{"readyReplicas": 2}))
+		u := old.DeepCopy()
+		u.SetAPIVersion("apps.kruise.io/v1beta1")
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+			t.Fatal(err)
+		}
+		if policy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "rollingUpdate", "podUpdatePolicy"); policy != "InPlaceIfPossible" {
+			t.Errorf("spec %v", u.Object["spec"])
+		}
+	})
 	t.Run("a CloneSet", func(t *testing.T) {
-		c := cluster{t, c.Client}
+		c := cluster{t: t, Client: c.Client}
 		u := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1beta1", "CloneSet", "web", 3))
 		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}}
 		c.createObject(u)
@@ -383,7 +415,7 @@ func TestAMemberServesTheVersionsOfItsRelease(t *testing.T) {
 		c.await("one of the newest", u, counts(map[string]int64{"readyReplicas": 3, "updatedReplicas": 1}))
 	})
 	t.Run("what would be refused is accepted", func(t *testing.T) {
-		c := cluster{t, c.Client}
+		c := cluster{t: t, Client: c.Client}
 		u := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1beta1", "CloneSet", "still", 1))
 		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(0)}}
 		c.createObject(u)
@@ -393,5 +425,6 @@ func TestAMemberServesTheVersionsOfItsRelease(t *testing.T) {
 		aUnitedDeployment(t, c, "v1beta1", "cloneSet", "CloneSet", "apps.kruise.io/v1beta1")
 	})
 	t.Run("a BroadcastJob", func(t *testing.T) { aBroadcastJob(t, c, "v1beta1") })
+	t.Run("a SidecarSet", func(t *testing.T) { aSidecarSet(t, c, "v1beta1", "mesh") })
 	t.Logf("memory %d MiB", m.RSS()>>20)
 }

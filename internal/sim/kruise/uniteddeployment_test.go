@@ -1,0 +1,131 @@
+package kruise
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+func united(t *testing.T, text string) *UnitedDeployment {
+	t.Helper()
+	ud := &UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "1"}}
+	ud.APIVersion, ud.Kind = "apps.kruise.io/v1alpha1", "UnitedDeployment"
+	if err := yaml.Unmarshal([]byte(text), &ud.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return ud
+}
+
+func TestSubsetsShareTheReplicas(t *testing.T) {
+	for _, tt := range []struct {
+		name, spec string
+		want       []int32
+		refused    string
+	}{
+		{"evenly, the first ones more", "{replicas: 5, topology: {subsets: [{name: a}, {name: b}, {name: c}]}}", []int32{2, 2, 1}, ""},
+		{"what is set, and the rest", "{replicas: 10, topology: {subsets: [{name: a, replicas: 3}, {name: b}, {name: c, replicas: 20%}]}}", []int32{3, 5, 2}, ""},
+		{"halves round up, so that they do not fit", "{replicas: 3, topology: {subsets: [{name: a, replicas: 50%}, {name: b, replicas: 50%}]}}", nil,
+			"sum of indicated subset replicas 4 should not be greater than UnitedDeployment replicas 3"},
+		{"all set, but too few", "{replicas: 4, topology: {subsets: [{name: a, replicas: 1}, {name: b, replicas: 2}]}}", nil,
+			"if replicas of all subsets are provided, the sum of indicated subset replicas 3 should equal UnitedDeployment replicas 4"},
+		{"no replicas but those of subsets", "{topology: {subsets: [{name: a, replicas: 1}, {name: b, replicas: 2}]}}", []int32{1, 2}, ""},
+		{"no replicas, and a subset without", "{topology: {subsets: [{name: a, replicas: 1}, {name: b}]}}", nil, "every subset must have a number"},
+		{"no replicas, and a share of them", "{topology: {subsets: [{name: a, replicas: 10%}]}}", nil, "every subset must have a number"},
+		{"bounds: the least, then in order", "{replicas: 9, topology: {subsets: [{name: a, minReplicas: 1, maxReplicas: 3}, {name: b, minReplicas: 2}, {name: c, minReplicas: 1}]}}",
+			[]int32{3, 5, 1}, ""},
+		{"bounds for all", "{replicas: 9, topology: {subsets: [{name: a, maxReplicas: 3}, {name: b, maxReplicas: 9}]}}", nil, "must have no maxReplicas"},
+		{"a bound and a number", "{replicas: 9, topology: {subsets: [{name: a, replicas: 3, minReplicas: 1}, {name: b}]}}", nil, "mutually exclusive"},
+		{"two of a name", "{replicas: 9, topology: {subsets: [{name: a}, {name: a}]}}", nil, "duplicated subset name a"},
+		{"no subset", "{replicas: 9}", []int32{}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ud := united(t, tt.spec)
+			err := ud.Spec.validateSubsets(field.NewPath("spec")).ToAggregate()
+			if tt.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.refused) {
+					t.Errorf("got %v, want %q", err, tt.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("refused: %v", err)
+			}
+			if got, err := ud.Spec.allocate(); err != nil || !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, %v, want %v", got, err, tt.want)
+			}
+		})
+	}
+}
+
+const unitedText = `
+replicas: 4
+selector: {matchLabels: {app: web}}
+template:
+  cloneSetTemplate:
+    metadata: {labels: {app: web}}
+    spec:
+      template:
+        metadata: {labels: {app: web}}
+        spec: {containers: [{name: main, image: "nginx:1"}]}
+topology:
+  subsets:
+  - name: a
+    replicas: 1
+    nodeSelectorTerm: {matchExpressions: [{key: zone, operator: In, values: [a]}]}
+    tolerations: [{key: spot}]
+    patch: {spec: {containers: [{name: main, env: [{name: SUBSET, value: a}]}]}}
+  - name: b
+updateStrategy: {manualUpdate: {partitions: {b: 2, a: 7}}}
+`
+
+func TestASubsetIsAWorkloadOfItsOwn(t *testing.T) {
+	ud := united(t, unitedText)
+	for version, path := range map[string][]string{
+		"v1alpha1": {"spec", "updateStrategy", "partition"},
+		"v1beta1":  {"spec", "updateStrategy", "rollingUpdate", "partition"},
+	} {
+		s, err := decideUnitedDeployment(ud, nil, "r1", Versions{CloneSetKind.GroupKind(): version})
+		if err != nil || len(s.create) != 2 {
+			t.Fatalf("%d children, %v", len(s.create), err)
+		}
+		a, b := s.create[0], s.create[1]
+		if a.GetAPIVersion() != "apps.kruise.io/"+version || a.GetGenerateName() != "web-a-" || a.GetLabels()[subsetLabel] != "a" {
+			t.Errorf("child %v", a.Object)
+		}
+		for u, want := range map[*unstructured.Unstructured]int64{a: 1, b: 2} {
+			if got, _, _ := unstructured.NestedInt64(u.Object, path...); got != want {
+				t.Errorf("%s: partition %d, want %d", u.GetGenerateName(), got, want)
+			}
+		}
+		template, _, _ := unstructured.NestedMap(a.Object, "spec", "template")
+		var pod corev1.PodTemplateSpec
+		data, _ := yaml.Marshal(template)
+		if err := yaml.Unmarshal(data, &pod); err != nil {
+			t.Fatal(err)
+		}
+		if len(pod.Spec.Containers) != 1 || pod.Spec.Containers[0].Image != "nginx:1" || len(pod.Spec.Containers[0].Env) != 1 || len(pod.Spec.Tolerations) != 1 ||
+			pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Key != "zone" {
+			t.Errorf("template %+v", pod)
+		}
+
+		// Nothing is done twice, a change is seen, and a subset that is no more goes.
+		again, err := decideUnitedDeployment(ud, s.create, "r1", Versions{CloneSetKind.GroupKind(): version})
+		if err != nil || len(again.create)+len(again.update)+len(again.remove) != 0 {
+			t.Errorf("again: %+v, %v", again, err)
+		}
+		changed := united(t, strings.Replace(unitedText, "  - name: b", "  - name: c", 1))
+		next, err := decideUnitedDeployment(changed, s.create, "r2", Versions{CloneSetKind.GroupKind(): version})
+		if err != nil || len(next.create) != 1 || len(next.update) != 1 || len(next.remove) != 1 || next.remove[0] != b {
+			t.Errorf("with another subset: %+v, %v", next, err)
+		}
+	}
+	if _, err := decideUnitedDeployment(ud, nil, "r1", Versions{}); err == nil {
+		t.Error("a kind that is not served has a child")
+	}
+}
