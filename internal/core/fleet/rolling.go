@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,6 +13,8 @@ type Note struct {
 	Partition string `json:"partition,omitempty"`
 	// Raised says that the partition was raised during this rollout: pods that are new already may be asked back.
 	Raised bool `json:"raised,omitempty"`
+	// Halted says that the rollout made the copy in this cluster unhealthy, as far as was seen last.
+	Halted bool `json:"halted,omitempty"`
 	// Grant is how many pods the rollout may make unavailable in the cluster; 0 while it is held there.
 	Grant int64 `json:"grant,omitempty"`
 	// Pending is the most that it may have been granted before, as long as the member has not seen the Grant.
@@ -206,9 +209,10 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 	}
 
 	// 5. A rollout that broke a member stops everywhere: what is new stays, and no more follows.
-	if halted = ro.broken(parties, targets, mixed); len(halted) > 0 {
+	if halted = ro.broken(parties, targets); len(halted) > 0 {
 		for i, p := range parties {
 			o := &outcomes[i]
+			o.note.Halted = slices.Contains(halted, p.cluster)
 			if p.fixed >= 0 || p.own >= 0 || !p.there || !p.same {
 				continue
 			}
@@ -355,13 +359,18 @@ func (ro rollout) grant(budget int64, need, using, down []int64, parties []party
 	return wish
 }
 
-// broken are the clusters whose copies the rollout has made unhealthy.
-func (ro rollout) broken(parties []party, targets []int64, mixed bool) (clusters []string) {
-	if ro.options.neverHalt || !mixed {
+// broken are the clusters whose copies the rollout has made unhealthy, while there are old pods left anywhere.
+func (ro rollout) broken(parties []party, targets []int64) (clusters []string) {
+	if ro.options.neverHalt || !slices.ContainsFunc(parties, func(p party) bool { return p.there && p.same && (!p.fresh || p.updated < p.pods) }) {
 		return nil
 	}
 	for i, p := range parties {
-		if p.there && p.same && p.fresh && p.unhealthy && p.updated > 0 && p.updated > p.updatedAvailable && targets[i] > 0 {
+		if !p.there || !p.same || targets[i] == 0 {
+			continue
+		}
+		seen := p.fresh && p.unhealthy && p.updated > p.updatedAvailable
+		// What was written to stop it has yet to be seen there.
+		if seen || !p.fresh && p.note != nil && p.note.Halted {
 			clusters = append(clusters, p.cluster)
 		}
 	}
@@ -400,7 +409,7 @@ func (ro rollout) settle(parties []party, outcomes []outcome, creating bool) []o
 				o.surging = 1
 			}
 		}
-		if p.there && p.same && p.note != nil && o.share == p.was && p.note.Partition == o.note.Partition && p.note.Raised == o.note.Raised {
+		if p.there && p.same && p.note != nil && o.share == p.was && p.note.Partition == o.note.Partition && p.note.Raised == o.note.Raised && p.note.Halted == o.note.Halted {
 			o.note = *p.note
 		}
 	}
