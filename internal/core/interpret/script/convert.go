@@ -35,7 +35,7 @@ func (r *run) toLua(v any) (lua.LValue, error) {
 	case string:
 		return lua.LString(v), nil
 	case int64:
-		return lua.LNumber(v), nil
+		return r.integer(v), nil
 	case float64:
 		return lua.LNumber(v), nil
 	case int32:
@@ -52,6 +52,24 @@ func (r *run) toLua(v any) (lua.LValue, error) {
 		return r.closed(r.machine.CreateTable(len(v), 0), v), nil
 	}
 	return nil, &fault{BadInput, 0, fmt.Sprintf("the object holds a value that is no JSON, of type %T", v)}
+}
+
+// exact is up to where a number of Lua is any integer.
+const exact = 1 << 53
+
+func (r *run) integer(v int64) lua.LNumber {
+	n := lua.LNumber(v)
+	if -exact <= v && v <= exact {
+		return n
+	}
+	if r.large == nil {
+		r.large = map[lua.LNumber]int64{}
+	}
+	if other, ok := r.large[n]; ok && other != v {
+		v = 0
+	}
+	r.large[n] = v
+	return n
 }
 
 func (r *run) closed(t *lua.LTable, v any) *lua.LTable {
@@ -164,7 +182,7 @@ func (rd *reader) value(lv lua.LValue, hint any, schema *Schema, depth int) (v a
 	case lua.LBool:
 		return bool(lv), true, nil
 	case lua.LNumber:
-		n, m := number(lv, hint)
+		n, m := rd.number(lv, hint)
 		return n, true, m
 	case lua.LString:
 		rd.size += len(lv)
@@ -176,7 +194,7 @@ func (rd *reader) value(lv lua.LValue, hint any, schema *Schema, depth int) (v a
 }
 
 // number is an integer where it can be one; what was not changed stays what it was.
-func number(n lua.LNumber, hint any) (any, *misfit) {
+func (rd *reader) number(n lua.LNumber, hint any) (any, *misfit) {
 	switch h := hint.(type) {
 	case int64:
 		if lua.LNumber(h) == n {
@@ -186,6 +204,9 @@ func number(n lua.LNumber, hint any) (any, *misfit) {
 		if lua.LNumber(h) == n {
 			return h, nil
 		}
+	}
+	if v := rd.run.large[n]; v != 0 {
+		return v, nil
 	}
 	f := float64(n)
 	if math.IsNaN(f) || math.IsInf(f, 0) {

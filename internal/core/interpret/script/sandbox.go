@@ -69,7 +69,9 @@ type run struct {
 	env *lua.LTable
 	// sources are where tables came from, see convert.go.
 	sources map[*lua.LTable]*source
-	dice    *dice
+	// large are the integers of the input that no number of Lua is, by what they become; 0 where two become the same.
+	large map[lua.LNumber]int64
+	dice  *dice
 	// object is the table of the object that the operation is about, if it has one.
 	object *lua.LTable
 	// function is the one that answers, once it is called with the arguments.
