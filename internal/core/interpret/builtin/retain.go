@@ -158,7 +158,7 @@ func immutableText(path ...string) func(desired, observed map[string]any) []clas
 func immutableSelector(desired, observed map[string]any) []clash {
 	path := []string{"spec", "selector"}
 	want, have := object(desired, path...), object(observed, path...)
-	if want == nil || have == nil {
+	if want == nil || have == nil || equal(want, have) {
 		return nil
 	}
 	w, err := selectorOf(want)
