@@ -159,6 +159,8 @@ func TestExcluded(t *testing.T) {
 		"a networking kind of Karmada":       {propagate.Template{APIVersion: "networking.karmada.io/v1alpha1", Kind: "MultiClusterIngress", Namespace: "shop", Name: "l"}, false},
 		"a policy":                           {propagate.Template{APIVersion: "policy.karmada.io/v1alpha1", Kind: "OverridePolicy", Namespace: "shop", Name: "l"}, true},
 		"a binding":                          {propagate.Template{APIVersion: "work.karmada.io/v1alpha2", Kind: "ResourceBinding", Namespace: "shop", Name: "l"}, true},
+		"what a Rollout makes in a member":   {propagate.Template{APIVersion: "rollouts.kruise.io/v1beta1", Kind: "BatchRelease", Namespace: "shop", Name: "l"}, true},
+		"what a Workflow makes in a member":  {propagate.Template{APIVersion: "argoproj.io/v1alpha1", Kind: "WorkflowTaskSet", Namespace: "shop", Name: "l"}, true},
 		"an event":                           {propagate.Template{APIVersion: "v1", Kind: "Event", Namespace: "shop", Name: "l"}, true},
 		"an event of the newer API":          {propagate.Template{APIVersion: "events.k8s.io/v1", Kind: "Event", Namespace: "shop", Name: "l"}, true},
 		"anything in an execution space":     {propagate.Template{APIVersion: "v1", Kind: "Secret", Namespace: "karmada-es-eu", Name: "l"}, true},

@@ -19,9 +19,20 @@ var controlPlane = map[string]bool{
 	"events.k8s.io":      true,
 }
 
+// memberMade are kinds whose objects a member's controllers make for others of theirs: made elsewhere they would be in the way.
+var memberMade = map[schema.GroupKind]bool{
+	{Group: "apps.kruise.io", Kind: "NodeImage"}:           true,
+	{Group: "apps.kruise.io", Kind: "NodePodProbe"}:        true,
+	{Group: "rollouts.kruise.io", Kind: "BatchRelease"}:    true,
+	{Group: "rollouts.kruise.io", Kind: "RolloutHistory"}:  true,
+	{Group: "argoproj.io", Kind: "WorkflowTaskSet"}:        true,
+	{Group: "argoproj.io", Kind: "WorkflowTaskResult"}:     true,
+	{Group: "argoproj.io", Kind: "WorkflowArtifactGCTask"}: true,
+}
+
 // Propagable says whether objects of a kind may be templates at all.
 func Propagable(gk schema.GroupKind) bool {
-	return !controlPlane[gk.Group] && gk != schema.GroupKind{Kind: "Event"}
+	return !controlPlane[gk.Group] && !memberMade[gk] && gk != schema.GroupKind{Kind: "Event"}
 }
 
 // Excluded says whether t is never a template, whatever policies select: what steers the hub, what lives in the namespaces
