@@ -1,10 +1,17 @@
-// Package kruise simulates OpenKruise in a member cluster: it makes the pods of CloneSets and Advanced StatefulSets,
-// updates them in place or anew, and reports every status field as the real manager does.
+// Package kruise simulates OpenKruise in a member cluster: it makes the pods of CloneSets, Advanced StatefulSets and
+// BroadcastJobs and the workloads of UnitedDeployments, injects the containers of SidecarSets, updates pods in place or
+// anew, and reports every status field as the real manager does, in whichever version the member stores.
 //
-// The decisions are pure functions of what was observed (cloneset.go, statefulset.go); controller.go carries them out.
-// What the webhooks of the real manager write and refuse is in admission.go, for a plugin of the API server.
+// The decisions are pure functions of what was observed, a file per kind; the controllers carry them out. What the webhooks
+// of the real manager write, inject and refuse is in the files of admission and in Injector, for a plugin of the API server.
 //
 // Not simulated: adoption of orphans, lifecycle hooks and the states between them, priority and scatter strategies,
 // in-place changes other than images, template labels and annotations, grace periods, image pre-download, resizing of
-// claims, ordinals.start (its feature gate is off by default), and every other kind of OpenKruise.
+// claims, ordinals.start (its feature gate is off by default).
+// Of SidecarSets: hot upgrades, which are done as cold ones; canary annotations; the JSON patches of patchPodMetadata;
+// resourcesPolicy; the sums of sharedVolumeDevice; injected containers have no service account token mounted.
+// Of UnitedDeployments: adaptive scheduling and reserved pods, which stay none. Which of equal subsets gets the odd pod may
+// differ from the real manager, and a Deployment of a subset ignores its partition.
+// Of BroadcastJobs: restartLimit counts restarts of containers, which fake nodes do not make.
+// And every other kind of OpenKruise.
 package kruise

@@ -35,7 +35,6 @@ const (
 	afterApp                      = "AfterAppContainer"
 	shareVolumes                  = "enabled"
 	overwrite                     = "Overwrite"
-	mergePatchJSON                = "MergePatchJson"
 	serviceAccountTokenMountPoint = "/var/run/secrets/kubernetes.io/serviceaccount"
 )
 
@@ -337,7 +336,7 @@ func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod, revision string) (upd
 		return strategy.Selector != nil && !matches(strategy.Selector, p.Labels)
 	})
 	n := int32(len(old)) - keep
-	// What is not ready costs nothing, and goes first.
+	// What is not ready goes first.
 	slices.SortStableFunc(old, func(a, b *corev1.Pod) int {
 		rank := func(p *corev1.Pod) int {
 			if ready(p) {

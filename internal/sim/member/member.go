@@ -1,6 +1,6 @@
 // Package member is the child process that serves one simulated member cluster: etcd, kube-apiserver, the loops of
-// kube-controller-manager, the scheduler, fake nodes, and the simulation of OpenKruise. How it is started, told what to
-// be and stopped is up to the package sim.
+// kube-controller-manager, the scheduler, fake nodes, and the simulations of OpenKruise and Argo Workflows. How it is
+// started, told what to be and stopped is up to the package sim.
 package member
 
 import (
@@ -183,7 +183,7 @@ func (m *member) startUp(ctx, starting context.Context, config *rest.Config, run
 			if err != nil {
 				return err
 			}
-			run("run OpenKruise", mgr.Start)
+			run("run OpenKruise and Argo", mgr.Start)
 			if !mgr.GetCache().WaitForCacheSync(starting) {
 				return errors.New("its caches did not fill in time")
 			}
