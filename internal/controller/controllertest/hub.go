@@ -39,6 +39,7 @@ const Patience = 20 * time.Second
 var (
 	ClusterRole = kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false)
 	Deployment  = kind("apps", "v1", "Deployment", "deployments", true)
+	CloneSet    = kind("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets", true)
 
 	works = kind(workv1alpha1.GroupVersion.Group, "v1alpha1", "Work", "works", true)
 	own   = []membertest.Kind{
@@ -57,6 +58,7 @@ var (
 		kind("", "v1", "Event", "events", true),
 		ClusterRole,
 		Deployment,
+		CloneSet,
 	}
 )
 

@@ -40,6 +40,8 @@ type world struct {
 	// template and its binding, of the scope of the test.
 	template *unstructured.Unstructured
 	kind     membertest.Kind
+	// pods that are found in members.
+	pods Pods
 }
 
 // forBothScopes runs a test for a template in a namespace and for a cluster-scoped one.
@@ -79,7 +81,7 @@ func (w *world) run() {
 		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
-		w.options = Options{Templates: templates, Interpreter: interpret.New(builtin.Tier()), Concurrency: 2}
+		w.options = Options{Templates: templates, Interpreter: interpret.New(builtin.Tier()), Pods: w.pods, Concurrency: 2}
 		return Setup(ctx, mgr, w.options)
 	})
 }

@@ -1,0 +1,208 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+)
+
+// clones is a hub with a CloneSet of six over m1 and m2, one of which may be down.
+func clones(t *testing.T) *world {
+	t.Parallel()
+	w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.CloneSet}
+	for _, cluster := range []string{"m1", "m2"} {
+		w.Join(cluster, controllertest.CloneSet)
+	}
+	w.template = &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"replicas": int64(6), "template": map[string]any{"image": "1"}, "updateStrategy": map[string]any{"maxUnavailable": int64(1)}}}}
+	w.template.SetGroupVersionKind(w.kind.GroupVersionKind)
+	w.template.SetNamespace("shop")
+	w.template.SetName("c")
+	w.Make(w.template)
+	w.pods = found{"m1": {"c-a"}, "m2": {"c-b"}}
+	w.run()
+	w.letWorksGo()
+	return w
+}
+
+// divide makes the binding that gives each cluster three.
+func (w *world) divide() {
+	w.bind("id")
+	w.change(func(b workv1alpha2.Binding) {
+		spec := b.BindingSpec()
+		spec.Replicas = 6
+		spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}
+		spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}, {Name: "m2", Replicas: 3}}
+	})
+}
+
+// edit changes the template, and its binding as the propagate controller does.
+func (w *world) edit(value any, path ...string) {
+	w.t.Helper()
+	controllertest.Change(w.Hub, w.template.DeepCopy(), func(u *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
+			w.t.Fatal(err)
+		}
+	})
+	w.change(func(b workv1alpha2.Binding) { b.BindingSpec().Resource.ResourceVersion += "+" })
+}
+
+// manifest is the one of a cluster's Work, nil without one.
+func (w *world) manifest(cluster string) *unstructured.Unstructured {
+	w.t.Helper()
+	work := w.work(cluster)
+	if work == nil {
+		return nil
+	}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &u.Object); err != nil {
+		w.t.Fatal(err)
+	}
+	return u
+}
+
+// keep are how many pods stay old in m1 and m2.
+func (w *world) keep(what, want string) {
+	w.t.Helper()
+	w.Eventually(what, func() string {
+		var got []string
+		for _, cluster := range []string{"m1", "m2"} {
+			u := w.manifest(cluster)
+			if u == nil {
+				return cluster + " has no work"
+			}
+			v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "updateStrategy", "partition")
+			image, _, _ := unstructured.NestedString(u.Object, "spec", "template", "image")
+			got = append(got, fmt.Sprintf("%v of %s", v, image))
+		}
+		if text := strings.Join(got, ", "); text != want {
+			return "partitions are " + text + ", want " + want
+		}
+		return ""
+	})
+}
+
+// report is a member's word that so many of its pods are of the Work's template, and that all three are up.
+func (w *world) report(cluster string, updated int64) {
+	w.t.Helper()
+	made := w.manifest(cluster).GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]
+	raw := fmt.Sprintf(`{"resourceTemplateGeneration":%s,"replicas":3,"availableReplicas":3,"readyReplicas":3,"updatedReplicas":%d,"updatedReadyReplicas":%[2]d,"updatedAvailableReplicas":%[2]d}`, made, updated)
+
+	work := w.work(cluster)
+	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "r", ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
+	work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy, Status: &runtime.RawExtension{Raw: []byte(raw)}}}
+	if err := w.Status().Update(w.t.Context(), work); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestARolloutGoesOnWhenAMemberHasDoneItsPart(t *testing.T) {
+	w := clones(t)
+	w.divide()
+	w.keep("it is brought to both", "0 of 1, 0 of 1")
+	w.report("m1", 3)
+	w.report("m2", 3)
+	if writes := works(w.Quiet()); len(writes) > 4 {
+		t.Errorf("two Works and two statuses were written as %q", writes)
+	}
+
+	w.edit("2", "spec", "template", "image")
+	w.keep("m1 begins, and m2 waits", "0 of 2, 3 of 2")
+	w.Quiet()
+	w.report("m1", 1)
+	w.report("m2", 0)
+	if writes := works(w.Quiet()); len(writes) != 2 {
+		t.Errorf("on the way, written is %q, want the two statuses", writes)
+	}
+	w.stop() // what is known is in the Works
+	w.run()
+	w.report("m1", 3)
+	w.keep("it is m2's turn", "0 of 2, 0 of 2")
+	if writes := works(w.Quiet()); len(writes) != 2 {
+		t.Errorf("when m1 is done, written is %q, want its status and the Work of m2", writes)
+	}
+}
+
+func TestALostClusterHoldsARolloutUntilItAnswers(t *testing.T) {
+	w := clones(t)
+	w.divide()
+	w.keep("it is brought to both", "0 of 1, 0 of 1")
+	w.report("m1", 3)
+	w.report("m2", 3)
+	w.Ready("m2", metav1.ConditionUnknown, "Lost")
+	w.Quiet()
+	w.edit("2", "spec", "template", "image")
+	w.keep("nothing begins", "3 of 2, 3 of 2")
+	w.Ready("m2", metav1.ConditionTrue, "Back")
+	w.keep("then m1 does", "0 of 2, 3 of 2")
+}
+
+func TestATemplateThatCannotBeDividedSaysWhyOnce(t *testing.T) {
+	w := clones(t)
+	w.divide()
+	w.keep("it is brought to both", "0 of 1, 0 of 1")
+	w.edit(map[string]any{fleet.OrderAnnotation: "Random"}, "metadata", "annotations")
+	w.edit("2", "spec", "template", "image")
+	w.Eventually("its users are told", func() string {
+		told := w.told(workv1alpha2.EventSyncWorkFailed)
+		if len(told) != 2 || !strings.Contains(told[0], fleet.OrderAnnotation) {
+			return fmt.Sprintf("told is %q, want it of the template and of its binding", told)
+		}
+		return ""
+	})
+	w.Quiet()
+	w.keep("nothing is written", "0 of 1, 0 of 1")
+	if told := w.told(workv1alpha2.EventSyncWorkFailed); len(told) != 2 {
+		t.Errorf("told is %q", told)
+	}
+}
+
+func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
+	w := clones(t)
+	w.divide()
+	w.keep("it is brought to both", "0 of 1, 0 of 1")
+	w.edit([]any{"c-b", "c-z"}, "spec", "scaleStrategy", "podsToDelete")
+	w.Eventually("m2 is to delete it", func() string {
+		var got []string
+		for _, cluster := range []string{"m1", "m2"} {
+			names, _, _ := unstructured.NestedStringSlice(w.manifest(cluster).Object, "spec", "scaleStrategy", "podsToDelete")
+			got = append(got, fmt.Sprint(names))
+		}
+		if text := strings.Join(got, " "); text != "[] [c-b]" {
+			return "the names are " + text
+		}
+		return ""
+	})
+	w.Eventually("what is nowhere is told", func() string {
+		if told := w.told(fleet.PodNotFound); len(told) != 2 || !strings.Contains(told[0], "c-z in no cluster") {
+			return fmt.Sprintf("told is %q", told)
+		}
+		return ""
+	})
+}
+
+// found are pods, by cluster.
+type found map[string][]string
+
+func (f found) Owned(_ context.Context, cluster, _, pod, _, _ string) (bool, error) {
+	return slices.Contains(f[cluster], pod), nil
+}
+
+// works are the writes to Works.
+func works(writes []string) []string {
+	return slices.DeleteFunc(writes, func(w string) bool { return !strings.Contains(w, " works") })
+}
