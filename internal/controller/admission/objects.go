@@ -71,6 +71,10 @@ func newObjects(index *index) *objects {
 		workv1alpha2.Resource("resourcebindings"):                           binding,
 		workv1alpha2.Resource("clusterresourcebindings"):                    binding,
 	}
+	// Templates are judged by their members; but what only a guide says no member knows.
+	for _, resource := range []string{"clonesets", "statefulsets", "daemonsets", "sidecarsets", "uniteddeployments"} {
+		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{mutate: func(ctx context.Context, r request) error { return r.normalise(ctx) }}
+	}
 	return o
 }
 

@@ -3,6 +3,11 @@ package dialect
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret/script"
 )
 
 // operations are the spellings of an operation, in the order in which they are looked at.
@@ -39,6 +44,37 @@ func (r *rewrite) customization() {
 			r.rename(rules, path, alias, o.canonical, o.aliases...)
 		}
 	}
+}
+
+// adviseCustomization warns of scripts that cannot answer, and of fields that are hardly meant to be kept.
+func adviseCustomization(spec map[string]any) []string {
+	return append(adviseScripts(spec), adviseRetention(spec)...)
+}
+
+// adviseScripts warns of scripts that define no function to call, or one of another name than Karmada wants. They are stored all the
+// same: another tier answers nothing for them, and what is wrong is told again by the operation. What is no Lua is refused.
+func adviseScripts(spec map[string]any) []string {
+	var rules configv1alpha1.CustomizationRules
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child(spec, "customizations"), &rules); err != nil {
+		return nil // the schema says it better
+	}
+	var out []string
+	for _, s := range script.Scripts(rules) {
+		place := "spec.customizations." + s.Field + ".luaScript: "
+		p, err := script.Compile("", s.Operation, s.Source, nil)
+		for _, fault := range script.Errors(err) {
+			if fault.Reason == script.NoFunction {
+				out = append(out, place+fault.Message)
+			}
+		}
+		if err != nil {
+			continue
+		}
+		if name, byContract := p.Function(); !byContract {
+			out = append(out, fmt.Sprintf("%sfunction %s is called, as it is the only one; Karmada knows another name for it", place, name))
+		}
+	}
+	return out
 }
 
 // adviseRetention warns where what the member has is kept in fields that rollouts are steered by.

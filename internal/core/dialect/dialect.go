@@ -1,4 +1,4 @@
-// Package dialect rewrites spellings that public guides use and the Karmada API does not know to the canonical ones.
+// Package dialect rewrites spellings that public guides use and the APIs of Karmada and OpenKruise do not know to the canonical ones.
 // It decides what an author meant and says so in a warning; whether the result is valid is decided in core/validate.
 package dialect
 
@@ -32,13 +32,20 @@ var rewrites = map[schema.GroupKind]func(*rewrite){
 	{Group: policyv1alpha1.GroupVersion.Group, Kind: "ClusterOverridePolicy"}:            (*rewrite).override,
 	{Group: clusterv1alpha1.GroupVersion.Group, Kind: "Cluster"}:                         (*rewrite).cluster,
 	{Group: configv1alpha1.GroupVersion.Group, Kind: "ResourceInterpreterCustomization"}: (*rewrite).customization,
+	{Group: kruiseGroup, Kind: "CloneSet"}:                                               (*rewrite).cloneSet,
+	{Group: kruiseGroup, Kind: "StatefulSet"}:                                            (*rewrite).selector,
+	{Group: kruiseGroup, Kind: "DaemonSet"}:                                              (*rewrite).selector,
+	{Group: kruiseGroup, Kind: "SidecarSet"}:                                             (*rewrite).sidecarSet,
+	{Group: kruiseGroup, Kind: "UnitedDeployment"}:                                       (*rewrite).unitedDeployment,
 }
+
+const kruiseGroup = "apps.kruise.io"
 
 var advices = map[schema.GroupKind]func(spec map[string]any) []string{
 	{Group: policyv1alpha1.GroupVersion.Group, Kind: "PropagationPolicy"}:                adviseSelectors,
 	{Group: policyv1alpha1.GroupVersion.Group, Kind: "ClusterPropagationPolicy"}:         adviseSelectors,
 	{Group: clusterv1alpha1.GroupVersion.Group, Kind: "Cluster"}:                         adviseTaints,
-	{Group: configv1alpha1.GroupVersion.Group, Kind: "ResourceInterpreterCustomization"}: adviseRetention,
+	{Group: configv1alpha1.GroupVersion.Group, Kind: "ResourceInterpreterCustomization"}: adviseCustomization,
 }
 
 // Normalise rewrites obj in place and warns of each rewrite. A second run changes nothing. Other kinds are left alone.
@@ -53,11 +60,11 @@ func Normalise(obj *unstructured.Unstructured) (changed bool, warnings []string,
 	if !ok {
 		return false, nil, nil
 	}
-	r := &rewrite{spec: spec, submitted: map[string]json.RawMessage{}}
+	r := &rewrite{obj: obj, spec: spec, submitted: map[string]json.RawMessage{}}
 	// An annotation that somebody else wrote into is worth no error; what it says is then not known.
 	_ = json.Unmarshal([]byte(obj.GetAnnotations()[SubmittedFieldsAnnotation]), &r.submitted)
 	apply(r)
-	if r.changed {
+	if r.changed && len(r.submitted) > 0 {
 		text, err := json.Marshal(r.submitted)
 		if err != nil {
 			return false, nil, fmt.Errorf("record the fields submitted: %w", err)
@@ -87,6 +94,7 @@ func Advise(obj *unstructured.Unstructured) []string {
 
 // rewrite is one object's way to the canonical form. Shapes that the schema refuses are passed over: it speaks after us.
 type rewrite struct {
+	obj       *unstructured.Unstructured
 	spec      map[string]any
 	submitted map[string]json.RawMessage
 	changed   bool

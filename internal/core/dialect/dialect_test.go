@@ -32,6 +32,10 @@ metadata: {name: p}
 `
 )
 
+func kruiseHead(version, kind string) string {
+	return "\napiVersion: apps.kruise.io/" + version + "\nkind: " + kind + "\nmetadata: {name: p}\n"
+}
+
 var cases = []struct {
 	name, head, spec string
 	want             string // of the spec; empty: unchanged
@@ -215,6 +219,88 @@ var cases = []struct {
 	spec: `{customizations: {replicas: {luaScript: a}, replica: {luaScript: a}}}`,
 	err:  "spec.customizations.replica: duplicates replicas",
 }, {
+	name: "a CloneSet of v1alpha1 whose strategy is in the words of v1beta1, of which one is empty, and whose selector goes without saying",
+	head: kruiseHead("v1alpha1", "CloneSet"),
+	spec: `{updateStrategy: {type: RollingUpdate, rollingUpdate: null}, template: {metadata: {labels: {app: a}}}}`,
+	want: `{updateStrategy: {type: ReCreate}, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}}}`,
+	warn: []string{
+		"spec.selector: not given; stored as the labels of the template, and never to be changed",
+		"spec.updateStrategy.type: stored as ReCreate",
+	},
+}, {
+	name: "what v1beta1 says of an update",
+	head: kruiseHead("v1alpha1", "CloneSet"),
+	spec: `{selector: {}, updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: InPlaceIfPossible, partition: 1, paused: true}}}`,
+	want: `{selector: {}, updateStrategy: {type: InPlaceIfPossible, partition: 1, paused: true}}`,
+	warn: []string{
+		"spec.updateStrategy.type: stored as InPlaceIfPossible",
+		"spec.updateStrategy.rollingUpdate.partition: stored as spec.updateStrategy.partition",
+		"spec.updateStrategy.rollingUpdate.paused: stored as spec.updateStrategy.paused",
+	},
+}, {
+	name: "a CloneSet of v1beta1 is in its own words",
+	head: kruiseHead("v1beta1", "CloneSet"),
+	spec: `{selector: {}, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}}}`,
+}, {
+	name: "v1alpha1 cannot wait for deletion",
+	head: kruiseHead("v1alpha1", "CloneSet"),
+	spec: `{updateStrategy: {type: OnDelete}}`,
+	err:  "spec.updateStrategy.type: OnDelete exists in v1beta1 only",
+}, {
+	name: "nor download images first",
+	head: kruiseHead("v1alpha1", "CloneSet"),
+	spec: `{updateStrategy: {rollingUpdate: {inPlaceUpdateStrategy: {imagePreDownloadTimeoutSeconds: 5}}}}`,
+	err:  "spec.updateStrategy.inPlaceUpdateStrategy.imagePreDownloadTimeoutSeconds: exists in v1beta1 only",
+}, {
+	name: "two partitions",
+	head: kruiseHead("v1alpha1", "CloneSet"),
+	spec: `{updateStrategy: {partition: 1, rollingUpdate: {partition: 2}}}`,
+	err:  "spec.updateStrategy.rollingUpdate.partition: duplicates spec.updateStrategy.partition",
+}, {
+	name: "a StatefulSet without a selector",
+	head: kruiseHead("v1beta1", "StatefulSet"),
+	spec: `{template: {metadata: {labels: {app: a}}}}`,
+	want: `{selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}}}`,
+	warn: []string{"spec.selector: not given; stored as the labels of the template, and never to be changed"},
+}, {
+	name: "without labels there is nothing to select by, which the schema says",
+	head: kruiseHead("v1beta1", "StatefulSet"),
+	spec: `{template: {spec: {}}}`,
+}, {
+	name: "pools of another project's UnitedDeployment are subsets, and a bare pod is a CloneSet's",
+	head: kruiseHead("v1alpha1", "UnitedDeployment"),
+	spec: `{selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c}]}}, topology: {pools: [{name: p, replicas: 2}]}}`,
+	want: `{selector: {matchLabels: {app: a}}, topology: {subsets: [{name: p, replicas: 2}]}, template: {cloneSetTemplate: {metadata: {labels: {app: a}},
+		spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c}]}}}}}}`,
+	warn: []string{
+		"spec.topology.pools: stored as subsets",
+		"spec.template.spec: stored as spec.template.cloneSetTemplate.spec.template.spec; the annotation argosy.io/subset-workload chooses another workload",
+	},
+}, {
+	name: "a bare pod beside a workload",
+	head: kruiseHead("v1alpha1", "UnitedDeployment"),
+	spec: `{template: {spec: {containers: []}, cloneSetTemplate: {spec: {}}}}`,
+	err:  "spec.template.spec: duplicates spec.template.cloneSetTemplate",
+}, {
+	name: "a revision by its name alone, of this very version, and the policy that belongs to it",
+	head: kruiseHead("v1beta1", "SidecarSet"),
+	spec: `{injectionStrategy: {revision: v1, policy: Always}}`,
+	want: `{customVersion: v1, injectionStrategy: {revision: {customVersion: v1, policy: Always}}}`,
+	warn: []string{
+		"spec.injectionStrategy.revision: stored as revision.customVersion",
+		"spec.customVersion: not given; stored as v1, so that there is a version of that name",
+		"spec.injectionStrategy.policy: stored as spec.injectionStrategy.revision.policy",
+	},
+}, {
+	name: "a policy of pulling images, which the schema refuses where it belongs",
+	head: kruiseHead("v1beta1", "SidecarSet"),
+	spec: `{injectionStrategy: {policy: IfNotPresent}}`,
+	want: `{injectionStrategy: {revision: {policy: IfNotPresent}}}`,
+	warn: []string{
+		"spec.injectionStrategy.policy: stored as spec.injectionStrategy.revision.policy",
+		"spec.injectionStrategy.policy: IfNotPresent is about pulling images, which containers[].imagePullPolicy says; here Always or Partial says which pods get the revision",
+	},
+}, {
 	name: "another kind is none of our business",
 	head: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n",
 	spec: `{customizations: {replicas: {luaScript: a}}}`,
@@ -248,7 +334,9 @@ func TestNormalise(t *testing.T) {
 			if changed != (c.want != "") {
 				t.Errorf("changed is %v", changed)
 			}
-			if _, annotated := obj.GetAnnotations()[SubmittedFieldsAnnotation]; annotated != changed {
+			// What was merely added is not what anybody submitted.
+			added := len(warnings) == 1 && strings.Contains(warnings[0], "not given")
+			if _, annotated := obj.GetAnnotations()[SubmittedFieldsAnnotation]; annotated != (changed && !added) {
 				t.Errorf("annotated is %v, changed %v", annotated, changed)
 			}
 
@@ -269,6 +357,44 @@ func TestNormalise(t *testing.T) {
 				t.Errorf("applied again, it is not as stored (-stored +applied):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestTheVersionASidecarSetAsksForIsNamedWhereItsVersionOfTheAPISaysSo(t *testing.T) {
+	obj := parse(t, kruiseHead("v1alpha1", "SidecarSet"), `{injectionStrategy: {revision: v1}}`)
+	if _, _, err := Normalise(obj); err != nil {
+		t.Fatal(err)
+	}
+	if got := obj.GetLabels()[customVersionLabel]; got != "v1" {
+		t.Errorf("the label says %q, want v1", got)
+	}
+}
+
+func TestABarePodGoesWhereItsAnnotationSays(t *testing.T) {
+	for kind, field := range map[string]string{"Deployment": "deploymentTemplate", "StatefulSet": "statefulSetTemplate", "AdvancedStatefulSet": "advancedStatefulSetTemplate", "Pod": ""} {
+		obj := parse(t, kruiseHead("v1beta1", "UnitedDeployment"), `{template: {spec: {containers: []}}}`)
+		obj.SetAnnotations(map[string]string{SubsetWorkloadAnnotation: kind})
+		_, _, err := Normalise(obj)
+		if _, found, _ := unstructured.NestedMap(obj.Object, "spec", "template", field, "spec", "template", "spec"); found != (field != "") || (err == nil) != (field != "") {
+			t.Errorf("%s: %v %v", kind, obj.Object["spec"], err)
+		}
+	}
+}
+
+// kubectl apply sends a patch of what changed: of a bare pod the list of its containers, say, without its labels.
+func TestAChangedPodOfAUnitedDeploymentReplacesTheStoredOne(t *testing.T) {
+	obj := parse(t, kruiseHead("v1alpha1", "UnitedDeployment"), `{template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: "1"}]}}}`)
+	if _, _, err := Normalise(obj); err != nil {
+		t.Fatal(err)
+	}
+	overlay(obj.Object, parse(t, kruiseHead("v1alpha1", "UnitedDeployment"), `{template: {spec: {containers: [{name: c, image: "2"}]}}}`).Object)
+	if _, _, err := Normalise(obj); err != nil {
+		t.Fatal(err)
+	}
+	pod, _, _ := unstructured.NestedMap(obj.Object, "spec", "template", "cloneSetTemplate", "spec", "template")
+	want := map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "a"}}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "2"}}}}
+	if diff := cmp.Diff(want, pod); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
