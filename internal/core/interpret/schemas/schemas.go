@@ -123,6 +123,15 @@ func (s *Set) Versions(kind schema.GroupKind) []string {
 	return versions
 }
 
+// Kinds are all that is known, in no order.
+func (s *Set) Kinds() []schema.GroupVersionKind {
+	all := make([]schema.GroupVersionKind, 0, len(s.kinds))
+	for gvk := range s.kinds {
+		all = append(all, gvk)
+	}
+	return all
+}
+
 // Map is a schema as the JSON that it is written in.
 func Map(props *apiextensionsv1.JSONSchemaProps) (map[string]any, error) {
 	data, err := json.Marshal(props)

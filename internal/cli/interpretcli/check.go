@@ -1,0 +1,179 @@
+package interpretcli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret/ask"
+	"github.com/argosy-io/argosy/internal/core/interpret/script"
+	"github.com/argosy-io/argosy/internal/core/validate"
+)
+
+// fieldOf is where a customization says what it does for an operation.
+var fieldOf = map[configv1alpha1.InterpreterOperation]string{
+	configv1alpha1.InterpreterOperationInterpretReplica:    "replicaResource",
+	configv1alpha1.InterpreterOperationInterpretComponent:  "componentResource",
+	configv1alpha1.InterpreterOperationReviseReplica:       "replicaRevision",
+	configv1alpha1.InterpreterOperationRetain:              "retention",
+	configv1alpha1.InterpreterOperationInterpretStatus:     "statusReflection",
+	configv1alpha1.InterpreterOperationAggregateStatus:     "statusAggregation",
+	configv1alpha1.InterpreterOperationInterpretHealth:     "healthInterpretation",
+	configv1alpha1.InterpreterOperationInterpretDependency: "dependencyInterpretation",
+}
+
+// verdict is what check says of one operation.
+type verdict struct {
+	Operation configv1alpha1.InterpreterOperation `json:"operation"`
+	// Result is PASS, UNSET or ERROR.
+	Result string   `json:"result"`
+	Errors []string `json:"errors,omitempty"`
+}
+
+type checked struct {
+	Source        string                             `json:"source"`
+	Customization string                             `json:"customization"`
+	Target        configv1alpha1.CustomizationTarget `json:"target"`
+	Rules         []verdict                          `json:"rules"`
+	// Errors are of the customization as a whole.
+	Errors []string `json:"errors,omitempty"`
+}
+
+// check prints for each customization which of its operations a hub would take; the error says how many it would not.
+func check(out io.Writer, all []customizationFile, machine bool) error {
+	objects := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all))
+	for i, c := range all {
+		objects[i] = c.object
+	}
+	failed := 0
+	results := make([]checked, 0, len(all))
+	for _, c := range all {
+		r := judge(c, objects)
+		failed += len(r.Errors)
+		for _, v := range r.Rules {
+			failed += len(v.Errors)
+		}
+		results = append(results, r)
+	}
+	if machine {
+		if err := printJSON(out, results); err != nil {
+			return err
+		}
+	} else {
+		for _, r := range results {
+			printChecked(out, r)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d errors: the hub would refuse this", failed)
+	}
+	return nil
+}
+
+func judge(c customizationFile, all []*configv1alpha1.ResourceInterpreterCustomization) checked {
+	r := checked{Source: c.file, Customization: c.object.Name, Target: c.object.Spec.Target}
+	var known field.ErrorList
+	if r.Target.APIVersion == "" || r.Target.Kind == "" {
+		r.Errors = append(r.Errors, "spec.target: set apiVersion and kind")
+	}
+	known = append(known, validate.Customization(c.object, all)...)
+	_, err := script.Hooks(c.object.Name, c.object.Spec.Customizations, nil)
+	faults := script.Errors(err)
+	for _, operation := range ask.Operations {
+		name := "spec.customizations." + fieldOf[operation]
+		v := verdict{Operation: operation, Result: "UNSET"}
+		if isSet(&c.object.Spec.Customizations, operation) {
+			v.Result = "PASS"
+		}
+		rest := known[:0:0]
+		for _, e := range known {
+			if e.Field != name && !strings.HasPrefix(e.Field, name+".") {
+				rest = append(rest, e)
+				continue
+			}
+			v.Errors = append(v.Errors, e.ErrorBody())
+		}
+		known = rest
+		for _, fault := range faults {
+			// What does not compile is said by both.
+			if fault.Operation == operation && (fault.Reason != script.Syntax || len(v.Errors) == 0) {
+				v.Errors = append(v.Errors, lineAnd(fault))
+			}
+		}
+		if len(v.Errors) > 0 {
+			v.Result = "ERROR"
+		}
+		r.Rules = append(r.Rules, v)
+	}
+	for _, e := range known {
+		r.Errors = append(r.Errors, e.Error())
+	}
+	return r
+}
+
+func lineAnd(e *script.Error) string {
+	if e.Line > 0 {
+		return fmt.Sprintf("line %d: %s", e.Line, e.Message)
+	}
+	return e.Message
+}
+
+func isSet(r *configv1alpha1.CustomizationRules, operation configv1alpha1.InterpreterOperation) bool {
+	switch operation {
+	case configv1alpha1.InterpreterOperationInterpretReplica:
+		return r.ReplicaResource != nil
+	case configv1alpha1.InterpreterOperationInterpretComponent:
+		return r.ComponentResource != nil
+	case configv1alpha1.InterpreterOperationReviseReplica:
+		return r.ReplicaRevision != nil
+	case configv1alpha1.InterpreterOperationRetain:
+		return r.Retention != nil
+	case configv1alpha1.InterpreterOperationInterpretStatus:
+		return r.StatusReflection != nil
+	case configv1alpha1.InterpreterOperationAggregateStatus:
+		return r.StatusAggregation != nil
+	case configv1alpha1.InterpreterOperationInterpretHealth:
+		return r.HealthInterpretation != nil
+	default:
+		return r.DependencyInterpretation != nil
+	}
+}
+
+func printChecked(out io.Writer, r checked) {
+	fmt.Fprintf(out, "-----------------------------------\nSOURCE: %s\nTARGET: %s %s\nRULERS:\n", r.Source, r.Target.APIVersion, r.Target.Kind)
+	for _, v := range r.Rules {
+		fmt.Fprintf(out, "    %-24s %s", string(v.Operation)+":", v.Result)
+		if len(v.Errors) > 0 {
+			fmt.Fprintf(out, ": %s", strings.Join(v.Errors, "; "))
+		}
+		fmt.Fprintln(out)
+	}
+	for _, e := range r.Errors {
+		fmt.Fprintf(out, "    ERROR: %s\n", e)
+	}
+}
+
+// invalid are the problems that keep an edited file from being taken.
+func invalid(all []customizationFile) error {
+	objects := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all))
+	for i, c := range all {
+		objects[i] = c.object
+	}
+	var problems []error
+	for _, c := range all {
+		r := judge(c, objects)
+		for _, e := range r.Errors {
+			problems = append(problems, fmt.Errorf("%s: %s", r.Customization, e))
+		}
+		for _, v := range r.Rules {
+			for _, e := range v.Errors {
+				problems = append(problems, fmt.Errorf("%s: %s: %s", r.Customization, fieldOf[v.Operation], e))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,133 @@
+package interpretcli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/kubectl/pkg/cmd/util/editor"
+)
+
+// contracts are what each operation is given and returns, in the order of an object's way.
+var contracts = []struct{ field, text string }{
+	{"replicaResource", `function GetReplicas(obj)
+obj is the template.
+Return how many replicas it asks for and, after a comma, what one of them needs: {resourceRequest, nodeClaim, namespace,
+priorityClassName}, as kube.accuratePodRequirements(obj.spec.template) gives it; nil lets the next tier say.`},
+	{"componentResource", `function GetComponents(obj)
+obj is the template, of a kind with several pod templates that are counted apart.
+Return a list of {name, replicas, replicaRequirements}.`},
+	{"replicaRevision", `function ReviseReplica(obj, desiredReplica)
+obj is the manifest for one cluster, desiredReplica its share of the replicas.
+Return obj, revised.`},
+	{"retention", `function Retain(desiredObj, observedObj)
+desiredObj is about to be applied, observedObj is what the member has.
+Return desiredObj, with those values of observedObj that belong to the member.`},
+	{"statusReflection", `function ReflectStatus(observedObj)
+observedObj is what the member has.
+Return the status to report to the hub.`},
+	{"statusAggregation", `function AggregateStatus(desiredObj, statusItems)
+desiredObj is the template; statusItems are {clusterName, status, applied, appliedMessage, health}, one per cluster.
+Return desiredObj, with its status set.`},
+	{"healthInterpretation", `function InterpretHealth(observedObj)
+observedObj is what the member has.
+Return true or false; or, which Karmada does not know, "Healthy", "Progressing", "Suspended", "Degraded" or "Unknown".`},
+	{"dependencyInterpretation", `function GetDependencies(desiredObj)
+desiredObj is the template.
+Return a list of {apiVersion, kind, namespace, name or labelSelector}, such as
+kube.getPodDependencies(desiredObj.spec.template, desiredObj.metadata.namespace).`},
+}
+
+// documentation is what operations are, as text.
+func documentation() string {
+	var out strings.Builder
+	for _, c := range contracts {
+		fmt.Fprintf(&out, "spec.customizations.%s.luaScript\n  %s\n\n", c.field, strings.ReplaceAll(c.text, "\n", "\n  "))
+	}
+	out.WriteString(`require("kube") has accuratePodRequirements(podTemplate), getPodDependencies(podTemplate, namespace),
+resourceAdd(quantity, quantity, …) and getResourceQuantity(quantity).
+A call has one second and 64 MiB. There is no input, output, clock of the wall, or loading of code.
+`)
+	return out.String()
+}
+
+// comment marks what edit puts before a file, and takes away again.
+const comment = "#| "
+
+func commented(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString(strings.TrimRight(comment+strings.TrimRight(line, "\n"), " ") + "\n")
+	}
+	return out.String()
+}
+
+// uncommented is a text without the lines that edit put in.
+func uncommented(text []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.Lines(text) {
+		if !bytes.HasPrefix(line, []byte(strings.TrimRight(comment, " "))) {
+			out.Write(line)
+		}
+	}
+	return out.Bytes()
+}
+
+// edit opens a file of customizations in the user's editor until it is valid, is emptied, or is left as it was.
+func edit(cmd *cobra.Command, file string, showDoc bool) error {
+	before, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	head := ""
+	if showDoc {
+		head = commented(documentation())
+	}
+	open := editor.NewDefaultEditor([]string{"KUBE_EDITOR", "EDITOR"})
+	text, problem := before, ""
+	for {
+		shown := append([]byte(commented(problem)+head), text...)
+		edited, path, err := open.LaunchTempFile(filepath.Base(file)+"-edit-", ".yaml", bytes.NewReader(shown))
+		if err != nil {
+			return fmt.Errorf("edit %s: %w; what was written is in %s", file, err, path)
+		}
+		after := uncommented(edited)
+		done := func() { os.Remove(path) } // a copy in a temporary folder: one that stays does no harm
+		switch {
+		case len(bytes.TrimSpace(after)) == 0:
+			done()
+			return fmt.Errorf("%s was left as it was: the text was emptied", file)
+		case bytes.Equal(after, before):
+			done()
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s was not changed\n", file)
+			return nil
+		case problem != "" && bytes.Equal(after, text):
+			// The same once more: there is no way on.
+			return fmt.Errorf("%s was left as it was, for the change is not valid:\n%swhat was written is in %s", file, problem, path)
+		}
+		all, err := customizations([]source{{file, after}}, cmd.ErrOrStderr())
+		if err == nil && len(all) == 0 {
+			err = fmt.Errorf("there is no ResourceInterpreterCustomization in it")
+		}
+		if err == nil {
+			err = invalid(all)
+		}
+		if err == nil {
+			done()
+			mode := os.FileMode(0o644)
+			if info, err := os.Stat(file); err == nil {
+				mode = info.Mode().Perm()
+			}
+			if err := os.WriteFile(file, after, mode); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s edited\n", file)
+			return nil
+		}
+		done()
+		text, problem = after, err.Error()+"\n"
+	}
+}

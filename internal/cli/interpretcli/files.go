@@ -1,0 +1,214 @@
+package interpretcli
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	k8sjson "k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/dialect"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/interpret/script"
+)
+
+// source is a file that was read.
+type source struct {
+	name string
+	text []byte
+}
+
+// extensions are those of files that are read in a folder; a file that is named is read whatever it is called.
+var extensions = []string{".yaml", ".yml", ".json"}
+
+// readFiles reads files, and what lies in folders, sorted by name.
+func readFiles(names []string, recursive bool, in io.Reader) ([]source, error) {
+	var all []source
+	for _, name := range names {
+		if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
+			return nil, fmt.Errorf("%s: fetch it first, such as with curl, and name the file", name)
+		}
+		if name == "-" {
+			text, err := io.ReadAll(in)
+			if err != nil {
+				return nil, fmt.Errorf("read standard input: %w", err)
+			}
+			all = append(all, source{name, text})
+			continue
+		}
+		err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && path != name && !recursive:
+				return filepath.SkipDir
+			case d.IsDir() || path != name && !slices.Contains(extensions, filepath.Ext(path)):
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			all = append(all, source{path, text})
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// objectsIn are the documents of a file that are mappings; a document that is a list comes as {items: …}, with no kind.
+func objectsIn(name string, in io.Reader) ([]*unstructured.Unstructured, error) {
+	sources, err := readFiles([]string{name}, false, in)
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, s := range sources {
+		objects, err := s.objects()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+func (s source) objects() ([]*unstructured.Unstructured, error) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(s.text)))
+	var all []*unstructured.Unstructured
+	for n := 1; ; n++ {
+		text, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: read document %d: %w", s.name, n, err)
+		}
+		data, err := yaml.YAMLToJSONStrict(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: document %d: %w", s.name, n, err)
+		}
+		var value any
+		if err := k8sjson.Unmarshal(data, &value); err != nil {
+			return nil, fmt.Errorf("%s: document %d: %w", s.name, n, err)
+		}
+		switch v := value.(type) {
+		case map[string]any:
+			all = append(all, &unstructured.Unstructured{Object: v})
+		case []any:
+			all = append(all, &unstructured.Unstructured{Object: map[string]any{"items": v}})
+		}
+	}
+}
+
+// customizationFile is a customization and where it was read.
+type customizationFile struct {
+	file   string
+	object *configv1alpha1.ResourceInterpreterCustomization
+}
+
+// customizations are those in the sources, in the spelling in which a hub would store them; other objects are passed over.
+func customizations(sources []source, warnings io.Writer) ([]customizationFile, error) {
+	var all []customizationFile
+	for _, s := range sources {
+		objects, err := s.objects()
+		if err != nil {
+			return nil, err
+		}
+		for i := 0; i < len(objects); i++ {
+			obj := objects[i]
+			if items, ok := obj.Object["items"].([]any); ok && obj.GetKind() == "List" {
+				for _, item := range items {
+					if m, ok := item.(map[string]any); ok {
+						objects = append(objects, &unstructured.Unstructured{Object: m})
+					}
+				}
+			}
+			if obj.GetKind() != "ResourceInterpreterCustomization" || obj.GroupVersionKind().Group != configv1alpha1.GroupVersion.Group {
+				continue
+			}
+			_, texts, err := dialect.Normalise(obj)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", s.name, obj.GetName(), err)
+			}
+			for _, w := range texts {
+				fmt.Fprintf(warnings, "Warning: %s: %s: %s\n", s.name, obj.GetName(), w)
+			}
+			c := &configv1alpha1.ResourceInterpreterCustomization{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(obj.Object, c, true); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", s.name, obj.GetName(), err)
+			}
+			all = append(all, customizationFile{s.name, c})
+		}
+	}
+	return all, nil
+}
+
+// customizationsOf are those about a kind, in whatever version.
+func customizationsOf(all []customizationFile, kind schema.GroupKind) []customizationFile {
+	return slices.DeleteFunc(slices.Clone(all), func(c customizationFile) bool {
+		target := c.object.Spec.Target
+		return schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind() != kind
+	})
+}
+
+// tierOf answers as the customizations say; below fill in what they leave out.
+func tierOf(all []customizationFile, set *schemas.Set, below []interpret.Tier) interpret.Tier {
+	objects := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all))
+	for i, c := range all {
+		objects[i] = c.object
+	}
+	return customization.New(objects, customization.Options{Schema: schemaOf(set), Below: below})
+}
+
+// schemaOf is what scripts want to know of kinds.
+func schemaOf(set *schemas.Set) func(schema.GroupVersionKind) *script.Schema {
+	return func(gvk schema.GroupVersionKind) *script.Schema {
+		kind, ok := set.Of(gvk)
+		if !ok {
+			return nil
+		}
+		return script.SchemaOf(kind.Schema)
+	}
+}
+
+// definitions adds the CustomResourceDefinitions in the sources to a set.
+func definitions(set *schemas.Set, sources []source) (count int, err error) {
+	for _, s := range sources {
+		objects, err := s.objects()
+		if err != nil {
+			return count, err
+		}
+		for _, obj := range objects {
+			if obj.GetKind() != "CustomResourceDefinition" || obj.GroupVersionKind().Group != apiextensionsv1.GroupName {
+				continue
+			}
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd); err != nil {
+				return count, fmt.Errorf("%s: CustomResourceDefinition %s: %w", s.name, obj.GetName(), err)
+			}
+			set.Add(crd)
+			count++
+		}
+	}
+	return count, nil
+}

@@ -1,0 +1,179 @@
+package interpretcli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/ask"
+	"github.com/argosy-io/argosy/internal/core/interpret/golden"
+	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+)
+
+func newTest() *cobra.Command {
+	var output string
+	var verbose bool
+	cmd := &cobra.Command{
+		Use:   "test DIR…",
+		Short: "Run files of cases: given objects, an operation, and what is to come of it",
+		Long: `Run files of cases: given objects, an operation, and what is to come of it.
+
+Files with a list of cases are run, in folders of folders too; others are passed over. One looks like this:
+
+  customization: cloneset.yaml      # who answers, relative to this file; without it, what Argosy knows by itself
+  object:                           # what all cases are about
+    apiVersion: apps.kruise.io/v1alpha1
+    kind: CloneSet
+    metadata: {name: web, generation: 1}
+    spec: {replicas: 3}
+  cases:
+  - name: a canary held by its partition is no failure
+    operation: InterpretHealth
+    observed: {status: {observedGeneration: 1, updatedReplicas: 1}}   # a merge patch on the object; desired likewise
+    want: {health: Suspended}       # the whole answer; of a health, healthy or health will do
+  - name: the replicas of a cluster are set
+    operation: ReviseReplica
+    desiredReplica: 2
+    wantChange: {spec: {replicas: 2}}   # what changes, for operations that answer with the object
+  - name: replicas of nonsense are refused
+    operation: InterpretReplica
+    desired: {spec: {replicas: many}}
+    wantError: many                 # a part of the message
+
+AggregateStatus takes statusItems: [{clusterName, status, …}]. For each case that fails, what differs is printed.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			machine, err := asJSON(output)
+			if err != nil {
+				return err
+			}
+			return test(cmd, args, machine, verbose)
+		},
+	}
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every case, not only those that fail")
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+// tested is one file of cases.
+type tested struct {
+	File string `json:"file"`
+	// Error is why the file was not run.
+	Error   string          `json:"error,omitempty"`
+	Results []golden.Result `json:"results,omitempty"`
+}
+
+func test(cmd *cobra.Command, names []string, machine, verbose bool) error {
+	sources, err := readFiles(names, true, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	set, err := schemas.Builtin()
+	if err != nil {
+		return err
+	}
+	all := []tested{}
+	cases, failed := 0, 0
+	for _, s := range sources {
+		if !hasCases(s.text) {
+			continue
+		}
+		t := tested{File: s.name}
+		if t.Results, err = runCases(cmd.Context(), s, set, cmd.ErrOrStderr()); err != nil {
+			t.Error = err.Error()
+			failed++
+		}
+		for _, r := range t.Results {
+			cases++
+			if r.Failure != "" {
+				failed++
+			}
+		}
+		all = append(all, t)
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("there are no files of cases in %v; see `%s --help` for what one looks like", names, cmd.CommandPath())
+	}
+	if machine {
+		if err := printJSON(cmd.OutOrStdout(), all); err != nil {
+			return err
+		}
+	} else {
+		printTested(cmd.OutOrStdout(), all, verbose)
+		fmt.Fprintf(cmd.OutOrStdout(), "%d cases in %d files, %d failed\n", cases, len(all), failed)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d failed", failed)
+	}
+	return nil
+}
+
+// hasCases says whether a file is one of cases.
+func hasCases(text []byte) bool {
+	var f struct {
+		Cases any `json:"cases"`
+	}
+	return yaml.Unmarshal(text, &f) == nil && f.Cases != nil
+}
+
+func runCases(ctx context.Context, s source, set *schemas.Set, warnings io.Writer) ([]golden.Result, error) {
+	f, err := golden.Parse(s.text)
+	if err != nil {
+		return nil, err
+	}
+	all := tiers.Below()
+	if f.Customization != "" {
+		file := filepath.Join(filepath.Dir(s.name), f.Customization)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("customization: %w", err)
+		}
+		of, err := customizations([]source{{file, text}}, warnings)
+		if err != nil {
+			return nil, fmt.Errorf("customization: %w", err)
+		}
+		if len(of) == 0 {
+			return nil, fmt.Errorf("customization: there is no ResourceInterpreterCustomization in %s", file)
+		}
+		all = append([]interpret.Tier{tierOf(of, set, tiers.Below())}, all...)
+	}
+	return f.Run(ctx, func(obj *unstructured.Unstructured, operation configv1alpha1.InterpreterOperation) (*interpret.Hooks, error) {
+		for _, tier := range all {
+			if h := interpret.HooksOf(tier, obj.GroupVersionKind()); ask.Answers(h, operation) {
+				return h, nil
+			}
+		}
+		return nil, nil
+	}), nil
+}
+
+func printTested(out io.Writer, all []tested, verbose bool) {
+	for _, t := range all {
+		if t.Error != "" {
+			fmt.Fprintf(out, "FAIL  %s: %s\n", t.File, t.Error)
+			continue
+		}
+		bad := 0
+		for _, r := range t.Results {
+			switch {
+			case r.Failure != "":
+				bad++
+				fmt.Fprintf(out, "FAIL  %s: %s (%s)\n%s", t.File, r.Name, r.Operation, indented(r.Failure))
+			case verbose:
+				fmt.Fprintf(out, "ok    %s: %s (%s)\n", t.File, r.Name, r.Operation)
+			}
+		}
+		if bad == 0 && !verbose {
+			fmt.Fprintf(out, "ok    %s: %d cases\n", t.File, len(t.Results))
+		}
+	}
+}

@@ -1,0 +1,318 @@
+// Package interpretcli is `interpret`: what scripts and tiers say of objects, tried out on files. It reads flags and files, and
+// prints; what is said is decided in core/interpret.
+package interpretcli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/ask"
+	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/interpret/script"
+)
+
+// Hub is the hub that a command may ask; most ask none.
+type Hub interface {
+	ToRESTConfig() (*rest.Config, error)
+	ToRESTMapper() (meta.RESTMapper, error)
+	// Named says whether the user has named a hub, so that one that cannot be reached is to be told.
+	Named() bool
+}
+
+// options are the flags of `interpret` itself.
+type options struct {
+	files     []string
+	recursive bool
+	output    string
+
+	check, edit, showDoc bool
+
+	operation              string
+	desired, observed      string
+	status                 string
+	desiredReplica         int32
+	desiredReplicaWasGiven bool
+}
+
+// New is the command with its subcommands.
+func New(hub Hub) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "interpret (-f FILE | test | lint | explain)",
+		Short: "Try out, test, check and explain what Argosy knows of a kind",
+		Long: `Try out, test, check and explain what Argosy knows of a kind.
+
+Without a subcommand, the scripts of a ResourceInterpreterCustomization are run on objects in files, without a hub. What
+is in the hub is neither read nor changed.`,
+		Example: `  # Are the scripts valid?
+  argosy interpret -f customization.yaml --check
+
+  # What do they answer?
+  argosy interpret -f customization.yaml --operation InterpretReplica --desired-file cloneset.yaml
+  argosy interpret -f customization.yaml --operation ReviseReplica --desired-file cloneset.yaml --desired-replica 3
+  argosy interpret -f customization.yaml --operation Retain --desired-file cloneset.yaml --observed-file member.yaml
+  argosy interpret -f customization.yaml --operation AggregateStatus --desired-file cloneset.yaml --status-file items.yaml
+
+  # Change them, with the contract of each beside it
+  argosy interpret -f customization.yaml --edit --show-doc
+
+  # What is wrong with them, and what Argosy would do without
+  argosy interpret lint -f customization.yaml
+  argosy interpret explain CloneSet`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.desiredReplicaWasGiven = cmd.Flags().Changed("desired-replica")
+			return o.run(cmd)
+		},
+	}
+	fs := cmd.Flags()
+	filesFlags(cmd, &o.files, &o.recursive, "with ResourceInterpreterCustomizations")
+	fs.BoolVar(&o.check, "check", false, "say for each operation whether its script is valid")
+	fs.BoolVar(&o.edit, "edit", false, "edit the file, and take the change only when it is valid")
+	fs.BoolVar(&o.showDoc, "show-doc", false, "show what each operation is given and returns; with --edit, in the file that is edited")
+	fs.StringVar(&o.operation, "operation", "", "the operation to run: "+ask.Names())
+	fs.StringVar(&o.desired, "desired-file", "", "file with the template, or with the manifest that is to be applied; - is standard input")
+	fs.StringVar(&o.observed, "observed-file", "", "file with the object as a member has it; - is standard input")
+	fs.StringVar(&o.status, "status-file", "", "file with the items of AggregateStatus: {clusterName, status, …} each, or a binding that has them")
+	fs.Int32Var(&o.desiredReplica, "desired-replica", 0, "the replicas that ReviseReplica is asked for")
+	outputFlag(cmd, &o.output)
+	cmd.AddCommand(newTest(), newLint(hub), newExplain(hub))
+	return cmd
+}
+
+func filesFlags(cmd *cobra.Command, files *[]string, recursive *bool, what string) {
+	cmd.Flags().StringArrayVarP(files, "filename", "f", nil, "file or folder "+what+"; - is standard input")
+	cmd.Flags().BoolVarP(recursive, "recursive", "R", false, "go into the folders of folders, too")
+}
+
+func outputFlag(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", "", "json for programs; a table for people without it")
+}
+
+// asJSON says whether programs are to read the output.
+func asJSON(output string) (bool, error) {
+	switch output {
+	case "", "table":
+		return false, nil
+	case "json":
+		return true, nil
+	}
+	return false, fmt.Errorf("-o %s is not known: json, or nothing for a table", output)
+}
+
+func printJSON(out io.Writer, value any) error {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s\n", data)
+	return err
+}
+
+func (o *options) run(cmd *cobra.Command) error {
+	machine, err := asJSON(o.output)
+	if err != nil {
+		return err
+	}
+	if o.showDoc && !o.edit {
+		_, err := io.WriteString(cmd.OutOrStdout(), documentation())
+		return err
+	}
+	if len(o.files) == 0 {
+		return fmt.Errorf("name the customizations with -f; or see `%s test`, `lint` and `explain`", cmd.CommandPath())
+	}
+	if o.edit {
+		if o.check || o.operation != "" || len(o.files) != 1 || o.files[0] == "-" {
+			return fmt.Errorf("--edit is of one file, which -f names, and goes with neither --check nor --operation")
+		}
+		return edit(cmd, o.files[0], o.showDoc)
+	}
+	if o.check == (o.operation != "") {
+		return fmt.Errorf("say what to do: --check, or --operation with one of %s", ask.Names())
+	}
+	sources, err := readFiles(o.files, o.recursive, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	all, err := customizations(sources, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("there is no ResourceInterpreterCustomization in %s", strings.Join(o.files, ", "))
+	}
+	if o.check {
+		return check(cmd.OutOrStdout(), all, machine)
+	}
+	return o.execute(cmd, all, machine)
+}
+
+// execute runs one operation and prints what it answers.
+func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine bool) error {
+	q, err := o.question(cmd)
+	if err != nil {
+		return err
+	}
+	if err := q.Check("--desired-file", "--observed-file", "--desired-replica"); err != nil {
+		return err
+	}
+	set, err := schemas.Builtin()
+	if err != nil {
+		return err
+	}
+	obj := q.Object()
+	gvk := obj.GroupVersionKind()
+	of := customizationsOf(all, gvk.GroupKind())
+	if len(of) == 0 {
+		var kinds []string
+		for _, c := range all {
+			kinds = append(kinds, c.object.Spec.Target.APIVersion+" "+c.object.Spec.Target.Kind)
+		}
+		return fmt.Errorf("the object is %s %s, and the customizations are about %s", obj.GetAPIVersion(), obj.GetKind(), strings.Join(kinds, ", "))
+	}
+	tell(cmd.Context(), cmd.ErrOrStderr(), of, q, set)
+	answer, err := q.Of(cmd.Context(), interpret.HooksOf(tierOf(of, set, nil), gvk))
+	if err == ask.ErrNotAnswered {
+		return fmt.Errorf("no customization in the files says anything of %s for %s", q.Operation, obj.GetKind())
+	}
+	if err != nil {
+		return err
+	}
+	if machine {
+		values := map[string]any{}
+		for _, part := range answer {
+			values[part.Name] = part.Value
+		}
+		return printJSON(cmd.OutOrStdout(), values)
+	}
+	return printAnswer(cmd.OutOrStdout(), q.Operation, answer)
+}
+
+// printAnswer prints the parts as karmadactl does: a document of YAML each, under a comment that numbers it.
+func printAnswer(out io.Writer, operation configv1alpha1.InterpreterOperation, answer []ask.Part) error {
+	note := ""
+	if operation == configv1alpha1.InterpreterOperationInterpretHealth {
+		// Karmada knows two healths; the finer one is a comment, so that the document stays what it is there.
+		note = fmt.Sprintf(" # %v", answer[1].Value)
+		answer = answer[:1]
+	}
+	for i, part := range answer {
+		text, err := yaml.Marshal(part.Value)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "---\n# [%d/%d] %s:\n%s%s\n", i+1, len(answer), part.Name, strings.TrimRight(string(text), "\n"), note)
+	}
+	return nil
+}
+
+// tell prints what the scripts print and are warned of; that they fail is said by their answer.
+func tell(ctx context.Context, errOut io.Writer, of []customizationFile, q ask.Question, set *schemas.Set) {
+	in := script.Inputs{Object: q.Desired, Observed: q.Observed, Items: q.Items}
+	if in.Object == nil {
+		in.Object = q.Observed
+	}
+	if in.Observed == nil {
+		in.Observed = q.Desired
+	}
+	if q.Replicas != nil {
+		in.Replicas = *q.Replicas
+	}
+	for _, c := range of {
+		for _, s := range script.Scripts(c.object.Spec.Customizations) {
+			if s.Operation != q.Operation {
+				continue
+			}
+			program, err := script.Compile(c.object.Name, s.Operation, s.Source, schemaOf(set)(q.Object().GroupVersionKind()))
+			if err != nil {
+				continue
+			}
+			out, err := program.Evaluate(ctx, in)
+			if err != nil {
+				continue
+			}
+			for _, line := range out.Printed {
+				fmt.Fprintf(errOut, "%s: %s\n", c.object.Name, line)
+			}
+			for _, w := range out.Warnings {
+				fmt.Fprintf(errOut, "Warning: %s: spec.customizations.%s: %s\n", c.object.Name, s.Field, w)
+			}
+		}
+	}
+}
+
+// question is what the flags ask.
+func (o *options) question(cmd *cobra.Command) (ask.Question, error) {
+	q := ask.Question{Operation: configv1alpha1.InterpreterOperation(o.operation)}
+	if o.desiredReplicaWasGiven {
+		q.Replicas = &o.desiredReplica
+	}
+	for _, f := range []struct {
+		flag, file string
+		into       **unstructured.Unstructured
+	}{{"--desired-file", o.desired, &q.Desired}, {"--observed-file", o.observed, &q.Observed}} {
+		if f.file == "" {
+			continue
+		}
+		objects, err := objectsIn(f.file, cmd.InOrStdin())
+		if err != nil {
+			return q, err
+		}
+		if len(objects) != 1 || objects[0].GetKind() == "" {
+			return q, fmt.Errorf("%s %s: there must be one object in it, there are %d", f.flag, f.file, len(objects))
+		}
+		*f.into = objects[0]
+	}
+	if o.status != "" {
+		objects, err := objectsIn(o.status, cmd.InOrStdin())
+		if err != nil {
+			return q, err
+		}
+		if q.Items, err = itemsIn(objects); err != nil {
+			return q, fmt.Errorf("--status-file %s: %w", o.status, err)
+		}
+	}
+	return q, nil
+}
+
+// itemsIn are the items of AggregateStatus: one in each document, a list of them, or those of a binding.
+func itemsIn(objects []*unstructured.Unstructured) ([]workv1alpha2.AggregatedStatusItem, error) {
+	var raw []any
+	for _, obj := range objects {
+		switch listed, found, _ := unstructured.NestedSlice(obj.Object, "status", "aggregatedStatus"); {
+		case found:
+			raw = append(raw, listed...)
+		case obj.Object["items"] != nil:
+			items, _ := obj.Object["items"].([]any)
+			raw = append(raw, items...)
+		default:
+			raw = append(raw, obj.Object)
+		}
+	}
+	data, err := json.Marshal(raw)
+	if err != nil {
+		return nil, err
+	}
+	var items []workv1alpha2.AggregatedStatusItem
+	if err := yaml.UnmarshalStrict(data, &items); err != nil {
+		return nil, fmt.Errorf("read the items, {clusterName, status, applied, health} each: %w", err)
+	}
+	for i, item := range items {
+		if item.ClusterName == "" {
+			return nil, fmt.Errorf("item %d has no clusterName", i+1)
+		}
+	}
+	return items, nil
+}

@@ -1,0 +1,164 @@
+package interpretcli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret/lint"
+	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
+)
+
+func newLint(hub Hub) *cobra.Command {
+	var files, definitionFiles []string
+	var recursive bool
+	var target, failOn, output string
+	cmd := &cobra.Command{
+		Use:   "lint -f FILE",
+		Short: "Say what is wrong with customizations, where, and how to mend it",
+		Long: `Say what is wrong with customizations, where, and how to mend it.
+
+Scripts are read for fields that the kind does not have, for functions of other names, for lines that YAML joins, and for
+variables that outlive a call; and they are run on objects that lack what objects may lack, and on some whose answer is
+known. The fields of the kinds of Kubernetes, OpenKruise and Argo are known; of others, give the definition with --schema,
+or have them read from a hub that --kubeconfig names. A definition in the same file will do, too.
+
+An error is what a hub refuses, or what cannot do what it is meant to; a warning is what fails or misleads for some objects.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			machine, err := asJSON(output)
+			if err != nil {
+				return err
+			}
+			worst, ok := map[string]int{"error": 1, "warning": 2, "never": 0}[failOn]
+			if !ok {
+				return fmt.Errorf("--fail-on %s is not known: error, warning or never", failOn)
+			}
+			o := lint.Options{}
+			if o.Target, err = parseTarget(target); err != nil {
+				return err
+			}
+			sources, err := readFiles(files, recursive, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			if o.Schemas, err = knownKinds(cmd, hub, definitionFiles, sources); err != nil {
+				return err
+			}
+			findings, count := []lint.Finding{}, 0
+			for _, s := range sources {
+				found, n := lint.File(cmd.Context(), s.name, s.text, o)
+				findings, count = append(findings, found...), count+n
+			}
+			if count == 0 && len(findings) == 0 {
+				return fmt.Errorf("there is no ResourceInterpreterCustomization in %s", strings.Join(files, ", "))
+			}
+			if machine {
+				if err := printJSON(cmd.OutOrStdout(), findings); err != nil {
+					return err
+				}
+			} else {
+				printFindings(cmd.OutOrStdout(), findings, count)
+			}
+			rank := map[lint.Severity]int{lint.Error: 1, lint.Warning: 2}[lint.Worst(findings)]
+			if rank > 0 && rank <= worst {
+				return fmt.Errorf("lint found %ss", lint.Worst(findings))
+			}
+			return nil
+		},
+	}
+	filesFlags(cmd, &files, &recursive, "with ResourceInterpreterCustomizations, or with the operations of one")
+	cmd.Flags().StringArrayVar(&definitionFiles, "schema", nil, "file or folder with CustomResourceDefinitions of the kinds")
+	cmd.Flags().StringVar(&target, "target", "", "the kind of operations that stand alone, such as apps.kruise.io/v1alpha1/CloneSet")
+	cmd.Flags().StringVar(&failOn, "fail-on", "error", "the least bad finding for which the command fails: error, warning or never")
+	outputFlag(cmd, &output)
+	if err := cmd.MarkFlagRequired("filename"); err != nil {
+		panic(err) // no such flag
+	}
+	return cmd
+}
+
+// parseTarget reads group/version/kind, or version/kind.
+func parseTarget(text string) (configv1alpha1.CustomizationTarget, error) {
+	if text == "" {
+		return configv1alpha1.CustomizationTarget{}, nil
+	}
+	at := strings.LastIndex(text, "/")
+	if at <= 0 || at == len(text)-1 {
+		return configv1alpha1.CustomizationTarget{}, fmt.Errorf("--target %s: write it as apps.kruise.io/v1alpha1/CloneSet", text)
+	}
+	return configv1alpha1.CustomizationTarget{APIVersion: text[:at], Kind: text[at+1:]}, nil
+}
+
+// knownKinds are those that are built in, those of the hub if one is named, and those in files, which outrank the others.
+func knownKinds(cmd *cobra.Command, hub Hub, definitionFiles []string, sources []source) (*schemas.Set, error) {
+	set, err := schemas.Builtin()
+	if err != nil {
+		return nil, err
+	}
+	if hub.Named() {
+		var list apiextensionsv1.CustomResourceDefinitionList
+		c, err := clientOf(hub)
+		if err == nil {
+			err = c.List(cmd.Context(), &list)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the definitions of the hub: %w", err)
+		}
+		for i := range list.Items {
+			set.Add(&list.Items[i])
+		}
+	}
+	more, err := readFiles(definitionFiles, true, cmd.InOrStdin())
+	if err != nil {
+		return nil, err
+	}
+	n, err := definitions(set, more)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 && len(definitionFiles) > 0 {
+		return nil, fmt.Errorf("--schema: there is no CustomResourceDefinition in %s", strings.Join(definitionFiles, ", "))
+	}
+	for _, s := range sources {
+		// A file that is no YAML is told by lint, with its line.
+		if _, err := definitions(set, []source{s}); err != nil {
+			continue
+		}
+	}
+	return set, nil
+}
+
+func clientOf(hub Hub) (client.Client, error) {
+	config, err := hub.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = patience
+	return client.New(config, client.Options{Scheme: scheme})
+}
+
+func printFindings(out io.Writer, findings []lint.Finding, count int) {
+	number := map[lint.Severity]int{}
+	for _, f := range findings {
+		number[f.Severity]++
+		where := ""
+		if f.Field != "" {
+			where = f.Field + ": "
+		}
+		fmt.Fprintf(out, "%s:%d: %s: %s%s [%s]\n", f.File, f.Line, f.Severity, where, f.Message, f.Rule)
+		if f.Fix != "" {
+			fmt.Fprintf(out, "    fix: %s\n", f.Fix)
+		}
+	}
+	fmt.Fprintf(out, "%d customizations, %d errors, %d warnings, %d hints\n", count, number[lint.Error], number[lint.Warning], number[lint.Info])
+}
+
+func indented(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ") + "\n"
+}
