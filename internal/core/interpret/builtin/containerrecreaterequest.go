@@ -27,10 +27,10 @@ func containerRecreateRequest() *interpret.Hooks {
 			}
 			return interpret.Progressing, nil
 		},
-		Aggregate: folding(func(_ *unstructured.Unstructured, rs []report) map[string]any {
+		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			answered := slices.DeleteFunc(slices.Clone(rs), func(r report) bool { return r.status == nil })
 			if len(answered) == 1 {
-				return runtime.DeepCopyJSON(answered[0].status)
+				return dropNew(runtime.DeepCopyJSON(answered[0].status), template, "conditions", "containerStatusSnapshot")
 			}
 			status := map[string]any{}
 			setPhase(status, []string{"Failed", "Recreating", "Pending", "Completed", "Succeeded"}, "Pending", answered)

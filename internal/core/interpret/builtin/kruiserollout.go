@@ -33,7 +33,7 @@ func kruiseRollout() *interpret.Hooks {
 			if c := conditions(rs, bad, "lastUpdateTime", "lastTransitionTime"); c != nil {
 				status["conditions"] = c
 			}
-			return status
+			return dropNew(status, template, "blueGreenStatus", "currentStepIndex", "currentStepState")
 		}),
 	}
 }

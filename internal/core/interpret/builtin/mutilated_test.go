@@ -136,8 +136,8 @@ status: &status
   lastScaleTime: "2026-01-01T00:00:00Z"
   progress: 1/2
   nodes: {a: {phase: Running}}
-  failedNodes: [n]
-  failedImageStatuses: [{imagePullJob: j, name: n, message: m}]
+  failedNodes: [node]
+  failedImageStatuses: [{imagePullJob: j, name: node, message: m}]
   currentHealthy: 1
   desiredHealthy: 2
   currentAvailable: 1
@@ -146,7 +146,7 @@ status: &status
   unavailableAllowed: 1
   disruptedPods: {p: "2026-01-01T00:00:00Z"}
   unavailablePods: {p: "2026-01-01T00:00:00Z"}
-  podStates: {p: {nodeName: n}}
+  podStates: {p: {nodeName: node}}
   containerRecreateStates: [{name: c, phase: Failed}]
   subsetReplicas: {a: 2}
   updateStatus: {updatedRevision: x-2, currentPartitions: {a: 1}}

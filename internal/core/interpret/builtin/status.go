@@ -176,6 +176,22 @@ func addSelector(status map[string]any, template *unstructured.Unstructured, _ [
 	return nil
 }
 
+// oldVersion says whether an object of OpenKruise is written in v1alpha1.
+func oldVersion(obj *unstructured.Unstructured) bool {
+	return obj.GroupVersionKind().Version == "v1alpha1"
+}
+
+// dropNew takes from a status the fields that only v1beta1 has, if the template is written in v1alpha1: members may serve
+// either, and a server would drop them, so that the status were written again and again. The status is returned.
+func dropNew(status map[string]any, template *unstructured.Unstructured, fields ...string) map[string]any {
+	if oldVersion(template) {
+		for _, f := range fields {
+			delete(status, f)
+		}
+	}
+	return status
+}
+
 // observedGeneration is the template's generation once every cluster has it and has seen it; until then it stays what it was.
 //
 // done says that the counters look like the end of a rollout, and then there is more to it. Sums hide who is behind when

@@ -378,11 +378,6 @@ func addUnitedRevisions(status map[string]any, template *unstructured.Unstructur
 	return nil
 }
 
-// oldVersion says whether an object of OpenKruise is written in v1alpha1.
-func oldVersion(obj *unstructured.Unstructured) bool {
-	return obj.GroupVersionKind().Version == "v1alpha1"
-}
-
 // addSubsets adds what the clusters say of each subset, by its name.
 func addSubsets(status map[string]any, template *unstructured.Unstructured, rs []report) error {
 	folded := foldedSubsets(rs)
