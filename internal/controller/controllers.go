@@ -34,6 +34,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/propagate"
 	"github.com/argosy-io/argosy/internal/controller/schedule"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -48,6 +49,8 @@ type Options struct {
 	Concurrency int
 	// ClusterStatusFrequency is how often members are asked how they are.
 	ClusterStatusFrequency time.Duration
+	// ClusterThresholds are how long members must answer, or not answer, before that counts.
+	ClusterThresholds membership.Thresholds
 }
 
 // The defaults of Options, and what is not worth an option.
@@ -138,7 +141,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		setup func() error
 	}{
 		{"cluster", func() error {
-			return cluster.Setup(mgr, cluster.Options{Members: members, StatusUpdateFrequency: o.ClusterStatusFrequency})
+			return cluster.Setup(mgr, cluster.Options{Members: members, StatusUpdateFrequency: o.ClusterStatusFrequency, Thresholds: o.ClusterThresholds})
 		}},
 		{"namespace", func() error { return namespace.Setup(mgr) }},
 		{"propagate", func() error {

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -18,6 +20,9 @@ import (
 type Config struct {
 	// DataDir holds what the hub must keep: its store, keys, kubeconfig and log.
 	DataDir string `json:"dataDir"`
+	// PKIDir holds the hub's keys and certificates. Empty: pki in the data folder. Hubs that share an etcd share authorities: each
+	// has a copy of one such folder, or the tokens and client certificates of one are nothing to the other.
+	PKIDir string `json:"pkiDir,omitempty"`
 	// BindAddress is the IP address to serve on; 0.0.0.0 or :: means every one.
 	BindAddress string `json:"bindAddress"`
 	// Port to serve on; 0 picks a free one.
@@ -28,6 +33,8 @@ type Config struct {
 	Components []string `json:"components"`
 	// WorkloadKinds are the families of kinds beyond Kubernetes' own that the hub defines: "*" is every one, "-NAME" leaves one out.
 	WorkloadKinds []string `json:"workloadKinds"`
+	// Members is how member clusters are looked after.
+	Members MembersConfig `json:"members"`
 	// KubeconfigOut is one more file to merge the admin kubeconfig into.
 	KubeconfigOut string `json:"kubeconfigOut,omitempty"`
 	// Log is about the hub's log.
@@ -40,6 +47,15 @@ type EtcdConfig struct {
 	CAFile   string   `json:"caFile,omitempty"`
 	CertFile string   `json:"certFile,omitempty"`
 	KeyFile  string   `json:"keyFile,omitempty"`
+}
+
+// MembersConfig is how member clusters are looked after.
+type MembersConfig struct {
+	// StatusUpdateFrequency is how often each one is asked how it is.
+	StatusUpdateFrequency metav1.Duration `json:"statusUpdateFrequency"`
+	// FailureThreshold and SuccessThreshold are how long one must not answer, or answer again, before its condition Ready follows.
+	FailureThreshold metav1.Duration `json:"failureThreshold"`
+	SuccessThreshold metav1.Duration `json:"successThreshold"`
 }
 
 // LogConfig says where the log goes and how much of it there is.
@@ -64,7 +80,12 @@ func DefaultConfig() Config {
 		Port:          DefaultPort,
 		Components:    []string{"*"},
 		WorkloadKinds: []string{"*"},
-		Log:           LogConfig{Format: "text"},
+		Members: MembersConfig{
+			StatusUpdateFrequency: metav1.Duration{Duration: 10 * time.Second},
+			FailureThreshold:      metav1.Duration{Duration: 30 * time.Second},
+			SuccessThreshold:      metav1.Duration{Duration: 30 * time.Second},
+		},
+		Log: LogConfig{Format: "text"},
 	}
 }
 
@@ -89,6 +110,7 @@ func DefaultKubeconfig() string { return AdminKubeconfig(defaultDataDir()) }
 // BindFlags lets flags set c.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "folder of the hub's store, keys and log")
+	fs.StringVar(&c.PKIDir, "pki-dir", c.PKIDir, "folder of the hub's keys and certificates; hubs that share an etcd each have a copy of one (default pki in the data folder)")
 	fs.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "IP address to serve on")
 	fs.IntVar(&c.Port, "port", c.Port, "port to serve on; 0 picks a free one")
 	fs.StringSliceVar(&c.Etcd.Servers, "etcd-servers", c.Etcd.Servers, "URLs of an external etcd, instead of the hub's own; several hubs may share it")
@@ -97,6 +119,9 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Etcd.KeyFile, "etcd-keyfile", c.Etcd.KeyFile, "key of that certificate")
 	fs.StringSliceVar(&c.Components, "components", c.Components, fmt.Sprintf("what to run: * is everything, -NAME leaves one out of %s", strings.Join(optional(), ", ")))
 	fs.StringSliceVar(&c.WorkloadKinds, "workload-kinds", c.WorkloadKinds, fmt.Sprintf("kinds to define beyond Kubernetes' own: * is all, -NAME leaves one out of %s", strings.Join(families(), ", ")))
+	fs.DurationVar(&c.Members.StatusUpdateFrequency.Duration, "cluster-status-update-frequency", c.Members.StatusUpdateFrequency.Duration, "how often each member cluster is asked how it is")
+	fs.DurationVar(&c.Members.FailureThreshold.Duration, "cluster-failure-threshold", c.Members.FailureThreshold.Duration, "how long a member cluster must not answer before it is not Ready")
+	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must answer again before it is Ready")
 	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut, "one more file to merge the admin kubeconfig into")
 	fs.StringVar(&c.Log.File, "log-file", c.Log.File, "where the log goes, - for standard error (default argosy.log in the data folder)")
 	fs.StringVar(&c.Log.Format, "log-format", c.Log.Format, "text or json")
@@ -173,6 +198,12 @@ func (c *Config) Validate() error {
 	case len(c.Etcd.Servers) == 0 && c.Etcd.CAFile+c.Etcd.CertFile != "":
 		return errors.New("etcd has TLS files but no servers: give --etcd-servers")
 	}
+	for flag, duration := range map[string]metav1.Duration{"status-update-frequency": c.Members.StatusUpdateFrequency,
+		"failure-threshold": c.Members.FailureThreshold, "success-threshold": c.Members.SuccessThreshold} {
+		if duration.Duration < time.Second {
+			return fmt.Errorf("%v is too short: give a second or more with --cluster-%s", duration.Duration, flag)
+		}
+	}
 	for _, server := range c.Etcd.Servers {
 		if u, err := url.Parse(server); err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) || u.Host+u.Path == "" {
 			return fmt.Errorf("etcd server %q is not a URL such as https://10.0.0.1:2379: correct --etcd-servers", server)
@@ -192,7 +223,7 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("workloadKinds names %q, which is none of %s: correct --workload-kinds", bare, strings.Join(families(), ", "))
 		}
 	}
-	for _, path := range []*string{&c.DataDir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile} {
+	for _, path := range []*string{&c.DataDir, &c.PKIDir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile} {
 		if *path == "" {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/admission"
 	"github.com/argosy-io/argosy/internal/core/convert"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
 
@@ -21,7 +22,11 @@ func AllParts() Parts {
 		},
 		Convert: convert.Review,
 		Controllers: func(ctx context.Context, d Deps) error {
-			return controller.Run(ctx, controller.Options{Config: d.Config})
+			return controller.Run(ctx, controller.Options{
+				Config:                 d.Config,
+				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
+				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},
+			})
 		},
 	}
 }

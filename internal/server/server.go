@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,6 +61,8 @@ type Deps struct {
 	// DataDir is the hub's folder; Files its keys and certificates.
 	DataDir string
 	Files   pki.Files
+	// Members is how member clusters are looked after.
+	Members MembersConfig
 }
 
 // component is one part of the process. start returns when later components can rely on it, within ctx; stop ends it and
@@ -245,7 +248,7 @@ func (h *Hub) prepare() error {
 	h.stops = append(h.stops, func() { _ = h.listener.Close() }) // closed already when the API server took it over
 	h.config.Port = h.listener.Addr().(*net.TCPAddr).Port
 	h.url = "https://" + net.JoinHostPort(reachable(h.config.BindAddress), strconv.Itoa(h.config.Port))
-	h.files = pki.In(filepath.Join(h.config.DataDir, "pki"))
+	h.files = pki.In(cmp.Or(h.config.PKIDir, filepath.Join(h.config.DataDir, "pki")))
 	return h.keepCertificates()
 }
 
@@ -326,7 +329,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		e.Servers = []string{h.etcd.Endpoint}
 	}
 	loopback := apiserver.NewLoopback()
-	h.deps = Deps{Config: loopback.Config(), DataDir: h.config.DataDir, Files: h.files}
+	h.deps = Deps{Config: loopback.Config(), DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members}
 	kept, err := stored()
 	if err != nil {
 		return nil, err

@@ -77,7 +77,8 @@ func Start(dir string, members ...string) (*Fleet, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	o := lab.Options{Binary: binary, Dir: dir}
+	// By default the hub is sure of a member after 30 s, and some stories would do little else than wait for that.
+	o := lab.Options{Binary: binary, Dir: dir, HubArgs: []string{"--cluster-failure-threshold=10s", "--cluster-success-threshold=10s"}}
 	for i, name := range members {
 		o.Members = append(o.Members, sim.Member{Name: name, Nodes: 3, Provider: "lab",
 			Region: []string{"eu-west", "us-east", "ap-south"}[i%3], Zone: "z1"})

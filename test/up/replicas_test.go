@@ -4,11 +4,18 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/lab"
@@ -35,10 +42,26 @@ func TestTwoHubsOnOneStoreServeBothAndWorkOneAtATime(t *testing.T) {
 	start(t, a, "--etcd-servers", servers)
 	first := connect(t, "a", a)
 	leader := leads(t, first, "")
-	start(t, b, "--etcd-servers", servers)
+	pki := filepath.Join(t.TempDir(), "pki") // b's machine has a copy of a's keys
+	if err := os.CopyFS(pki, os.DirFS(filepath.Join(a.Dir, "data", "pki"))); err != nil {
+		t.Fatal(err)
+	}
+	start(t, b, "--etcd-servers", servers, "--pki-dir", pki)
 	second := connect(t, "b", b)
 
-	// Both serve one and the same.
+	// Both serve one and the same, and take each other's users for who they are.
+	for _, pair := range [][2]kit.Cluster{{first, second}, {second, first}} {
+		config := rest.AnonymousClientConfig(pair[1].Config)
+		config.BearerToken = token(t, pair[0])
+		if who := whoIs(t, config); who != "system:serviceaccount:kube-system:default" {
+			t.Errorf("with a token of %s one is %q at %s", pair[0].Name, who, pair[1].Name)
+		}
+		config = rest.CopyConfig(pair[1].Config)
+		config.CertData, config.KeyData = pair[0].Config.CertData, pair[0].Config.KeyData
+		if who := whoIs(t, config); who != "argosy-admin" {
+			t.Errorf("with a certificate of %s one is %q at %s", pair[0].Name, who, pair[1].Name)
+		}
+	}
 	first.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: shared}")
 	second.Apply(t, `
 apiVersion: policy.karmada.io/v1alpha1
@@ -105,8 +128,40 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: {clust
 		t.Errorf("handed over in %v", took)
 	}
 	works(first, "after-stop")
-	start(t, b, "--etcd-servers", servers) // for the objects that the test removes through it
+	start(t, b, "--etcd-servers", servers, "--pki-dir", pki) // for the objects that the test removes through it
 	second = connect(t, "b", b)
+}
+
+// token is one of kube-system's default service account, by the hub that c reaches.
+func token(t *testing.T, c kit.Cluster) string {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounts := clients.CoreV1().ServiceAccounts("kube-system")
+	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	review, err := accounts.CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return review.Status.Token
+}
+
+// whoIs is the user that a hub takes a client for.
+func whoIs(t *testing.T, config *rest.Config) string {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	return review.Status.UserInfo.Username
 }
 
 // holder is the identity of the replica that leads.
