@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,16 @@ func (w *world) edit(value any, path ...string) {
 		if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
 			w.t.Fatal(err)
 		}
+	})
+	w.Eventually("the change is seen", func() string {
+		u, _, err := w.options.Templates.Get(w.t.Context(), w.kind.GroupKind(), "shop", "c")
+		if err != nil {
+			return err.Error()
+		}
+		if v, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...); !reflect.DeepEqual(v, value) {
+			return fmt.Sprintf("%v is %v", path, v)
+		}
+		return ""
 	})
 	w.change(func(b workv1alpha2.Binding) { b.BindingSpec().Resource.ResourceVersion += "+" })
 }
@@ -155,7 +166,7 @@ func TestATemplateThatCannotBeDividedSaysWhyOnce(t *testing.T) {
 	w := clones(t)
 	w.divide()
 	w.keep("it is brought to both", "0 of 1, 0 of 1")
-	w.edit(map[string]any{fleet.OrderAnnotation: "Random"}, "metadata", "annotations")
+	w.edit("Random", "metadata", "annotations", fleet.OrderAnnotation)
 	w.edit("2", "spec", "template", "image")
 	w.Eventually("its users are told", func() string {
 		told := w.told(workv1alpha2.EventSyncWorkFailed)
