@@ -21,6 +21,10 @@ func overrideImage(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverride
 	var paths []pointer
 	for _, c := range containers(m) {
 		paths = append(paths, append(slices.Clone(c.path), "image"))
+		// The empty image of a sidecar that is upgraded hot is pulled from where the others are; its tag is its own.
+		if o.Component == policyv1alpha1.Registry {
+			paths = append(paths, append(slices.Clone(c.path), "upgradeStrategy", "hotUpgradeEmptyImage"))
+		}
 	}
 	for _, path := range interpret.Images(m) {
 		paths = append(paths, path)

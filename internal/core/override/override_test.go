@@ -329,6 +329,18 @@ func TestImagesThatAreOnlyPulledAreChangedToo(t *testing.T) {
 	}
 }
 
+func TestASidecarsEmptyImageMovesToTheRegistryAndKeepsItsTag(t *testing.T) {
+	m := object(t, `{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {containers: [{name: s, image: "mesh:1", upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: "docker.io/empty:7"}}]}}`)
+	got, _, err := override.Apply(m, cluster("eu"), []policyv1alpha1.Override{op(t, "", "p",
+		rule("imageOverrider: [{component: Registry, operator: replace, value: mirror.eu}, {component: Tag, operator: replace, value: '2'}]"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if image, empty := at(t, got, "spec", "containers", "0", "image"), at(t, got, "spec", "containers", "0", "upgradeStrategy", "hotUpgradeEmptyImage"); image != "mirror.eu/mesh:2" || empty != "mirror.eu/empty:7" {
+		t.Errorf("got %v and %v", image, empty)
+	}
+}
+
 func TestAnImageThatIsNoTextNamesItsPlace(t *testing.T) {
 	m := object(t, "{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, metadata: {name: x, namespace: shop}, spec: {images: [7]}}")
 	_, _, err := override.Apply(m, cluster("eu"), []policyv1alpha1.Override{op(t, "shop", "p", rule("imageOverrider: [{component: Tag, operator: replace, value: '2'}]"))})
