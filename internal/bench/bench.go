@@ -19,7 +19,7 @@ import (
 // Row is one figure beside its targets.
 type Row struct {
 	Work string `json:"work"`
-	// Unit of Value, Must and Aim: s, x (times the floor), writes, ms, MiB or 1/s.
+	// Unit of Value, Must and Aim: s, x (times the floor), writes, ms, µs, MiB or 1/s.
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
 	// Floor is the same work by a plain client that writes straight into the members, in seconds; 0 where there is none.
@@ -59,6 +59,13 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	var rows []Row
 	o.Say("scheduler decisions in core")
 	rows = append(rows, decisions())
+
+	o.Say("scripts in core")
+	calls, err := scripts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, calls...)
 
 	o.Say("hub start")
 	start, err := hubStart(ctx, o)

@@ -142,12 +142,38 @@ func syntaxFault(source string, err error) error {
 }
 
 // plain turns tail calls into calls, so that the depth of calls bounds those too and every frame is there to be looked
-// at, and leaves out the table of arguments that Lua 5.0 had.
+// at; has empty tables begin small, not with room for 32 fields; and leaves out the table of arguments that Lua 5.0 had.
 func plain(proto *lua.FunctionProto) {
-	const opcode = 26 // bits to the right of it
+	// An instruction is the opcode and the operands A, C and B, of 6, 8, 9 and 9 bits.
+	const (
+		opcode  = 26
+		c       = 9
+		operand = 1<<9 - 1
+	)
+	skip := 0
 	for i, instruction := range proto.Code {
-		if int(instruction>>opcode) == lua.OP_TAILCALL {
+		if skip > 0 { // operands of the instruction before
+			skip--
+			continue
+		}
+		switch int(instruction >> opcode) {
+		case lua.OP_TAILCALL:
 			proto.Code[i] = instruction&(1<<opcode-1) | uint32(lua.OP_CALL)<<opcode
+		case lua.OP_NEWTABLE:
+			if instruction&operand == 0 {
+				proto.Code[i] |= 1
+			}
+			if instruction>>c&operand == 0 {
+				proto.Code[i] |= 1 << c
+			}
+		case lua.OP_SETLIST:
+			if instruction>>c&operand == 0 {
+				skip = 1
+			}
+		case lua.OP_CLOSURE:
+			skip = int(proto.FunctionPrototypes[instruction&(1<<18-1)].NumUpvalues)
+		case lua.OP_MOVEN:
+			skip = int(instruction >> c & operand)
 		}
 	}
 	proto.IsVarArg &^= lua.VarArgNeedsArg

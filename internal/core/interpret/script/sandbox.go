@@ -220,28 +220,19 @@ func (r *run) tooMuch() *fault {
 }
 
 // What things weigh, about, in bytes.
-const (
-	tableBytes, slotBytes, fieldBytes, functionBytes = 160, 16, 120, 120
-	// sharedString is from which length on a string is counted once, however many hold it.
-	sharedString = 4 << 10
-)
+const tableBytes, fieldsBytes, slotBytes, fieldBytes, functionBytes, stringBytes = 160, 512, 16, 100, 120, 32
 
 // weigh adds up what the script can still reach, and stops the call when that is too much.
 func (r *run) weigh() {
 	total := r.leaked + r.pending
 	r.visited = 0
-	seen, strings := map[lua.LValue]bool{}, map[string]bool{}
+	seen := map[lua.LValue]bool{}
 	var open []lua.LValue
 	visit := func(v lua.LValue) {
 		r.visited++
 		switch v := v.(type) {
 		case lua.LString:
-			if len(v) < sharedString {
-				total += len(v)
-			} else if !strings[string(v)] {
-				strings[string(v)] = true
-				total += len(v)
-			}
+			total += stringBytes + len(v) // however many hold it: who of them has one of his own is not to be seen
 		case *lua.LTable, *lua.LFunction:
 			if !seen[v] {
 				seen[v] = true
@@ -284,18 +275,20 @@ func (r *run) weigh() {
 			for i := range n {
 				visit(v.RawGetInt(i + 1))
 			}
-			last := lua.LNil
+			last, fields := lua.LNil, 0
 			if n > 0 {
 				last = lua.LNumber(n)
 			}
-			for {
+			for ; ; fields++ {
 				var value lua.LValue
 				if last, value = v.Next(last); last == lua.LNil {
 					break
 				}
-				total += fieldBytes
 				visit(last)
 				visit(value)
+			}
+			if fields > 0 {
+				total += fieldsBytes + fields*fieldBytes
 			}
 		case *lua.LFunction:
 			total += functionBytes
