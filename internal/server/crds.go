@@ -26,6 +26,9 @@ import (
 // brings, such as a newer OpenKruise's, has no such mark, and a mark can be taken off.
 const installedAnnotation = "argosy.io/installed"
 
+// nudgedAnnotation changes where a definition has to change for the server to look at it again.
+const nudgedAnnotation = "argosy.io/nudged"
+
 // convertPath is where the hub converts its own kinds between versions.
 const convertPath = "/argosy/convert"
 
@@ -188,10 +191,11 @@ func install(ctx context.Context, definitions apiextensionsclient.CustomResource
 		}
 		return err
 	}
-	if upToDate(current, crd) {
-		return nil
-	}
 	current = current.DeepCopy()
+	if upToDate(current, crd) {
+		// A stop came between creation and its being served. The server looks at a definition again when it changes, and not when it starts.
+		metav1.SetMetaDataAnnotation(&current.ObjectMeta, nudgedAnnotation, current.ResourceVersion)
+	}
 	current.Spec = crd.Spec
 	for name, value := range crd.Labels {
 		metav1.SetMetaDataLabel(&current.ObjectMeta, name, value)

@@ -81,6 +81,10 @@ func TestASecondStartOnTheSameDataContinuesWhereItWas(t *testing.T) {
 	if kept.UID != made.UID || kept.ResourceVersion != made.ResourceVersion {
 		t.Errorf("the ConfigMap was rewritten: %s/%s, was %s/%s", kept.UID, kept.ResourceVersion, made.UID, made.ResourceVersion)
 	}
+	// The first hub was stopped while it defined workload kinds: the second continues, and here we wait until it has.
+	if err := installWorkloadCRDs(t.Context(), h.Config(), h.config.defines); err != nil {
+		t.Fatal(err)
+	}
 	before := versions(t, h)
 	if err := installCRDs(t.Context(), h.Config()); err != nil {
 		t.Fatal(err)
