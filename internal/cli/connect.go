@@ -53,10 +53,14 @@ func (h *hubFlags) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
+// Named says whether a hub is named; without, it is the one that was started here, if one was.
+func (h *hubFlags) Named() bool {
+	return h.kubeconfig != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
+}
+
 // ToRESTConfig is how the hub is reached.
 func (h *hubFlags) ToRESTConfig() (*rest.Config, error) {
-	named := h.kubeconfig != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
-	if !named {
+	if !h.Named() {
 		if _, err := os.Stat(server.DefaultKubeconfig()); errors.Is(err, fs.ErrNotExist) {
 			return nil, errNoHub
 		}

@@ -20,6 +20,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newUnjoin(hub),
 		newGet(hub),
 		newConvert(),
+		newInterpret(hub),
 		newSim(),
 		newSimMember(),
 		newDemo(),
