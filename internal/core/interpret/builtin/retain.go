@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -248,11 +247,11 @@ func sameDecoded[T any](a, b any) bool {
 		return &out, runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"value": v}, &out)
 	}
 	x, err := decode(a)
-	y, err2 := decode(b)
-	if cmp.Or(err, err2) != nil {
+	if err != nil {
 		return equality.Semantic.DeepEqual(a, b)
 	}
-	return equality.Semantic.DeepEqual(x, y)
+	y, err := decode(b)
+	return err == nil && equality.Semantic.DeepEqual(x, y)
 }
 
 // keptCondition tells what the member keeps against the template, nil for nothing.
