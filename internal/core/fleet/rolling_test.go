@@ -36,6 +36,8 @@ type clones struct {
 type clone struct {
 	template int
 	up       bool
+	// taken says that its update took it down, and it is not up again.
+	taken bool
 }
 
 func newFleet(partition any, unavailable, surge int64, replicas ...int64) *cloneSets {
@@ -127,20 +129,21 @@ func (m *clones) work() {
 		if old <= keep || p.template == m.liveTemplate {
 			continue
 		}
+		taken := p.taken || p.up
 		if p.up {
 			if down >= m.live.unavailable {
 				continue
 			}
 			down++
 		}
-		*p = clone{template: m.liveTemplate}
+		*p = clone{template: m.liveTemplate, taken: taken}
 		old--
 	}
 }
 
 func (m *clones) heal() {
 	for i := range m.pods {
-		m.pods[i].up = true
+		m.pods[i].up, m.pods[i].taken = true, false
 	}
 }
 
@@ -277,7 +280,7 @@ func TestARolloutNeverTakesDownMoreThanTheFleetAllows(t *testing.T) {
 				case 2:
 					for i := range m.pods {
 						if !m.pods[i].up {
-							m.pods[i].up = true
+							m.pods[i].up, m.pods[i].taken = true, false
 							break
 						}
 					}
@@ -309,10 +312,128 @@ func TestARolloutNeverTakesDownMoreThanTheFleetAllows(t *testing.T) {
 	}
 }
 
+func TestWhateverFailsARolloutItselfTakesDownNoMoreThanTheFleetAllows(t *testing.T) {
+	for seed := range int64(600) {
+		random := rand.New(rand.NewSource(seed))
+		replicas := make([]int64, 1+random.Intn(5))
+		for i := range replicas {
+			replicas[i] = random.Int63n(6)
+		}
+		budget := 1 + random.Int63n(3)
+		f := newFleet(nil, budget, 0, replicas...)
+		f.ro.options.ignoreLost = random.Intn(4) == 0
+		f.settle(t)
+		template := 1
+		for step := range 200 {
+			m := f.members[random.Intn(len(f.members))]
+			switch random.Intn(30) {
+			case 0:
+				template++
+				f.change(template)
+			case 1: // back to an older one
+				f.change(1 + random.Intn(template))
+			case 2:
+				f.ro.partition = []any{nil, "50%", "90%", int64(3)}[random.Intn(4)]
+			case 3:
+				m.replicas = random.Int63n(6)
+			case 4:
+				m.reachable = !m.reachable && !f.ro.options.ignoreLost || f.ro.options.ignoreLost
+			case 5, 6: // a pod breaks by itself
+				if len(m.pods) > 0 {
+					m.pods[random.Intn(len(m.pods))].up = false
+				}
+			}
+			switch random.Intn(5) {
+			case 0:
+				m.arrive()
+			case 1:
+				m.work()
+			case 2:
+				if len(m.pods) > 0 {
+					p := &m.pods[random.Intn(len(m.pods))]
+					p.up, p.taken = true, false
+				}
+			case 3:
+				m.report()
+			case 4:
+				f.look(t)
+			}
+			if taken := f.taken(); taken > budget {
+				t.Fatalf("seed %d, step %d: the rollout has taken down %d pods where %d may be; %s", seed, step, taken, budget, f)
+			}
+		}
+		// When all is well again, it ends.
+		for _, m := range f.members {
+			m.reachable = true
+		}
+		f.settle(t)
+		var total int64
+		for _, m := range f.members {
+			total += m.replicas
+		}
+		kept, err := f.ro.kept(f.ro.partition, total)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.updated(); got < total-kept {
+			t.Fatalf("seed %d: %d pods of %d are new, want %d; %s", seed, got, total, total-kept, f)
+		}
+	}
+}
+
+// taken are the pods that are down for their update.
+func (f *cloneSets) taken() (n int64) {
+	for _, m := range f.members {
+		for _, p := range m.pods {
+			if p.taken {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func (f *cloneSets) String() string {
 	text := ""
 	for i, m := range f.members {
 		text += fmt.Sprintf("\n%s: written %+v of %d %+v, live %+v of %d, seen %v, reported %v, pods %v", f.order[i], m.written, m.writtenTemplate, m.note, m.live, m.liveTemplate, m.seen, m.reported, m.pods)
 	}
 	return text
+}
+
+func TestALoweredBudgetIsInForceWhenTheMembersHaveSeenIt(t *testing.T) {
+	f := newFleet(nil, 6, 0, 6, 6)
+	f.settle(t)
+	f.change(2)
+	f.look(t)
+	if got := f.members[0].written.unavailable + f.members[1].written.unavailable; got != 6 {
+		t.Fatalf("%d may be down", got)
+	}
+	for _, m := range f.members {
+		m.arrive()
+		m.report()
+	}
+	f.ro.unavailable = 2
+	f.look(t)
+	for i, m := range f.members {
+		if m.written.unavailable != 1 || m.note.Grant != 1 || m.note.Pending != 3 {
+			t.Errorf("c%d is written %+v with %+v, want one of three that may still be in use", i+1, m.written, m.note)
+		}
+	}
+	// c1 has seen it and is done: c2 may have all of the two, and as long as it may be using three, a third cluster would have none.
+	c1 := f.members[0]
+	c1.arrive()
+	for range 6 {
+		c1.work()
+		c1.heal()
+	}
+	c1.report()
+	f.look(t)
+	if m := f.members[1]; m.written.unavailable != 2 || m.note.Grant != 2 || m.note.Pending != 3 {
+		t.Errorf("c2 is written %+v with %+v", m.written, m.note)
+	}
+	f.settle(t)
+	if n := f.updated(); n != 12 {
+		t.Errorf("%d pods are new", n)
+	}
 }
