@@ -17,7 +17,7 @@ import (
 // newSim is `argosy sim`: a fleet of simulated members, in the foreground.
 func newSim() *cobra.Command {
 	var members, nodes int
-	var dir, kubeconfig string
+	var dir, kubeconfig, release string
 	cmd := &cobra.Command{
 		Use:   "sim",
 		Short: "Run simulated member clusters to play with",
@@ -41,6 +41,7 @@ func newSim() *cobra.Command {
 				o.Members = append(o.Members, sim.Member{
 					Name: fmt.Sprintf("member%d", i+1), Nodes: nodes,
 					Region: fmt.Sprintf("region%d", i%2+1), Zone: fmt.Sprintf("zone%d", i+1), Provider: "sim",
+					OpenKruise: release,
 				})
 			}
 			fmt.Fprintf(out, "Starting %d simulated members in %s\n", members, dir)
@@ -73,6 +74,7 @@ func newSim() *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&members, "members", 2, "number of member clusters")
 	flags.IntVar(&nodes, "nodes", 3, "number of fake nodes in each")
+	flags.StringVar(&release, "openkruise", "1.8", "release of OpenKruise that they behave as, which decides on the versions of its kinds: 1.8, 1.9 or 1.10")
 	flags.StringVar(&kubeconfig, "kubeconfig-out", "", "file to write a kubeconfig to, with a context per member (default: in the folder of --dir)")
 	flags.StringVar(&dir, "dir", "", "folder for the members' data, which a later run continues (default: a temporary one)")
 	return cmd
