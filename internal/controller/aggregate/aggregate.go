@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -197,6 +198,9 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 		return 0, err
 	}
 	want, err := r.Interpreter.Aggregate(ctx, read, aggregate.Items(b))
+	if _, reported := interpreter.Report(ctx, r.client, b, err, configv1alpha1.InterpreterOperationAggregateStatus); err == nil {
+		err = reported // else what went wrong is worse
+	}
 	if err == nil && !equality.Semantic.DeepEqual(statusOf(read), statusOf(want)) {
 		if err = r.Templates.UpdateStatus(ctx, want); apierrors.IsNotFound(err) && interpret.KeepsStatus(kind) {
 			err = r.Templates.PatchStatus(ctx, want)

@@ -314,6 +314,11 @@ func TestAFoldThatFailsIsToldOnceAndTriedAgain(t *testing.T) {
 		if got := w.Events(); len(got) != 2 || !strings.Contains(got[0], workv1alpha2.EventAggregateStatusFailed) || !strings.Contains(got[0], "no such field") {
 			return fmt.Sprintf("told %v, want it once on the binding and once on the template", got)
 		}
+		w.Has(w.binding)
+		c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, "AggregateStatus")
+		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "no such field") {
+			return fmt.Sprintf("the condition is %+v", c)
+		}
 		return ""
 	})
 }

@@ -3,6 +3,7 @@
 package dependency
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,6 +133,9 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	refs, err := r.Interpreter.Dependencies(ctx, tpl)
 	if err != nil {
 		r.fails(b, tpl, workv1alpha2.EventGetDependenciesFailed, err)
+	}
+	b, reported := interpreter.Report(ctx, r.client, b, err, configv1alpha1.InterpreterOperationInterpretDependency)
+	if err = cmp.Or(err, reported); err != nil {
 		return 0, err
 	}
 	if len(refs) == 0 {

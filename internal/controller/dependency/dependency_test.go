@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,7 +79,7 @@ func newHub(t *testing.T) *hub {
 		},
 	})
 	for _, kind := range scope.Bindings.Kinds() {
-		b = b.WithIndex(kind, byIndependent, independents)
+		b = b.WithIndex(kind, byIndependent, independents).WithStatusSubresource(kind)
 	}
 	h.client = b.Build()
 
@@ -436,6 +437,17 @@ func TestFailuresAreToldOnce(t *testing.T) {
 		}
 		if h.going(settings) {
 			t.Error("a failure took a dependency away")
+		}
+		said := func() *metav1.Condition {
+			return meta.FindStatusCondition(h.get(independent).BindingStatus().Conditions, "InterpretDependency")
+		}
+		if c := said(); c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "line 7: nil") {
+			t.Errorf("the condition is %+v", c)
+		}
+		h.broken = nil
+		h.settle()
+		if c := said(); c != nil {
+			t.Errorf("when all is well the condition is %+v", c)
 		}
 	})
 }

@@ -45,7 +45,10 @@ func newWorld(t *testing.T, o Options) *world {
 	w.m1 = w.Join("m1", controllertest.ClusterRole, controllertest.Deployment)
 	w.m1.SeparateStatus(controllertest.Deployment)
 	w.m1.Put(namespace("shop"))
-	o.Interpreter, o.Workers = interpret.New(builtin.Tier()), 2
+	o.Workers = 2
+	if o.Interpreter == nil {
+		o.Interpreter = interpret.New(builtin.Tier())
+	}
 	w.stop = w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
 		w.members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
 		o.Members = w.members

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -37,13 +38,25 @@ func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manife
 		// What became of it is all that is left of it, and says that it is not to run again.
 	} else if observed == nil {
 		want.Status.ManifestStatuses = nil
-	} else if status := r.reflect(ctx, work, manifest, observed); status != nil {
+	} else if status := r.reflect(ctx, want, manifest, observed); status != nil {
 		want.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{*status}
 	}
 	if wait := r.wait(work, want, observed); wait > 0 {
 		return wait, nil
 	}
+	if unanswered(want) {
+		return interpretRetry, r.write(ctx, work, want)
+	}
 	return 0, r.write(ctx, work, want)
+}
+
+// interpretRetry is how soon an object is looked at again that no interpreter could read: what it means may depend on a webhook.
+const interpretRetry = 30 * time.Second
+
+// unanswered says whether an operation of the object was not answered.
+func unanswered(w *workv1alpha1.Work) bool {
+	return meta.FindStatusCondition(w.Status.Conditions, string(configv1alpha1.InterpreterOperationInterpretHealth)) != nil ||
+		meta.FindStatusCondition(w.Status.Conditions, string(configv1alpha1.InterpreterOperationInterpretStatus)) != nil
 }
 
 // failed reports what went wrong in the condition Applied; then it is tried again, later each time, or when the cluster is
@@ -135,6 +148,29 @@ func (r *reconciler) warn(work *workv1alpha1.Work, reason string, err error) {
 	}
 }
 
+// unread tells users of a Work, and of the template that it is of, what no interpreter could read in the member.
+func (r *reconciler) unread(work *workv1alpha1.Work, manifest *unstructured.Unstructured, reason string, err error) {
+	about := subject{client.ObjectKeyFromObject(work), reason}
+	if err == nil {
+		r.told.Forget(about)
+		return
+	}
+	if !r.told.News(about, err.Error()) {
+		return
+	}
+	r.events.Event(work, corev1.EventTypeWarning, reason, err.Error())
+	cluster, space := names.ClusterOf(work.Namespace)
+	if space != nil {
+		return
+	}
+	template := &unstructured.Unstructured{}
+	template.SetGroupVersionKind(manifest.GroupVersionKind())
+	template.SetNamespace(manifest.GetNamespace())
+	template.SetName(manifest.GetName())
+	template.SetUID(types.UID(manifest.GetAnnotations()[workv1alpha2.TemplateUIDAnnotation]))
+	r.events.Eventf(template, corev1.EventTypeWarning, reason, "cluster %q: %v", cluster, err)
+}
+
 // dispatching sets the condition that says whether the Work is sent at all. That it is costs no write of its own.
 func (r *reconciler) dispatching(want *workv1alpha1.Work) {
 	if suspended(want) {
@@ -181,10 +217,13 @@ func healthOf(w *workv1alpha1.Work) workv1alpha1.ResourceHealth {
 	return w.Status.ManifestStatuses[0].Health
 }
 
-// reflect is the manifest's entry in the Work's status; nil if its status cannot be read. What cannot be read is told.
+// reflect is the manifest's entry in the status of the Work that is to be written; nil if its status cannot be read. What cannot be read
+// is told, and said in a condition of the Work.
 func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) *workv1alpha1.ManifestStatus {
+	now := metav1.NewTime(r.Clock.Now())
 	health, err := r.Interpreter.Health(ctx, observed)
-	r.warn(work, workv1alpha2.EventInterpretHealthFailed, err)
+	r.unread(work, manifest, workv1alpha2.EventInterpretHealthFailed, err)
+	interpret.SetFault(&work.Status.Conditions, configv1alpha1.InterpreterOperationInterpretHealth, err, now)
 	if err != nil {
 		health = interpret.Unknown
 	}
@@ -207,7 +246,8 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 			entry.Status = &runtime.RawExtension{Raw: raw}
 		}
 	}
-	r.warn(work, workv1alpha2.EventReflectStatusFailed, err)
+	r.unread(work, manifest, workv1alpha2.EventReflectStatusFailed, err)
+	interpret.SetFault(&work.Status.Conditions, configv1alpha1.InterpreterOperationInterpretStatus, err, now)
 	if err != nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package propagate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -165,7 +168,8 @@ func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Uns
 		return err
 	}
 	m, err := r.meaning(ctx, k, template, p)
-	if err != nil {
+	existing, reported := interpreter.Report(ctx, r.client, existing, err, configv1alpha1.InterpreterOperationInterpretReplica, configv1alpha1.InterpreterOperationInterpretComponent)
+	if err = cmp.Or(err, reported); err != nil {
 		return err
 	}
 	want, err := propagate.Binding(template, p, m, existing)

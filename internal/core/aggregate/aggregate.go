@@ -5,7 +5,10 @@ package aggregate
 import (
 	"bytes"
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,13 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// Binding is the status of b that follows from works: aggregatedStatus and the condition FullyApplied; all else is kept.
+// Binding is the status of b that follows from works: aggregatedStatus, the condition FullyApplied, and what no interpreter could
+// answer in a member; all else is kept.
 // The order of works does not matter, and what they say again changes nothing, not even a byte: now dates the condition
 // only when its status changes. Works in clusters that b has left do not count.
 func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time) workv1alpha2.ResourceBindingStatus {
@@ -61,7 +67,36 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time)
 		}
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
+	for _, operation := range reported {
+		interpret.SetFault(&status.Conditions, operation, faults(works, expected, operation), now)
+	}
 	return status
+}
+
+// reported are the operations of which Works say that they were not answered.
+var reported = []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretStatus, configv1alpha1.InterpreterOperationInterpretHealth}
+
+// faults is what the Works in the expected clusters say of an operation that was not answered, by cluster; nil if nothing.
+func faults(works []workv1alpha1.Work, expected []string, operation configv1alpha1.InterpreterOperation) error {
+	var lines []string
+	for i := range works {
+		cluster, err := names.ClusterOf(works[i].Namespace)
+		if err != nil || !slices.Contains(expected, cluster) {
+			continue
+		}
+		if c := meta.FindStatusCondition(works[i].Status.Conditions, string(operation)); c != nil && c.Status == metav1.ConditionFalse {
+			lines = append(lines, fmt.Sprintf("cluster %q: %s", cluster, c.Message))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	slices.Sort(lines)
+	const shown = 3
+	if n := len(lines); n > shown {
+		lines = append(lines[:shown], fmt.Sprintf("and in %d more clusters", n-shown))
+	}
+	return errors.New(strings.Join(lines, "; "))
 }
 
 // Items are what the template's status is folded from: one item for every cluster that b wants the template in, an empty

@@ -191,3 +191,26 @@ func TestAClusterThatHasNotReportedIsBehindNotAbsent(t *testing.T) {
 		t.Errorf("the binding's own status became %s", got)
 	}
 }
+
+func TestWhatNoInterpreterCouldAnswerIsSaidByClusterUntilItCan(t *testing.T) {
+	mute := func(cluster string) workv1alpha1.Work {
+		w := applied(cluster)
+		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: "InterpretHealth", Status: metav1.ConditionFalse, Message: "line 3: nil"})
+		return w
+	}
+	b := binding("a", "b", "c", "d", "e")
+	b.Status = Binding(b, []workv1alpha1.Work{applied("a"), mute("b"), mute("left")}, noon)
+	c := meta.FindStatusCondition(b.Status.Conditions, "InterpretHealth")
+	if c == nil || c.Status != metav1.ConditionFalse || c.Message != `cluster "b": line 3: nil` || c.LastTransitionTime != noon {
+		t.Errorf("one cluster is said as %+v", c)
+	}
+	b.Status = Binding(b, []workv1alpha1.Work{mute("a"), mute("b"), mute("c"), mute("d"), mute("e")}, later)
+	c = meta.FindStatusCondition(b.Status.Conditions, "InterpretHealth")
+	if c == nil || !strings.HasSuffix(c.Message, `cluster "c": line 3: nil; and in 2 more clusters`) || c.LastTransitionTime != noon {
+		t.Errorf("many clusters are said as %+v", c)
+	}
+	b.Status = Binding(b, []workv1alpha1.Work{applied("a")}, later)
+	if c = meta.FindStatusCondition(b.Status.Conditions, "InterpretHealth"); c != nil {
+		t.Errorf("when all is well it is said that %+v", c)
+	}
+}

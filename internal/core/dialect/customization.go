@@ -52,7 +52,7 @@ func adviseCustomization(spec map[string]any) []string {
 }
 
 // adviseScripts warns of scripts that define no function to call, or one of another name than Karmada wants. They are stored all the
-// same: another tier answers nothing for them, and what is wrong is told again by the operation. What is no Lua is refused.
+// same, as Karmada does, and their operation tells again what is wrong. What is no Lua is refused.
 func adviseScripts(spec map[string]any) []string {
 	var rules configv1alpha1.CustomizationRules
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child(spec, "customizations"), &rules); err != nil {

@@ -468,6 +468,12 @@ func TestAdvise(t *testing.T) {
 			"spec.taints[1]: cluster.karmada.io/not-ready is set and removed by the cluster's condition"},
 		{"retention of a field that rollouts are steered by", interpreterHead, `{customizations: {retention: {jsonPaths: [.status, .spec.updateStrategy]}}}`,
 			"spec.customizations.retention.jsonPaths[1]: .spec.updateStrategy is kept as the member has it, until the template changes it"},
+		{"a script that does what it shall", interpreterHead, `{customizations: {replicaResource: {luaScript: "function GetReplicas(obj) return 1 end"}}}`, ""},
+		{"a script whose only function has another name", interpreterHead, `{customizations: {replicaResource: {luaScript: "function ReplicasCount(obj) return 1 end"}}}`,
+			"spec.customizations.replicaResource.luaScript: function ReplicasCount is called, as it is the only one; Karmada knows another name for it"},
+		{"a script without a function", interpreterHead, `{customizations: {replicaResource: {luaScript: "return 1"}}}`,
+			"spec.customizations.replicaResource.luaScript: the script defines no function; it must define GetReplicas(obj)"},
+		{"a script that is none, which is refused", interpreterHead, `{customizations: {replicaResource: {luaScript: "function"}}}`, ""},
 	} {
 		if got := strings.Join(Advise(parse(t, c.head, c.spec)), "\n"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

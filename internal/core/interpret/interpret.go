@@ -136,7 +136,7 @@ func (c cascade) Replicas(ctx context.Context, obj *unstructured.Unstructured) (
 		return 0, nil, false, nil
 	}
 	n, req, err := h.Replicas(ctx, obj)
-	return n, req, true, explain("read replicas", obj, err)
+	return n, req, true, explain(configv1alpha1.InterpreterOperationInterpretReplica, "read replicas", obj, err)
 }
 
 func (c cascade) Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
@@ -145,7 +145,7 @@ func (c cascade) Components(ctx context.Context, obj *unstructured.Unstructured)
 		return nil, nil
 	}
 	components, err := h.Components(ctx, obj)
-	return components, explain("read components", obj, err)
+	return components, explain(configv1alpha1.InterpreterOperationInterpretComponent, "read components", obj, err)
 }
 
 func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
@@ -154,7 +154,7 @@ func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured, rep
 		return obj, nil
 	}
 	revised, err := h.Revise(ctx, obj, replicas)
-	return revised, explain("revise replicas", obj, err)
+	return revised, explain(configv1alpha1.InterpreterOperationReviseReplica, "revise replicas", obj, err)
 }
 
 func (c cascade) Retain(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -163,7 +163,7 @@ func (c cascade) Retain(ctx context.Context, desired, observed *unstructured.Uns
 		return desired, nil
 	}
 	retained, err := h.Retain(ctx, desired, observed)
-	return retained, explain("retain member values", desired, err)
+	return retained, explain(configv1alpha1.InterpreterOperationRetain, "retain member values", desired, err)
 }
 
 func (c cascade) Reflect(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
@@ -172,7 +172,7 @@ func (c cascade) Reflect(ctx context.Context, observed *unstructured.Unstructure
 		return WholeStatus(observed), nil
 	}
 	status, err := h.Reflect(ctx, observed)
-	return status, explain("reflect status", observed, err)
+	return status, explain(configv1alpha1.InterpreterOperationInterpretStatus, "reflect status", observed, err)
 }
 
 func (c cascade) Aggregate(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
@@ -181,7 +181,7 @@ func (c cascade) Aggregate(ctx context.Context, template *unstructured.Unstructu
 		return template, nil
 	}
 	aggregated, err := h.Aggregate(ctx, template, items)
-	return aggregated, explain("aggregate status", template, err)
+	return aggregated, explain(configv1alpha1.InterpreterOperationAggregateStatus, "aggregate status", template, err)
 }
 
 func (c cascade) Health(ctx context.Context, observed *unstructured.Unstructured) (Health, error) {
@@ -191,7 +191,7 @@ func (c cascade) Health(ctx context.Context, observed *unstructured.Unstructured
 	}
 	health, err := h.Health(ctx, observed)
 	if err != nil {
-		return Unknown, explain("interpret health", observed, err)
+		return Unknown, explain(configv1alpha1.InterpreterOperationInterpretHealth, "interpret health", observed, err)
 	}
 	return health, nil
 }
@@ -202,7 +202,7 @@ func (c cascade) Dependencies(ctx context.Context, obj *unstructured.Unstructure
 		return nil, nil
 	}
 	deps, err := h.Dependencies(ctx, obj)
-	return deps, explain("find dependencies", obj, err)
+	return deps, explain(configv1alpha1.InterpreterOperationInterpretDependency, "find dependencies", obj, err)
 }
 
 // WholeStatus is a copy of .status; nil when there is none or it is no object.
@@ -227,7 +227,7 @@ func WithStatus(template *unstructured.Unstructured, status map[string]any) *uns
 }
 
 // explain says what was being done to which object; nil stays nil.
-func explain(doing string, obj *unstructured.Unstructured, err error) error {
+func explain(operation configv1alpha1.InterpreterOperation, doing string, obj *unstructured.Unstructured, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -235,5 +235,5 @@ func explain(doing string, obj *unstructured.Unstructured, err error) error {
 	if ns := obj.GetNamespace(); ns != "" {
 		name = ns + "/" + name
 	}
-	return fmt.Errorf("%s of %s %s: %w", doing, obj.GetKind(), name, err)
+	return &Error{Operation: operation, About: fmt.Sprintf("%s of %s %s", doing, obj.GetKind(), name), Cause: err}
 }

@@ -1,0 +1,67 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+// What no interpreter can read harms neither the applying nor the rest of the report; it is told, and said in a condition until it is mended.
+func TestAnObjectWhoseHealthCannotBeReadIsAppliedAndTold(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	broken.Store(true)
+	w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
+		Health: func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
+			if broken.Load() {
+				return interpret.Unknown, errors.New("line 3: nil")
+			}
+			return interpret.Healthy, nil
+		},
+		Reflect: func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
+			return map[string]any{"read": true}, nil
+		},
+	}})})
+	u := manifest(membertest.ConfigMap, "shop", "1")
+	work := w.work(u)
+	w.applied(work)
+	w.Eventually("it is said and told", func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err.Error()
+		}
+		c := meta.FindStatusCondition(work.Status.Conditions, "InterpretHealth")
+		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "interpret health of ConfigMap shop/c: line 3: nil") {
+			return fmt.Sprintf("the condition is %+v", c)
+		}
+		if s := work.Status.ManifestStatuses; len(s) != 1 || s[0].Status == nil || s[0].Health != "Unknown" {
+			return fmt.Sprintf("reported is %+v", s)
+		}
+		told := strings.Join(w.Events(), "\n")
+		if !strings.Contains(told, "Work") || !strings.Contains(told, `cluster "m1": interpret health of ConfigMap shop/c: line 3: nil`) {
+			return "told is " + told
+		}
+		return ""
+	})
+	broken.Store(false)
+	w.set(work, manifest(membertest.ConfigMap, "shop", "2"))
+	w.Eventually("it is mended", func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err.Error()
+		}
+		if c := meta.FindStatusCondition(work.Status.Conditions, "InterpretHealth"); c != nil {
+			return fmt.Sprintf("the condition is %+v", c)
+		}
+		return ""
+	})
+}

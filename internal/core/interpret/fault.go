@@ -1,0 +1,57 @@
+package interpret
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+)
+
+// ReasonFault is the reason of the condition of an operation that could not be answered.
+const ReasonFault = "InterpreterFailed"
+
+// Error says which operation could not be answered, for which object, and why.
+type Error struct {
+	Operation configv1alpha1.InterpreterOperation
+	// About is what was being done to which object.
+	About string
+	Cause error
+}
+
+func (e *Error) Error() string { return e.About + ": " + e.Cause.Error() }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// FaultOf is the fault that err comes from, if it comes from one of these operations; nil if not.
+func FaultOf(err error, of ...configv1alpha1.InterpreterOperation) *Error {
+	var e *Error
+	if errors.As(err, &e) && slices.Contains(of, e.Operation) {
+		return e
+	}
+	return nil
+}
+
+// SetFault says in conditions that an operation is not answered, under the operation's own name: False while that is so, and
+// nothing when all is well. fault is nil when the operation was answered, or not asked; now dates the condition when it is new.
+func SetFault(conditions *[]metav1.Condition, operation configv1alpha1.InterpreterOperation, fault error, now metav1.Time) (changed bool) {
+	if fault == nil {
+		return meta.RemoveStatusCondition(conditions, string(operation))
+	}
+	return meta.SetStatusCondition(conditions, metav1.Condition{Type: string(operation), Status: metav1.ConditionFalse, Reason: ReasonFault,
+		Message: message(fault), LastTransitionTime: now})
+}
+
+// message is as much of an error as a condition bears.
+func message(err error) string {
+	const limit = 4 << 10
+	text := err.Error()
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") + "…"
+	}
+	return text
+}

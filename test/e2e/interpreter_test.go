@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// customization is a ResourceInterpreterCustomization of a kind of definition; rules are YAML.
+func customization(name, kind, rules string) string {
+	return fmt.Sprintf(`
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterCustomization
+metadata: {name: %s}
+spec:
+  target: {apiVersion: e2e.example.com/v1, kind: %s}
+  customizations:
+%s`, name, kind, rules)
+}
+
+// defined has the hub and the members serve a kind of the test's own.
+func defined(t *testing.T, plural, kind string, members ...string) {
+	t.Helper()
+	for _, c := range append([]kit.Cluster{fleet.Hub}, in(members)...) {
+		c.Apply(t, definition(plural, kind))
+		serves(t, c, kind)
+	}
+	kit.Eventually(t, "the hub knows that the members serve it", func() string {
+		for _, m := range members {
+			if !clusterOf(t, m).Status.Serves("e2e.example.com/v1", kind) {
+				return m + " is not known to"
+			}
+		}
+		return ""
+	})
+}
+
+func in(members []string) (all []kit.Cluster) {
+	for _, m := range members {
+		all = append(all, fleet.Members[m])
+	}
+	return all
+}
+
+// answers plays the controller of a kind in a member: it writes the status of an object once it is there.
+func answers(t *testing.T, member, kind, ns, name, status string) {
+	t.Helper()
+	want := kit.Object(t, status).Object
+	kit.Eventually(t, member+" answers", func() string {
+		u := fleet.Members[member].Find(t, "e2e.example.com/v1", kind, ns, name)
+		if u == nil {
+			return "the object is not there"
+		}
+		u.Object["status"] = want
+		if err := fleet.Members[member].Status().Update(t.Context(), u); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+func TestAKindOfAUsersOwnIsDividedFoldedAndJudgedAsHeSays(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	// The customization comes before the kind that it is about.
+	fleet.Hub.Apply(t, customization("ferries", "Ferry", `
+    replicaResource:
+      luaScript: |
+        function GetReplicas(obj)
+          return obj.spec.boats, {}
+        end
+    replicaRevision: {jsonPath: .spec.boats}
+    statusAggregation:
+      luaScript: |
+        function AggregateStatus(desiredObj, statusItems)
+          local afloat = 0
+          for i = 1, #statusItems do
+            if statusItems[i].status ~= nil then
+              afloat = afloat + (statusItems[i].status.afloat or 0)
+            end
+          end
+          desiredObj.status = {afloat = afloat}
+          return desiredObj
+        end
+    healthInterpretation:
+      luaScript: |
+        function InterpretHealth(observedObj)
+          return observedObj.status ~= nil and observedObj.status.afloat == observedObj.spec.boats
+        end`))
+	defined(t, "ferries", "Ferry", "m1", "m2")
+	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Ferry", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided(byStaticWeights)+"}"))
+	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Ferry, metadata: {name: f, namespace: %s}, spec: {boats: 5, ports: [], crew: {}}}", ns))
+
+	is(t, "it is divided", "m1:3 m2:2", func() string { return shares(t, ns, "f-ferry") })
+	for member, n := range map[string]int64{"m1": 3, "m2": 2} {
+		is[any](t, member+" gets its share", n, func() any { return inMember(t, member, "e2e.example.com/v1", "Ferry", ns, "f", "spec", "boats") })
+		u := fleet.Members[member].Find(t, "e2e.example.com/v1", "Ferry", ns, "f")
+		if ports, crew := kit.Field(u, "spec", "ports"), kit.Field(u, "spec", "crew"); fmt.Sprintf("%T %T", ports, crew) != "[]interface {} map[string]interface {}" {
+			t.Errorf("an empty list and an empty object came to %s as %v and %v", member, ports, crew)
+		}
+	}
+	is(t, "without an answer nobody is well", "m1:Unhealthy m2:Unhealthy", healths(t, ns, "f-ferry"))
+	answers(t, "m1", "Ferry", ns, "f", "{afloat: 3}")
+	answers(t, "m2", "Ferry", ns, "f", "{afloat: 1}")
+	is(t, "health is what the script says", "m1:Healthy m2:Unhealthy", healths(t, ns, "f-ferry"))
+	is[any](t, "the status is what the script makes of both", int64(4), func() any {
+		return kit.Field(fleet.Hub.Find(t, "e2e.example.com/v1", "Ferry", ns, "f"), "status", "afloat")
+	})
+	answers(t, "m2", "Ferry", ns, "f", "{afloat: 2}")
+	is(t, "and all is well", "m1:Healthy m2:Healthy", healths(t, ns, "f-ferry"))
+
+	// Another customization of the same operation is refused, with the name of the one there is.
+	err := fleet.Hub.Create(t.Context(), kit.Object(t, customization("ferries-too", "Ferry", `
+    replicaRevision: {jsonPath: .spec.boats}`)))
+	refusedWith(t, err, "conflicting with InterpreterOperation(ReviseReplica) of existing ResourceInterpreterCustomization(ferries)", "a second customization")
+
+	// What is said of the kind changes, and what was sent and reported follows without anybody touching it.
+	fleet.Hub.Change(t, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "", "ferries", func(u *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(u.Object, "function InterpretHealth(observedObj) return observedObj.status.afloat == 3 end",
+			"spec", "customizations", "healthInterpretation", "luaScript"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	is(t, "another script judges otherwise", "m1:Healthy m2:Unhealthy", healths(t, ns, "f-ferry"))
+
+	// Without a customization the next tier answers: the kind is no workload, and each member gets it as it is.
+	fleet.Hub.Remove(t, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "", "ferries")
+	for _, member := range []string{"m1", "m2"} {
+		is[any](t, member+" gets all of it", int64(5), func() any { return inMember(t, member, "e2e.example.com/v1", "Ferry", ns, "f", "spec", "boats") })
+	}
+	is(t, "and nobody judges", "m1:Healthy m2:Healthy", healths(t, ns, "f-ferry"))
+}
+
+func TestAScriptThatNeverEndsHarmsItsOwnOperationAlone(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	defined(t, "rafts", "Raft", "m1")
+	fleet.Hub.Apply(t, customization("rafts", "Raft", `
+    replicaResource: {jsonPath: .spec.logs}
+    replicaRevision: {jsonPath: .spec.logs}
+    statusAggregation: {jsonPaths: {sum: [.status.afloat]}}
+    healthInterpretation:
+      luaScript: |
+        function InterpretHealth(observedObj)
+          while true do end
+        end`))
+	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Raft", to("m1")))
+	const rafts = 12
+	for i := range rafts {
+		fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Raft, metadata: {name: r%d, namespace: %s}, spec: {logs: 2}}", i, ns))
+	}
+	for i := range rafts {
+		name := fmt.Sprintf("r%d", i)
+		kit.Eventually(t, name+" is sent", func() string { return applied(t, ns, name+"-raft", "m1") })
+	}
+	kit.Eventually(t, "the template says in an event what is wrong", func() string {
+		told := fleet.Hub.Told(t, "Raft", ns, "r0", "InterpretHealthFailed")
+		for _, text := range told {
+			if strings.Contains(text, `cluster "m1"`) && strings.Contains(text, `customization "rafts", InterpretHealth`) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("events %q", told)
+	})
+	kit.Eventually(t, "and the binding in a condition", func() string {
+		c := meta.FindStatusCondition(binding(t, ns, "r0-raft").Status.Conditions, "InterpretHealth")
+		if c == nil || c.Status != "False" || !strings.Contains(c.Message, `customization "rafts", InterpretHealth`) {
+			return fmt.Sprintf("the condition is %+v", c)
+		}
+		return ""
+	})
+	is(t, "nothing is known of its health", "m1:Unknown", healths(t, ns, "r0-raft"))
+
+	answers(t, "m1", "Raft", ns, "r0", "{afloat: 2}")
+	is[any](t, "other operations go on", int64(2), func() any {
+		return kit.Field(fleet.Hub.Find(t, "e2e.example.com/v1", "Raft", ns, "r0"), "status", "afloat")
+	})
+	fleet.Hub.Apply(t, policy(ns, "settings", "v1", "ConfigMap", to("m1", "m2")))
+	for i := range 5 {
+		name := fmt.Sprintf("c%d", i)
+		fleet.Hub.Apply(t, configMap(ns, name, "1"))
+		kit.Eventually(t, "other objects go on", func() string { return applied(t, ns, name+"-configmap", "m1", "m2") })
+	}
+
+	fleet.Hub.Change(t, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "", "rafts", func(u *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(u.Object, "function InterpretHealth(observedObj) return true end",
+			"spec", "customizations", "healthInterpretation", "luaScript"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for i := range rafts {
+		is(t, "a better script mends it", "m1:Healthy", healths(t, ns, fmt.Sprintf("r%d-raft", i)))
+	}
+	kit.Eventually(t, "and the condition goes", func() string {
+		if c := meta.FindStatusCondition(binding(t, ns, "r0-raft").Status.Conditions, "InterpretHealth"); c != nil {
+			return c.Message
+		}
+		return ""
+	})
+}
+
+func TestScriptsAndPathsThatCannotWorkAreRefusedWithTheirPlace(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ rules, want string }{
+		"a script that was cut off": {`
+    healthInterpretation: {luaScript: "function InterpretHealth(o)\n  return true"}`, "spec.customizations.healthInterpretation.luaScript"},
+		"a path that kubectl would take": {`
+    replicaResource: {jsonPath: "{.spec.replicas}"}`, "write it without braces: .spec.replicas"},
+		"a script and a path": {`
+    replicaResource: {jsonPath: .spec.replicas, luaScript: "function GetReplicas(o) return 1 end"}`, "luaScript and jsonPath cannot be set at the same time"},
+	} {
+		err := fleet.Hub.Create(t.Context(), kit.Object(t, customization("refused", "Nothing", c.rules)), client.DryRunAll)
+		refusedWith(t, err, c.want, name)
+	}
+	err := fleet.Hub.Create(t.Context(), kit.Object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: refused},
+		spec: {target: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}, customizations: {replicaResource: {jsonPath: .spec.replica}}}}`), client.DryRunAll)
+	refusedWith(t, err, ".spec.replica does not exist in the kind's schema; did you mean replicas?", "a field that the kind does not have")
+}
