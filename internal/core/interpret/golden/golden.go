@@ -99,7 +99,7 @@ func Parse(text []byte) (*File, error) {
 		if set != 1 {
 			return nil, fmt.Errorf("%s: set exactly one of want, wantChange and wantError", name)
 		}
-		q := f.question(c)
+		q := f.Question(c)
 		if err := q.Check("desired", "observed", "desiredReplica"); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -118,7 +118,8 @@ var objects = []configv1alpha1.InterpreterOperation{
 	configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationReviseReplica, configv1alpha1.InterpreterOperationAggregateStatus,
 }
 
-func (f *File) question(c Case) ask.Question {
+// Question is what a case of the file asks.
+func (f *File) Question(c Case) ask.Question {
 	q := ask.Question{Operation: c.Operation, Replicas: c.DesiredReplica, Items: c.StatusItems}
 	of := func(patch map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: merged(f.Object, patch)}
@@ -145,7 +146,7 @@ func (f *File) Run(ctx context.Context, hooks func(*unstructured.Unstructured, c
 	results := make([]Result, 0, len(f.Cases))
 	for _, c := range f.Cases {
 		r := Result{Name: c.Name, Operation: c.Operation}
-		q := f.question(c)
+		q := f.Question(c)
 		h, err := hooks(q.Object(), c.Operation)
 		var answer []ask.Part
 		if err == nil {

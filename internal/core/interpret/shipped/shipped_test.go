@@ -2,7 +2,9 @@ package shipped_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -165,5 +168,106 @@ func TestTheScriptsAnswerAsTheirCasesSay(t *testing.T) {
 	slices.Sort(untold)
 	for _, key := range untold {
 		t.Errorf("no case asks %s", key)
+	}
+}
+
+// mutants are copies of a value with one thing in it, anywhere, turned into something else.
+func mutants(value any, visit func(any)) {
+	for _, other := range []any{"x", true, []any{int64(-1)}, map[string]any{"x": nil}} {
+		visit(other)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			mutants(v[key], func(m any) {
+				changed := maps.Clone(v)
+				changed[key] = m
+				visit(changed)
+			})
+		}
+	case []any:
+		for i := range v {
+			mutants(v[i], func(m any) {
+				changed := slices.Clone(v)
+				changed[i] = m
+				visit(changed)
+			})
+		}
+	}
+}
+
+// What a member reports is whatever somebody wrote there. A script may say that it makes no sense, in an answer of the wrong
+// form at worst; it may not stumble.
+func TestNoScriptStumblesOverWhatMembersReport(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("find cases: %d files, %v", len(files), err)
+	}
+	asked := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := golden.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stumbles := map[string]bool{}
+		try := func(q ask.Question, what any) {
+			asked++
+			_, err := q.Of(context.Background(), shipped.Tier().Hooks(q.Object().GroupVersionKind().GroupKind()))
+			var fault *script.Error
+			if !errors.As(err, &fault) || fault.Reason == script.BadResult {
+				return
+			}
+			// That a pod template or a quantity is none is for the library to say, and it does.
+			if !strings.Contains(fault.Message, "the pod template: ") && !strings.Contains(fault.Message, "takes quantities") {
+				if !stumbles[fault.Error()] {
+					t.Errorf("%s: %v\n  of %v", filepath.Base(file), fault, what)
+				}
+				stumbles[fault.Error()] = true
+			}
+		}
+		for _, c := range f.Cases {
+			q := f.Question(c)
+			for _, part := range []string{"spec", "status"} {
+				for _, of := range []**unstructured.Unstructured{&q.Desired, &q.Observed} {
+					was := *of
+					if was == nil {
+						continue
+					}
+					mutants(was.Object[part], func(m any) {
+						changed := maps.Clone(was.Object)
+						changed[part] = m
+						*of = &unstructured.Unstructured{Object: changed}
+						try(q, m)
+					})
+					*of = was
+				}
+			}
+			for i, item := range q.Items {
+				if item.Status == nil {
+					continue
+				}
+				var status any
+				if err := json.Unmarshal(item.Status.Raw, &status); err != nil {
+					t.Fatal(err)
+				}
+				mutants(status, func(m any) {
+					raw, err := json.Marshal(m)
+					if err != nil {
+						t.Fatal(err)
+					}
+					q.Items = slices.Clone(q.Items)
+					q.Items[i].Status = &runtime.RawExtension{Raw: raw}
+					try(q, m)
+				})
+				q.Items[i] = item
+			}
+		}
+	}
+	if asked < 5000 {
+		t.Errorf("only %d objects were tried", asked)
 	}
 }

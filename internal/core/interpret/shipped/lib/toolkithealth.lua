@@ -6,7 +6,7 @@ local function toolkithealth(object)
   end
   local status = dig(object, "status")
   local ready, stalled = condition(status, "Ready"), condition(status, "Stalled")
-  if not fresh(object) or (ready.observedGeneration or math.huge) < amount(object, "metadata", "generation") then
+  if not fresh(object) or (tonumber(ready.observedGeneration) or math.huge) < amount(object, "metadata", "generation") then
     return "Progressing"
   end
   if stalled.status == "True" then
