@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,6 +24,8 @@ type compiled struct {
 	functions []Function
 	// locals are functions that a script keeps to itself, which is a frequent mistake.
 	locals []Function
+	// extended are the libraries that the script adds to, so that it has to have its own.
+	extended []string
 	// globals says that the script names _G, so that it may define functions which are not seen in its text.
 	globals bool
 }
@@ -116,7 +119,7 @@ func compile(source string) (c *compiled, err error) {
 		return nil, &fault{Syntax, 0, err.Error()}
 	}
 	plain(main)
-	return &compiled{source: source, main: main, functions: g.functions, locals: g.locals, globals: g.globals}, nil
+	return &compiled{source: source, main: main, functions: g.functions, locals: g.locals, extended: g.extended, globals: g.globals}, nil
 }
 
 // syntaxFault puts an error of the parser into the words of Lua itself.
@@ -195,6 +198,7 @@ const (
 // at it from time to time. It also finds out what the script defines.
 type guard struct {
 	functions, locals []Function
+	extended          []string
 	globals           bool
 
 	// scope are the names of the local variables seen from where the walk is.
@@ -277,8 +281,14 @@ func (g *guard) statement(s ast.Stmt) ast.Stmt {
 	return s
 }
 
-// define notes a function that is given a global name.
+// define notes a function that is given a global name, or is added to a library.
 func (g *guard) define(name, value ast.Expr) {
+	if field, ok := name.(*ast.AttrGetExpr); ok {
+		module, ok := field.Object.(*ast.IdentExpr)
+		if ok && slices.Contains(extensible, module.Value) && !g.local(module.Value) && !slices.Contains(g.extended, module.Value) {
+			g.extended = append(g.extended, module.Value)
+		}
+	}
 	ident, ok := name.(*ast.IdentExpr)
 	f, isFunction := value.(*ast.FunctionExpr)
 	if ok && isFunction && g.depth == 0 && !g.local(ident.Value) {
@@ -294,6 +304,9 @@ func (g *guard) local(name string) bool {
 	}
 	return false
 }
+
+// extensible are the libraries that a script may add to.
+var extensible = []string{"string", "table", "math", "os"}
 
 // assignment has elements that are not plain fields set by the guard: t[k] = v. Where several values are assigned at
 // once, all of them are evaluated before the first is set, as in Lua.

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -131,54 +130,4 @@ func hook(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation, eva
 			return out.Dependencies, nil
 		}
 	}
-}
-
-// Complete has hooks leave to below what their scripts left out: requirements that GetReplicas does not return, and fields
-// of the status that AggregateStatus does not set. below are the hooks of the next tiers for the kind; nil ones change nothing.
-func Complete(h, below *interpret.Hooks) *interpret.Hooks {
-	if h == nil || below == nil {
-		return h
-	}
-	out := *h
-	if h.Replicas != nil && below.Replicas != nil {
-		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
-			replicas, req, err := h.Replicas(ctx, obj)
-			if err != nil || req != nil {
-				return replicas, req, err
-			}
-			// What the tier below cannot say stays unknown; the script did answer.
-			if _, req, err = below.Replicas(ctx, obj); err != nil {
-				return replicas, nil, nil
-			}
-			return replicas, req, nil
-		}
-	}
-	if h.Aggregate != nil && below.Aggregate != nil {
-		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			answer, err := h.Aggregate(ctx, template, items)
-			if err != nil {
-				return nil, err
-			}
-			rest, err := below.Aggregate(ctx, template, items)
-			if err != nil {
-				return answer, nil
-			}
-			said, _ := answer.Object["status"].(map[string]any)
-			others, _ := rest.Object["status"].(map[string]any)
-			status := runtime.DeepCopyJSON(said)
-			for field, value := range others {
-				if _, ok := said[field]; !ok {
-					if status == nil {
-						status = map[string]any{}
-					}
-					status[field] = runtime.DeepCopyJSONValue(value)
-				}
-			}
-			if len(status) == len(said) {
-				return answer, nil
-			}
-			return interpret.WithStatus(answer, status), nil
-		}
-	}
-	return &out
 }

@@ -55,12 +55,6 @@ var contracts = map[configv1alpha1.InterpreterOperation]contract{
 		"GetDependencies", []string{"desiredObj"}, object, readDependencies},
 }
 
-// FunctionOf is the function that an operation asks for, as its contract has it; false for what is no operation of scripts.
-func FunctionOf(operation configv1alpha1.InterpreterOperation) (Function, bool) {
-	c, ok := contracts[operation]
-	return Function{Name: c.function, Params: c.params}, ok
-}
-
 // signature is the function of an operation as a script writes it.
 func (c contract) signature() string {
 	return fmt.Sprintf("%s(%s)", c.function, strings.Join(c.params, ", "))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -326,6 +327,15 @@ func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LV
 	if c.globals {
 		r.env.RawSetString("_G", &lua.LTable{Metatable: library.globalsMeta})
 	}
+	for _, name := range c.extended {
+		own := r.extend(name)
+		r.env.RawSetString(name, own)
+		if name == "string" {
+			meta := l.CreateTable(0, 1)
+			meta.RawSetString("__index", own)
+			l.SetMetatable(lua.LString(""), meta)
+		}
+	}
 	l.SetContext(r)
 	defer func() {
 		if r.release != nil {
@@ -366,8 +376,19 @@ func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LV
 	// A machine in which something failed is not used again.
 	l.SetTop(0)
 	l.RemoveContext()
+	if slices.Contains(c.extended, "string") {
+		l.SetMetatable(lua.LString(""), library.stringMeta)
+	}
 	machines.Put(l)
 	return nil
+}
+
+// extend makes a library of the call's own, which falls back on the one of all.
+func (r *run) extend(name string) *lua.LTable {
+	own, meta := r.machine.CreateTable(0, 1), r.machine.CreateTable(0, 1)
+	meta.RawSetString("__index", library.base.RawGetString(name))
+	own.Metatable = meta
+	return own
 }
 
 // protected calls what push pushes.

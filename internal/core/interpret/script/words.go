@@ -156,9 +156,13 @@ func operation(what string, operands []string, left, right string) string {
 	return fmt.Sprintf("cannot %s %s and %s", what, aType(left), aType(right))
 }
 
-// wrong are those of two operands that have not the type that is wanted; nil ones, where none is.
+// wrong are those of two operands that have not the type that is wanted. Where none is, they are those that are nil, or
+// both when they are but unlike.
 func wrong(lhs, rhs ast.Expr, left, right, wanted string) []ast.Expr {
 	var out []ast.Expr
+	if wanted == "" && left != "nil" && right != "nil" {
+		return []ast.Expr{lhs, rhs}
+	}
 	for i, e := range []ast.Expr{lhs, rhs} {
 		found := []string{left, right}[i]
 		if wanted == "" && found == "nil" || wanted != "" && found != wanted && found != "string" {
