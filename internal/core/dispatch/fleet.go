@@ -29,13 +29,18 @@ func (in Input) share(pruned *unstructured.Unstructured, parts []part) (fleet.Re
 	spec := in.Binding.BindingSpec()
 	divided := divides(spec)
 	concerns, err := fleet.Concerns(pruned, divided)
+	record := in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]
+	if err == nil && !concerns && pruned.GetAnnotations()[fleet.UniqueOrdinalsAnnotation] == "true" {
+		// It has no replicas now; its volumes are where they were.
+		return fleet.Result{Record: record}, nil
+	}
 	if err != nil || !concerns {
 		return fleet.Result{}, err
 	}
 	scheduled := func(cluster string) bool {
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
 	}
-	fin := fleet.Input{Template: pruned, Generation: in.Template.GetGeneration(), Divided: divided, Record: in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation], Pods: in.Pods}
+	fin := fleet.Input{Template: pruned, Generation: in.Template.GetGeneration(), Divided: divided, Record: record, Pods: in.Pods}
 	for _, p := range parts {
 		if divided && !scheduled(p.Name) {
 			continue // it is there because another one requires it, whole

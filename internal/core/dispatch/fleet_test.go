@@ -474,3 +474,35 @@ func TestTheBoundsAndPartitionsOfSubsetsAreDividedToo(t *testing.T) {
 		t.Errorf("%d of a and %d of b stay old", a, b)
 	}
 }
+
+func TestAStatefulSetOfNoReplicasRemembersWhereItsVolumesAre(t *testing.T) {
+	s := begin(t, database, threeAndTwo)
+	s.look()
+	record := s.in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]
+	if record != `{"eu":["0-2"],"us":["3-4"]}` {
+		t.Errorf("the record is %s", record)
+	}
+	s.in.Binding.BindingSpec().Replicas, s.in.Binding.BindingSpec().Clusters = 0, nil
+	s.look()
+	if now := s.in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]; now != record {
+		t.Errorf("without replicas the record is %s", now)
+	}
+}
+
+func TestWhereMembersOwnTheirReplicasNothingIsDivided(t *testing.T) {
+	s := begin(t, clones, threeEach)
+	s.edit("true", "metadata", "labels", policyv1alpha1.RetainReplicasLabel)
+	s.edit("90%", "spec", "updateStrategy", "partition")
+	s.look()
+	s.expect("by an autoscaler", "90% 90% 90%", "")
+}
+
+func TestTheStatusOfAConfigMapDecidesAboutNothing(t *testing.T) {
+	in := input(t, configMap, "clusters: [{name: eu}]")
+	w := works(t, in)["eu"]
+	is := w.DeepCopy()
+	is.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue}}
+	if dispatch.Moved(w, is) || dispatch.Follows(w) {
+		t.Error("its binding is looked at again")
+	}
+}

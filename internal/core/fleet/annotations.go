@@ -11,7 +11,7 @@ import (
 const (
 	// ScopeAnnotation says what a workload's partition, maxUnavailable and the like count: the pods of all clusters together
 	// (Fleet), or of each cluster (Cluster, as in Karmada). Default: Fleet for OpenKruise's workloads whose replicas are
-	// divided, Cluster for all else.
+	// divided, Cluster for all else; always Cluster where members own the replicas, by the label retain-replicas.
 	ScopeAnnotation = "argosy.io/rollout-scope"
 
 	// OrderAnnotation says where new pods come first: everywhere alike (Proportional, the default), one cluster after the

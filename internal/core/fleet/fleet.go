@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
@@ -95,6 +96,10 @@ func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	o, err := optionsOf(template.GetAnnotations())
 	if err != nil {
 		return false, err
+	}
+	// Where the members own their replicas nobody knows here what a share of them is.
+	if h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
+		return false, nil
 	}
 	return h.arithmetic(o, divided) || h.always != nil && h.always(template.Object), nil
 }
