@@ -61,6 +61,19 @@ func TestDefaultsAreWrittenWhereNothingIsSet(t *testing.T) {
 		Claim:    func(*corev1.PersistentVolumeClaim) {},
 	}
 	for text, want := range map[string]map[string]any{
+		strings.Replace(cloneSetText, "v1alpha1", "v1beta1", 1): {
+			"replicas": int64(1), "updateStrategy.type": "RollingUpdate", "updateStrategy.rollingUpdate.partition": int64(0),
+			"updateStrategy.rollingUpdate.podUpdatePolicy": "ReCreate", "updateStrategy.rollingUpdate.maxUnavailable": "20%",
+		},
+		sidecarSetText: {
+			"revisionHistoryLimit": int64(10), "updateStrategy.type": "RollingUpdate", "updateStrategy.partition": int64(0), "updateStrategy.maxUnavailable": int64(1),
+		},
+		"apiVersion: apps.kruise.io/v1alpha1\nkind: BroadcastJob\nspec: {template: {}}": {
+			"parallelism": int64(2147483647), "completionPolicy.type": "Always", "failurePolicy.type": "FailFast", "template.spec.restartPolicy": "Always",
+		},
+		"apiVersion: apps.kruise.io/v1beta1\nkind: UnitedDeployment\nspec: {template: {deploymentTemplate: {spec: {template: {}}}}}": {
+			"revisionHistoryLimit": int64(10), "updateStrategy.type": "Manual", "template.deploymentTemplate.spec.template.spec.restartPolicy": "Always",
+		},
 		cloneSetText: {
 			"replicas": int64(1), "revisionHistoryLimit": int64(10), "template.spec.restartPolicy": "Always",
 			"updateStrategy.type": "ReCreate", "updateStrategy.partition": int64(0), "updateStrategy.maxUnavailable": "20%", "updateStrategy.maxSurge": int64(0),
@@ -124,12 +137,42 @@ func TestWhatTheRealManagerRefusesIsRefused(t *testing.T) {
 		}
 		return nil, errors.New("pods \"" + name + "\" not found")
 	}
+	find := Finder{
+		Pod: getPod,
+		SidecarRevision: func(_, version, _ string) error {
+			if version == "here" {
+				return nil
+			}
+			return errors.New("not here")
+		},
+		SidecarSets: func() ([]unstructured.Unstructured, error) {
+			other := object(t, strings.Replace(sidecarSetText, "name: log", "name: taken", 1))
+			other.SetName("other")
+			return []unstructured.Unstructured{*other}, nil
+		},
+	}
+	newer := func(text string) string { return strings.Replace(text, "v1alpha1", "v1beta1", 1) }
 	spec := func(text, with string) string { return strings.Replace(text, "spec:\n", "spec:\n"+with, 1) }
 	for _, tt := range []struct {
 		name, text, old, want string
 	}{
 		{"a plain CloneSet passes", cloneSetText, "", ""},
 		{"a plain StatefulSet passes", statefulSetText, "", ""},
+		{"a plain CloneSet of v1beta1 passes", newer(cloneSetText), "", ""},
+		{"the update type of v1alpha1", newer(spec(cloneSetText, "  updateStrategy: {type: InPlaceIfPossible}\n")), "",
+			"spec.updateStrategy.type: Invalid value: \"InPlaceIfPossible\": must be 'RollingUpdate' or 'OnDelete'"},
+		{"no budget in v1beta1", newer(spec(cloneSetText, "  updateStrategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 0}}\n")), "",
+			"spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: \"0\": maxUnavailable and maxSurge should not both be less than 1"},
+		{"a pod to delete that is nowhere, in v1beta1", newer(spec(cloneSetText, "  scaleStrategy: {podsToDelete: [gone]}\n")), "", ""},
+		{"a pod to delete that is named twice, in v1beta1", newer(spec(cloneSetText, "  scaleStrategy: {podsToDelete: [gone, gone]}\n")), "", "Duplicate value"},
+		{"a plain SidecarSet passes", sidecarSetText, "", ""},
+		{"a SidecarSet for everything", strings.Replace(sidecarSetText, "{matchLabels: {app: web}}", "{}", 1), "", "no selector defined for SidecarSet"},
+		{"a SidecarSet of nothing", sidecarSetText[:strings.Index(sidecarSetText, "  containers:")], "", "no initContainer or container defined"},
+		{"a revision that is there", spec(sidecarSetText, "  injectionStrategy: {revision: {customVersion: here}}\n"), "", ""},
+		{"a revision of another cluster", spec(sidecarSetText, "  injectionStrategy: {revision: {customVersion: elsewhere}}\n"), "",
+			"spec.injectionStrategy.revision: Invalid value: \"elsewhere\": Cannot find specific ControllerRevision, err: not here"},
+		{"a container that another has", strings.Replace(sidecarSetText, "name: log", "name: taken", 1), "", "is in conflict with sidecarset other"},
+		{"such a container for other pods", strings.Replace(strings.Replace(sidecarSetText, "name: log", "name: taken", 1), "app: web", "app: shop", 1), "", ""},
 		{"no budget at all", spec(cloneSetText, "  updateStrategy: {maxUnavailable: 0, maxSurge: 0}\n"), "",
 			"maxUnavailable and maxSurge should not both be less than 1"},
 		{"a percentage that rounds to none", spec(cloneSetText, "  updateStrategy: {maxUnavailable: 0%}\n"), "",
@@ -159,7 +202,7 @@ func TestWhatTheRealManagerRefusesIsRefused(t *testing.T) {
 			if tt.old != "" {
 				old = object(t, tt.old)
 			}
-			got := Validate(object(t, tt.text), old, Finder{Pod: getPod}).ToAggregate()
+			got := Validate(object(t, tt.text), old, find).ToAggregate()
 			switch {
 			case tt.want == "" && got != nil:
 				t.Errorf("refused: %v", got)
@@ -169,3 +212,13 @@ func TestWhatTheRealManagerRefusesIsRefused(t *testing.T) {
 		})
 	}
 }
+
+const sidecarSetText = `
+apiVersion: apps.kruise.io/v1alpha1
+kind: SidecarSet
+metadata: {name: mesh}
+spec:
+  selector: {matchLabels: {app: web}}
+  containers:
+  - {name: log, image: "log:1"}
+`
