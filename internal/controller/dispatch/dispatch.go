@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -34,6 +35,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -215,6 +217,10 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 	if d.Err != nil {
 		return nil // nothing is written by halves; its users have to change the template, which is an event
 	}
+	b, err := interpreter.Report(ctx, r.client, b, unrevised(d.Results), configv1alpha1.InterpreterOperationReviseReplica)
+	if err != nil {
+		return err
+	}
 	r.tellFleet(b, in.Template, d.Conditions)
 	if err := r.record(ctx, b, d.Record); err != nil {
 		return err
@@ -235,6 +241,16 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// unrevised is why a cluster could not be given its share; nil if all could.
+func unrevised(results []dispatch.Result) error {
+	for _, res := range results {
+		if interpret.FaultOf(res.Err, configv1alpha1.InterpreterOperationReviseReplica) != nil {
+			return res.Err
+		}
+	}
+	return nil
 }
 
 // needed says whether a Work is to be written. One that is being deleted is made anew when it is gone, which is an event.
