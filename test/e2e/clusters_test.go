@@ -31,9 +31,14 @@ import (
 // own is a member of the test's own, not joined yet.
 func own(t *testing.T, name string) (*sim.Running, kit.Cluster) {
 	t.Helper()
+	return ownMember(t, sim.Member{Name: name, Nodes: 2})
+}
+
+func ownMember(t *testing.T, member sim.Member) (*sim.Running, kit.Cluster) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
-	s, err := sim.Start(ctx, sim.Options{Binary: fleet.Lab.Hub.Binary, Dir: t.TempDir(), Members: []sim.Member{{Name: name, Nodes: 2}}})
+	s, err := sim.Start(ctx, sim.Options{Binary: fleet.Lab.Hub.Binary, Dir: t.TempDir(), Members: []sim.Member{member}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +52,7 @@ func own(t *testing.T, name string) (*sim.Running, kit.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := kit.Connect(name, config)
+	c, err := kit.Connect(member.Name, config)
 	if err != nil {
 		t.Fatal(err)
 	}
