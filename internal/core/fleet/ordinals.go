@@ -118,7 +118,7 @@ func firstOrdinals(n int64, reserved ordinals) ([]int64, error) {
 	if n > mostOrdinals {
 		return nil, fmt.Errorf("%d replicas are too many for unique ordinals, which may be %d", n, mostOrdinals)
 	}
-	out := make([]int64, 0, n)
+	out := make([]int64, 0, max(n, 0))
 	for next := reserved.gap(0); int64(len(out)) < n; next = reserved.gap(next + 1) {
 		out = append(out, next)
 	}
@@ -186,13 +186,6 @@ func (f *fleet) statefulSet() error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for cluster := range f.result.Manifests {
-			if f.result.Notes[cluster] == "" {
-				f.result.Notes[cluster] = Note{}.String() // its status decides when others get what it gave up
-			}
-		}
-	}()
 	// The lowest ordinals of the fleet are the last to be new, as in one cluster.
 	return f.rollOut(w, func(kept int64) []int64 {
 		var all []int64
@@ -297,12 +290,9 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 		if m.Base == nil {
 			continue
 		}
-		manifest := m.Base.DeepCopy()
-		inner := object(manifest.Object, "spec")
-		delete(inner, "ordinals")
-		inner["replicas"] = m.Replicas
-		inner["reserveOrdinals"] = now[m.Cluster].complement().texts()
-		f.result.Manifests[m.Cluster] = manifest
+		f.put(m, m.Replicas, "spec", "replicas")
+		f.put(m, now[m.Cluster].complement().texts(), "spec", "reserveOrdinals")
+		delete(object(f.result.Manifests[m.Cluster].Object, "spec"), "ordinals")
 	}
 	// 4. What to remember: where pods may still be, and where volumes are.
 	kept := volumes && text(spec, "persistentVolumeClaimRetentionPolicy", "whenScaled") != "Delete"
