@@ -207,6 +207,22 @@ func TestCustomizationsConflictWithThoseThatExist(t *testing.T) {
 	}
 }
 
+func TestAnAuthorMayHaveTheOtherOperationsOfABrokenCustomization(t *testing.T) {
+	h := newHub(t)
+	ric := func(annotations, rest string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: r`+annotations+`},
+			spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {dependencyInterpretation: {luaScript: "function GetDependencies(o)"},
+				healthInterpretation: {luaScript: "function InterpretHealth(o) return true end"}`+rest+`}}}`)
+	}
+	h.refuses("admin", ric("", ""), nil, "spec.customizations.dependencyInterpretation.luaScript: Invalid value: dependencyInterpretation: line 1: 'end' expected near <eof>")
+	_, warnings, err := h.write("admin", ric(`, annotations: {argosy.io/lenient: "true"}`, ""), nil)
+	want := []string{"spec.customizations.dependencyInterpretation.luaScript: dependencyInterpretation: line 1: 'end' expected near <eof>; the operation fails until this is mended"}
+	if diff := cmp.Diff(want, warnings); diff != "" || err != nil {
+		t.Errorf("%v, warnings (-want +got):\n%s", err, diff)
+	}
+	h.refuses("admin", ric(`, annotations: {argosy.io/lenient: "true"}`, ", replicaResource: {jsonPath: spec}"), nil, "write .spec")
+}
+
 func TestThePathsOfACustomizationAreCheckedOnceTheKindIsDefined(t *testing.T) {
 	ric := object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: r},
 		spec: {target: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}, customizations: {replicaResource: {jsonPath: .spec.replica}}}}`)

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/warning"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/validate"
@@ -34,6 +35,13 @@ func (o *objects) validateCustomization(ctx context.Context, r request) error {
 		others = append(others, other)
 	}
 	errs := validate.Customization(c, others)
+	if c.Annotations[validate.LenientAnnotation] == "true" {
+		var warnings []string
+		warnings, errs = validate.Lenient(errs)
+		for _, text := range warnings {
+			warning.AddWarning(ctx, "", text)
+		}
+	}
 	if len(errs) == 0 {
 		of, err := o.schemaOf(ctx, c.Spec.Target)
 		if err != nil {

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -133,6 +134,22 @@ func Customization(c *configv1alpha1.ResourceInterpreterCustomization, others []
 		}
 	}
 	return errs
+}
+
+// LenientAnnotation, with the value "true", has a customization stored although some of its scripts are no Lua: the other operations
+// are in force, and those answer with what is wrong.
+const LenientAnnotation = "argosy.io/lenient"
+
+// Lenient parts what is wrong with a customization into what an author who asked for lenience is only warned of, and the rest.
+func Lenient(errs field.ErrorList) (warnings []string, rest field.ErrorList) {
+	for _, err := range errs {
+		if err.Type == field.ErrorTypeInvalid && strings.HasSuffix(err.Field, ".luaScript") {
+			warnings = append(warnings, fmt.Sprintf("%s: %s; the operation fails until this is mended", err.Field, err.Detail))
+			continue
+		}
+		rest = append(rest, err)
+	}
+	return warnings, rest
 }
 
 // CustomizationPaths validates the paths of a customization that is otherwise valid against the schema of its kind, as the definition has
