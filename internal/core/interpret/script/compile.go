@@ -350,13 +350,15 @@ func (g *guard) assignment(s *ast.AssignStmt) ast.Stmt {
 	}
 	places = temporary(places, len(places), "place")
 	values := temporary(s.Rhs, len(s.Lhs), "value")
-	for i, target := range s.Lhs {
-		if t, ok := target.(*ast.AttrGetExpr); ok {
-			t.Object, t.Key, places = places[0], places[1], places[2:]
+	// From the last to the first, as the machine does it; that shows where two targets are one.
+	for i := len(s.Lhs) - 1; i >= 0; i-- {
+		if t, ok := s.Lhs[i].(*ast.AttrGetExpr); ok {
+			n := len(places) - 2
+			t.Object, t.Key, places = places[n], places[n+1], places[:n]
 			block.Stmts = append(block.Stmts, set(t, values[i]))
 			continue
 		}
-		block.Stmts = append(block.Stmts, at(&ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{values[i]}}, s))
+		block.Stmts = append(block.Stmts, at(&ast.AssignStmt{Lhs: []ast.Expr{s.Lhs[i]}, Rhs: []ast.Expr{values[i]}}, s))
 	}
 	return block
 }

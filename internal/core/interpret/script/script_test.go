@@ -388,7 +388,10 @@ func TestFaultsAreToldToWhoWroteTheScript(t *testing.T) {
 		{"a function that scripts do not have", replicasOp, `function GetReplicas(obj) return loadstring("return 1")() end`, Runtime, `there is no loadstring here: a script cannot load other code`},
 		{"a library that scripts do not have", replicasOp, `function GetReplicas(obj) return io.open("/etc/passwd") end`, Runtime, `there is no io here: a script reads and writes nothing`},
 		{"a command", replicasOp, `function GetReplicas(obj) return os.execute("true") end`, Runtime, `os.execute is called, but is no function`},
-		{"an argument of the wrong type", replicasOp, `function GetReplicas(obj) return string.rep({}, 2) end`, Runtime, `bad argument #1 to rep (string expected, got table)`},
+		{"an argument of the wrong type", replicasOp, `function GetReplicas(obj) return string.rep({}, 2) end`, Runtime, `rep needs a string, but argument 1 is a table`},
+		{"a list that is nil", replicasOp, `function GetReplicas(obj) for _, c in ipairs(obj.status.conditions) do end end`, Runtime, `obj.status is nil`},
+		{"a list that is nil in a table", replicasOp, `function GetReplicas(obj) for _, c in ipairs(obj.spec.conditions) do end end`, Runtime, `ipairs needs a table, but obj.spec.conditions is nil; check it before, or give a default, such as: (obj.spec.conditions or {})`},
+		{"a string that is nil", replicasOp, `function GetReplicas(obj) return #string.upper(obj.spec.size) end`, Runtime, `upper needs a string, but obj.spec.size is nil; check it before, or give a default, such as: (obj.spec.size or "")`},
 
 		{"a raised string", replicasOp, "function GetReplicas(obj)\n  error('no replicas here')\nend", Runtime, `customization "ours", InterpretReplica, line 2: no replicas here`},
 		{"a raised table", replicasOp, `function GetReplicas(obj) error({message = "no replicas here"}) end`, Runtime, `no replicas here`},

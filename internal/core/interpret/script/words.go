@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -19,8 +20,12 @@ var (
 	computed = regexp.MustCompile(`^cannot perform (\w+) operation between (\w+) and (\w+)$`)
 	compared = regexp.MustCompile(`^attempt to compare (\w+) with (\w+)$`)
 	joined   = regexp.MustCompile(`^(cannot join .*) to a string with \.\.$`)
+	argument = regexp.MustCompile(`^bad argument #(\d+) to (\w+) \((\w+) expected, got (\w+)\)$`)
 	measured = regexp.MustCompile(`^__len undefined$`)
 )
+
+// defaults are what stands for nothing, by type.
+var defaults = map[string]string{"table": "{}", "string": `""`, "number": "0"}
 
 var arithmetic = map[string]string{"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "pow": "^"}
 
@@ -116,6 +121,31 @@ func inPlainWords(c *compiled, line int, message string, there func(name string)
 		if one := oneOf(operands); one != "" {
 			return fmt.Sprintf("%s to a string with ..; look at %s", m[1], one)
 		}
+	}
+	if m := argument.FindStringSubmatch(message); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		given := oneOf(find(c, line, func(e *ast.FuncCallExpr) []ast.Expr {
+			args := e.Args
+			if e.Func == nil {
+				args = append([]ast.Expr{e.Receiver}, args...)
+				if e.Method != m[2] {
+					return nil
+				}
+			} else if name := path(e.Func); name != m[2] && !strings.HasSuffix(name, "."+m[2]) {
+				return nil
+			}
+			if n > len(args) {
+				return nil
+			}
+			return args[n-1 : n]
+		}))
+		if given == "" {
+			given = "argument " + m[1]
+		}
+		if instead, ok := defaults[m[3]]; ok && m[4] == "nil" {
+			return fmt.Sprintf("%s needs %s, but %s is nil; check it before, or give a default, such as: (%s or %s)", m[2], aType(m[3]), given, given, instead)
+		}
+		return fmt.Sprintf("%s needs %s, but %s is %s", m[2], aType(m[3]), given, aType(m[4]))
 	}
 	if measured.MatchString(message) {
 		owner := oneOf(find(c, line, func(e *ast.UnaryLenOpExpr) []ast.Expr { return []ast.Expr{e.Expr} }))
