@@ -381,6 +381,8 @@ type ResourceBindingStatus struct {
 const (
 	Scheduled    = "Scheduled"
 	FullyApplied = "FullyApplied"
+	// VersionServed says whether every cluster serves the kind in a version that can say what the template says.
+	VersionServed = "VersionServed"
 
 	ReasonSuccess             = "Success"
 	ReasonSchedulerError      = "SchedulerError"
@@ -389,6 +391,8 @@ const (
 	ReasonQuotaExceeded       = "QuotaExceeded"
 	ReasonFullyAppliedSuccess = "FullyAppliedSuccess"
 	ReasonFullyAppliedFailed  = "FullyAppliedFailed"
+	ReasonVersionServed       = "VersionServed"
+	ReasonFieldsNotServed     = "FieldsNotServed"
 
 	MessageScheduled         = "Binding has been scheduled successfully."
 	MessageFullyApplied      = "All works have been successfully applied"

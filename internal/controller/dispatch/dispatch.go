@@ -221,6 +221,9 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 	if err != nil {
 		return err
 	}
+	if b, err = r.tellVersions(ctx, b, d.Results); err != nil {
+		return err
+	}
 	r.tellFleet(b, in.Template, d.Conditions)
 	if err := r.record(ctx, b, d.Record); err != nil {
 		return err
@@ -265,6 +268,10 @@ func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in di
 	}
 	if commit.Stale(err) {
 		return err
+	}
+	if lossyOf(err) != nil {
+		r.warn(b, in.Template, res.Cluster, workv1alpha2.EventSyncWorkFailed, err)
+		return nil
 	}
 	err = explainSize(err, res.Work)
 	r.warn(b, in.Template, res.Cluster, workv1alpha2.EventSyncWorkFailed, err)
