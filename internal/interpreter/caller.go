@@ -176,13 +176,13 @@ func (c *caller) post(ctx context.Context, to *http.Client, h webhook.Hook, body
 	request.Header.Set("Accept", "application/json")
 	response, err := to.Do(request)
 	if err != nil {
-		return nil, noAnswerError{err}
+		return nil, noAnswerError{fmt.Errorf("%s: %w", address(h), plain(err))}
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, answerLimit+1))
 	switch {
 	case err != nil:
-		return nil, noAnswerError{fmt.Errorf("read the answer from %s: %w", address(h), err)}
+		return nil, noAnswerError{fmt.Errorf("read the answer from %s: %w", address(h), plain(err))}
 	case response.StatusCode != http.StatusOK:
 		text := strings.TrimSpace(string(bytes.ToValidUTF8(answer[:min(len(answer), 200)], []byte("?"))))
 		return nil, fmt.Errorf("%s answers %s: %q", address(h), response.Status, text)
@@ -190,6 +190,20 @@ func (c *caller) post(ctx context.Context, to *http.Client, h webhook.Hook, body
 		return nil, fmt.Errorf("%s answers with more than %d bytes", address(h), answerLimit)
 	}
 	return answer, nil
+}
+
+// plain is an error of the network without our own port, which is another one each time: what is told twice in the same words
+// is told once.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return fmt.Errorf("%s: %w", op.Op, op.Err)
+	}
+	return err
 }
 
 // endpoint is where a Service of the hub leads, as host:port; as the hub runs no pods, that is another name, or an address that

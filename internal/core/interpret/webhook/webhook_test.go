@@ -178,7 +178,7 @@ func TestAnAnswerThatIsNoneSaysWhoGaveItAndWhy(t *testing.T) {
 		{replica, "{}", `has no response: it begins "{}"`},
 		{replica, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"UID"}}`,
 			"is a AdmissionReview of admission.k8s.io/v1, not a ResourceInterpreterContext of config.karmada.io/v1alpha1"},
-		{replica, strings.ReplaceAll(response(`,"replicas":1`), "UID", "another"), `is to request uid "another", and it was asked with uid "id-1"`},
+		{replica, strings.ReplaceAll(response(`,"replicas":1`), "UID", "another"), "is to another request: response.uid must be request.uid"},
 		{replica, strings.ReplaceAll(response(`,"status":{"message":"the database is away","code":503}`), "true", "false"), "it did not succeed: the database is away (code 503)"},
 		{replica, strings.ReplaceAll(response(``), "true", "false"), "it did not succeed: no reason given (code 0)"},
 		{replica, response(``), "says no replicas"},

@@ -75,7 +75,8 @@ func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest, answer []b
 	case r == nil:
 		return nil, nonsense(h, request.Operation, "has no response: it begins %q", beginning(answer))
 	case r.UID != request.UID:
-		return nil, nonsense(h, request.Operation, "is to request uid %q, and it was asked with uid %q", r.UID, request.UID)
+		// Without the uids: what is told twice in the same words is told once.
+		return nil, nonsense(h, request.Operation, "is to another request: response.uid must be request.uid")
 	case !r.Successful:
 		message, code := "no reason given", int32(0)
 		if r.Status != nil {
