@@ -79,11 +79,12 @@ const (
 	OrdinalsUnassigned        = "OrdinalsUnassigned"
 	BudgetExceedsPods         = "BudgetExceedsPods"
 	BudgetBlocksEviction      = "BudgetBlocksEviction"
+	StatusIncomplete          = "StatusIncomplete"
 )
 
 // ConditionTypes are all types.
 func ConditionTypes() []string {
-	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, RevisionSkew, StaleVolume, OrdinalsUnassigned, BudgetExceedsPods, BudgetBlocksEviction}
+	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, RevisionSkew, StaleVolume, OrdinalsUnassigned, BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete}
 }
 
 // Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An error
@@ -295,6 +296,16 @@ func (f *fleet) rollOut(w workload, ordinals func(kept int64) []int64) error {
 		f.tell(FleetHalted, "the rollout stops in all clusters because it made the copy in %s unhealthy; correct the template, or go on regardless with the annotation %s: \"false\"",
 			strings.Join(unique(halted), ", "), AutoHaltAnnotation)
 	}
+	var silent []string
+	for i, m := range f.members {
+		if _, told := whole(m.status[w.updated]); !told && m.fresh && parties[i].replicas > 0 {
+			silent = append(silent, m.Cluster)
+		}
+	}
+	if len(silent) > 0 {
+		f.tell(StatusIncomplete, "the status reported from %s has no %s, so that a rollout cannot tell when it is done there; have the customization of the kind reflect it",
+			strings.Join(unique(silent), ", "), w.updated)
+	}
 	var extra []string
 	for i, p := range parties {
 		if outcomes[i].note.Raised && p.fresh && p.same && p.updated > outcomes[i].released {
@@ -389,7 +400,7 @@ func (f *fleet) cloneSet() error {
 		if err := f.rollOut(workloads[cloneSetKind], nil); err != nil {
 			return err
 		}
-		if err := f.scaleLimit(); err != nil {
+		if err := f.scaleLimit(Up, false); err != nil {
 			return err
 		}
 	}

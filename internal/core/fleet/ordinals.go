@@ -175,9 +175,15 @@ func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int
 // statefulSet divides an Advanced StatefulSet: its ordinals if they shall be unique, then its rollout.
 func (f *fleet) statefulSet() error {
 	w := workloads[statefulSetKind]
+	roll := func(ordinals func(kept int64) []int64) error {
+		if err := f.rollOut(w, ordinals); err != nil {
+			return err
+		}
+		return f.scaleLimit(Down, true)
+	}
 	if !f.options.uniqueOrdinals {
 		f.result.Record = ""
-		return f.rollOut(w, nil)
+		return roll(nil)
 	}
 	if strings.HasSuffix(f.Template.GetAPIVersion(), "/v1alpha1") {
 		return fmt.Errorf("unique ordinals need spec.reserveOrdinals, which StatefulSets of v1alpha1 do not have; write it as v1beta1, or remove the annotation %s", UniqueOrdinalsAnnotation)
@@ -187,7 +193,7 @@ func (f *fleet) statefulSet() error {
 		return err
 	}
 	// The lowest ordinals of the fleet are the last to be new, as in one cluster.
-	return f.rollOut(w, func(kept int64) []int64 {
+	return roll(func(kept int64) []int64 {
 		var all []int64
 		for _, numbers := range owned {
 			all = append(all, numbers...)

@@ -4,8 +4,9 @@ import "fmt"
 
 // scaleLimit divides scaleStrategy.maxUnavailable: how many pods may be missing or unready for new ones to be made. If there is one
 // for every cluster, each has its share. If not, the clusters that are short of pods take turns, in order, and those that are not
-// keep what they have, at least one, so that a pod that is lost is replaced at once.
-func (f *fleet) scaleLimit() error {
+// keep what they have, at least one, so that a pod that is lost is replaced at once. A kind for which less than one is one takes no
+// turns.
+func (f *fleet) scaleLimit(r Rounding, atLeastOne bool) error {
 	path := []string{"spec", "scaleStrategy", "maxUnavailable"}
 	v := field(f.Template.Object, path...)
 	if v == nil {
@@ -15,7 +16,7 @@ func (f *fleet) scaleLimit() error {
 	for i, m := range f.members {
 		weights[i] = m.Replicas
 	}
-	limit, err := Resolve(v, sum(weights), Up)
+	limit, err := Resolve(v, sum(weights), r)
 	if err != nil {
 		return fmt.Errorf("scaleStrategy.maxUnavailable: %w", err)
 	}
@@ -23,8 +24,11 @@ func (f *fleet) scaleLimit() error {
 	turns := false
 	for i, w := range weights {
 		turns = turns || w > 0 && shares[i] == 0
+		if atLeastOne {
+			shares[i] = max(shares[i], 1)
+		}
 	}
-	if limit > 0 && turns {
+	if limit > 0 && turns && !atLeastOne {
 		left := limit
 		for i, m := range f.members {
 			short := m.Replicas - number(m.status, "readyReplicas")

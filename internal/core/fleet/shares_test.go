@@ -414,3 +414,18 @@ func TestSurgeIsDividedAsWell(t *testing.T) {
 	h.report(up(3, 3), up(4, 1), up(3, 0))
 	h.expect("one is done", partitions+"0 0 0", surges+"1 1 1")
 }
+
+func TestAStatefulSetScalesUpByAtLeastOneInEachCluster(t *testing.T) {
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x}, spec: {podManagementPolicy: Parallel, template: {a: 1}, scaleStrategy: {maxUnavailable: 4}}}", 6, 1, 3)
+	h.expect("a number", "spec.scaleStrategy.maxUnavailable=3 1 1")
+	h.edit("25%", "spec", "scaleStrategy", "maxUnavailable")
+	h.expect("a quarter of ten, rounded down, and one where there would be none", "spec.scaleStrategy.maxUnavailable=1 1 1")
+}
+
+func TestAStatusThatDoesNotTellWhatIsNewIsTold(t *testing.T) {
+	h := newHub(t, plainCloneSet, 3, 3)
+	h.look()
+	h.report(up(3, 3), "replicas: 3")
+	h.look()
+	h.tells("without counters", "StatusIncomplete: the status reported from c2 has no updatedReplicas")
+}
