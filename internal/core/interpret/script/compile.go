@@ -109,7 +109,7 @@ func compile(source string) (c *compiled, err error) {
 		}
 	}()
 	g := &guard{}
-	statements = g.chunk(statements)
+	statements = g.block(statements)
 	main, err := lua.Compile(statements, chunk)
 	if err != nil {
 		var e *lua.CompileError
@@ -206,8 +206,6 @@ type guard struct {
 	// depth is how many functions are around.
 	depth int
 }
-
-func (g *guard) chunk(statements []ast.Stmt) []ast.Stmt { return g.block(statements) }
 
 func (g *guard) block(statements []ast.Stmt) []ast.Stmt {
 	outer := len(g.scope)

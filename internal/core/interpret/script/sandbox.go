@@ -146,15 +146,15 @@ func (r *run) heavy() bool {
 
 // late stops the call when its time is over.
 func (r *run) late() bool {
+	over := r.limited != nil && r.limited.Err() != nil // looked at first, for it ends with the caller's as well
 	if err := r.caller.Err(); err != nil {
 		r.stop(&fault{Canceled, 0, "the call was canceled: " + err.Error()})
 		return true
 	}
-	if r.limited != nil && r.limited.Err() != nil {
+	if over {
 		r.stop(&fault{DeadlineExceeded, 0, fmt.Sprintf("ran longer than %s; look for a loop that does not end", r.bounds.deadline)})
-		return true
 	}
-	return false
+	return over
 }
 
 // stop ends the call; the first reason counts.
