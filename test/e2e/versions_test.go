@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -199,6 +201,27 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 			}
 		}
 		return "no event says " + why
+	})
+
+	kit.Eventually(t, "the binding says so too", func() string {
+		c := meta.FindStatusCondition(binding(t, ns, "shop-cloneset").Status.Conditions, workv1alpha2.VersionServed)
+		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, `cluster "m1": CloneSet of apps.kruise.io/v1alpha1 has no spec.updateStrategy.type`) {
+			return fmt.Sprintf("%+v", c)
+		}
+		return ""
+	})
+	fleet.Hub.Change(t, newKruise, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
+		set(t, u, "RollingUpdate", "spec", "updateStrategy", "type")
+		set(t, u, "yes", "metadata", "labels", "again")
+	})
+	kit.Eventually(t, "what both can say goes to both again", func() string {
+		if got := kit.Field(fleet.Members["m1"].Find(t, oldKruise, "CloneSet", ns, "shop"), "metadata", "labels", "again"); got != "yes" {
+			return fmt.Sprint("m1 has the label ", got)
+		}
+		if !meta.IsStatusConditionTrue(binding(t, ns, "shop-cloneset").Status.Conditions, workv1alpha2.VersionServed) {
+			return "the condition is not true"
+		}
+		return ""
 	})
 
 	// The fleet's versions are there to be seen.

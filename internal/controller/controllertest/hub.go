@@ -40,6 +40,8 @@ var (
 	ClusterRole = kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false)
 	Deployment  = kind("apps", "v1", "Deployment", "deployments", true)
 	CloneSet    = kind("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets", true)
+	// StatefulSet is OpenKruise's.
+	StatefulSet = kind("apps.kruise.io", "v1beta1", "StatefulSet", "statefulsets", true)
 
 	works = kind(workv1alpha1.GroupVersion.Group, "v1alpha1", "Work", "works", true)
 	own   = []membertest.Kind{
@@ -58,6 +60,7 @@ var (
 		kind("", "v1", "Event", "events", true),
 		ClusterRole,
 		Deployment,
+		StatefulSet,
 		CloneSet,
 	}
 )
