@@ -46,7 +46,7 @@ func (in Input) share(pruned *unstructured.Unstructured, parts []part) (fleet.Re
 			continue // it is there because another one requires it, whole
 		}
 		m := fleet.Member{Cluster: p.Name, Replicas: int64(p.Replicas), Reachable: reachable(in.Clusters[p.Name]),
-			Suspended: suspended(spec.Suspension, p.Name), Base: p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
+			Suspended: suspended(spec.Suspension, p.Name) || leaving(in.Existing[p.Name]), Base: p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
 		if c := in.Clusters[p.Name]; c != nil && p.manifest != nil {
 			// Its failure is reported where the override counts.
 			if local, _, err := override.Apply(p.manifest, c, in.Overrides); err == nil {
@@ -59,6 +59,9 @@ func (in Input) share(pruned *unstructured.Unstructured, parts []part) (fleet.Re
 	slices.SortStableFunc(fin.Members, func(x, y fleet.Member) int { return rank(x.Cluster) - rank(y.Cluster) })
 	return fleet.Shares(fin)
 }
+
+// leaving says whether a Work is being deleted: one made anew takes its place when it is gone.
+func leaving(w *workv1alpha1.Work) bool { return w != nil && w.DeletionTimestamp != nil }
 
 // divides says whether the binding divides replicas.
 func divides(spec *workv1alpha2.ResourceBindingSpec) bool {

@@ -16,6 +16,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/interpret"
@@ -240,6 +241,36 @@ overrideRules:
 	s.look()
 	// us keeps its three, so that one of the six others stays old.
 	s.expect("with a partition of its own in us", "0 3 1", "")
+
+	// A budget of its own is taken off the fleet's, and its cluster waits for no turn.
+	s = begin(t, clones, threeEach)
+	s.edit(int64(2), "spec", "updateStrategy", "maxUnavailable")
+	s.in.Overrides = []policyv1alpha1.Override{clusterOverride(t, `
+overrideRules:
+- targetCluster: {clusterNames: [ap]}
+  overriders: {plaintext: [{path: /spec/updateStrategy/maxUnavailable, operator: replace, value: 1}]}
+`)}
+	s.look()
+	for _, c := range []string{"eu", "us", "ap"} {
+		s.report(c, 3, 3)
+	}
+	s.image("nginx:2")
+	s.look()
+	s.expect("with a budget of its own in ap", "0 3 0", "1 1 1")
+}
+
+func TestAClusterThatIsHeldBackTakesNoTurn(t *testing.T) {
+	s := begin(t, clones, threeEach)
+	s.edit(int64(1), "spec", "updateStrategy", "maxUnavailable")
+	s.look()
+	for _, c := range []string{"eu", "us", "ap"} {
+		s.report(c, 3, 3)
+	}
+	s.in.Binding.BindingSpec().Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{
+		DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"eu"}}}}
+	s.image("nginx:2")
+	s.look()
+	s.expect("while eu is suspended", "3 0 3", "")
 }
 
 func TestAnAnnotationGoesBackToCopying(t *testing.T) {

@@ -39,7 +39,7 @@ type Member struct {
 	Cluster string
 	// Replicas it was given; of templates that are divided.
 	Replicas int64
-	// Reachable says that the cluster answers, Suspended that its Work is not sent for now.
+	// Reachable says that the cluster answers, Suspended that its Work is not written or sent for now.
 	Reachable, Suspended bool
 	// Base is its manifest by division alone.
 	Base *unstructured.Unstructured
@@ -321,7 +321,7 @@ func (f *fleet) rollOut(w workload, ordinals func(kept int64) []int64) error {
 
 // party is the part of m in a rollout.
 func (w workload) party(m *member) (party, error) {
-	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended, fixed: -1, own: -1, there: m.before != nil, note: m.note,
+	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended || m.Base == nil, fixed: -1, own: -1, there: m.before != nil, note: m.note,
 		known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
 	if w.desired != "" {
 		p.replicas = number(m.status, w.desired)
