@@ -12,6 +12,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/convert/kruise"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -47,7 +48,7 @@ func (u Untouched) String() string {
 //	    rules as listed, those that target c
 //	      image → command → args → resources → labels → annotations → field → plaintext
 //
-// The order of policies does not matter. The first failure ends it: half of an override is worse than none.
+// Paths are those of the version that the policy's selectors name. The order of policies does not matter. The first failure ends it: half of an override is worse than none.
 func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster, policies []policyv1alpha1.Override) (*unstructured.Unstructured, Applied, error) {
 	var applied Applied
 	out := m
@@ -59,9 +60,18 @@ func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster, policies []
 			if out == m {
 				out = m.DeepCopy()
 			}
-			run := run{manifest: out, policy: describe(p), at: r.at, applied: &applied}
+			in, err := spoken(out, p)
+			if err != nil {
+				return nil, Applied{}, err
+			}
+			run := run{manifest: in, policy: describe(p), at: r.at, applied: &applied}
 			if err := run.all(r.overriders); err != nil {
 				return nil, Applied{}, err
+			}
+			if in != out {
+				if out, err = kruise.Convert(in, m.GetAPIVersion()); err != nil {
+					return nil, Applied{}, fmt.Errorf("%s, %s: %w", run.policy, run.at, err)
+				}
 			}
 			applied.Rules = append(applied.Rules, Rule{Namespaced: p.GetNamespace() != "", Policy: p.GetName(), Overriders: r.overriders})
 		}
