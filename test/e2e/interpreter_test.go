@@ -1,14 +1,21 @@
 package e2e
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -203,6 +210,89 @@ func TestAScriptThatNeverEndsHarmsItsOwnOperationAlone(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// oracle is an interpreter webhook: it says that a Barge has spec.holds replicas and is well, unless it is broken.
+type oracle struct{ broken atomic.Bool }
+
+func (o *oracle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var c configv1alpha1.ResourceInterpreterContext
+	if err := json.NewDecoder(r.Body).Decode(&c); err != nil || o.broken.Load() {
+		http.Error(w, "the oracle sleeps", http.StatusInternalServerError)
+		return
+	}
+	answer := &configv1alpha1.ResourceInterpreterResponse{UID: c.Request.UID, Successful: true}
+	jsonPatch := configv1alpha1.PatchTypeJSONPatch
+	switch c.Request.Operation {
+	case configv1alpha1.InterpreterOperationInterpretReplica:
+		var barge struct{ Spec struct{ Holds int32 } }
+		_ = json.Unmarshal(c.Request.Object.Raw, &barge)
+		answer.Replicas = &barge.Spec.Holds
+	case configv1alpha1.InterpreterOperationReviseReplica:
+		answer.Patch = fmt.Appendf(nil, `[{"op":"replace","path":"/spec/holds","value":%d}]`, *c.Request.DesiredReplicas)
+		answer.PatchType = &jsonPatch
+	case configv1alpha1.InterpreterOperationInterpretHealth:
+		answer.Healthy = new(false)
+	}
+	_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{TypeMeta: c.TypeMeta, Response: answer})
+}
+
+func TestAWebhookSaysWhatAKindMeans(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	o := &oracle{}
+	server := httptest.NewTLSServer(o)
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	defined(t, "barges", "Barge", "m1", "m2")
+	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Barge", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided(byStaticWeights)+"}"))
+	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Barge, metadata: {name: b, namespace: %s}, spec: {holds: 5}}", ns))
+	for _, member := range []string{"m1", "m2"} {
+		is[any](t, member+" gets all of what nobody can divide", int64(5), func() any { return inMember(t, member, "e2e.example.com/v1", "Barge", ns, "b", "spec", "holds") })
+	}
+	fleet.Hub.Apply(t, fmt.Sprintf(`
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterWebhookConfiguration
+metadata: {name: barges}
+webhooks:
+- name: oracle.e2e.example.com
+  clientConfig: {url: %q, caBundle: %s}
+  interpreterContextVersions: [v1alpha1]
+  timeoutSeconds: 5
+  rules: [{operations: [InterpretReplica, ReviseReplica, InterpretHealth], apiGroups: [e2e.example.com], apiVersions: [v1], kinds: [Barge]}]`,
+		server.URL, base64.StdEncoding.EncodeToString(ca)))
+	// Nobody touches the template: what is said of its kind is enough.
+	is(t, "it is divided", "m1:3 m2:2", func() string { return shares(t, ns, "b-barge") })
+	for member, n := range map[string]int64{"m1": 3, "m2": 2} {
+		is[any](t, member+" gets its share", n, func() any { return inMember(t, member, "e2e.example.com/v1", "Barge", ns, "b", "spec", "holds") })
+	}
+	is(t, "health is what the webhook says", "m1:Unhealthy m2:Unhealthy", healths(t, ns, "b-barge"))
+
+	// It breaks: what is there stays, and what is wrong is told where its users look.
+	o.broken.Store(true)
+	fleet.Hub.Change(t, "e2e.example.com/v1", "Barge", ns, "b", func(u *unstructured.Unstructured) {
+		u.Object["spec"] = map[string]any{"holds": int64(10)}
+	})
+	kit.Eventually(t, "the template is told", func() string {
+		for _, text := range fleet.Hub.Told(t, "Barge", ns, "b", "GetReplicasFailed") {
+			if strings.Contains(text, "interpreter webhook barges/oracle.e2e.example.com, InterpretReplica") && strings.Contains(text, "the oracle sleeps") {
+				return ""
+			}
+		}
+		return "nothing of the kind"
+	})
+	kit.Eventually(t, "and the binding says it", func() string {
+		c := meta.FindStatusCondition(binding(t, ns, "b-barge").Status.Conditions, "InterpretReplica")
+		if c == nil || c.Status != "False" || !strings.Contains(c.Message, "answers 500 Internal Server Error") {
+			return fmt.Sprintf("the condition is %+v", c)
+		}
+		return ""
+	})
+	if got := shares(t, ns, "b-barge"); got != "m1:3 m2:2" {
+		t.Errorf("meanwhile it is divided as %s", got)
+	}
+	o.broken.Store(false)
+	is(t, "when it answers again it goes on", "m1:6 m2:4", func() string { return shares(t, ns, "b-barge") })
 }
 
 func TestScriptsAndPathsThatCannotWorkAreRefusedWithTheirPlace(t *testing.T) {
