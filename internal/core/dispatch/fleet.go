@@ -25,12 +25,12 @@ type part struct {
 
 // share has core/fleet divide what counts the pods of all clusters together; nothing for most templates. Overrides apply
 // to what it decides, and it is told what they will change.
-func (in Input) share(pruned *unstructured.Unstructured, parts []part) (fleet.Result, error) {
+func (in Input) share(parts []part) (fleet.Result, error) {
 	spec := in.Binding.BindingSpec()
 	divided := divides(spec)
-	concerns, err := fleet.Concerns(pruned, divided)
+	concerns, err := fleet.Concerns(in.Template, divided)
 	record := in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]
-	if err == nil && !concerns && pruned.GetAnnotations()[fleet.UniqueOrdinalsAnnotation] == "true" {
+	if err == nil && !concerns && in.Template.GetAnnotations()[fleet.UniqueOrdinalsAnnotation] == "true" {
 		// It has no replicas now; its volumes are where they were.
 		return fleet.Result{Record: record}, nil
 	}
@@ -40,7 +40,7 @@ func (in Input) share(pruned *unstructured.Unstructured, parts []part) (fleet.Re
 	scheduled := func(cluster string) bool {
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
 	}
-	fin := fleet.Input{Template: pruned, Generation: in.Template.GetGeneration(), Divided: divided, Record: record, Pods: in.Pods}
+	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods}
 	for _, p := range parts {
 		if divided && !scheduled(p.Name) {
 			continue // it is there because another one requires it, whole

@@ -105,7 +105,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		parts = append(parts, part{target, m, err})
 	}
 	// 2. What counts the pods of all clusters together.
-	shared, err := in.share(pruned, parts)
+	shared, err := in.share(parts)
 	if err != nil {
 		return Decision{Err: err}
 	}
@@ -282,8 +282,11 @@ func prune(template *unstructured.Unstructured) *unstructured.Unstructured {
 	delete(bare, "status")
 	out := (&unstructured.Unstructured{Object: bare}).DeepCopy()
 	interpret.Prune(out)
-	// A mark for the hub alone.
+	// Marks for the hub alone.
 	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", propagate.AwaitingChangeAnnotation)
+	for _, key := range fleet.HubAnnotations() {
+		unstructured.RemoveNestedField(out.Object, "metadata", "annotations", key)
+	}
 	return out
 }
 

@@ -46,6 +46,12 @@ const (
 	OrdinalMobilityAnnotation = "argosy.io/ordinal-mobility"
 )
 
+// HubAnnotations are those of a template that say something to the hub alone.
+func HubAnnotations() []string {
+	return []string{ScopeAnnotation, OrderAnnotation, ClustersAnnotation, StagesAnnotation, StageAnnotation, UnreachableAnnotation,
+		AutoHaltAnnotation, UniqueOrdinalsAnnotation, OrdinalMobilityAnnotation}
+}
+
 // Annotations of our own.
 const (
 	// NoteAnnotation on a Work is what the share in its manifest does not tell: a Note.

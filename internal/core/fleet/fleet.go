@@ -19,10 +19,8 @@ import (
 
 // Input is what the shares of a template follow from. All of it is read-only.
 type Input struct {
-	// Template as users wrote it.
+	// Template as it is on the hub.
 	Template *unstructured.Unstructured
-	// Generation of the template, as Works record it.
-	Generation int64
 	// Divided says that its replicas are divided among the members.
 	Divided bool
 	// Members in the order that the placement gives, each cluster once.

@@ -51,7 +51,7 @@ func (f *fleet) routePods() {
 		gone := false
 		for i, m := range f.members {
 			if m.before != nil && slices.Contains(texts(list(m.before.Object, podsToDeletePath...)), name) {
-				if m.generation() == strconv.FormatInt(f.Generation, 10) {
+				if m.generation() == strconv.FormatInt(f.Template.GetGeneration(), 10) {
 					in = []int{i}
 					break
 				}

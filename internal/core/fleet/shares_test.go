@@ -35,7 +35,8 @@ func newHub(t testing.TB, template string, replicas ...int64) *hub {
 	if err := u.UnmarshalJSON(raw); err != nil {
 		t.Fatal(err)
 	}
-	h := &hub{t: t, in: Input{Template: u, Generation: 1, Divided: true}}
+	u.SetGeneration(1)
+	h := &hub{t: t, in: Input{Template: u, Divided: true}}
 	for i, r := range replicas {
 		h.in.Members = append(h.in.Members, Member{Cluster: "c" + strconv.Itoa(i+1), Replicas: r, Reachable: true})
 	}
@@ -49,7 +50,7 @@ func (h *hub) edit(value any, path ...string) {
 	if err := unstructured.SetNestedField(h.in.Template.Object, value, path...); err != nil {
 		h.t.Fatal(err)
 	}
-	h.in.Generation++
+	h.in.Template.SetGeneration(h.in.Template.GetGeneration() + 1)
 }
 
 // look decides and writes.
@@ -81,7 +82,7 @@ func (h *hub) look() {
 			manifest = m.Base
 		}
 		manifest = manifest.DeepCopy()
-		manifest.SetAnnotations(map[string]string{workv1alpha2.TemplateGenerationAnnotation: strconv.FormatInt(h.in.Generation, 10)})
+		manifest.SetAnnotations(map[string]string{workv1alpha2.TemplateGenerationAnnotation: strconv.FormatInt(h.in.Template.GetGeneration(), 10)})
 		raw, err := json.Marshal(manifest.Object)
 		if err != nil {
 			h.t.Fatal(err)
@@ -108,7 +109,7 @@ func (h *hub) report(statuses ...string) {
 		if err := yaml.Unmarshal([]byte("{"+text+"}"), &status); err != nil {
 			h.t.Fatal(err)
 		}
-		status["resourceTemplateGeneration"] = h.in.Generation
+		status["resourceTemplateGeneration"] = h.in.Template.GetGeneration()
 		raw, err := json.Marshal(status)
 		if err != nil {
 			h.t.Fatal(err)
