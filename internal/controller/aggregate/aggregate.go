@@ -3,8 +3,11 @@
 package aggregate
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -197,7 +200,7 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 	if err != nil || !found || (ref.UID != "" && read.GetUID() != ref.UID) || read.GetDeletionTimestamp() != nil {
 		return 0, err
 	}
-	want, err := r.Interpreter.Aggregate(ctx, read, aggregate.Items(b))
+	want, err := r.Interpreter.Aggregate(ctx, read, ofRun(aggregate.Items(b), read))
 	if _, reported := interpreter.Report(ctx, r.client, b, err, configv1alpha1.InterpreterOperationAggregateStatus); err == nil {
 		err = reported // else what went wrong is worse
 	}
@@ -219,6 +222,18 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 		}
 	}
 	return 0, fmt.Errorf("fold the status of %s: %w", commit.Name(read), err)
+}
+
+// ofRun are the items without the statuses of what ran once for an earlier template of that name: this one is to run yet.
+func ofRun(items []workv1alpha2.AggregatedStatusItem, template *unstructured.Unstructured) []workv1alpha2.AggregatedStatusItem {
+	out := slices.Clone(items)
+	for i := range out {
+		var said map[string]any
+		if s := out[i].Status; s != nil && bytes.Contains(s.Raw, []byte(interpret.RunOfField)) && json.Unmarshal(s.Raw, &said) == nil && !interpret.OfRun(said, string(template.GetUID())) {
+			out[i].Status = nil
+		}
+	}
+	return out
 }
 
 // expire deletes a template that has finished and lived its ttl, or says how long it still has.

@@ -202,7 +202,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	if err != nil {
 		return failed(false, err)
 	}
-	if last := r.ended.of(work); observed == nil && last != nil && !suspended(work) {
+	if last := r.ended.of(work, manifest); observed == nil && last != nil && !suspended(work) {
 		return func() (time.Duration, error) { return r.report(ctx, work, manifest, last) }, 0, nil
 	}
 	kind, observed, err := r.act(ctx, m, work, manifest, observed)

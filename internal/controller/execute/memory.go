@@ -98,7 +98,7 @@ func (e *ended) put(work types.NamespacedName, last *unstructured.Unstructured) 
 
 // of is the last state of the Work's object; nil if it is not needed, because it was never seen, is reported, or was the object
 // of an earlier Work of that name.
-func (e *ended) of(work *workv1alpha1.Work) *unstructured.Unstructured {
+func (e *ended) of(work *workv1alpha1.Work, manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	key := client.ObjectKeyFromObject(work)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -106,8 +106,8 @@ func (e *ended) of(work *workv1alpha1.Work) *unstructured.Unstructured {
 	if last == nil {
 		return nil
 	}
-	const id = workv1alpha2.WorkPermanentIDLabel
-	if execute.Ended(work) || last.GetLabels()[id] != work.Labels[id] || !execute.Owns(work, last) {
+	const id, template = workv1alpha2.WorkPermanentIDLabel, workv1alpha2.TemplateUIDAnnotation
+	if last.GetAnnotations()[template] != manifest.GetAnnotations()[template] || execute.Ended(work) || last.GetLabels()[id] != work.Labels[id] || !execute.Owns(work, last) {
 		delete(e.objects, key)
 		return nil
 	}

@@ -234,11 +234,8 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 		Health: health.Karmada(),
 	}
 	status, err := r.Interpreter.Reflect(ctx, observed)
-	if err == nil && interpret.CleansUp(observed) {
-		if status == nil {
-			status = map[string]any{} // it may finish before anybody looks again
-		}
-		status[interpret.CleansUpField] = true
+	if err == nil {
+		status = interpret.WithRun(status, observed)
 	}
 	if err == nil && status != nil {
 		var raw []byte

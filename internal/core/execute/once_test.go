@@ -66,6 +66,16 @@ func TestWhatHasFinishedAndIsGoneDoesNotRunAgain(t *testing.T) {
 	}
 }
 
+func TestATemplateMadeAnewRunsThoughTheWorkOfTheLastOneIsStillThere(t *testing.T) {
+	const manifest = `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: shop, annotations: {resourcetemplate.karmada.io/uid: new}}}`
+	for of, want := range map[string]execute.Kind{"old": execute.Create, "new": execute.Nothing} {
+		w := work(t, manifest, reported(t, `{"runOf":"`+of+`","conditions":[{"type":"Complete","status":"True"}]}`))
+		if got := execute.Plan(w, desired(t, w, nil), nil); got.Kind != want {
+			t.Errorf("after a run of the %s template: plan = %s (%s)", of, got.Kind, got.Reason)
+		}
+	}
+}
+
 func TestWhatIsGoneBeforeItsEndIsMadeAgain(t *testing.T) {
 	for _, c := range []struct{ name, kind, status string }{
 		{"a Job under way", "batch/v1, kind: Job", `{"active":1,"conditions":[{"type":"Complete","status":"False"}]}`},

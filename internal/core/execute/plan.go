@@ -132,7 +132,7 @@ func Over(w *workv1alpha1.Work) bool {
 // Ended says whether the object of w runs once and has, by its last report.
 func Ended(w *workv1alpha1.Work) bool { return interpret.Finished(lastReport(w)) }
 
-// lastReport is the status that w reports of its object, nil for none.
+// lastReport is the status that w reports of its object, nil for none, and for one of an earlier template.
 func lastReport(w *workv1alpha1.Work) (kind schema.GroupKind, status map[string]any) {
 	if len(w.Status.ManifestStatuses) == 0 || w.Status.ManifestStatuses[0].Status == nil {
 		return kind, nil
@@ -140,6 +140,12 @@ func lastReport(w *workv1alpha1.Work) (kind schema.GroupKind, status map[string]
 	last := w.Status.ManifestStatuses[0]
 	if err := json.Unmarshal(last.Status.Raw, &status); err != nil {
 		return kind, nil
+	}
+	if status[interpret.RunOfField] != nil {
+		m, err := Manifest(w)
+		if err != nil || !interpret.OfRun(status, field(m, "annotations", workv1alpha2.TemplateUIDAnnotation)) {
+			return kind, nil
+		}
 	}
 	return schema.GroupKind{Group: last.Identifier.Group, Kind: last.Identifier.Kind}, status
 }

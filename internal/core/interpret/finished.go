@@ -6,11 +6,42 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
 // CleansUpField in a reported status is true if the member deletes the object by itself when it has finished, though the hub
 // did not ask for it: by a default of its own, as EphemeralJob has one, or of its Workflow controller.
 const CleansUpField = "deletedWhenFinished"
+
+// RunOfField in the reported status of what runs once is the UID of the template that the object was made from: a template of
+// the same name that comes later wants a run of its own.
+const RunOfField = "runOf"
+
+// WithRun is the status that is reported of a member's object, with these fields if it is one that runs once; it may change the
+// one given. One that its member cleans up has a status though it says nothing yet: it may finish before anybody looks again.
+func WithRun(status map[string]any, observed *unstructured.Unstructured) map[string]any {
+	_, ok := onces[observed.GroupVersionKind().GroupKind()]
+	if !ok || status == nil && !CleansUp(observed) {
+		return status
+	}
+	if status == nil {
+		status = map[string]any{}
+	}
+	if uid := observed.GetAnnotations()[workv1alpha2.TemplateUIDAnnotation]; uid != "" {
+		status[RunOfField] = uid
+	}
+	if CleansUp(observed) {
+		status[CleansUpField] = true
+	}
+	return status
+}
+
+// OfRun says whether a reported status is of an object of that template, as far as it says.
+func OfRun(status map[string]any, template string) bool {
+	of, _ := status[RunOfField].(string)
+	return of == "" || template == "" || of == template
+}
 
 // once is a kind that runs once: whoever makes its object anew runs it again.
 type once struct {
@@ -97,6 +128,9 @@ func Finished(kind schema.GroupKind, status map[string]any) bool {
 
 // CleansUp says whether a member's object will be deleted there when it has finished.
 func CleansUp(observed *unstructured.Unstructured) bool {
+	if observed == nil {
+		return false
+	}
 	o, ok := onces[observed.GroupVersionKind().GroupKind()]
 	if !ok {
 		return false

@@ -30,7 +30,7 @@ func containerRecreateRequest() *interpret.Hooks {
 		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			answered := slices.DeleteFunc(slices.Clone(rs), func(r report) bool { return r.status == nil })
 			if len(answered) == 1 {
-				return dropNew(runtime.DeepCopyJSON(answered[0].status), template, "conditions", "containerStatusSnapshot")
+				return dropNew(copied(answered[0]), template, "conditions", "containerStatusSnapshot")
 			}
 			status := map[string]any{}
 			setPhase(status, []string{"Failed", "Recreating", "Pending", "Completed", "Succeeded"}, "Pending", answered)

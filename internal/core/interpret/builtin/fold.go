@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 type aggregator func(context.Context, *unstructured.Unstructured, []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
@@ -63,6 +64,14 @@ func gather(status map[string]any, rs []report, name string, tell func(cluster s
 	if all != nil {
 		status[name] = all
 	}
+}
+
+// copied is the status of the only cluster that has one, without what is added for the hub.
+func copied(r report) map[string]any {
+	status := runtime.DeepCopyJSON(r.status)
+	delete(status, interpret.RunOfField)
+	delete(status, interpret.CleansUpField)
+	return status
 }
 
 // asIs tells an item without its cluster.

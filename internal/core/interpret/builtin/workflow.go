@@ -143,7 +143,7 @@ func foldWorkflow(rs []report) map[string]any {
 	case len(answered) == 0:
 		return map[string]any{}
 	case len(rs) == 1:
-		return runtime.DeepCopyJSON(answered[0].status)
+		return copied(answered[0])
 	}
 	status := map[string]any{}
 	setText(status, "phase", firstOf([]string{"Error", "Failed", "Running", "Pending", "", "Succeeded"}, "", rs))
