@@ -245,8 +245,9 @@ func (f *fleet) clusters() []string {
 	return names
 }
 
-// rollOut divides what a rollout may do: partition, maxUnavailable and maxSurge.
-func (f *fleet) rollOut(w workload, ordinals func(kept int64) []int64) error {
+// rollOut divides what a rollout may do: partition, maxUnavailable and maxSurge. byOrdinal, if given, says how many pods are new
+// in each cluster when so many are kept of the whole.
+func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	if !rolls(f.Template.Object) {
 		return nil
 	}
@@ -266,9 +267,9 @@ func (f *fleet) rollOut(w workload, ordinals func(kept int64) []int64) error {
 	if ro.unavailable, ro.surge, err = w.budgets(f.Template.Object, total); err != nil {
 		return err
 	}
-	if ordinals != nil && f.options.order == inProportion {
+	if byOrdinal != nil && f.options.order == inProportion {
 		ro.targets = func(n int64, seats []Seat, _ func([]int64) bool) []int64 {
-			targets := ordinals(total - n)
+			targets := byOrdinal(total - n)
 			for i := range targets {
 				targets[i] = max(min(targets[i], seats[i].Cap), min(seats[i].Floor, seats[i].Cap))
 			}

@@ -175,8 +175,8 @@ func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int
 // statefulSet divides an Advanced StatefulSet: its ordinals if they shall be unique, then its rollout.
 func (f *fleet) statefulSet() error {
 	w := workloads[statefulSetKind]
-	roll := func(ordinals func(kept int64) []int64) error {
-		if err := f.rollOut(w, ordinals); err != nil {
+	roll := func(byOrdinal func(kept int64) []int64) error {
+		if err := f.rollOut(w, byOrdinal); err != nil {
 			return err
 		}
 		return f.scaleLimit(Down, true)
