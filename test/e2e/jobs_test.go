@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+func oneJob(ns, spec string) string {
+	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: x, namespace: %s}, spec: {%s template: {spec: {restartPolicy: Never, containers: [{name: c, image: "example.com/x:1"}]}}}}`, ns, spec)
+}
+
+// ended says what is wrong unless the template says that the Job completed.
+func ended(t *testing.T, ns string) func() string {
+	return func() string {
+		if c := fmt.Sprint(kit.Field(fleet.Hub.Find(t, "batch/v1", "Job", ns, "x"), "status", "conditions")); !strings.Contains(c, "type:Complete") {
+			return "its conditions are " + c
+		}
+		return ""
+	}
+}
+
+// A member deletes finished Jobs by a rule of its own, as an admission policy there may have it. They ran, and run no more.
+func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "batch/v1", "Job", to("m1")))
+	fleet.Hub.Apply(t, oneJob(ns, "suspend: true,"))
+	kit.Eventually(t, "m1 holds it", func() string { return holds(t, "batch/v1", "Job", ns, "x", "m1") })
+	fleet.Members["m1"].Change(t, "batch/v1", "Job", ns, "x", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, int64(0), "spec", "ttlSecondsAfterFinished")
+	})
+	fleet.Hub.Change(t, "batch/v1", "Job", ns, "x", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, false, "spec", "suspend")
+	})
+	kit.Eventually(t, "the template says that it completed", ended(t, ns))
+	gone := func() string { return holds(t, "batch/v1", "Job", ns, "x") }
+	kit.Eventually(t, "m1 has cleaned it up", gone)
+
+	fleet.Hub.Change(t, "batch/v1", "Job", ns, "x", func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"changed": "yes"}) })
+	kit.Stays(t, "it does not run again", 3*time.Second, func() string {
+		if wrong := gone(); wrong != "" {
+			return wrong
+		}
+		return ended(t, ns)()
+	})
+
+	uid := fleet.Hub.Find(t, "batch/v1", "Job", ns, "x").GetUID()
+	fleet.Hub.Remove(t, "batch/v1", "Job", ns, "x")
+	kit.Eventually(t, "the template is gone", func() string {
+		if fleet.Hub.Find(t, "batch/v1", "Job", ns, "x") != nil {
+			return "it is there"
+		}
+		return ""
+	})
+	fleet.Hub.Apply(t, oneJob(ns, ""))
+	kit.Eventually(t, "the next one of its name runs", func() string {
+		next := fleet.Hub.Find(t, "batch/v1", "Job", ns, "x")
+		if next == nil || next.GetUID() == uid {
+			return "it is not there"
+		}
+		return ended(t, ns)()
+	})
+	kit.Eventually(t, "and stays, as nobody said that it should go", func() string { return holds(t, "batch/v1", "Job", ns, "x", "m1") })
+}
+
+// The time to live that a user writes is the template's: members do not get it, and go by the template.
+func TestAJobsTimeToLiveIsTheHubs(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "batch/v1", "Job", to("m1", "m2")))
+	fleet.Hub.Apply(t, oneJob(ns, "ttlSecondsAfterFinished: 600,"))
+	kit.Eventually(t, "the template says that it completed", ended(t, ns))
+	for _, m := range []string{"m1", "m2"} {
+		if ttl := inMember(t, m, "batch/v1", "Job", ns, "x", "spec", "ttlSecondsAfterFinished"); ttl != nil {
+			t.Errorf("%s was given a time to live of %v", m, ttl)
+		}
+	}
+	fleet.Hub.Change(t, "batch/v1", "Job", ns, "x", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, int64(0), "spec", "ttlSecondsAfterFinished")
+	})
+	kit.Eventually(t, "it goes everywhere", func() string {
+		if fleet.Hub.Find(t, "batch/v1", "Job", ns, "x") != nil {
+			return "the template is there"
+		}
+		return holds(t, "batch/v1", "Job", ns, "x")
+	})
+}
+
+const argoWorkflow = "argoproj.io/v1alpha1"
+
+// oneWorkflow is one that goes where the test, in the part of the member's controller, takes it.
+func oneWorkflow(ns, name, more string) string {
+	return fmt.Sprintf(`{apiVersion: %s, kind: Workflow, metadata: {name: %s, namespace: %s%s}, spec: {entrypoint: main, suspend: true,
+		ttlStrategy: {secondsAfterCompletion: 0}, templates: [{name: main, container: {image: "example.com/x:1", resources: {requests: {cpu: 10m}}}}]}}`, argoWorkflow, name, ns, more)
+}
+
+// inOne is the member that holds a Workflow, empty unless exactly one does.
+func inOne(t *testing.T, ns, name string) string {
+	in := ""
+	for m, c := range fleet.Members {
+		if c.Find(t, argoWorkflow, "Workflow", ns, name) == nil {
+			continue
+		}
+		if in != "" {
+			t.Fatalf("%s and %s hold the Workflow %s", in, m, name)
+		}
+		in = m
+	}
+	return in
+}
+
+// serveWorkflows has every member serve Workflows, by the definition that the hub has, if it does not already.
+func serveWorkflows(t *testing.T) {
+	t.Helper()
+	const api, kind, name = "apiextensions.k8s.io/v1", "CustomResourceDefinition", "workflows.argoproj.io"
+	crd := fleet.Hub.Find(t, api, kind, "", name)
+	if crd == nil {
+		t.Fatal("the hub does not serve Workflows")
+	}
+	for _, c := range fleet.Members {
+		if c.Find(t, api, kind, "", name) != nil {
+			continue
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": crd.DeepCopy().Object["spec"]}}
+		u.SetAPIVersion(api)
+		u.SetKind(kind)
+		u.SetName(name)
+		unstructured.RemoveNestedField(u.Object, "spec", "conversion")
+		if err := c.Create(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A Workflow runs in one member, is resumed from the hub, and nobody writes against anybody.
+func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
+	t.Parallel()
+	serveWorkflows(t)
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", argoWorkflow, "Workflow", to("m1", "m2", "m3")))
+	fleet.Hub.Apply(t, oneWorkflow(ns, "w", ""))
+	fleet.Hub.Apply(t, oneWorkflow(ns, "everywhere", `, annotations: {argosy.io/run-per-cluster: "true"}`))
+	kit.Eventually(t, "one member holds it", func() string {
+		if inOne(t, ns, "w") == "" {
+			return fmt.Sprintf("none does; the binding is %+v", binding(t, ns, "w-workflow"))
+		}
+		return ""
+	})
+	kit.Eventually(t, "unless its owner asks for all", func() string { return holds(t, argoWorkflow, "Workflow", ns, "everywhere", "m1", "m2", "m3") })
+	m := inOne(t, ns, "w")
+	if told := fleet.Hub.Told(t, "Workflow", ns, "w", "ApplyPolicySucceed"); !strings.Contains(strings.Join(told, "\n"), "argosy.io/run-per-cluster") {
+		t.Errorf("its owner was told %q", told)
+	}
+
+	fleet.Hub.Change(t, argoWorkflow, "Workflow", ns, "w", func(u *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(u.Object, "spec", "suspend")
+	})
+	kit.Eventually(t, "it is resumed", func() string {
+		if held := inMember(t, m, argoWorkflow, "Workflow", ns, "w", "spec", "suspend"); held == true {
+			return "it is suspended"
+		}
+		return ""
+	})
+	// The part of its controller, if no other plays it: each status it writes is one of the whole object.
+	act := func(phase string) {
+		t.Helper()
+		fleet.Members[m].Change(t, argoWorkflow, "Workflow", ns, "w", func(u *unstructured.Unstructured) {
+			if p := kit.Field(u, "status", "phase"); p == "Succeeded" {
+				return
+			}
+			now := time.Now().UTC().Format(time.RFC3339)
+			u.Object["status"] = map[string]any{"phase": phase, "progress": "1/1", "startedAt": now, "finishedAt": now, "nodes": map[string]any{"w": map[string]any{"phase": phase}}}
+			u.SetLabels(over(u.GetLabels(), "workflows.argoproj.io/phase", phase))
+		})
+	}
+	// Without a time to live yet, to see it rest.
+	fleet.Hub.Change(t, argoWorkflow, "Workflow", ns, "w", func(u *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(u.Object, "spec", "ttlStrategy")
+	})
+	act("Succeeded")
+	kit.Eventually(t, "the template says that it succeeded", func() string {
+		if phase := kit.Field(fleet.Hub.Find(t, argoWorkflow, "Workflow", ns, "w"), "status", "phase"); phase != "Succeeded" {
+			return fmt.Sprint("its phase is ", phase)
+		}
+		return ""
+	})
+	version := func() string {
+		return fleet.Members[m].Find(t, argoWorkflow, "Workflow", ns, "w").GetResourceVersion() + " " + fleet.Hub.Find(t, argoWorkflow, "Workflow", ns, "w").GetResourceVersion()
+	}
+	rests := version()
+	kit.Stays(t, "nobody writes it any more", 3*time.Second, func() string {
+		if now := version(); now != rests {
+			before := rests
+			rests = now
+			return "it was at " + before + ", is at " + now
+		}
+		return ""
+	})
+	if phase := inMember(t, m, argoWorkflow, "Workflow", ns, "w", "status", "phase"); phase != "Succeeded" {
+		t.Errorf("its status in the member is %v", phase)
+	}
+
+	// The member forgets it; it does not run again, here or elsewhere. At the end of its time the template goes as well.
+	fleet.Members[m].Remove(t, argoWorkflow, "Workflow", ns, "w")
+	kit.Stays(t, "it does not run again", 3*time.Second, func() string {
+		if in := inOne(t, ns, "w"); in != "" && fleet.Members[in].Find(t, argoWorkflow, "Workflow", ns, "w").GetDeletionTimestamp() == nil {
+			return in + " holds it"
+		}
+		return ""
+	})
+	fleet.Hub.Change(t, argoWorkflow, "Workflow", ns, "w", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, int64(0), "spec", "ttlStrategy", "secondsAfterCompletion")
+	})
+	kit.Eventually(t, "the template goes in its time", func() string {
+		if fleet.Hub.Find(t, argoWorkflow, "Workflow", ns, "w") != nil {
+			return "it is there"
+		}
+		return ""
+	})
+}
+
+// over is a map with one value more.
+func over(m map[string]string, key, value string) map[string]string {
+	out := map[string]string{key: value}
+	for k, v := range m {
+		if k != key {
+			out[k] = v
+		}
+	}
+	return out
+}
