@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"os"
-	"runtime/debug"
-
 	"github.com/spf13/cobra"
 
 	"github.com/argosy-io/argosy/internal/server"
+	"github.com/argosy-io/argosy/internal/server/embed/heap"
 )
 
 func newUp() *cobra.Command {
@@ -23,19 +21,12 @@ A later start on the same data folder continues where it was. Ctrl-C stops it.`,
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
 			}
-			paceGC()
+			heap.Pace(cmd.Context(), heap.Roomy)
 			return server.Run(cmd.Context(), config, server.AllParts(), cmd.OutOrStdout())
 		},
 	}
 	configFlags(up, &config, &file)
 	return up
-}
-
-// paceGC lets the heap grow further between collections: in a burst a fifth of the hub's time went into them. GOGC wins.
-func paceGC() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200)
-	}
 }
 
 // configFlags are those of every verb that takes the hub's configuration.

@@ -37,6 +37,7 @@ import (
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
+	"github.com/argosy-io/argosy/internal/server/embed/heap"
 	"github.com/argosy-io/argosy/internal/server/pki"
 	"github.com/argosy-io/argosy/internal/sim"
 	simkruise "github.com/argosy-io/argosy/internal/sim/kruise"
@@ -84,6 +85,7 @@ func serve(ctx context.Context, dir string, ready func()) error {
 	if err != nil {
 		return err
 	}
+	heap.Pace(ctx, heap.Thrifty)
 	m := &member{config: config, dir: dir, begin: time.Now(), injector: simkruise.NewInjector()}
 
 	// The port first: whether it is free, the caller wants to know at once.

@@ -1,0 +1,30 @@
+package heap
+
+import (
+	"testing"
+	"time"
+)
+
+func TestMemoryIsGivenBackWhenNothingIsToBeDone(t *testing.T) {
+	const much, little = worth, worth - 1
+	var p pacer
+	var used time.Duration
+	for i, look := range []struct {
+		busy  time.Duration
+		spare uint64
+		trims bool
+	}{
+		{time.Second, much, false},
+		{10 * time.Millisecond, much, false}, // it may have been a pause
+		{10 * time.Millisecond, much, true},
+		{10 * time.Millisecond, little, false},
+		{10 * time.Millisecond, much, true},
+		{2 * time.Second, much, false},
+		{10 * time.Millisecond, much, false},
+	} {
+		used += look.busy
+		if got := p.trims(used, 2*time.Second, look.spare); got != look.trims {
+			t.Errorf("look %d: memory is given back: %v, want %v", i, got, look.trims)
+		}
+	}
+}
