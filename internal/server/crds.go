@@ -204,10 +204,17 @@ func install(ctx context.Context, definitions apiextensionsclient.CustomResource
 		metav1.SetMetaDataAnnotation(&current.ObjectMeta, name, value)
 	}
 	_, err := definitions.Update(ctx, current, metav1.UpdateOptions{})
-	if apierrors.IsConflict(err) { // likewise, and it installs the same
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	// The server wrote a status in between, or another replica the same definition.
+	if current, err = definitions.Get(ctx, crd.Name, metav1.GetOptions{}); err != nil {
+		return err
+	}
+	if upToDate(current, crd) && established(current) {
 		return nil
 	}
-	return err
+	return install(ctx, definitions, current, crd)
 }
 
 // upToDate says that current already has what want asks for. want has the server's defaults.

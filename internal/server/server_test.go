@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
 )
 
 // testConfig is a hub of its own on a free port.
@@ -94,6 +97,47 @@ func TestASecondStartOnTheSameDataContinuesWhereItWas(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, versions(t, h)); diff != "" {
 		t.Errorf("installing definitions that are right already wrote some of them: %s", diff)
+	}
+
+	// A definition whose mark somebody took off is his, as another that he brought would be; one that is marked is put right.
+	for _, name := range []string{"clonesets.apps.kruise.io", "sidecarsets.apps.kruise.io"} {
+		changeDefinition(t, h, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Names.ShortNames = []string{"my" + crd.Spec.Names.Singular}
+			if name == "clonesets.apps.kruise.io" {
+				delete(crd.Annotations, installedAnnotation)
+			}
+		})
+	}
+	if err := installWorkloadCRDs(t.Context(), h.Config(), h.config.defines); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"clonesets.apps.kruise.io": true, "sidecarsets.apps.kruise.io": false} {
+		changeDefinition(t, h, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+			if mine := slices.Contains(crd.Spec.Names.ShortNames, "my"+crd.Spec.Names.Singular); mine != want {
+				t.Errorf("%s is as somebody changed it: %v, want %v", name, mine, want)
+			}
+		})
+	}
+}
+
+func changeDefinition(t *testing.T, h *Hub, name string, change func(*apiextensionsv1.CustomResourceDefinition)) {
+	t.Helper()
+	client, err := apiextensions.NewForConfig(h.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		crd, err := definitions.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(crd)
+		_, err = definitions.Update(t.Context(), crd, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
