@@ -43,17 +43,23 @@ func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]
 	if err != nil || len(names) == 0 || r.Pods == nil {
 		return nil, err
 	}
-	found := map[string][]string{}
+	found, silent := map[string][]string{}, false
 	for _, target := range dispatch.Targets(in.Binding) {
 		for _, name := range names {
 			there, err := r.Pods.Owned(ctx, target.Name, in.Template.GetNamespace(), name, in.Template.GetKind(), in.Template.GetName())
 			if err != nil {
 				ctrl.LoggerFrom(ctx).Info("cannot look for a pod to delete", "cluster", target.Name, "pod", name, "cause", err.Error())
+				silent = true
 				break
 			}
 			if there {
 				found[name] = append(found[name], target.Name)
 			}
+		}
+	}
+	if !silent {
+		for _, name := range names {
+			found[name] = append([]string{}, found[name]...) // none, too, is an answer
 		}
 	}
 	return found, nil

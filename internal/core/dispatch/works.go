@@ -41,7 +41,7 @@ type Input struct {
 	Overrides []policyv1alpha1.Override
 	// Existing are the Works that stand, by cluster: their permanent ids are kept.
 	Existing map[string]*workv1alpha1.Work
-	// Pods are the clusters that have a pod of that name, of the names that PodsAskedFor gives; nil when nobody has looked.
+	// Pods are the clusters that have a pod of that name, of the names that fleet.PodsAskedFor gives; see fleet.Input.
 	Pods map[string][]string
 	// NewID makes the permanent id of a Work that does not exist yet.
 	NewID func() string

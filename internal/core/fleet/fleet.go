@@ -27,8 +27,8 @@ type Input struct {
 	Members []Member
 	// Record is the OrdinalsAnnotation of the binding.
 	Record string
-	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; without
-	// an entry a name was not found, nil of all says that nobody has looked.
+	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; an entry
+	// of no clusters says that all have answered and none has it.
 	Pods map[string][]string
 }
 

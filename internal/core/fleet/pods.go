@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,56 +29,82 @@ func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*work
 		if err != nil {
 			return nil, err
 		}
-		if m.before != nil && m.generation() == strconv.FormatInt(template.GetGeneration(), 10) {
-			routed := texts(list(m.before.Object, podsToDeletePath...))
-			names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(routed, name) })
+		if m.before == nil || m.generation() != strconv.FormatInt(template.GetGeneration(), 10) {
+			continue
 		}
+		known := texts(list(m.before.Object, podsToDeletePath...))
+		if text, ok := w.Annotations[NoteAnnotation]; ok {
+			note := parseNote(text)
+			known = append(append(known, split(note.Deleted)...), split(note.Missing)...)
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(known, name) })
 	}
 	return unique(names), nil
 }
 
 // routePods sends each cluster the names of its own pods. A name that is nowhere, or in two clusters, is sent to none: a member
-// refuses the whole update for it. One that was sent stays in the Work while the template names it, as the member's controller
-// takes it off its list when the pod is gone.
+// refuses the whole update for it. One that was sent stays in the Work until the template changes, as the member's controller takes
+// it off its list when the pod is gone; what is gone by then is neither sent nor missed.
 func (f *fleet) routePods() {
 	names := texts(list(f.Template.Object, podsToDeletePath...))
-	if len(names) == 0 {
-		return
-	}
-	own := make([][]any, len(f.members))
-	var nowhere, twice []string
+	own, deleted := make([][]any, len(f.members)), make([][]string, len(f.members))
+	var nowhere, searched, twice []string
 	for _, name := range names {
 		var in []int
-		gone := false
+		gone := -1
+		missing := false
 		for i, m := range f.members {
-			if m.before != nil && slices.Contains(texts(list(m.before.Object, podsToDeletePath...)), name) {
-				if m.generation() == strconv.FormatInt(f.Template.GetGeneration(), 10) {
-					in = []int{i}
-					break
-				}
-				gone = true // it was deleted for an earlier template
-			}
 			if slices.Contains(f.Pods[name], m.Cluster) {
 				in = append(in, i)
 			}
+			if m.before == nil {
+				continue
+			}
+			same := m.generation() == strconv.FormatInt(f.Template.GetGeneration(), 10)
+			if slices.Contains(texts(list(m.before.Object, podsToDeletePath...)), name) {
+				if same {
+					in = []int{i}
+					break
+				}
+				gone = i
+			}
+			if m.note != nil {
+				if slices.Contains(split(m.note.Deleted), name) {
+					gone = i
+				}
+				missing = missing || same && slices.Contains(split(m.note.Missing), name)
+			}
 		}
+		_, looked := f.Pods[name]
 		switch {
 		case len(in) == 1:
 			own[in[0]] = append(own[in[0]], name)
 		case len(in) > 1:
 			twice = append(twice, name)
-		case !gone:
+		case gone >= 0:
+			deleted[gone] = append(deleted[gone], name)
+		default:
 			nowhere = append(nowhere, name)
+			if looked || missing {
+				searched = append(searched, name)
+			}
 		}
 	}
 	for i, m := range f.members {
 		if m.Base == nil {
 			continue
 		}
-		if own[i] == nil {
-			own[i] = []any{}
+		if len(names) > 0 {
+			if own[i] == nil {
+				own[i] = []any{}
+			}
+			f.put(m, own[i], podsToDeletePath...)
 		}
-		f.put(m, own[i], podsToDeletePath...)
+		if text, ok := f.result.Notes[m.Cluster]; ok {
+			note := parseNote(text)
+			note.Deleted, note.Missing = strings.Join(deleted[i], ","), strings.Join(searched, ",")
+			f.result.Notes[m.Cluster] = note.String()
+		}
 	}
 	var texts []string
 	if len(nowhere) > 0 {
@@ -89,6 +116,18 @@ func (f *fleet) routePods() {
 	if len(texts) > 0 {
 		f.tell(PodNotFound, "pods named in spec.scaleStrategy.podsToDelete are not deleted: %s; remove the names, or delete the pods in their clusters", strings.Join(texts, "; "))
 	}
+}
+
+// parseNote is the note of an annotation; one that somebody broke is none.
+func parseNote(text string) (n Note) {
+	if json.Unmarshal([]byte(text), &n) != nil {
+		return Note{}
+	}
+	return n
+}
+
+func split(names string) []string {
+	return strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
 }
 
 // generation is that of the template that the Work was made from.

@@ -22,6 +22,10 @@ type Note struct {
 	// Surge and PendingSurge are the same of pods beyond the replicas.
 	Surge        int64 `json:"surge,omitempty"`
 	PendingSurge int64 `json:"pendingSurge,omitempty"`
+	// Deleted are the pods that the cluster was told to delete and that are gone, though the template still names them;
+	// Missing are those that were in no cluster: names, with commas between.
+	Deleted string `json:"deleted,omitempty"`
+	Missing string `json:"missing,omitempty"`
 }
 
 func (n Note) String() string {

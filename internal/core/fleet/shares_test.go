@@ -234,6 +234,25 @@ func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	h.expect("when they are gone", "spec.scaleStrategy.podsToDelete=[x-b] [x-a]")
 	h.edit([]any{"x-a", "x-b"}, "spec", "scaleStrategy", "podsToDelete")
 	h.expect("for another template", "spec.scaleStrategy.podsToDelete=[] []")
+	h.tells("of those that are gone", "")
+	h.in.Pods = map[string][]string{"x-a": {}, "x-b": {}}
+	h.edit("1", "metadata", "annotations", "any")
+	h.expect("for another one", "spec.scaleStrategy.podsToDelete=[] []")
+	h.tells("of those that are gone", "")
+	works := map[string]*workv1alpha1.Work{"c1": h.in.Members[0].Work, "c2": h.in.Members[1].Work}
+	if asked, err := PodsAskedFor(h.in.Template, works); err != nil || len(asked) > 0 {
+		t.Errorf("asked for again are %v (%v)", asked, err)
+	}
+	h.in.Pods = map[string][]string{"x-n": {}}
+	h.edit([]any{"x-n"}, "spec", "scaleStrategy", "podsToDelete")
+	h.expect("of one that never was", "spec.scaleStrategy.podsToDelete=[] []")
+	works = map[string]*workv1alpha1.Work{"c1": h.in.Members[0].Work, "c2": h.in.Members[1].Work}
+	if asked, err := PodsAskedFor(h.in.Template, works); err != nil || len(asked) > 0 {
+		t.Errorf("looked for again are %v (%v)", asked, err)
+	}
+	h.in.Pods = nil
+	h.look()
+	h.tells("of one that never was", "x-n in no cluster")
 	h.edit([]any{}, "spec", "scaleStrategy", "podsToDelete")
 	h.look()
 	h.tells("without names", "")
