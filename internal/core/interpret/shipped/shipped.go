@@ -151,22 +151,36 @@ func kindOf(c *configv1alpha1.ResourceInterpreterCustomization) (schema.GroupKin
 	return schema.GroupKind{Group: gv.Group, Kind: c.Spec.Target.Kind}, nil
 }
 
-// Tier is what the shipped customizations say, of every version of their kinds. They are compiled once.
-func Tier() interpret.Tier { return tier() }
+// Tier is what the shipped customizations say, of every version of their kinds. A kind's scripts are compiled when it is asked for
+// the first time, and once: few fleets have more than one or two of these kinds.
+func Tier() interpret.Tier { return lazy{} }
 
-var tier = sync.OnceValue(func() interpret.Tier {
+type lazy struct{}
+
+// Hooks implements interpret.Tier.
+func (lazy) Hooks(kind schema.GroupKind) *interpret.Hooks {
+	if compiled := kinds()[kind]; compiled != nil {
+		return compiled()
+	}
+	return nil
+}
+
+var kinds = sync.OnceValue(func() map[schema.GroupKind]func() *interpret.Hooks {
 	all, err := Customizations()
 	if err != nil {
 		panic(err) // our own files; their test says what is wrong
 	}
-	kinds := interpret.Kinds{}
+	kinds := make(map[schema.GroupKind]func() *interpret.Hooks, len(all))
 	for _, c := range all {
 		kind, err := kindOf(c)
 		if err != nil {
 			panic(err)
 		}
-		// A script that does not compile answers with the error; here again it is our test that finds it.
-		kinds[kind], _ = script.Hooks(c.Name, c.Spec.Customizations, empties)
+		kinds[kind] = sync.OnceValue(func() *interpret.Hooks {
+			// A script that does not compile answers with the error; here again it is our test that finds it.
+			hooks, _ := script.Hooks(c.Name, c.Spec.Customizations, empties)
+			return hooks
+		})
 	}
 	return kinds
 })
