@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +111,97 @@ spec: {replicas: 6, serviceName: db, podManagementPolicy: Parallel, %s}`, group,
 		slices.Sort(names)
 		if got := fmt.Sprint(names); got != "[db-0 db-1 db-2 db-3 db-4 db-5]" {
 			t.Fatalf("there are %s", got)
+		}
+		return ""
+	})
+}
+
+func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	const group = "apps.kruise.io/v1alpha1"
+	fleet.Hub.Apply(t, policy(ns, "p", group, "CloneSet", alike))
+	fleet.Hub.Apply(t, cloneSet(ns, "shop", 6, "example.com/shop:1", ""))
+	status(t, group, "CloneSet", ns, "shop", map[string]any{"replicas": int64(6), "availableReplicas": int64(6)})
+	victim := pods(t, "m2", ns, "shop")[0].Name
+	others := map[string]bool{}
+	for m := range fleet.Members {
+		for _, p := range pods(t, m, ns, "shop") {
+			others[p.Name] = p.Name != victim
+		}
+	}
+	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
+		if err := unstructured.SetNestedSlice(u.Object, []any{victim, "shop-nowhere"}, "spec", "scaleStrategy", "podsToDelete"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	kit.Eventually(t, "the pod is replaced, and no other one", func() string {
+		left := 0
+		for m := range fleet.Members {
+			own := pods(t, m, ns, "shop")
+			if len(own) != 2 {
+				return fmt.Sprintf("%s runs %d", m, len(own))
+			}
+			for _, p := range own {
+				if p.Name == victim {
+					return victim + " is there"
+				}
+				if others[p.Name] {
+					left++
+				}
+			}
+		}
+		if left != 5 {
+			t.Fatalf("%d of the five others are left", left)
+		}
+		return ""
+	})
+	kit.Eventually(t, "it is told of the pod that is nowhere", func() string {
+		if told := fleet.Hub.Told(t, "CloneSet", ns, "shop", "PodNotFound"); len(told) != 1 || !strings.Contains(told[0], "shop-nowhere in no cluster") {
+			return fmt.Sprintf("told is %q, of generation %d", told, fleet.Hub.Find(t, group, "CloneSet", ns, "shop").GetGeneration())
+		}
+		return ""
+	})
+	is(t, "nobody refuses it", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
+}
+
+func TestHalvesOfAnOddUnitedDeploymentAddUpInEveryMember(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	const group = "apps.kruise.io/v1alpha1"
+	fleet.Hub.Apply(t, policy(ns, "p", group, "UnitedDeployment", alike))
+	fleet.Hub.Apply(t, fmt.Sprintf(`
+apiVersion: %s
+kind: UnitedDeployment
+metadata: {name: ud, namespace: %s}
+spec:
+  replicas: 9
+  selector: {matchLabels: {app: ud}}
+  template:
+    deploymentTemplate: {metadata: {labels: {app: ud}}, spec: {%s}}
+  topology: {subsets: [{name: a, replicas: "50%%"}, {name: b, replicas: "50%%"}]}`, group, ns, podTemplate("ud", "example.com/ud:1")))
+	kit.Eventually(t, "the subsets add up", func() string {
+		sums := map[any]int64{}
+		for m, c := range fleet.Members {
+			u := c.Find(t, group, "UnitedDeployment", ns, "ud")
+			if u == nil {
+				return m + " has none"
+			}
+			var own int64
+			for _, s := range kit.Field(u, "spec", "topology", "subsets").([]any) {
+				n, ok := s.(map[string]any)["replicas"].(int64)
+				if !ok {
+					t.Fatalf("%s says %v", m, s)
+				}
+				own += n
+				sums[s.(map[string]any)["name"]] += n
+			}
+			if own != 3 || kit.Field(u, "spec", "replicas") != int64(3) {
+				t.Fatalf("%s says %v", m, kit.Field(u, "spec"))
+			}
+		}
+		if sums["a"] != 5 || sums["b"] != 4 {
+			t.Fatalf("over all there are %v", sums)
 		}
 		return ""
 	})
