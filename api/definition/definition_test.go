@@ -1,0 +1,71 @@
+package definition
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+func read(spec string) ([]Kind, error) {
+	return Read(fstest.MapFS{"shops.yaml": {Data: []byte("group: g\nkind: Shop\nplural: shops\nversions: [{name: v1, spec: " + spec + "}]\n")}})
+}
+
+func TestWhatTheNotationMeans(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{r: int32 - How many.}`:               `{"type":"object","properties":{"r":{"description":"How many.","type":"integer","format":"int32"}}}`,
+		`{r!: "[string]", l: [string]}`:        "", // no type, said below
+		`{l!: [string]}`:                       `{"type":"object","required":["l"],"properties":{"l":{"type":"array","items":{"type":"string"}}}}`,
+		`{m: {"*": bool}}`:                     `{"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"boolean"}}}}`,
+		`{e: "enum(A, B)"}`:                    `{"type":"object","properties":{"e":{"type":"string","enum":["A","B"]}}}`,
+		`{"...": any, p: intstr}`:              `{"type":"object","properties":{"p":{"x-kubernetes-int-or-string":true}},"x-kubernetes-preserve-unknown-fields":true}`,
+		`{old~: string, new: string}`:          `{"type":"object","properties":{"new":{"type":"string"}}}`,
+		`{s: {matchLabels: {"*": string}}}`:    `{"type":"object","properties":{"s":{"type":"object","properties":{"matchLabels":{"type":"object","additionalProperties":{"type":"string"}}}}}}`,
+		`{t: any - The pod. It says "a - b".}`: `{"type":"object","properties":{"t":{"description":"The pod. It says \"a - b\".","type":"object","x-kubernetes-preserve-unknown-fields":true}}}`,
+	} {
+		kinds, err := read(spec)
+		if want == "" {
+			if err == nil || !strings.Contains(err.Error(), `read shops.yaml: v1: spec.r: "[string]" is no type`) {
+				t.Errorf("%s: %v", spec, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", spec, err)
+			continue
+		}
+		got, err := json.Marshal(kinds[0].Schema("v1").Properties["spec"])
+		if err != nil || string(got) != want {
+			t.Errorf("%s:\n got %s %v\nwant %s", spec, got, err, want)
+		}
+	}
+}
+
+// What a hub rewrites it must let in; a member has never heard of it.
+func TestOnlyTheHubKnowsSpellingsThatItRewrites(t *testing.T) {
+	kinds, err := read(`{old~: string, new: string}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	knows := func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		_, ok := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["old"]
+		return ok
+	}
+	if !knows(kinds[0].Hub()) || knows(kinds[0].Member("v1")) {
+		t.Errorf("hub %v, member %v", knows(kinds[0].Hub()), knows(kinds[0].Member("v1")))
+	}
+}
+
+func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{a: {b: [string, bool]}}`: "spec.a.b: a list names one type, not 2",
+		`{a: 5}`:                   "spec.a: 5 is no type",
+		`{a: strng}`:               `spec.a: "strng" is no type`,
+	} {
+		if _, err := read(spec); err == nil || !strings.Contains(err.Error(), "read shops.yaml: v1: "+want) {
+			t.Errorf("%s: %v, want %s", spec, err, want)
+		}
+	}
+}
