@@ -83,7 +83,7 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Stop() //nolint:errcheck // the figures are taken; how the hub ends is the tests' subject
+	defer l.Stop() // the figures are taken; how the hub ends is the tests' subject
 	f, err := newFleet(l)
 	if err != nil {
 		return nil, err

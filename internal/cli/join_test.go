@@ -366,7 +366,7 @@ func TestGetClustersPrintsTheColumnsThatScriptsRead(t *testing.T) {
 			Spec:       clusterv1alpha1.ClusterSpec{SyncMode: "Push", APIEndpoint: "https://m1", Zones: []string{"a", "b"}, Region: "eu"},
 			Status: clusterv1alpha1.ClusterStatus{KubernetesVersion: "v1.36.3",
 				APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1alpha1", Resources: []clusterv1alpha1.APIResource{{Kind: "CloneSet"}}}},
-				Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
+				Conditions:     []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
 		},
 		{ObjectMeta: metav1.ObjectMeta{Name: "m2", CreationTimestamp: metav1.NewTime(now)}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push"}},
 	}

@@ -78,7 +78,7 @@ func TestServerSideApplyKnowsOwnersOverVersions(t *testing.T) {
 	ns := fleet.Namespace(t)
 	apply := func(owner, text string) error {
 		u := kit.Object(t, text)
-		return fleet.Hub.Patch(t.Context(), u, client.Apply, client.FieldOwner(owner)) //nolint:staticcheck // the form for unstructured objects
+		return fleet.Hub.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner))
 	}
 	full := cloneSet(ns, "shop", 2, "example.com/shop:1", "\n  updateStrategy: {type: InPlaceIfPossible, partition: 1}")
 	if err := apply("release", full); err != nil {

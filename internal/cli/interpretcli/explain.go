@@ -232,7 +232,7 @@ func printShipped(out io.Writer, name string) error {
 		_, err = out.Write(text)
 		return err
 	}
-	return fmt.Errorf("Argosy ships no script for %s; `explain %s` says who answers", name, name)
+	return fmt.Errorf("no script is shipped for %s; `argosy interpret explain %s` says who answers", name, name)
 }
 
 func printExplained(out io.Writer, all []explanation) error {

@@ -446,7 +446,7 @@ func TestWhatIsShippedIsAStartForOnesOwn(t *testing.T) {
 	if err != nil || strings.Count(out, "PASS") != 6 {
 		t.Errorf("error %v:\n%s", err, out)
 	}
-	if _, _, err := run(t, noHub{}, nil, "explain", "Pod", "--shipped"); err == nil || !strings.Contains(err.Error(), "ships no script for Pod") {
+	if _, _, err := run(t, noHub{}, nil, "explain", "Pod", "--shipped"); err == nil || !strings.Contains(err.Error(), "no script is shipped for Pod") {
 		t.Errorf("a kind without a script: %v", err)
 	}
 }

@@ -18,11 +18,10 @@ import (
 
 // hub is a template in clusters c1, c2 … whose Works stand as they were decided last.
 type hub struct {
-	t        testing.TB
-	in       Input
-	replicas []int64
-	told     []string
-	writes   int
+	t      testing.TB
+	in     Input
+	told   []string
+	writes int
 }
 
 func newHub(t testing.TB, template string, replicas ...int64) *hub {

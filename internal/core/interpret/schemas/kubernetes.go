@@ -32,7 +32,7 @@ var kubernetes = func() map[schema.GroupVersionKind]any {
 	}
 	add(corev1.SchemeGroupVersion, corev1.Pod{}, corev1.PodTemplate{}, corev1.ReplicationController{}, corev1.Service{}, corev1.ConfigMap{},
 		corev1.Secret{}, corev1.ServiceAccount{}, corev1.PersistentVolume{}, corev1.PersistentVolumeClaim{}, corev1.Namespace{},
-		corev1.LimitRange{}, corev1.ResourceQuota{}, corev1.Endpoints{}, corev1.Node{})
+		corev1.LimitRange{}, corev1.ResourceQuota{}, corev1.Node{})
 	add(appsv1.SchemeGroupVersion, appsv1.Deployment{}, appsv1.StatefulSet{}, appsv1.DaemonSet{}, appsv1.ReplicaSet{})
 	add(batchv1.SchemeGroupVersion, batchv1.Job{}, batchv1.CronJob{})
 	add(networkingv1.SchemeGroupVersion, networkingv1.Ingress{}, networkingv1.IngressClass{}, networkingv1.NetworkPolicy{})

@@ -135,7 +135,7 @@ func (t *target) serve(x *exchange, in *http.Request) {
 		end := io.EOF
 		if r := recover(); r != nil { // as net/http does: the exchange breaks, the process does not
 			end = io.ErrUnexpectedEOF
-			if r != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+			if r != http.ErrAbortHandler { // net/http compares it so
 				klog.ErrorS(nil, "handler panicked", "panic", r, "stack", string(debug.Stack()))
 			}
 		}
