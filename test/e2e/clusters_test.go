@@ -257,7 +257,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 		if got, want := line(strings.Join(lines, "\n")), "c1 "+version+" Push True "; !strings.HasPrefix(got, want) {
 			t.Errorf("the line is %q, want %q", got, want)
 		}
-		if got, want := line(argosy(t, "get", "clusters", "-o", "wide")), "z1,z2 r p "+m.Server+" <none>"; !strings.HasSuffix(got, want) {
+		if got, want := line(argosy(t, "get", "clusters", "-o", "wide")), "z1,z2 r p "+m.Server+" <none> v1alpha1"; !strings.HasSuffix(got, want) {
 			t.Errorf("wide, the line is %q, want it to end in %q", got, want)
 		}
 		var one clusterv1alpha1.Cluster
