@@ -463,6 +463,8 @@ func TestAdvise(t *testing.T) {
 	for _, c := range []struct{ name, head, spec, want string }{
 		{"a selector without a name", policyHead, `{resourceSelectors: [{apiVersion: v1, kind: Pod, name: a}, {apiVersion: a/v1, kind: CloneSet}]}`,
 			"spec.resourceSelectors[1]: selects every CloneSet, having neither name nor labelSelector"},
+		{"a claim of a StatefulSet", policyHead, `{resourceSelectors: [{apiVersion: v1, kind: PersistentVolumeClaim, name: data-db-0}, {apiVersion: v1, kind: PersistentVolumeClaim, name: data}]}`,
+			"spec.resourceSelectors[0]: data-db-0 looks like a claim of a StatefulSet; the StatefulSet makes its claims itself in each member, and one that is sent is in its way"},
 		{"a selector by label", policyHead, `{resourceSelectors: [{apiVersion: a/v1, kind: CloneSet, labelSelector: {}}]}`, ""},
 		{"a taint that the cluster's condition decides", clusterHead, `{taints: [{key: mine, effect: NoSchedule}, {key: cluster.karmada.io/not-ready, effect: NoSchedule}]}`,
 			"spec.taints[1]: cluster.karmada.io/not-ready is set and removed by the cluster's condition"},

@@ -3,6 +3,7 @@ package dialect
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -180,10 +181,16 @@ func (r *rewrite) failover(failover map[string]any) {
 	}
 }
 
+// ofStatefulSet are names that StatefulSets give to the claims of their pods: template, set and ordinal.
+var ofStatefulSet = regexp.MustCompile(`^[a-z0-9.-]+-[a-z0-9.-]+-[0-9]+$`)
+
 // adviseSelectors warns of a selector that takes in more than most authors think of.
 func adviseSelectors(spec map[string]any) []string {
 	var out []string
 	for i, s := range objects(spec, "resourceSelectors") {
+		if name, _ := s["name"].(string); s["kind"] == "PersistentVolumeClaim" && ofStatefulSet.MatchString(name) {
+			out = append(out, fmt.Sprintf("spec.resourceSelectors[%d]: %s looks like a claim of a StatefulSet; the StatefulSet makes its claims itself in each member, and one that is sent is in its way", i, name))
+		}
 		if s == nil || s["labelSelector"] != nil || s["name"] != nil && s["name"] != "" {
 			continue
 		}
