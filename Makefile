@@ -10,7 +10,7 @@ LDFLAGS := -s -w \
 TOOL := $(GO) tool -modfile=tools/go.mod
 # The core is pure, so its tests are quick and run with the race detector; so do the controllers'.
 CORE := ./api/... ./internal/core/... ./internal/scope/... ./internal/commit/...
-CONTROLLERS := ./internal/controller/... ./internal/member/... ./internal/template/... ./internal/capacity/...
+CONTROLLERS := ./internal/controller/... ./internal/member/... ./internal/template/... ./internal/capacity/... ./internal/interpreter/...
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test check bench generate
@@ -30,7 +30,7 @@ test: build ## All tests, the ones on real API servers included.
 	@echo "core and controllers, with the race detector"
 	$(GO) test -race $(CORE) $(CONTROLLERS)
 	@echo "everything else, on real API servers"
-	ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test -timeout 30m -p 1 $$($(GO) list ./... | grep -vE '/(api|internal/core|internal/scope|internal/commit|internal/controller|internal/member|internal/template|internal/capacity)(/|$$)')
+	ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test -timeout 30m -p 1 $$($(GO) list ./... | grep -vE '/(api|internal/core|internal/scope|internal/commit|internal/controller|internal/member|internal/template|internal/capacity|internal/interpreter)(/|$$)')
 
 check: ## Format, vet, lint with the import rules, core tests: under a minute when warm.
 	@out=$$(gofmt -l api cmd internal test); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w:"; echo "$$out"; exit 1; fi

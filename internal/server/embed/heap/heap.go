@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// Roomy is for Pace: the heap grows to thrice of what is alive between collections.
-	Roomy = 200
-	// Thrifty is Go's own: to twice of what is alive.
-	Thrifty = 100
+	// Roomy is for Pace: so many bytes of garbage may gather between collections.
+	Roomy = 768 << 20
+	// Thrifty has Go's own pace.
+	Thrifty = 0
 	// period is how often the process is looked at.
 	period = 2 * time.Second
 	// calm is the share of one core below which a process counts as having nothing to do.
@@ -24,12 +24,12 @@ const (
 	worth = 48 << 20
 )
 
-// Pace paces the process until ctx ends; percent is how far the heap grows between collections, as a share of what is alive. Whoever sets GOGC or GOMEMLIMIT knows better: then it does nothing.
-func Pace(ctx context.Context, percent int) {
+// Pace paces the process until ctx ends; room is how much garbage may gather between collections, in bytes. Whoever sets GOGC or GOMEMLIMIT knows better: then it does nothing.
+func Pace(ctx context.Context, room uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	debug.SetGCPercent(percent)
+	debug.SetGCPercent(percent(live(), room))
 	go func() {
 		ticker := time.NewTicker(period)
 		defer ticker.Stop()
@@ -37,6 +37,7 @@ func Pace(ctx context.Context, percent int) {
 		for {
 			select {
 			case <-ticker.C:
+				debug.SetGCPercent(percent(live(), room))
 				if p.trims(used(), period, spare()) {
 					debug.FreeOSMemory()
 				}
@@ -45,6 +46,19 @@ func Pace(ctx context.Context, percent int) {
 			}
 		}
 	}()
+}
+
+// percent is Go's measure for the room, as a share of what is alive: at least its own, and not so much that a small process grows
+// without need.
+func percent(live, room uint64) int {
+	return int(min(max(room*100/max(live, 1), 100), 400))
+}
+
+// live is what the last collection found alive, in bytes.
+func live() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 // pacer remembers what was seen at the last look.
@@ -65,10 +79,10 @@ func (p *pacer) trims(used, period time.Duration, spare uint64) bool {
 
 // spare is what a collection would find and what the heap keeps free, in bytes.
 func spare() uint64 {
-	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
 	metrics.Read(samples)
-	objects, free, live := samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64()
-	return max(objects, live) - live + free
+	objects, alive := samples[0].Value.Uint64(), live()
+	return max(objects, alive) - alive + samples[1].Value.Uint64()
 }
 
 // used is the processor time of the process so far.

@@ -28,3 +28,14 @@ func TestMemoryIsGivenBackWhenNothingIsToBeDone(t *testing.T) {
 		}
 	}
 }
+
+func TestTheRoomIsAShareOfWhatIsAlive(t *testing.T) {
+	for _, c := range []struct{ live, want int }{{0, 400}, {100, 400}, {256, 300}, {384, 200}, {768, 100}, {4096, 100}} {
+		if got := percent(uint64(c.live)<<20, Roomy); got != c.want {
+			t.Errorf("with %d MiB alive the heap grows by %d %%, want %d", c.live, got, c.want)
+		}
+	}
+	if got := percent(1<<20, Thrifty); got != 100 {
+		t.Errorf("a thrifty process grows by %d %%, want Go's own 100", got)
+	}
+}
