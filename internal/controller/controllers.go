@@ -146,7 +146,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		{"namespace", func() error { return namespace.Setup(mgr) }},
 		{"propagate", func() error {
 			return propagate.Setup(ctx, mgr, propagate.Options{Templates: templates, Interpreter: interpreter,
-				Place: schedule.Placer(fleet, policyv1alpha1.DefaultSchedulerName), Concurrency: o.Concurrency})
+				Place: schedule.Placer(fleet, policyv1alpha1.DefaultSchedulerName), Pods: dispatch.PodsOf(members), Concurrency: o.Concurrency})
 		}},
 		{"dependency", func() error {
 			return dependency.Setup(ctx, mgr, dependency.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency})

@@ -87,6 +87,45 @@ func TestACanaryOfTenPercentOverThreeMembersIsOnePod(t *testing.T) {
 	is(t, "it is healthy", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
 }
 
+func TestPodsThatAreNamedTakeTheReplicasOfTheirOwnMemberWithThem(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	const group = "apps.kruise.io/v1alpha1"
+	fleet.Hub.Apply(t, policy(ns, "p", group, "CloneSet", alike))
+	fleet.Hub.Apply(t, cloneSet(ns, "shop", 6, "example.com/shop:1", ""))
+	status(t, group, "CloneSet", ns, "shop", map[string]any{"replicas": int64(6), "availableReplicas": int64(6)})
+	before := map[string][]string{}
+	for m := range fleet.Members {
+		for _, p := range pods(t, m, ns, "shop") {
+			before[m] = append(before[m], p.Name)
+		}
+		slices.Sort(before[m])
+	}
+	victims := []any{before["m2"][0], before["m2"][1]}
+	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
+		spec := kit.Field(u, "spec").(map[string]any)
+		spec["replicas"] = int64(4)
+		spec["scaleStrategy"] = map[string]any{"podsToDelete": victims}
+	})
+	others := func() string {
+		for _, m := range []string{"m1", "m3"} {
+			var now []string
+			for _, p := range pods(t, m, ns, "shop") {
+				now = append(now, p.Name)
+			}
+			if slices.Sort(now); !slices.Equal(now, before[m]) {
+				return fmt.Sprintf("%s runs %v, and ran %v", m, now, before[m])
+			}
+		}
+		if left := pods(t, "m2", ns, "shop"); len(left) > 0 {
+			return fmt.Sprintf("m2 still runs %d", len(left))
+		}
+		return ""
+	}
+	kit.Eventually(t, "they alone are gone", others)
+	kit.Stays(t, "nothing else moves", 2*time.Second, others)
+}
+
 func TestPodsOfAStatefulSetHaveNamesThatNoOtherMemberHas(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)

@@ -29,6 +29,8 @@ type Options struct {
 	// Place schedules a binding that is about to be created: it fills spec.clusters and the annotation of the applied
 	// placement, or leaves the binding alone and says so. nil leaves every binding to the scheduler.
 	Place func(b workv1alpha2.Binding) (placed bool)
+	// Pods finds the pods that a template names to go; without it they are found nowhere.
+	Pods Pods
 	// Concurrency is the number of templates under way at once.
 	Concurrency int
 }

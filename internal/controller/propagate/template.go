@@ -192,6 +192,8 @@ func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Uns
 		if advice := propagate.RunAdvice(template, p); advice != "" {
 			r.events.Event(template, corev1.EventTypeWarning, workv1alpha2.EventApplyPolicySucceed, advice)
 		}
+	} else if err := r.pin(ctx, template, existing, want); err != nil {
+		return err
 	} else if _, err := commit.Update(ctx, r.client, existing, want); err != nil {
 		if !commit.Stale(err) {
 			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))

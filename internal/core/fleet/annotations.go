@@ -44,12 +44,16 @@ const (
 	// OrdinalMobilityAnnotation says whether the ordinals of a cluster that has left go to others: Never, WithoutPVC (the
 	// default: if it has no volumeClaimTemplates, whose data would stay behind) or Always.
 	OrdinalMobilityAnnotation = "argosy.io/ordinal-mobility"
+
+	// ScaleDownAnnotation says which of unique ordinals go when there are fewer replicas: the highest of each cluster that the
+	// scheduler gives fewer (ClusterHighest, the default), or the highest of all, wherever they run (GlobalHighest).
+	ScaleDownAnnotation = "argosy.io/ordinal-scale-down"
 )
 
 // HubAnnotations are those of a template that say something to the hub alone.
 func HubAnnotations() []string {
 	return []string{ScopeAnnotation, OrderAnnotation, ClustersAnnotation, StagesAnnotation, StageAnnotation, UnreachableAnnotation,
-		AutoHaltAnnotation, UniqueOrdinalsAnnotation, OrdinalMobilityAnnotation}
+		AutoHaltAnnotation, UniqueOrdinalsAnnotation, OrdinalMobilityAnnotation, ScaleDownAnnotation}
 }
 
 // Annotations of our own.
@@ -87,6 +91,7 @@ type options struct {
 	neverHalt      bool
 	uniqueOrdinals bool
 	mobility       string
+	highestFirst   bool
 }
 
 func optionsOf(annotations map[string]string) (options, error) {
@@ -110,6 +115,7 @@ func optionsOf(annotations map[string]string) (options, error) {
 	o.neverHalt = choose(AutoHaltAnnotation, "true", "false") == "false"
 	o.uniqueOrdinals = choose(UniqueOrdinalsAnnotation, "true", "false") == "true"
 	o.mobility = choose(OrdinalMobilityAnnotation, "Never", "WithoutPVC", "Always")
+	o.highestFirst = choose(ScaleDownAnnotation, "ClusterHighest", "GlobalHighest") == "GlobalHighest"
 	if err != nil {
 		return options{}, err
 	}

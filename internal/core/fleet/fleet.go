@@ -393,6 +393,9 @@ var handlers = func() map[schema.GroupKind]handler {
 // cloneSet divides a CloneSet's rollout, if its replicas are divided, and routes the pods to delete in any case.
 func (f *fleet) cloneSet() error {
 	if len(f.members) < 2 {
+		if f.placedTooMany() {
+			f.routePods()
+		}
 		return nil // its member knows best
 	}
 	if f.Divided && f.options.scope != "Cluster" {

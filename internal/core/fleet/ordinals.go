@@ -250,11 +250,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 			}
 			continue
 		}
-		before, err := parseOrdinals(list(m.before.Object, "spec", "reserveOrdinals"))
-		if err != nil {
-			continue // an override of its own; it is corrected
-		}
-		if owners[i].has, err = firstOrdinals(number(m.before.Object, "spec", "replicas"), before); err != nil {
+		if owners[i].has, err = runs(m.before.Object); err != nil {
 			return nil, err
 		}
 		running = running.union(setOf(owners[i].has))

@@ -45,14 +45,18 @@ func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*work
 // routePods sends each cluster the names of its own pods. A name that is nowhere, or in two clusters, is sent to none: a member
 // refuses the whole update for it. One that was sent stays in the Work until the template changes, as the member's controller takes
 // it off its list when the pod is gone; what is gone by then is neither sent nor missed.
+//
+// A name goes to its cluster in one write with the replica that goes with it: as long as the scheduler has yet to take back
+// replicas, new names wait, or the pod would be made anew and another one deleted.
 func (f *fleet) routePods() {
 	names := texts(list(f.Template.Object, podsToDeletePath...))
 	own, deleted := make([][]any, len(f.members)), make([][]string, len(f.members))
+	waits := f.placedTooMany()
 	var nowhere, searched, twice []string
 	for _, name := range names {
 		var in []int
 		gone := -1
-		missing := false
+		missing, routed := false, false
 		for i, m := range f.members {
 			if slices.Contains(f.Pods[name], m.Cluster) {
 				in = append(in, i)
@@ -63,7 +67,7 @@ func (f *fleet) routePods() {
 			same := m.generation() == strconv.FormatInt(f.Template.GetGeneration(), 10)
 			if slices.Contains(texts(list(m.before.Object, podsToDeletePath...)), name) {
 				if same {
-					in = []int{i}
+					in, routed = []int{i}, true
 					break
 				}
 				gone = i
@@ -77,6 +81,8 @@ func (f *fleet) routePods() {
 		}
 		_, looked := f.Pods[name]
 		switch {
+		case waits && !routed && gone < 0:
+			continue
 		case len(in) == 1:
 			own[in[0]] = append(own[in[0]], name)
 		case len(in) > 1:
@@ -116,6 +122,22 @@ func (f *fleet) routePods() {
 	if len(texts) > 0 {
 		f.tell(PodNotFound, "pods named in spec.scaleStrategy.podsToDelete are not deleted: %s; remove the names, or delete the pods in their clusters", strings.Join(texts, "; "))
 	}
+}
+
+// placedTooMany says whether the clusters have more replicas than the template asks for.
+func (f *fleet) placedTooMany() bool {
+	if !f.Divided {
+		return false
+	}
+	asked, set := whole(field(f.Template.Object, "spec", "replicas"))
+	if !set {
+		asked = 1
+	}
+	var placed int64
+	for _, m := range f.members {
+		placed += m.Replicas
+	}
+	return placed > asked
 }
 
 // parseNote is the note of an annotation; one that somebody broke is none.

@@ -219,7 +219,7 @@ func TestTheParallelismOfAJobMeansTheFleet(t *testing.T) {
 }
 
 func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
-	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {scaleStrategy: {podsToDelete: [x-a, x-b, x-c, x-d]}}}", 3, 3)
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 6, scaleStrategy: {podsToDelete: [x-a, x-b, x-c, x-d]}}}", 3, 3)
 	asked, err := PodsAskedFor(h.in.Template, nil)
 	if err != nil || fmt.Sprint(asked) != "[x-a x-b x-c x-d]" {
 		t.Errorf("asked for are %v (%v)", asked, err)

@@ -33,6 +33,8 @@ const kruise = "apps.kruise.io"
 var (
 	cloneSetKind    = schema.GroupKind{Group: kruise, Kind: "CloneSet"}
 	statefulSetKind = schema.GroupKind{Group: kruise, Kind: "StatefulSet"}
+	// nativeStatefulSetKind is Kubernetes' own, of which only the ordinals are divided.
+	nativeStatefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 )
 
 // workloads are the kinds whose rollouts are divided.

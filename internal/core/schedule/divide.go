@@ -12,6 +12,9 @@ import (
 // divide gives each chosen cluster its replicas; there is at least one. Divided shares add up to what was asked for,
 // and clusters with none are left out. The workload's UID breaks ties, so reruns agree.
 func divide(b workv1alpha2.Binding, chosen []Candidate) ([]workv1alpha2.TargetCluster, error) {
+	if targets, ok := pinned(b, chosen); ok {
+		return targets, nil
+	}
 	spec := b.BindingSpec()
 	switch s := strategyOf(spec); s {
 	case everywhere:
