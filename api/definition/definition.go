@@ -11,6 +11,8 @@
 //	policy: enum(Always, Partial)                    one of these
 //	selector!: selector                              required
 //	pools~: [any]                                    a spelling that the hub accepts and rewrites, which no member knows
+//	spec: spec of CloneSet v1beta1                   what the spec of another kind of the same folder holds, in that version;
+//	                                                 "v1alpha1 or v1beta1" is what either does
 //
 // Types are the keys of scalars and named, below.
 package definition
@@ -46,6 +48,9 @@ type Kind struct {
 	Versions []Version `json:"versions"`
 	// Define is for anchors that versions share.
 	Define any `json:"define,omitempty"`
+
+	// folder are all kinds of the folder, of which this is one.
+	folder []Kind
 }
 
 // Version is one version of a kind.
@@ -74,6 +79,9 @@ func Read(files fs.FS) ([]Kind, error) {
 		if err := yaml.UnmarshalStrict(data, &kinds[i]); err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
+		kinds[i].folder = kinds
+	}
+	for i, name := range names {
 		for _, v := range kinds[i].Versions {
 			if _, err := kinds[i].schema(v, true); err != nil {
 				return nil, fmt.Errorf("read %s: %s: %w", name, v.Name, err)
@@ -166,7 +174,7 @@ func (k Kind) columns() []apiextensionsv1.CustomResourceColumnDefinition {
 }
 
 func (k Kind) schema(v Version, aliases bool) (*apiextensionsv1.JSONSchemaProps, error) {
-	r := reader{aliases: aliases}
+	r := reader{aliases: aliases, folder: k.folder}
 	root := &apiextensionsv1.JSONSchemaProps{
 		Type: "object", Description: k.About,
 		Properties: map[string]apiextensionsv1.JSONSchemaProps{
@@ -189,7 +197,11 @@ func (k Kind) schema(v Version, aliases bool) (*apiextensionsv1.JSONSchemaProps,
 	return root, nil
 }
 
-type reader struct{ aliases bool }
+type reader struct {
+	aliases bool
+	// folder are the kinds that "spec of" may name; nil within one of those.
+	folder []Kind
+}
 
 func (r reader) field(path string, value any) (apiextensionsv1.JSONSchemaProps, error) {
 	switch value := value.(type) {
@@ -250,6 +262,11 @@ func (r reader) typed(path, text string) (apiextensionsv1.JSONSchemaProps, error
 		for value := range strings.SplitSeq(strings.TrimSuffix(list, ")"), ",") {
 			s.Enum = append(s.Enum, apiextensionsv1.JSON{Raw: []byte(`"` + strings.TrimSpace(value) + `"`)})
 		}
+	} else if other, ok := strings.CutPrefix(text, "spec of "); ok {
+		var err error
+		if s, err = r.specOf(path, other); err != nil {
+			return s, err
+		}
 	} else if scalar, ok := scalars[text]; ok {
 		s = *scalar.DeepCopy()
 	} else if fields, ok := named[text]; ok {
@@ -265,6 +282,68 @@ func (r reader) typed(path, text string) (apiextensionsv1.JSONSchemaProps, error
 	}
 	s.Description = description
 	return s, nil
+}
+
+// specOf reads "CloneSet v1alpha1 or v1beta1". Spellings that are rewritten are so in the kind's own objects alone.
+func (r reader) specOf(path, text string) (apiextensionsv1.JSONSchemaProps, error) {
+	name, versions, _ := strings.Cut(text, " ")
+	var specs []apiextensionsv1.JSONSchemaProps
+	for version := range strings.SplitSeq(versions, " or ") {
+		spec, err := r.find(name, version)
+		if err != nil {
+			return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("%s: %w", path, err)
+		}
+		s, err := reader{}.field(path, spec)
+		if err != nil {
+			return s, err
+		}
+		specs = append(specs, s)
+	}
+	s := specs[0]
+	for _, also := range specs[1:] {
+		if err := either(path, &s, also); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// find is the spec of a version of a kind.
+func (r reader) find(kind, version string) (any, error) {
+	for _, k := range r.folder {
+		for _, v := range k.Versions {
+			if k.Kind == kind && v.Name == version {
+				return v.Spec, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("no %s of version %q is defined beside it", kind, version)
+}
+
+// either makes s what s or also allow: the fields of both, of which those are required that both require.
+func either(path string, s *apiextensionsv1.JSONSchemaProps, also apiextensionsv1.JSONSchemaProps) error {
+	if s.Type != also.Type || s.XIntOrString != also.XIntOrString || (s.Items == nil) != (also.Items == nil) {
+		return fmt.Errorf("%s: its versions have different types", path)
+	}
+	for _, value := range also.Enum {
+		if !slices.ContainsFunc(s.Enum, func(known apiextensionsv1.JSON) bool { return string(known.Raw) == string(value.Raw) }) {
+			s.Enum = append(s.Enum, value)
+		}
+	}
+	s.Required = slices.DeleteFunc(s.Required, func(field string) bool { return !slices.Contains(also.Required, field) })
+	for name, field := range also.Properties {
+		if known, ok := s.Properties[name]; ok {
+			if err := either(path+"."+name, &known, field); err != nil {
+				return err
+			}
+			field = known
+		}
+		s.Properties[name] = field
+	}
+	if s.Items != nil {
+		return either(path+"[]", s.Items.Schema, *also.Items.Schema)
+	}
+	return nil
 }
 
 var scalars = map[string]apiextensionsv1.JSONSchemaProps{

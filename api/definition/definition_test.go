@@ -69,3 +69,41 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// A kind within another's is told once, and what it may be is what either version says.
+func TestASpecWithinAnotherIsTheOtherKinds(t *testing.T) {
+	inner := `{group: apps.example.io, kind: Shop, plural: shops, versions: [
+		{name: v2, spec: {name!: string, size: int32, old~: string, door: {type: "enum(A, B)", lock!: bool}}},
+		{name: v1, spec: {name!: string, colour: string, door: {type: "enum(B, C)"}}}]}`
+	outer := func(field string) (*apiextensionsv1.JSONSchemaProps, error) {
+		kinds, err := Read(fstest.MapFS{
+			"shops.yaml":   {Data: []byte(inner)},
+			"streets.yaml": {Data: []byte(`{group: apps.example.io, kind: Street, plural: streets, versions: [{name: v1, spec: {shop: "` + field + `"}}]}`)},
+		})
+		if err != nil {
+			return nil, err
+		}
+		s := kinds[1].Hub().Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["shop"]
+		return &s, nil
+	}
+	for field, want := range map[string]string{
+		"spec of Shop v2 - What is sold.": `{"description":"What is sold.","type":"object","required":["name"],"properties":{"door":{"type":"object","required":["lock"],"properties":{"lock":{"type":"boolean"},"type":{"type":"string","enum":["A","B"]}}},"name":{"type":"string"},"size":{"type":"integer","format":"int32"}}}`,
+		"spec of Shop v1 or v2":           `{"type":"object","required":["name"],"properties":{"colour":{"type":"string"},"door":{"type":"object","properties":{"lock":{"type":"boolean"},"type":{"type":"string","enum":["B","C","A"]}}},"name":{"type":"string"},"size":{"type":"integer","format":"int32"}}}`,
+	} {
+		s, err := outer(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := json.Marshal(s); err != nil || string(got) != want {
+			t.Errorf("%s:\n got %s %v\nwant %s", field, got, err, want)
+		}
+	}
+	for field, want := range map[string]string{
+		"spec of Shop v3":   `read streets.yaml: v1: spec.shop: no Shop of version "v3" is defined beside it`,
+		"spec of Street v1": `read streets.yaml: v1: spec.shop.shop: no Street of version "v1" is defined beside it`,
+	} {
+		if _, err := outer(field); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", field, err, want)
+		}
+	}
+}
