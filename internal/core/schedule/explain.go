@@ -1,0 +1,70 @@
+package schedule
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// The reasons of a Rejection that explanations go into; that of a taint is recognised by Repels.
+const (
+	ReasonAffinity = reasonAffinity
+	ReasonEviction = reasonEviction
+	ReasonAPI      = reasonAPI
+	ReasonProvider = reasonProvider
+	ReasonRegion   = reasonRegion
+	ReasonZones    = reasonZones
+)
+
+// Repels is the taint of the cluster that a Rejection is for; false if it is for something else.
+func (s Snapshot) Repels(r Rejection) (corev1.Taint, bool) {
+	if m := s.member(r.Cluster); m != nil {
+		if i := slices.IndexFunc(m.repels, func(x repulsion) bool { return x.reason == r.Reason }); i >= 0 {
+			return m.repels[i].taint, true
+		}
+	}
+	return corev1.Taint{}, false
+}
+
+// Method is how the replicas of a binding are shared out.
+type Method string
+
+// The methods.
+const (
+	Everywhere    Method = "Everywhere"    // what has no replicas goes to each cluster chosen
+	Duplicated    Method = "Duplicated"    // each cluster gets all replicas
+	StaticWeights Method = "StaticWeights" // shares by weights of the policy
+	ByRoom        Method = "ByRoom"        // shares by the room there is
+	Aggregated    Method = "Aggregated"    // as few clusters as have room
+)
+
+// MethodOf is how b is shared out; empty without a placement.
+func MethodOf(b workv1alpha2.Binding) Method {
+	if b.BindingSpec().Placement == nil {
+		return ""
+	}
+	switch strategyOf(b.BindingSpec()) {
+	case everywhere:
+		return Everywhere
+	case duplicated:
+		return Duplicated
+	case dynamic:
+		return ByRoom
+	case aggregated:
+		return Aggregated
+	}
+	return StaticWeights
+}
+
+// Weights are those that static shares of chosen are divided by, in the same order, without seats; nil for another method.
+func Weights(b workv1alpha2.Binding, chosen []Candidate) []Share {
+	if MethodOf(b) != StaticWeights || b.BindingSpec().Placement.ReplicaScheduling == nil {
+		return nil
+	}
+	return weigh(b.BindingSpec().Placement.ReplicaScheduling.WeightPreference, chosen)
+}
+
+// Fresh says whether a run was asked for that may move replicas already placed.
+func Fresh(b workv1alpha2.Binding) bool { return fresh(b) }

@@ -1,0 +1,435 @@
+package why
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// State is how the template fares in a cluster.
+type State string
+
+// The states, the reddest first.
+const (
+	Failed    State = "Failed"    // the member has not what it should have
+	Unhealthy State = "Unhealthy" // it has, and that is not well
+	Pending   State = "Pending"   // on its way, or nobody knows yet
+	Suspended State = "Suspended" // dispatching is suspended
+	Leaving   State = "Leaving"   // it is being taken away
+	Healthy   State = "Healthy"
+	Refused   State = "Refused" // a filter refused the cluster
+	Unused    State = "Unused"  // it may take the template, and is not used
+)
+
+var states = []State{Failed, Unhealthy, Pending, Suspended, Leaving, Healthy, Refused, Unused}
+
+// Cluster is what became of the template in one cluster.
+type Cluster struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// Why it is in that state, where that is not plain.
+	Why string `json:"why,omitempty"`
+	// Target says that the template is meant to be there, with Replicas if it has any.
+	Target   bool  `json:"target,omitempty"`
+	Replicas int32 `json:"replicas,omitempty"`
+	// Score is how much a run prefers the cluster, Room for how many more replicas it has room; nil if it was refused, or nobody asked.
+	Score *int32 `json:"score,omitempty"`
+	Room  *int64 `json:"room,omitempty"`
+	// Overrides are the rules that apply to the manifest here.
+	Overrides []OverrideRule `json:"overrides,omitempty"`
+	// Untouched are overriders that found nothing to change here.
+	Untouched []string `json:"untouched,omitempty"`
+	// Work is what was sent; nil if there is none.
+	Work *Work `json:"work,omitempty"`
+	// Taints, Ready and Free are the cluster's own: Free says per resource how many replicas fit.
+	Taints []string          `json:"taints,omitempty"`
+	Ready  *metav1.Condition `json:"ready,omitempty"`
+	Free   []Free            `json:"free,omitempty"`
+}
+
+// OverrideRule is a rule of an override policy.
+type OverrideRule struct {
+	Policy     string `json:"policy"`
+	Overriders string `json:"overriders"`
+}
+
+// Work is what was sent to a member, and what it answered.
+type Work struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Applied says that the member took it, Message what it said if not.
+	Applied bool   `json:"applied"`
+	Message string `json:"message,omitempty"`
+	// Health that was reported, and the status.
+	Health     workv1alpha1.ResourceHealth `json:"health,omitempty"`
+	Status     json.RawMessage             `json:"status,omitempty"`
+	Conditions []metav1.Condition          `json:"conditions,omitempty"`
+}
+
+// Free is what a cluster has free of a resource that a replica requests.
+type Free struct {
+	Resource string `json:"resource"`
+	Free     string `json:"free"`
+	Request  string `json:"request"`
+}
+
+// explainClusters goes through the fleet, and through what is left in clusters that are gone.
+func (e *explanation) explainClusters() {
+	works := map[string]*workv1alpha1.Work{}
+	for i := range e.Works {
+		if cluster, err := names.ClusterOf(e.Works[i].Namespace); err == nil {
+			works[cluster] = &e.Works[i]
+		}
+	}
+	byName := map[string]*clusterv1alpha1.Cluster{}
+	all := map[string]bool{}
+	for _, c := range e.Clusters {
+		byName[c.Name], all[c.Name] = c, true
+	}
+	for name := range works {
+		all[name] = true
+	}
+
+	targets := map[string]workv1alpha2.TargetCluster{}
+	items := map[string]workv1alpha2.AggregatedStatusItem{}
+	candidates := map[string]schedule.Candidate{}
+	rejections := map[string]schedule.Rejection{}
+	if b := e.own(); b != nil {
+		for _, t := range dispatch.Targets(b) {
+			targets[t.Name], all[t.Name] = t, true
+		}
+		for _, item := range aggregate.Binding(b, e.Works, metav1.Time{}).AggregatedStatus {
+			items[item.ClusterName] = item
+		}
+		if b.BindingSpec().Placement != nil {
+			result, _ := e.run()
+			for _, c := range result.Candidates {
+				candidates[c.Cluster.Name] = c
+			}
+			for _, r := range result.Rejections {
+				rejections[r.Cluster] = r
+			}
+		}
+	} else if e.sentByItself() {
+		for _, c := range e.Clusters {
+			if c.DeletionTimestamp == nil {
+				targets[c.Name] = workv1alpha2.TargetCluster{Name: c.Name}
+			}
+		}
+	}
+
+	for name := range all {
+		row := Cluster{Name: name}
+		target, wanted := targets[name]
+		row.Target, row.Replicas = wanted, target.Replicas
+		e.describeCluster(&row, byName[name])
+		if c, ok := candidates[name]; ok {
+			row.Score = &c.Score
+			if c.Known {
+				row.Room = &c.Available
+			}
+		}
+		rejection, refused := rejections[name]
+		item, reported := items[name]
+		if !reported && works[name] != nil {
+			item = alone(name, works[name])
+		}
+		switch {
+		case wanted:
+			e.explainTarget(&row, byName[name], works[name], item)
+			if why, next := e.rejected(rejection); refused && e.placedByRun(name) {
+				e.find(Attention, name, name+" holds it and may take it no more: it "+why, next)
+			}
+		case works[name] != nil && e.ours(works[name]):
+			e.explainLeaving(&row, works[name], item)
+		case refused:
+			row.State = Refused
+			var next string
+			row.Why, next = e.rejected(rejection)
+			// What the policy's author never meant is no news.
+			if rejection.Reason != schedule.ReasonAffinity && len(targets) > 0 {
+				e.find(Attention, name, name+" is left out: it "+row.Why, next)
+			}
+		default:
+			row.State = Unused
+			row.Why = e.unused(name, byName[name], candidates)
+		}
+		e.answer.Clusters = append(e.answer.Clusters, row)
+	}
+	slices.SortFunc(e.answer.Clusters, func(a, b Cluster) int {
+		return cmp.Or(cmp.Compare(slices.Index(states, a.State), slices.Index(states, b.State)), strings.Compare(a.Name, b.Name))
+	})
+	if e.answer.Placement == nil && !e.sentByItself() {
+		// Nothing was placed, and rows that all say so say nothing.
+		e.answer.Clusters = slices.DeleteFunc(e.answer.Clusters, func(c Cluster) bool { return c.State == Unused })
+	}
+}
+
+// ours says whether a Work is the template's, and not one of another that shares its name.
+func (e *explanation) ours(w *workv1alpha1.Work) bool {
+	return e.own() != nil || e.sentByItself() || e.Facts.Template.GetDeletionTimestamp() != nil || w.DeletionTimestamp != nil
+}
+
+// placedByRun says whether the binding was scheduled to the cluster, and not drawn there by what requires it.
+func (e *explanation) placedByRun(cluster string) bool {
+	return slices.ContainsFunc(e.own().BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+}
+
+// alone is what a Work says that no binding folds in.
+func alone(cluster string, w *workv1alpha1.Work) workv1alpha2.AggregatedStatusItem {
+	b := &workv1alpha2.ResourceBinding{}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: cluster}}
+	for _, item := range aggregate.Binding(b, []workv1alpha1.Work{*w}, metav1.Time{}).AggregatedStatus {
+		return item
+	}
+	return workv1alpha2.AggregatedStatusItem{ClusterName: cluster}
+}
+
+// describeCluster fills in what is so whatever the template.
+func (e *explanation) describeCluster(row *Cluster, c *clusterv1alpha1.Cluster) {
+	if c == nil {
+		return
+	}
+	row.Ready = meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	for i := range c.Spec.Taints {
+		row.Taints = append(row.Taints, c.Spec.Taints[i].ToString())
+	}
+	b := e.own()
+	if b == nil || b.BindingSpec().ReplicaRequirements == nil || c.Status.ResourceSummary == nil {
+		return
+	}
+	summary := c.Status.ResourceSummary
+	for name, request := range b.BindingSpec().ReplicaRequirements.ResourceRequest {
+		left := summary.Allocatable[name]
+		left.Sub(summary.Allocated[name])
+		left.Sub(summary.Allocating[name])
+		row.Free = append(row.Free, Free{Resource: string(name), Free: left.String(), Request: request.String()})
+	}
+	slices.SortFunc(row.Free, func(a, b Free) int { return strings.Compare(a.Resource, b.Resource) })
+}
+
+// explainTarget says how the template fares where it is meant to be.
+func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) {
+	fail := func(what, next string) {
+		row.State, row.Why = Failed, what
+		e.find(Problem, row.Name, row.Name+": "+what, next)
+	}
+	wait := func(state State, what, next string) {
+		row.State, row.Why = state, what
+		e.find(Waiting, row.Name, row.Name+": "+what, next)
+	}
+	if c == nil {
+		fail("the cluster is not in the fleet", "join it again, or let the policy choose another")
+		return
+	}
+	_, applied, err := override.Apply(e.Facts.Template, c, e.Overrides)
+	for _, r := range applied.Rules {
+		row.Overrides = append(row.Overrides, OverrideRule{Policy: overridePolicy(r, e.template.Namespace), Overriders: compact(r.Overriders)})
+	}
+	for _, u := range applied.Untouched {
+		row.Untouched = append(row.Untouched, u.String())
+		e.find(Attention, row.Name, row.Name+": "+u.String(), "mend the overrider, or remove it")
+	}
+	if w != nil {
+		row.Work = workOf(w, item)
+	}
+
+	away := row.Ready != nil && row.Ready.Status != metav1.ConditionTrue
+	switch {
+	case err != nil:
+		fail("an override fails, so nothing new is sent: "+err.Error(), "mend that override policy; the hub sends as soon as it applies")
+	case w == nil && c.DeletionTimestamp != nil:
+		wait(Leaving, "the cluster is leaving the fleet, so nothing is sent there", "")
+	case w == nil && e.suspended(row.Name):
+		wait(Suspended, "dispatching is suspended", "take spec.suspension out of "+e.holderName())
+	case w == nil:
+		if b := e.own(); b != nil && len(dispatch.Purging(b, e.Works)) > 0 {
+			wait(Pending, "waits until the copies that are to go first are gone", "")
+			return
+		}
+		if told := e.latest(workv1alpha2.EventSyncWorkFailed); told != nil {
+			fail("there is no Work: "+told.Message, "change the template or an override as the message says")
+			return
+		}
+		wait(Pending, "its Work is about to be made", "")
+	case w.DeletionTimestamp != nil:
+		wait(Pending, "the Work of before is being deleted; it is made anew then", e.backFirst(row, away))
+	case w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching:
+		what := "dispatching is suspended; the member keeps what it has"
+		if row.Work.Status == nil && row.Work.Health == workv1alpha1.ResourceUnknown {
+			what = "dispatching is suspended; nothing was sent"
+		}
+		wait(Suspended, what, "take spec.suspension out of "+e.holderName())
+	case away && !item.Applied:
+		fail("the cluster does not answer: "+row.Ready.Message, "bring the cluster back; the hub tries again by itself")
+	case item.AppliedMessage != "":
+		fail("the member refused it: "+item.AppliedMessage, e.afterRefusal(row.Name, w, item.AppliedMessage))
+	case !item.Applied:
+		wait(Pending, "the member has not answered yet", "")
+	case stale(w):
+		wait(Pending, "the last change is not applied yet", e.backFirst(row, away))
+	case item.Health == workv1alpha1.ResourceUnhealthy:
+		row.State, row.Why = Unhealthy, "applied, and not healthy: "+brief(row.Work.Status)
+		e.find(Problem, row.Name, row.Name+": "+row.Why, fmt.Sprintf("look at the object and its pods in cluster %s; all that it reported: --cluster %s", row.Name, row.Name))
+	case item.Health == workv1alpha1.ResourceHealthy:
+		row.State, row.Why = Healthy, brief(row.Work.Status)
+	default:
+		wait(Pending, strings.TrimSuffix("applied, and not known to be healthy yet: "+brief(row.Work.Status), ": "), e.backFirst(row, away))
+	}
+	if away && row.State != Failed && (w == nil || item.Applied) {
+		e.find(Attention, row.Name, row.Name+": the cluster does not answer, and what is said of it is old: "+row.Ready.Message, "bring the cluster back")
+	}
+	if w == nil {
+		return
+	}
+	for _, operation := range []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretHealth, configv1alpha1.InterpreterOperationInterpretStatus} {
+		if c := meta.FindStatusCondition(w.Status.Conditions, string(operation)); c != nil && c.Status == metav1.ConditionFalse {
+			e.find(Attention, row.Name, fmt.Sprintf("%s: nobody could answer %s: %s", row.Name, operation, c.Message),
+				"see who is asked: argosy interpret explain "+e.template.Kind)
+		}
+	}
+}
+
+func (e *explanation) backFirst(row *Cluster, away bool) string {
+	if away {
+		return "the cluster does not answer: bring it back"
+	}
+	return ""
+}
+
+// explainLeaving says what holds a copy that is to go.
+func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) {
+	row.State, row.Work = Leaving, workOf(w, item)
+	row.Why = "it is being taken away"
+	if b := e.own(); b != nil {
+		for _, t := range b.BindingSpec().GracefulEvictionTasks {
+			if t.FromCluster == row.Name {
+				row.Why = fmt.Sprintf("it stays until the copies elsewhere are healthy: %s asked for it to go, reason %s", t.Producer, t.Reason)
+			}
+		}
+	}
+	next := ""
+	if row.Ready != nil && row.Ready.Status != metav1.ConditionTrue {
+		next = "the cluster does not answer: " + row.Ready.Message
+	}
+	e.find(Waiting, row.Name, row.Name+": "+row.Why, next)
+}
+
+// unused is why a cluster that may take the template does not get it.
+func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates map[string]schedule.Candidate) string {
+	b := e.own()
+	switch {
+	case c != nil && c.DeletionTimestamp != nil:
+		return "the cluster is leaving the fleet"
+	case b == nil || b.BindingSpec().Placement == nil:
+		return "nothing places it there"
+	case e.answer.Placement.Failure != "":
+		return "it may take it; that nothing is placed is said above"
+	case slices.ContainsFunc(e.answer.Placement.Run, func(t workv1alpha2.TargetCluster) bool { return t.Name == name }):
+		return "a run would use it now, and there was none yet"
+	}
+	candidate := candidates[name]
+	full := candidate.Known && candidate.Available == 0
+	switch method := schedule.MethodOf(b); {
+	case method == schedule.StaticWeights && e.unweighted(b, candidates, name):
+		return "no weight names it, and others have one"
+	case method == schedule.StaticWeights:
+		return "its share rounds to no replica"
+	case full && (method == schedule.Aggregated || method == schedule.ByRoom):
+		return "has no room"
+	case method == schedule.Aggregated:
+		return "not needed: others have the room, and come first"
+	case method == schedule.ByRoom:
+		return "its share of the room rounds to no replica, or what is placed elsewhere stays there"
+	case len(b.BindingSpec().Placement.SpreadConstraints) > 0:
+		return "others come first by score, room and name, and spreadConstraints allow no more"
+	}
+	return ""
+}
+
+// unweighted says whether the cluster has no weight where others have.
+func (e *explanation) unweighted(b workv1alpha2.Binding, candidates map[string]schedule.Candidate, name string) bool {
+	all := slices.Collect(maps.Values(candidates))
+	return slices.ContainsFunc(schedule.Weights(b, all), func(s schedule.Share) bool { return s.Name == name && s.Weight == 0 })
+}
+
+// suspended says whether the binding sends nothing to the cluster.
+func (e *explanation) suspended(cluster string) bool {
+	b := e.own()
+	if b == nil || b.BindingSpec().Suspension == nil {
+		return false
+	}
+	s := b.BindingSpec().Suspension
+	return s.Dispatching != nil && *s.Dispatching ||
+		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
+}
+
+// afterRefusal is what to do about a member's refusal.
+func (e *explanation) afterRefusal(cluster string, w *workv1alpha1.Work, message string) string {
+	gk := e.template.GroupKind()
+	switch {
+	case strings.Contains(message, workv1alpha2.ConflictResolutionAnnotation):
+		return fmt.Sprintf("to take the member's object over, set conflictResolution: Overwrite in %s or annotate the template %s: %s; else delete or rename the object in cluster %s",
+			e.holderName(), workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite, cluster)
+	case len(e.fleet.Versions(cluster, gk)) == 0:
+		return fmt.Sprintf("install what defines %s in cluster %s, or keep the policy from it", gk, cluster)
+	}
+	return fmt.Sprintf("change what the member refuses, in the template or by an override for cluster %s; the hub tries again by itself", cluster)
+}
+
+// stale says whether what was applied is of an older generation of the Work.
+func stale(w *workv1alpha1.Work) bool {
+	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration > 0 && c.ObservedGeneration < w.Generation
+}
+
+func workOf(w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) *Work {
+	out := &Work{Namespace: w.Namespace, Name: w.Name, Applied: item.Applied, Message: item.AppliedMessage, Health: item.Health, Conditions: w.Status.Conditions}
+	if item.Status != nil {
+		out.Status = item.Status.Raw
+	}
+	return out
+}
+
+func overridePolicy(r override.Rule, namespace string) string {
+	if r.Namespaced {
+		return "OverridePolicy " + namespace + "/" + r.Policy
+	}
+	return "ClusterOverridePolicy " + r.Policy
+}
+
+// told are the fields of a status that say most in few words, in this order.
+var told = []string{"phase", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "unavailableReplicas",
+	"desiredNumberScheduled", "numberReady", "desired", "active", "succeeded", "failed"}
+
+// brief is a status in few words; empty if there is nothing to say.
+func brief(status json.RawMessage) string {
+	var fields map[string]any
+	if json.Unmarshal(status, &fields) != nil {
+		return ""
+	}
+	var parts []string
+	for _, name := range told {
+		switch v := fields[name].(type) {
+		case string, float64:
+			parts = append(parts, fmt.Sprintf("%s %v", name, v))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

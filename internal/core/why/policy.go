@@ -1,0 +1,226 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+)
+
+// Policy is what the policies say of the template.
+type Policy struct {
+	// Holder is the policy that holds it, as "PropagationPolicy shop/web"; empty for none.
+	Holder string `json:"holder,omitempty"`
+	// Why says what else brings the template to members, or what keeps policies off it.
+	Why string `json:"why,omitempty"`
+	// Candidates are the policies about templates of its kind, the holder first, those that do not select it last.
+	Candidates []PolicyCandidate `json:"candidates,omitempty"`
+	// OtherKinds counts the policies that are about other kinds only.
+	OtherKinds int `json:"otherKinds,omitempty"`
+}
+
+// PolicyCandidate is a policy that holds the template, or why it does not.
+type PolicyCandidate struct {
+	Policy   string `json:"policy"`
+	Priority int32  `json:"priority"`
+	// Selects is how closely it describes the template: name, label or all; empty if not at all.
+	Selects string `json:"selects,omitempty"`
+	Holds   bool   `json:"holds,omitempty"`
+	// Why not, if it does not hold the template.
+	Why string `json:"why,omitempty"`
+}
+
+var closeness = map[propagate.ImplicitPriority]string{propagate.MatchAll: "all", propagate.MatchLabel: "label", propagate.MatchName: "name"}
+
+// explainPolicy says who holds the template, and why not the others.
+func (e *explanation) explainPolicy() {
+	t, out := e.template, &e.answer.Policy
+	claim, claimed := propagate.Claimed(e.Facts.Template)
+	for _, p := range e.Policies {
+		if claimed && propagate.HolderOf(p) == claim {
+			e.holder = p
+			out.Holder = describe(p)
+		}
+	}
+	best, selected := propagate.Match(t, e.Policies)
+	for _, p := range e.Policies {
+		if !slices.ContainsFunc(p.PropagationSpec().ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
+			return propagate.GroupKind(s.APIVersion, s.Kind) == t.GroupKind()
+		}) {
+			out.OtherKinds++
+			continue
+		}
+		c := PolicyCandidate{Policy: describe(p), Priority: propagate.Priority(p), Selects: closeness[propagate.Selected(p, t)]}
+		switch {
+		case e.holder != nil && describe(p) == describe(e.holder):
+			c.Holds = true
+		case e.holder != nil:
+			c.Why = e.whyNot(p, e.holder)
+		case selected && describe(p) != describe(best):
+			c.Why = e.whyNot(p, best)
+		case selected:
+			c.Why = "is about to claim it"
+		default:
+			c.Why = misses(p, t)
+		}
+		out.Candidates = append(out.Candidates, c)
+	}
+	slices.SortFunc(out.Candidates, func(a, b PolicyCandidate) int {
+		rank := func(c PolicyCandidate) int {
+			switch {
+			case c.Holds:
+				return 0
+			case c.Selects != "":
+				return 1
+			}
+			return 2
+		}
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a.Policy, b.Policy)
+	})
+
+	switch {
+	case propagate.Excluded(t) && !propagate.Propagable(t.GroupKind()):
+		out.Why = fmt.Sprintf("objects of kind %s are never sent to members: they steer the hub, or are made by the members themselves", t.GroupKind())
+		e.find(Attention, "", out.Why, "")
+	case propagate.Excluded(t):
+		out.Why = "what belongs to the system's own namespaces, or is published by every API server by itself, is never a template"
+		e.find(Attention, "", out.Why, "move what is to be sent to a namespace of your own")
+	case propagate.ManagedElsewhere(t):
+		out.Why = fmt.Sprintf("label %s says that %s propagates it; policies leave it alone", policyv1alpha1.ClaimedByLabel, t.Labels[policyv1alpha1.ClaimedByLabel])
+	case e.holder != nil:
+		e.explainHolder()
+	case e.sentByItself():
+		out.Why = "a namespace is sent to every cluster without a policy"
+	case selected:
+		e.find(Waiting, "", describe(best)+" selects it, and has not claimed it yet", "")
+	case e.Binding != nil && propagate.Belongs(e.Facts.Template, e.Binding) == nil && len(e.Binding.BindingSpec().RequiredBy) > 0:
+		out.Why = "it follows what requires it: " + requirers(e.Binding.BindingSpec().RequiredBy)
+	default:
+		e.unselected(claim, claimed)
+	}
+}
+
+// explainHolder says what is particular about the policy that holds the template.
+func (e *explanation) explainHolder() {
+	p, t := e.holder, e.template
+	switch {
+	case p.GetDeletionTimestamp() != nil:
+		e.find(Waiting, "", describe(p)+" holds it and is being deleted; it lets go of the template first", "")
+	case !propagate.StillSelects(p, propagate.HolderOf(p), t):
+		e.find(Waiting, "", describe(p)+" held it and does not select it any more: "+misses(p, t), "")
+	case !propagate.Activated(e.Facts.Template, p, e.own()) && propagate.Lazy(p) && e.lazyPending():
+		e.find(Waiting, "", describe(p)+" is Lazy: it takes effect with the next change of the template",
+			"change the template, if only by an annotation; or remove activationPreference: Lazy from the policy")
+	}
+	if taker, ok := propagate.Preempt(t, p, e.Policies); ok {
+		e.find(Waiting, "", fmt.Sprintf("%s preempts %s and is about to take the template over", describe(taker), describe(p)), "")
+	}
+}
+
+// lazyPending says whether a Lazy policy keeps something back: without a binding everything, else a placement of its own.
+func (e *explanation) lazyPending() bool {
+	b := e.own()
+	return b == nil || b.BindingSpec().Placement == nil || compact(b.BindingSpec().Placement) != compact(e.holder.PropagationSpec().Placement)
+}
+
+// unselected says that nobody wants the template, and what would.
+func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
+	t := e.template
+	kind := "PropagationPolicy in namespace " + t.Namespace
+	if t.Namespace == "" {
+		kind = "ClusterPropagationPolicy"
+	}
+	what := "no policy selects it, so it stays on the hub"
+	if claimed {
+		what = fmt.Sprintf("the policy that held it, %s, is gone, and no other selects it: its copies stay as they are", strings.Trim(claim.Namespace+"/"+claim.Name, "/"))
+	}
+	next := fmt.Sprintf("create a %s with resourceSelectors: [{apiVersion: %s, kind: %s, name: %s}]", kind, t.APIVersion, t.Kind, t.Name)
+	for _, c := range e.answer.Policy.Candidates {
+		next += fmt.Sprintf("; or change %s: %s", c.Policy, c.Why)
+	}
+	e.find(Problem, "", what, next)
+}
+
+// whyNot says why p does not hold the template, and q does.
+func (e *explanation) whyNot(p, q policyv1alpha1.Propagation) string {
+	t := e.template
+	mine, theirs := propagate.Selected(p, t), propagate.Selected(q, t)
+	if mine == propagate.NoMatch {
+		return misses(p, t)
+	}
+	if first, _ := propagate.Match(t, []policyv1alpha1.Propagation{p, q}); theirs != propagate.NoMatch && describe(first) == describe(p) {
+		if _, takes := propagate.Preempt(t, q, []policyv1alpha1.Propagation{p}); takes {
+			return "preempts the holder, and is about to take the template over"
+		}
+		if p.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways {
+			return "comes first by rank, but the template was held when it came; preemption: Always would take it"
+		}
+		return "preempts only holders of a really lower scope or priority"
+	}
+	switch {
+	case propagate.Namespaced(p) != propagate.Namespaced(q):
+		return "a policy of the namespace comes before any cluster policy"
+	case propagate.Priority(p) != propagate.Priority(q):
+		return fmt.Sprintf("its priority %d is lower than %d", propagate.Priority(p), propagate.Priority(q))
+	case mine != theirs:
+		return fmt.Sprintf("selects by %s, less closely than by %s", closeness[mine], closeness[theirs])
+	}
+	return "equal to the holder, whose name comes first in the alphabet"
+}
+
+// misses says what keeps p from selecting t.
+func misses(p policyv1alpha1.Propagation, t propagate.Template) string {
+	if p.GetDeletionTimestamp() != nil {
+		return "is being deleted"
+	}
+	var whys []string
+	for _, s := range p.PropagationSpec().ResourceSelectors {
+		if propagate.GroupKind(s.APIVersion, s.Kind) != t.GroupKind() {
+			continue
+		}
+		why := ""
+		switch {
+		case s.Namespace != "" && s.Namespace != t.Namespace:
+			why = "it selects in namespace " + s.Namespace
+		case s.Name != "":
+			why = "it selects the name " + s.Name
+		case s.LabelSelector != nil:
+			why = "it selects the labels " + metav1.FormatLabelSelector(s.LabelSelector) + ", the template has " + labelsOf(t.Labels)
+		}
+		if why != "" && !slices.Contains(whys, why) {
+			whys = append(whys, why)
+		}
+	}
+	if len(whys) == 0 {
+		return "it does not select this kind there"
+	}
+	return strings.Join(whys, "; ")
+}
+
+func labelsOf(l map[string]string) string {
+	shown := map[string]string{}
+	for k, v := range l {
+		if !strings.Contains(k, "karmada.io/") {
+			shown[k] = v
+		}
+	}
+	if len(shown) == 0 {
+		return "none"
+	}
+	return labels.Set(shown).String()
+}
+
+// sentByItself says whether the template is a namespace that goes to every cluster.
+func (e *explanation) sentByItself() bool {
+	gk := e.template.GroupKind()
+	return gk.Group == "" && gk.Kind == "Namespace" && dispatch.AutoPropagated(e.Facts.Template)
+}

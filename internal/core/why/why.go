@@ -1,0 +1,238 @@
+// Package why explains what became of one template: which policy holds it, where it was placed and why, and what each member
+// made of it. It reads objects as they stand and runs the hub's own decisions on them again; reading them is left to others.
+package why
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// Facts are what is known of a template. All of it is read-only.
+type Facts struct {
+	// Template as it is on the hub.
+	Template *unstructured.Unstructured
+	// Policies that may select it: those of its namespace, and the cluster ones.
+	Policies []policyv1alpha1.Propagation
+	// Binding is the one that has the name of the template's binding, be it the template's or not; nil for none.
+	Binding workv1alpha2.Binding
+	// Clusters are the whole fleet.
+	Clusters []*clusterv1alpha1.Cluster
+	// Overrides that may select it.
+	Overrides []policyv1alpha1.Override
+	// Works are those that have the name of the template's Works, in the execution spaces.
+	Works []workv1alpha1.Work
+	// Warnings are what was told of these objects lately.
+	Warnings []Warning
+	// Room is what the scheduler's estimators say for the binding; nil is what the clusters' summaries say.
+	Room schedule.Capacity
+}
+
+// Warning is an event of type Warning.
+type Warning struct {
+	// Object is the kind and name that it is about.
+	Object  string      `json:"object"`
+	Reason  string      `json:"reason"`
+	Message string      `json:"message"`
+	Last    metav1.Time `json:"last"`
+}
+
+// Severity says how a finding concerns who asked.
+type Severity string
+
+// The severities, the reddest first.
+const (
+	Problem   Severity = "Problem"   // does not go away by itself
+	Attention Severity = "Attention" // works, and perhaps not as it was meant
+	Waiting   Severity = "Waiting"   // is under way, or was asked to wait
+)
+
+var severities = []Severity{Problem, Attention, Waiting}
+
+// Finding is one thing to know, and what to do about it.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	// Cluster that it is about; empty for the template as a whole.
+	Cluster string `json:"cluster,omitempty"`
+	What    string `json:"what"`
+	// Next is the next thing to do; empty if there is nothing to do but wait.
+	Next string `json:"next,omitempty"`
+}
+
+// Answer is all there is to say of a template.
+type Answer struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	// Summary is one line.
+	Summary string `json:"summary"`
+	// Findings are sorted by severity, then by cluster.
+	Findings []Finding `json:"findings,omitempty"`
+	Policy   Policy    `json:"policy"`
+	// Placement is nil while there is no binding.
+	Placement *Placement `json:"placement,omitempty"`
+	// Clusters are the fleet: first those with a problem, last those that have nothing to do with the template.
+	Clusters []Cluster `json:"clusters,omitempty"`
+	Warnings []Warning `json:"warnings,omitempty"`
+	// Only is the cluster that the answer was narrowed to.
+	Only string `json:"only,omitempty"`
+}
+
+// explanation is an Answer in the making.
+type explanation struct {
+	Facts
+	answer   Answer
+	template propagate.Template
+	fleet    schedule.Snapshot
+	// holder is the policy that holds the template; nil for none.
+	holder policyv1alpha1.Propagation
+}
+
+// Explain answers. The same facts give the same answer, in whatever order they come.
+func Explain(f Facts) Answer {
+	e := &explanation{Facts: f, template: propagate.TemplateOf(f.Template), fleet: schedule.NewSnapshot(f.Clusters)}
+	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace, Name: e.template.Name}
+	if f.Template.GetDeletionTimestamp() != nil {
+		e.find(Waiting, "", "the template is being deleted, and its copies in the members with it", "")
+	}
+	e.explainPolicy()
+	e.explainBinding()
+	e.explainPlacement()
+	e.explainClusters()
+	e.explainWarnings()
+	slices.SortStableFunc(e.answer.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)), strings.Compare(a.Cluster, b.Cluster))
+	})
+	e.answer.Summary = e.summary()
+	return e.answer
+}
+
+// In narrows the answer to one cluster; false if that is neither in the fleet nor holds anything of the template.
+func (a Answer) In(cluster string) (Answer, bool) {
+	i := slices.IndexFunc(a.Clusters, func(c Cluster) bool { return c.Name == cluster })
+	if i < 0 {
+		return a, false
+	}
+	a.Only, a.Clusters = cluster, a.Clusters[i:i+1:i+1]
+	a.Findings = slices.DeleteFunc(slices.Clone(a.Findings), func(f Finding) bool { return f.Cluster != "" && f.Cluster != cluster })
+	return a, true
+}
+
+// find takes note of something.
+func (e *explanation) find(severity Severity, cluster, what, next string) {
+	e.answer.Findings = append(e.answer.Findings, Finding{Severity: severity, Cluster: cluster, What: what, Next: next})
+}
+
+// found says whether there is a finding of the severity already.
+func (e *explanation) found(severity Severity) bool {
+	return slices.ContainsFunc(e.answer.Findings, func(f Finding) bool { return f.Severity == severity })
+}
+
+// explainWarnings keeps the newest of each, five at most.
+func (e *explanation) explainWarnings() {
+	all := slices.Clone(e.Warnings)
+	slices.SortStableFunc(all, func(a, b Warning) int {
+		return cmp.Or(b.Last.Compare(a.Last.Time), strings.Compare(a.Object, b.Object), strings.Compare(a.Message, b.Message))
+	})
+	for _, w := range all {
+		same := func(o Warning) bool { return o.Object == w.Object && o.Reason == w.Reason && o.Message == w.Message }
+		if len(e.answer.Warnings) < shownWarnings && !slices.ContainsFunc(e.answer.Warnings, same) {
+			e.answer.Warnings = append(e.answer.Warnings, w)
+		}
+	}
+}
+
+const shownWarnings = 5
+
+// summary counts.
+func (e *explanation) summary() string {
+	var parts []string
+	for _, s := range severities {
+		n := 0
+		for _, f := range e.answer.Findings {
+			if f.Severity == s {
+				n++
+			}
+		}
+		switch {
+		case n == 0:
+		case s == Problem && n == 1:
+			parts = append(parts, "1 problem")
+		case s == Problem:
+			parts = append(parts, fmt.Sprintf("%d problems", n))
+		case s == Attention:
+			parts = append(parts, fmt.Sprintf("%d to look at", n))
+		default:
+			parts = append(parts, fmt.Sprintf("%d waiting", n))
+		}
+	}
+	var healthy, targets int
+	for _, c := range e.answer.Clusters {
+		if c.Target {
+			targets++
+			if c.State == Healthy {
+				healthy++
+			}
+		}
+	}
+	switch {
+	case targets > 0:
+		parts = append(parts, fmt.Sprintf("healthy in %d of %s", healthy, count(targets, "cluster")))
+	default:
+		parts = append(parts, "in no cluster")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// count is "1 cluster", "2 clusters".
+func count(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// reference is an object as people name it: "Deployment shop/web".
+func reference(kind string, obj metav1.Object) string {
+	if obj.GetNamespace() == "" {
+		return kind + " " + obj.GetName()
+	}
+	return kind + " " + obj.GetNamespace() + "/" + obj.GetName()
+}
+
+// describe is a policy as people name it.
+func describe(p policyv1alpha1.Propagation) string {
+	if propagate.Namespaced(p) {
+		return reference("PropagationPolicy", p)
+	}
+	return reference("ClusterPropagationPolicy", p)
+}
+
+func describeBinding(b workv1alpha2.Binding) string {
+	if b.GetNamespace() == "" {
+		return reference("ClusterResourceBinding", b)
+	}
+	return reference("ResourceBinding", b)
+}
+
+// compact is a value of an API type as one line of JSON.
+func compact(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("%+v", v)
+	}
+	return string(raw)
+}
