@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/admission"
@@ -20,6 +21,7 @@ func AllParts() Parts {
 			}
 			return plugins
 		},
+		Handler: func(_ Deps, next http.Handler) http.Handler { return admission.KeepNamespace(next) },
 		Convert: convert.Review,
 		Controllers: func(ctx context.Context, d Deps) error {
 			return controller.Run(ctx, controller.Options{

@@ -72,9 +72,10 @@ func newObjects(index *index) *objects {
 		workv1alpha2.Resource("clusterresourcebindings"):                    binding,
 	}
 	// Templates are judged by their members; but what only a guide says no member knows.
-	for _, resource := range []string{"clonesets", "statefulsets", "daemonsets", "sidecarsets", "uniteddeployments"} {
+	for _, resource := range []string{"clonesets", "statefulsets", "daemonsets", "uniteddeployments"} {
 		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{mutate: func(ctx context.Context, r request) error { return r.normalise(ctx) }}
 	}
+	o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: "sidecarsets"}] = kind{mutate: o.mutateSidecarSet}
 	return o
 }
 

@@ -370,6 +370,58 @@ func TestTheVersionASidecarSetAsksForIsNamedWhereItsVersionOfTheAPISaysSo(t *tes
 	}
 }
 
+func TestTheNamespaceOfASidecarSetIsDroppedOrMeantForItsPods(t *testing.T) {
+	const everywhere = `; it injects into pods of every namespace, not of shop alone: spec.namespaceSelector says of which, and is made of the namespace given with the annotation argosy.io/namespace-as-selector: "true"`
+	const shop = `{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}}`
+	for _, c := range []struct {
+		name, annotation, version, spec, want, warn, err string
+	}{
+		{"who says no more is told", "", "v1beta1", `{paused: true}`, `{paused: true}`, "metadata.namespace: dropped, since a SidecarSet is in no namespace" + everywhere, ""},
+		{"who says it otherwise is told less", "", "v1alpha1", `{namespace: shop}`, `{namespace: shop}`, "metadata.namespace: dropped, since a SidecarSet is in no namespace", ""},
+		{"who asks for it has it", "true", "v1beta1", `{}`, shop, "metadata.namespace: stored as spec.namespaceSelector", ""},
+		{"and may say it twice", "true", "v1beta1", shop, shop, "metadata.namespace: stored as spec.namespaceSelector", ""},
+		{"but not two things", "true", "v1beta1", `{namespaceSelector: {matchLabels: {team: a}}}`, "", "",
+			"metadata.namespace: duplicates spec.namespaceSelector; remove one of them, or the annotation argosy.io/namespace-as-selector"},
+	} {
+		obj := parse(t, kruiseHead(c.version, "SidecarSet"), c.spec)
+		obj.SetNamespace("shop")
+		if c.annotation != "" {
+			obj.SetAnnotations(map[string]string{NamespaceSelectorAnnotation: c.annotation})
+		}
+		_, warnings, err := Normalise(obj)
+		if c.err != "" {
+			if err == nil || err.Error() != c.err {
+				t.Errorf("%s: %v, want %s", c.name, err, c.err)
+			}
+			continue
+		}
+		if err != nil || obj.GetNamespace() != "" {
+			t.Fatalf("%s: namespace %q, %v", c.name, obj.GetNamespace(), err)
+		}
+		if diff := cmp.Diff([]string{c.warn}, warnings); diff != "" {
+			t.Errorf("%s: warnings (-want +got):\n%s", c.name, diff)
+		}
+		if diff := cmp.Diff(parse(t, kruiseHead(c.version, "SidecarSet"), c.want).Object["spec"], obj.Object["spec"]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// kubectl apply sends the namespace with every patch, the stored object having none.
+func TestTheNamespaceOfASidecarSetMayMoveWithItsAuthor(t *testing.T) {
+	obj := parse(t, kruiseHead("v1beta1", "SidecarSet"), `{}`)
+	obj.SetAnnotations(map[string]string{NamespaceSelectorAnnotation: "true"})
+	for _, namespace := range []string{"shop", "shop", "bank"} {
+		obj.SetNamespace(namespace)
+		if _, _, err := Normalise(obj); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, _ := unstructured.NestedString(obj.Object, "spec", "namespaceSelector", "matchLabels", "kubernetes.io/metadata.name"); got != namespace {
+			t.Errorf("selects the namespace %q, want %q", got, namespace)
+		}
+	}
+}
+
 func TestABarePodGoesWhereItsAnnotationSays(t *testing.T) {
 	for kind, field := range map[string]string{"Deployment": "deploymentTemplate", "StatefulSet": "statefulSetTemplate", "AdvancedStatefulSet": "advancedStatefulSetTemplate", "Pod": ""} {
 		obj := parse(t, kruiseHead("v1beta1", "UnitedDeployment"), `{template: {spec: {containers: []}}}`)

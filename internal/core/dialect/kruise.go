@@ -13,6 +13,9 @@ import (
 // CloneSet, the default, Deployment, StatefulSet or AdvancedStatefulSet.
 const SubsetWorkloadAnnotation = "argosy.io/subset-workload"
 
+// NamespaceSelectorAnnotation, "true" on a SidecarSet, has the namespace that its author wrote in metadata made its namespaceSelector.
+const NamespaceSelectorAnnotation = "argosy.io/namespace-as-selector"
+
 // customVersionLabel names the version of a SidecarSet in v1alpha1; v1beta1 has a field for that.
 const customVersionLabel = "apps.kruise.io/sidecarset-custom-version"
 
@@ -70,6 +73,7 @@ func (r *rewrite) selector() {
 
 // sidecarSet: a revision is a choice among versions, of which the one that its author named is meant; and policy belongs to it.
 func (r *rewrite) sidecarSet() {
+	r.sidecarSetNamespace()
 	injection := child(r.spec, "injectionStrategy")
 	if injection == nil {
 		return
@@ -86,6 +90,33 @@ func (r *rewrite) sidecarSet() {
 			r.warnings = append(r.warnings, path+".policy: IfNotPresent is about pulling images, which containers[].imagePullPolicy says; here Always or Partial says which pods get the revision")
 		}
 	}
+}
+
+// sidecarSetNamespace: who writes a namespace thinks that the pods of others are left alone, which they are not.
+func (r *rewrite) sidecarSetNamespace() {
+	given := r.obj.GetNamespace()
+	if given == "" {
+		return
+	}
+	r.obj.SetNamespace("")
+	r.changed = true
+	const path = "metadata.namespace"
+	if r.obj.GetAnnotations()[NamespaceSelectorAnnotation] == "true" {
+		selector := map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": given}}
+		if present, ok := r.spec["namespaceSelector"]; ok && !same(present, selector) && !r.submittedBefore(path) {
+			r.refuse(path, "duplicates spec.namespaceSelector; remove one of them, or the annotation %s", NamespaceSelectorAnnotation)
+			return
+		}
+		r.spec["namespaceSelector"] = selector
+		r.rewritten(path, given, "spec.namespaceSelector")
+		return
+	}
+	told := path + ": dropped, since a SidecarSet is in no namespace"
+	if r.spec["namespaceSelector"] == nil && r.spec["namespace"] == nil {
+		told += fmt.Sprintf("; it injects into pods of every namespace, not of %s alone: spec.namespaceSelector says of which, and is made of the namespace given with the annotation %s: \"true\"",
+			given, NamespaceSelectorAnnotation)
+	}
+	r.warnings = append(r.warnings, told)
 }
 
 // nameVersion calls this version of a SidecarSet by the name that its injection asks for, unless it has one: else no member had any of that name.
