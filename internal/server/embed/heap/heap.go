@@ -16,6 +16,8 @@ const (
 	Roomy = 768 << 20
 	// Thrifty has Go's own pace.
 	Thrifty = 0
+	// starting is the pace until the process has started, in percent.
+	starting = 200
 	// period is how often the process is looked at.
 	period = 2 * time.Second
 	// calm is the share of one core below which a process counts as having nothing to do.
@@ -29,7 +31,7 @@ func Pace(ctx context.Context, room uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	debug.SetGCPercent(percent(live(), room))
+	debug.SetGCPercent(min(starting, percent(live(), room)))
 	go func() {
 		ticker := time.NewTicker(period)
 		defer ticker.Stop()
@@ -37,7 +39,9 @@ func Pace(ctx context.Context, room uint64) {
 		for {
 			select {
 			case <-ticker.C:
-				debug.SetGCPercent(percent(live(), room))
+				if p.started {
+					debug.SetGCPercent(percent(live(), room))
+				}
 				if p.trims(used(), period, spare()) {
 					debug.FreeOSMemory()
 				}
@@ -66,6 +70,8 @@ type pacer struct {
 	used time.Duration
 	// was says that there was nothing to do before the last look.
 	was bool
+	// started says that the start is over: what it leaves for good would lie scattered over a large heap for ever.
+	started bool
 }
 
 // trims says whether it is time to give memory back: nothing was to be done for two periods, and it is worth it. used is the
@@ -73,7 +79,7 @@ type pacer struct {
 func (p *pacer) trims(used, period time.Duration, spare uint64) bool {
 	is := used-p.used < time.Duration(calm*float64(period))
 	now := is && p.was
-	p.used, p.was = used, is
+	p.used, p.was, p.started = used, is, p.started || now
 	return now && spare >= worth
 }
 
