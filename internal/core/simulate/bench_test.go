@@ -1,0 +1,38 @@
+package simulate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// BenchmarkRun loses one of 100 clusters that hold 10,000 workloads, of which each is in ten or in all.
+func BenchmarkRun(b *testing.B) {
+	for _, n := range []struct{ workloads, clusters int }{{1000, 10}, {1000, 100}, {10000, 100}} {
+		var text strings.Builder
+		for i := range n.clusters {
+			text.WriteString(cluster(fmt.Sprintf("m%03d", i), 20000, ""))
+		}
+		text.WriteString(policy("shop", "", byRoom))
+		text.WriteString(policy("packed", "[{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {app: d1}}}]", packed))
+		all := objects(b, text.String())
+		one := objects(b, deployment("d", 150))[0]
+		for i := range n.workloads {
+			u := one.DeepCopy()
+			u.SetName(fmt.Sprintf("d%05d", i))
+			all = append(all, Object{u, "made up"})
+		}
+		b.Run(fmt.Sprintf("workloads=%d/clusters=%d", n.workloads, n.clusters), func(b *testing.B) {
+			for b.Loop() {
+				f, err := Load(all, "default")
+				if err != nil {
+					b.Fatal(err)
+				}
+				r := run(b, f, Change{Down: []string{"m000"}})
+				if r.Summary.Changed != n.workloads || r.Summary.Unplaced != 0 {
+					b.Fatalf("%+v", r.Summary)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,449 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+var update = flag.Bool("update", false, "write the golden reports anew")
+
+// objects are the documents of a text.
+func objects(t testing.TB, text string) (out []Object) {
+	t.Helper()
+	for i, doc := range strings.Split(text, "\n---\n") {
+		if strings.TrimSpace(doc) == "" {
+			continue
+		}
+		raw, err := yaml.YAMLToJSONStrict([]byte(doc))
+		if err != nil {
+			t.Fatalf("document %d: %v\n%s", i+1, err, doc)
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(raw); err != nil {
+			t.Fatalf("document %d: %v", i+1, err)
+		}
+		out = append(out, Object{u, fmt.Sprintf("document %d", i+1)})
+	}
+	return out
+}
+
+func load(t testing.TB, text string) *Fleet {
+	t.Helper()
+	f, err := Load(objects(t, text), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func run(t testing.TB, f *Fleet, c Change) Report {
+	t.Helper()
+	if c.Namespace == "" {
+		c.Namespace = "default"
+	}
+	r, err := Run(t.Context(), f, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// cluster has room for some CPUs and ten times as many pods; more is further YAML of its spec.
+func cluster(name string, cpu int, more string) string {
+	return fmt.Sprintf(`
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: %s, labels: {name: %[1]s}}
+spec: {syncMode: Push%s}
+status:
+  conditions: [{type: CompleteAPIEnablements, status: "True"}, {type: Ready, status: "True"}]
+  apiEnablements:
+  - {groupVersion: apps/v1, resources: [{name: deployments, kind: Deployment}]}
+  - {groupVersion: v1, resources: [{name: configmaps, kind: ConfigMap}, {name: secrets, kind: Secret}]}
+  - {groupVersion: apps.kruise.io/v1alpha1, resources: [{name: clonesets, kind: CloneSet}]}
+  resourceSummary: {allocatable: {cpu: "%d", memory: %dGi, pods: "%d"}}
+---
+`, name, more, cpu, cpu*4, cpu*10)
+}
+
+// deployment asks for one CPU each.
+func deployment(name string, replicas int) string {
+	return manifest("apps/v1", "Deployment", name, replicas)
+}
+
+func manifest(apiVersion, kind, name string, replicas int) string {
+	return fmt.Sprintf(`
+apiVersion: %s
+kind: %s
+metadata: {name: %s, namespace: default, labels: {app: %[3]s}}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: %[3]s}}
+  template:
+    metadata: {labels: {app: %[3]s}}
+    spec: {containers: [{name: c, image: "registry.example.com/web:1", resources: {requests: {cpu: "1", memory: 1Gi}}}]}
+---
+`, apiVersion, kind, name, replicas)
+}
+
+// policy places all Deployments, or what selectors say.
+func policy(name, selectors, placement string) string {
+	if selectors == "" {
+		selectors = "[{apiVersion: apps/v1, kind: Deployment}]"
+	}
+	return fmt.Sprintf(`
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: %s, namespace: default}
+spec: {resourceSelectors: %s, placement: %s}
+---
+`, name, selectors, placement)
+}
+
+const (
+	byRoom  = "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}}"
+	packed  = "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}"
+	equally = "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}"
+)
+
+var three = cluster("m1", 10, "") + cluster("m2", 10, "") + cluster("m3", 10, "")
+
+func taint(t testing.TB, text string) Taint {
+	t.Helper()
+	taint, err := ParseTaint(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return taint
+}
+
+func scale(t testing.TB, text string) Scale {
+	t.Helper()
+	s, err := ParseScale(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// stories are told by golden reports: testdata/<name>.txt.
+func stories(t testing.TB) []struct {
+	name, fleet string
+	change      Change
+} {
+	shop := three + policy("shop", "", byRoom) + deployment("web", 9) + deployment("api", 6)
+	return []struct {
+		name, fleet string
+		change      Change
+	}{
+		{"nothing-changes", shop, Change{}},
+		{"a-cluster-goes-down", shop, Change{Down: []string{"m1"}}},
+		{"two-of-three-go-down-and-not-all-fits", shop, Change{Down: []string{"m1", "m3"}}},
+		{"a-taint-that-evicts", shop, Change{Taints: []Taint{taint(t, "m2=disk=slow:NoExecute")}}},
+		{"a-taint-that-keeps-new-ones-away", shop, Change{Taints: []Taint{taint(t, "m2=disk:NoSchedule")}, Scale: []Scale{scale(t, "deployment/web=12")}}},
+		{"a-scale-beyond-capacity", shop, Change{Scale: []Scale{scale(t, "default/deployments.apps/web=40")}}},
+		{"a-scale-that-static-weights-do-not-check", three + policy("shop", "", equally) + deployment("web", 3), Change{Scale: []Scale{scale(t, "deployment/web=60")}}},
+		{"a-policy-that-takes-over", shop, Change{Objects: objects(t, strings.Replace(policy("only-m3", "[{apiVersion: apps/v1, kind: Deployment, name: api}]",
+			"{clusterAffinity: {clusterNames: [m3]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}"),
+			"spec: {", "spec: {priority: 10, preemption: Always, ", 1))}},
+		{"spellings-of-guides", three + policy("shop", "", byRoom), Change{Objects: objects(t, `
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: clones, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}]
+  placement:
+    clusterAffinity: {clusterNames: [m1, m2]}
+    replicaScheduling:
+      replicaSchedulingType: Divided
+      replicaDivisionPreference: Dynamic
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: clones, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}]
+  overrideRules:
+  - targetCluster: {clusterNames: [m2]}
+    overriders: {imageOverrider: [{component: Registry, operator: replace, value: registry.m2.example.com}]}
+---
+`+manifest("apps.kruise.io/v1alpha1", "CloneSet", "shop", 8))}},
+		{"nowhere-to-go", cluster("m1", 4, ", taints: [{key: gpu, effect: NoSchedule}]") + cluster("m2", 4, "") +
+			policy("p", "", "{clusterAffinity: {clusterNames: [m1]}}") + deployment("web", 2), Change{}},
+	}
+}
+
+func TestReportsTellStories(t *testing.T) {
+	for _, s := range stories(t) {
+		t.Run(s.name, func(t *testing.T) {
+			var got bytes.Buffer
+			if err := run(t, load(t, s.fleet), s.change).Print(&got, false); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join("testdata", s.name+".txt")
+			if *update {
+				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatalf("%v; run this test with -update", err)
+			}
+			if diff := cmp.Diff(string(want), got.String()); diff != "" {
+				t.Errorf("the report is another than %s (-want +got); if it is better, run this test with -update:\n%s", file, diff)
+			}
+		})
+	}
+}
+
+func TestWhatWasPlacedStaysCountedAndIsGivenBack(t *testing.T) {
+	f := load(t, cluster("m1", 10, "")+policy("p", "", packed)+deployment("a", 6)+deployment("b", 6))
+	r := run(t, f, Change{})
+	if r.Summary.Unplaced != 1 {
+		t.Fatalf("two of six do not fit into ten, and %d do not", r.Summary.Unplaced)
+	}
+	r = run(t, f, Change{Scale: []Scale{scale(t, "deployment/a=4")}})
+	if r.Summary.Unplaced != 0 || r.Clusters[0].Headroom["cpu"].After != "0" {
+		t.Errorf("four and six fit into ten: %+v %+v", r.Summary, r.Clusters)
+	}
+}
+
+// A fleet by chance: some of it placed, some of it nowhere.
+func anyFleet(r *rand.Rand) string {
+	var text strings.Builder
+	n := 2 + r.IntN(5)
+	for i := range n {
+		more := fmt.Sprintf(", region: r%d", r.IntN(3))
+		if r.IntN(4) == 0 {
+			more += ", taints: [{key: k, effect: NoSchedule}]"
+		}
+		text.WriteString(cluster(fmt.Sprintf("m%d", i), 1+r.IntN(20), more))
+	}
+	placements := []string{byRoom, packed, equally, "{}", "{clusterAffinity: {clusterNames: [m0, m1]}}",
+		"{clusterTolerations: [{operator: Exists}]}", "{spreadConstraints: [{spreadByField: cluster, minGroups: 2, maxGroups: 3}]}"}
+	for i := range 1 + r.IntN(4) {
+		text.WriteString(policy(fmt.Sprintf("p%d", i), fmt.Sprintf("[{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {app: d%d}}}, {apiVersion: apps/v1, kind: Deployment, name: d%d}]", i, i+1),
+			placements[r.IntN(len(placements))]))
+	}
+	text.WriteString(policy("rest", "", placements[r.IntN(len(placements))]))
+	for i := range 1 + r.IntN(8) {
+		text.WriteString(deployment(fmt.Sprintf("d%d", i), r.IntN(15)))
+	}
+	return text.String()
+}
+
+func TestWithoutAChangeNothingMoves(t *testing.T) {
+	for seed := range uint64(200) {
+		report := run(t, load(t, anyFleet(rand.New(rand.NewPCG(seed, 1)))), Change{})
+		for _, w := range report.Workloads {
+			if w.Changed() {
+				t.Fatalf("seed %d: %s went from %+v to %+v: %s", seed, w.Name, w.Before, w.After, w.Reason)
+			}
+		}
+		if report.Summary.Changed != 0 || report.Summary.MovedReplicas != 0 {
+			t.Fatalf("seed %d: %+v", seed, report.Summary)
+		}
+	}
+}
+
+func TestTheOrderOfObjectsDoesNotMatter(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		all := objects(t, anyFleet(r))
+		change := Change{Down: []string{"m0"}, Taints: []Taint{taint(t, "m1=x:NoExecute")}, Namespace: "default"}
+		var want string
+		for range 3 {
+			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			f, err := Load(all, "default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(run(t, f, change))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == "" {
+				want = string(got)
+			}
+			if diff := cmp.Diff(want, string(got)); diff != "" {
+				t.Fatalf("seed %d: in another order (-first +then):\n%s", seed, diff)
+			}
+		}
+	}
+}
+
+func TestASimulationChangesNothingInTheFleet(t *testing.T) {
+	f := load(t, anyFleet(rand.New(rand.NewPCG(7, 7))))
+	first := run(t, f, Change{Down: []string{"m0"}})
+	again := run(t, f, Change{Down: []string{"m0"}})
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("the second run differs:\n%s", diff)
+	}
+}
+
+func TestReplicasAddUpAndNoRoomIsUsedTwice(t *testing.T) {
+	for seed := range uint64(200) {
+		f := load(t, strings.ReplaceAll(strings.ReplaceAll(anyFleet(rand.New(rand.NewPCG(seed, 3))), equally, byRoom), "placement: {}", "placement: "+packed))
+		r := run(t, f, Change{Down: []string{"m0"}})
+		for _, w := range r.Workloads {
+			var sum int64
+			for _, c := range w.After.Clusters {
+				if c.Name == "m0" {
+					t.Errorf("seed %d: %s is in a cluster that is down", seed, w.Name)
+				}
+				sum += int64(c.Replicas)
+			}
+			p := f.policies[nameOf(w.After.Policy)]
+			if p != nil && p.PropagationSpec().Placement.DividesReplicas() && sum+w.Unplaced != int64(w.After.Replicas) {
+				t.Errorf("seed %d: %s has %d replicas placed and %d not, of %d", seed, w.Name, sum, w.Unplaced, w.After.Replicas)
+			}
+		}
+	}
+}
+
+// The room that a simulation uses up is, before anything is placed, the room that the scheduler sees.
+func TestTheRoomIsTheSchedulers(t *testing.T) {
+	for seed := range uint64(50) {
+		f := load(t, anyFleet(rand.New(rand.NewPCG(seed, 4))))
+		s := newState(f.clone(), newRooms(f.clusters), nil)
+		b := &workv1alpha2.ResourceBinding{}
+		b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: f.clusters["m0"].Status.ResourceSummary.Allocatable}
+		for _, room := range []workv1alpha2.Binding{b, &workv1alpha2.ResourceBinding{}} {
+			ours, theirs := s.rooms.of(room), s.snapshot.Room(room)
+			for name := range f.clusters {
+				n, known := ours(name)
+				m, also := theirs(name)
+				if n != m || known != also {
+					t.Errorf("seed %d: in %s there is room for %d (%v), and the scheduler says %d (%v)", seed, name, n, known, m, also)
+				}
+			}
+		}
+	}
+}
+
+func TestContradictionsAreToldClearly(t *testing.T) {
+	fleet := three + policy("shop", "", byRoom) + deployment("web", 3) + "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\n---\n"
+	for _, c := range []struct {
+		name   string
+		change Change
+		want   []string
+	}{
+		{"a cluster that is not there", Change{Down: []string{"m9"}}, []string{`there is no cluster "m9"; there are m1, m2, m3`}},
+		{"a taint on a cluster that is down", Change{Down: []string{"m1"}, Taints: []Taint{{Cluster: "m1"}}}, []string{"to be down as well"}},
+		{"a scale of what is not there", Change{Scale: []Scale{scale(t, "deployment/none=3")}}, []string{"default/deployment/none=3", "no such template"}},
+		{"a scale of what has no replicas", Change{Scale: []Scale{scale(t, "configmap/c=3")}}, []string{"ConfigMap default/c cannot be scaled", "no number of replicas"}},
+		{"two scales of one", Change{Scale: []Scale{scale(t, "deployment/web=3"), scale(t, "default/deployments/web=4")}}, []string{"another one gives it 3 replicas"}},
+		{"an object twice", Change{Objects: objects(t, deployment("x", 1)+deployment("x", 2))}, []string{"document 2: Deployment default/x is in document 1 already"}},
+		{"a field that is not there", Change{Objects: objects(t, policy("x", "", "{clusterAfinity: {}}"))}, []string{"document 1: PropagationPolicy default/x", "clusterAfinity"}},
+		{"min above max", Change{Objects: objects(t, policy("x", "", "{spreadConstraints: [{spreadByField: cluster, minGroups: 3, maxGroups: 2}]}"))}, []string{"document 1: PropagationPolicy default/x", "maxGroups"}},
+		{"two spellings that contradict each other", Change{Objects: objects(t, policy("x", "", "{replicaScheduling: {dynamicWeight: AvailableReplicas, weightPreference: {dynamicWeight: Other}}}"))},
+			[]string{"document 1: PropagationPolicy default/x", "dynamicWeight"}},
+		{"a binding", Change{Objects: objects(t, "apiVersion: work.karmada.io/v1alpha2\nkind: ResourceBinding\nmetadata: {name: x}\n")}, []string{"the hub makes these itself"}},
+		{"all at once", Change{Down: []string{"m8"}, Scale: []Scale{scale(t, "deployment/none=3")}}, []string{`"m8"`, "no such template"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.change.Namespace = "default"
+			_, err := Run(t.Context(), load(t, fleet), c.change)
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("the error is %v, want it to say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestFlagsAreReadOrRefusedWithAnExample(t *testing.T) {
+	for text, want := range map[string]string{
+		"m1=key:NoSchedule": "m1 key:NoSchedule", "m1=a.b/c=v:NoExecute": "m1 a.b/c=v:NoExecute", "m1=k:Never": "", "m1=:NoSchedule": "", "key:NoSchedule": "", "m1=k": "", "m1=k=ü:NoSchedule": "",
+	} {
+		taint, err := ParseTaint(text)
+		if got := strings.TrimSpace(taint.Cluster + " " + taint.ToString()); (err != nil) != (want == "") || err == nil && got != want || err != nil && !strings.Contains(err.Error(), "such as m1=disk=slow:NoSchedule") {
+			t.Errorf("taint %q is %q, %v, want %q", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"deployment/web=3": "deployment/web=3", "shop/clonesets.apps.kruise.io/web=0": "shop/clonesets.apps.kruise.io/web=0", "web=3": "", "deployment/web": "", "deployment/web=-1": "", "a/b/c/d=1": "", "deployment/web=x": "", "/web=1": "",
+	} {
+		s, err := ParseScale(text)
+		if (err != nil) != (want == "") || err == nil && s.String() != want {
+			t.Errorf("scale %q is %q, %v, want %q", text, s, err, want)
+		}
+	}
+}
+
+func TestNothingSecretIsRecorded(t *testing.T) {
+	const needle = "hunter2"
+	for _, o := range objects(t, `
+apiVersion: v1
+kind: Secret
+metadata:
+  name: s
+  namespace: default
+  labels: {app: shop}
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"data":"hunter2"}', other: hunter2, argosy.io/submitted-fields: hunter2}
+type: Opaque
+data: {password: hunter2}
+stringData: {password: hunter2}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: o, namespace: default, annotations: {argosy.io/submitted-fields: hunter2}}
+spec:
+  resourceSelectors: [{apiVersion: v1, kind: Secret}]
+  overrideRules:
+  - overriders:
+      plaintext: [{path: /data/password, operator: replace, value: hunter2}, {path: /data, operator: replace, value: {a: hunter2}}, {path: /immutable, operator: add, value: true}]
+      fieldOverrider: [{fieldPath: /stringData/x, json: [{subPath: /a, operator: add, value: hunter2}]}]
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterOverridePolicy
+metadata: {name: everything}
+spec: {overrideRules: [{overriders: {plaintext: [{path: "", operator: replace, value: {data: hunter2}}, {path: /stringData/password, operator: add, value: hunter2}]}}]}
+---
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: m1}
+spec: {syncMode: Push, proxyHeader: {Authorization: hunter2}, proxyURL: "http://u:hunter2@proxy", secretRef: {name: m1, namespace: n}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d, annotations: {kubectl.kubernetes.io/last-applied-configuration: hunter2}}
+status: {note: hunter2}
+`) {
+		raw, err := Recorded(o.Unstructured).MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(raw), needle) {
+			t.Errorf("%s %s is recorded with what nobody may read: %s", o.GetKind(), o.GetName(), raw)
+		}
+		if o.GetKind() == "Secret" && (!strings.Contains(string(raw), `"app":"shop"`) || !strings.Contains(string(raw), "Opaque")) {
+			t.Errorf("the Secret is recorded without what policies select it by: %s", raw)
+		}
+		if o.GetKind() == "OverridePolicy" && !strings.Contains(string(raw), "/immutable") {
+			t.Errorf("the override is recorded without what is not secret: %s", raw)
+		}
+	}
+}
+
+func nameOf(policy string) (key types.NamespacedName) {
+	_, name, _ := strings.Cut(policy, " ")
+	key.Namespace, key.Name, _ = strings.Cut(name, "/")
+	return key
+}

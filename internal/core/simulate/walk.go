@@ -1,0 +1,386 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// Meaning is what kinds mean by the customizations of a fleet, and by what Argosy knows. Webhooks are not asked.
+func Meaning(f *Fleet) interpret.Interpreter {
+	var all []*configv1alpha1.ResourceInterpreterCustomization
+	for _, name := range sortedKeys(f.customizations) {
+		all = append(all, f.customizations[name])
+	}
+	said := customization.New(all, customization.Options{Schema: tiers.Schema, Convert: tiers.Convert, Below: tiers.Below()})
+	return interpret.New(append([]interpret.Tier{said}, tiers.Below()...)...)
+}
+
+// state is a fleet on its way to where nothing is left to decide.
+type state struct {
+	*Fleet
+	meaning  interpret.Interpreter
+	snapshot schedule.Snapshot
+	rooms    rooms
+	// touched are the templates that a user writes in this step.
+	touched map[ref]bool
+	// evicting are the NoExecute taints that are new in this step, by cluster.
+	evicting map[string][]corev1.Taint
+	// problems are why a template has not the binding that it should have, by template.
+	problems map[ref]error
+	// failures are why a binding could not be placed, reasons why it was looked at, by binding.
+	failures map[types.NamespacedName]error
+	reasons  map[types.NamespacedName]schedule.Reason
+	// policiesOf are the policies by the kind and name that a selector names; an empty name is any.
+	policiesOf map[selected][]policyv1alpha1.Propagation
+}
+
+type selected struct {
+	schema.GroupKind
+	name string
+}
+
+func newState(f *Fleet, r rooms, touched map[ref]bool) *state {
+	s := &state{
+		Fleet: f, meaning: Meaning(f), rooms: r, touched: touched,
+		problems: map[ref]error{}, failures: map[types.NamespacedName]error{}, reasons: map[types.NamespacedName]schedule.Reason{},
+		policiesOf: map[selected][]policyv1alpha1.Propagation{},
+	}
+	var clusters []*clusterv1alpha1.Cluster
+	for _, c := range f.clusters {
+		clusters = append(clusters, c)
+	}
+	s.snapshot = schedule.NewSnapshot(clusters)
+	for _, p := range f.policies {
+		known := map[selected]bool{}
+		for _, sel := range p.PropagationSpec().ResourceSelectors {
+			at := selected{propagate.GroupKind(sel.APIVersion, sel.Kind), sel.Name}
+			if !known[at] {
+				known[at] = true
+				s.policiesOf[at] = append(s.policiesOf[at], p)
+			}
+		}
+	}
+	return s
+}
+
+// passes are how often bindings are looked at again at most: placing one can make room for another.
+const passes = 16
+
+// settle goes the hub's walk until nothing is left to decide: policies claim templates, bindings follow, evicted replicas leave,
+// and the scheduler places what is due. On a hub the order of bindings is that of events; here it is by schedule
+// priority, the highest first, then by namespace and name.
+func (s *state) settle(ctx context.Context) {
+	refs := make([]ref, 0, len(s.templates))
+	for r := range s.templates {
+		refs = append(refs, r)
+	}
+	slices.SortFunc(refs, compareRefs)
+	for _, r := range refs {
+		if err := s.propagate(ctx, r); err != nil {
+			s.problems[r] = err
+		}
+	}
+	order := make([]types.NamespacedName, 0, len(s.bindings))
+	for key := range s.bindings {
+		order = append(order, key)
+	}
+	slices.SortFunc(order, func(a, b types.NamespacedName) int {
+		return cmp.Or(
+			cmp.Compare(priority(s.bindings[b]), priority(s.bindings[a])),
+			strings.Compare(a.Namespace, b.Namespace),
+			strings.Compare(a.Name, b.Name),
+		)
+	})
+	for _, key := range order {
+		s.evict(key)
+	}
+	for range passes {
+		changed := false
+		for _, key := range order {
+			if s.schedule(key) {
+				changed = true
+			}
+		}
+		if !changed {
+			return
+		}
+	}
+}
+
+func priority(b workv1alpha2.Binding) int32 {
+	if p := b.BindingSpec().SchedulePriority; p != nil {
+		return p.Priority
+	}
+	return 0
+}
+
+// propagate makes one template's claim and binding what they should be, as controller/propagate does.
+func (s *state) propagate(ctx context.Context, r ref) error {
+	template := s.templates[r]
+	t := propagate.TemplateOf(template)
+	key := types.NamespacedName{Namespace: r.Namespace, Name: names.Binding(r.Kind, r.Name)}
+	var existing workv1alpha2.Binding
+	if b := s.bindings[key]; b != nil {
+		existing = b
+	}
+	if template.GetDeletionTimestamp() != nil || propagate.ManagedElsewhere(t) {
+		return nil
+	}
+
+	// 1. Who holds it, and does that stand? A claim stays, unless it is taken.
+	var holder policyv1alpha1.Propagation
+	if claim, held := propagate.Claimed(template); held {
+		if p := s.policies[claim.NamespacedName]; p != nil && p.GetDeletionTimestamp() == nil && propagate.StillSelects(p, claim, t) {
+			holder = p
+		}
+	}
+	policies := s.selecting(t)
+	next, found := propagate.Match(t, policies)
+	if holder != nil {
+		next, found = propagate.Preempt(t, holder, policies)
+	}
+	chosen := holder
+	var waits error
+	if found {
+		if waits = s.waitsForOverrides(next); waits == nil {
+			chosen = next
+		}
+	}
+	if chosen == nil {
+		if existing != nil && propagate.Belongs(template, existing) == nil {
+			b := existing.DeepCopyObject().(workv1alpha2.Binding)
+			if propagate.Unclaim(b) {
+				s.put(key, b)
+			}
+		}
+		return waits
+	}
+
+	// 2. The claim. Whoever writes the template is claimed for with it, so that a Lazy policy has nothing to wait for.
+	if !propagate.Held(template, propagate.HolderOf(chosen)) {
+		template = template.DeepCopy()
+		propagate.Claim(template, chosen)
+		if !s.touched[r] {
+			propagate.Await(template, chosen)
+		}
+		s.templates[r] = template
+	}
+
+	// 3. The binding. What is as it was recorded was not changed by a user, though the record leaves some of it out.
+	if !propagate.Activated(template, chosen, existing) || propagate.Lazy(chosen) && existing != nil && !s.touched[r] {
+		if existing == nil {
+			return fmt.Errorf("its policy %s is Lazy and has no effect until the template is changed", describe(chosen))
+		}
+		if propagate.Belongs(template, existing) == nil {
+			s.put(key, propagate.Hold(template, chosen, existing))
+		}
+		return waits
+	}
+	m, err := s.meaningOf(ctx, r, template, chosen, existing)
+	if err != nil {
+		return err
+	}
+	b, err := propagate.Binding(template, chosen, m, existing)
+	if err != nil {
+		return err
+	}
+	s.put(key, b)
+	return waits
+}
+
+// selecting are the policies that may select t, each once.
+func (s *state) selecting(t propagate.Template) []policyv1alpha1.Propagation {
+	gk := t.GroupKind()
+	all := slices.Concat(s.policiesOf[selected{gk, t.Name}], s.policiesOf[selected{gk, ""}])
+	return slices.DeleteFunc(all, func(p policyv1alpha1.Propagation) bool {
+		return p.GetNamespace() != "" && t.Namespace != "" && p.GetNamespace() != t.Namespace
+	})
+}
+
+func (s *state) waitsForOverrides(p policyv1alpha1.Propagation) error {
+	var missing []string
+	for _, name := range p.PropagationSpec().DependentOverrides {
+		if s.overrides[types.NamespacedName{Namespace: p.GetNamespace(), Name: name}] == nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s waits for the override policies that it depends on: %s", describe(p), strings.Join(missing, ", "))
+}
+
+// meaningOf is what the template means under the policy. What only a webhook knows is taken from the binding.
+func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) (propagate.Meaning, error) {
+	m := propagate.Meaning{ID: "simulated " + r.String()}
+	if class := p.PropagationSpec().SchedulePriority; class != nil {
+		value, ok := s.priorities[class.PriorityClassName]
+		if !ok {
+			return m, fmt.Errorf("schedulePriority of %s: there is no PriorityClass %q: create it, or put it into the files", describe(p), class.PriorityClassName)
+		}
+		m.SchedulePriority = &value
+	}
+	if hook := s.hooked(r.GroupKind); hook != "" {
+		if existing != nil && !s.touched[r] {
+			spec := existing.BindingSpec()
+			m.Replicas, m.Requirements, m.Components = spec.Replicas, spec.ReplicaRequirements, spec.Components
+			return m, nil
+		}
+		s.warnings = append(s.warnings, fmt.Sprintf("%s: %s may say what it needs, and webhooks are not asked: what Argosy knows of the kind is used", r, hook))
+	}
+	replicas, requirements, workload, err := s.meaning.Replicas(ctx, template)
+	if err != nil {
+		return m, err
+	}
+	if workload {
+		m.Replicas, m.Requirements = replicas, requirements
+	} else if m.Components, err = s.meaning.Components(ctx, template); err != nil {
+		return m, err
+	}
+	return m, nil
+}
+
+// hooked is the webhook configuration that concerns a kind, the first by name; empty for none.
+func (f *Fleet) hooked(gk schema.GroupKind) string {
+	for _, name := range sortedKeys(f.webhooks) {
+		if webhook.Concerns(f.webhooks[name], gk) {
+			return "ResourceInterpreterWebhookConfiguration " + name
+		}
+	}
+	return ""
+}
+
+// evict takes a binding away from clusters whose new NoExecute taints it does not tolerate.
+func (s *state) evict(key types.NamespacedName) {
+	was := s.bindings[key]
+	if !schedule.Ours(was, policyv1alpha1.DefaultSchedulerName) {
+		return
+	}
+	tolerations := was.BindingSpec().Placement.ClusterTolerations
+	stays := func(t workv1alpha2.TargetCluster) bool {
+		return !slices.ContainsFunc(s.evicting[t.Name], func(taint corev1.Taint) bool {
+			return !slices.ContainsFunc(tolerations, func(has corev1.Toleration) bool { return tolerates(has, taint) })
+		})
+	}
+	if !slices.ContainsFunc(was.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return !stays(t) }) {
+		return
+	}
+	is := was.DeepCopyObject().(workv1alpha2.Binding)
+	is.BindingSpec().Clusters = slices.DeleteFunc(is.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return !stays(t) })
+	s.reasons[key] = "a cluster has a NoExecute taint that it does not tolerate"
+	s.put(key, is)
+}
+
+// tolerates is core/v1's rule without its numeric operators, which admission refuses. A toleration for some seconds ends.
+func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
+	if t.TolerationSeconds != nil || t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	return t.Operator == corev1.TolerationOpExists || (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
+}
+
+// schedule places one binding if it is due, as controller/schedule does. It says whether that changed where it is.
+func (s *state) schedule(key types.NamespacedName) bool {
+	was := s.bindings[key]
+	if !schedule.Ours(was, policyv1alpha1.DefaultSchedulerName) {
+		return false
+	}
+	reason, due := schedule.Due(was, s.snapshot)
+	if !due {
+		delete(s.failures, key)
+		return false
+	}
+	result, failure := schedule.Schedule(was, s.snapshot, s.rooms.of(was))
+	is := was.DeepCopyObject().(workv1alpha2.Binding)
+	spec, status := is.BindingSpec(), is.BindingStatus()
+	spec.Clusters = result.Clusters
+	meta.SetStatusCondition(&status.Conditions, schedule.Condition(failure))
+	status.SchedulerObservedAffinityName = result.AffinityName
+	if failure == nil {
+		notes := is.GetAnnotations()
+		if notes == nil {
+			notes = map[string]string{}
+		}
+		notes[policyv1alpha1.AppliedPlacementAnnotation] = schedule.AppliedPlacement(spec.Placement)
+		is.SetAnnotations(notes)
+		if asked := spec.RescheduleTriggeredAt; asked != nil {
+			status.LastScheduledTime = asked // what was asked for is done
+		}
+	}
+	_, told := s.reasons[key]
+	if !told && (reason != schedule.NotYetSuccessful || failure == nil) {
+		s.reasons[key] = reason
+	}
+	changed := !equality.Semantic.DeepEqual(was.BindingSpec().Clusters, spec.Clusters)
+	s.put(key, is)
+	if before := s.failures[key]; failure == nil {
+		delete(s.failures, key)
+		changed = changed || before != nil
+	} else {
+		s.failures[key] = failure
+	}
+	return changed
+}
+
+// put makes b the binding of that key, with the room that it takes.
+func (s *state) put(key types.NamespacedName, b workv1alpha2.Binding) {
+	s.rooms.move(s.bindings[key], b)
+	s.bindings[key] = b
+}
+
+// revise is a template with another number of replicas.
+func revise(ctx context.Context, meaning interpret.Interpreter, f *Fleet, r ref, s Scale) (*unstructured.Unstructured, error) {
+	template := f.templates[r]
+	before, _, workload, err := meaning.Replicas(ctx, template)
+	if err != nil {
+		return template, fmt.Errorf("scale %s: %w", s, err)
+	}
+	if !workload {
+		why := "its kind has no number of replicas"
+		if hook := f.hooked(r.GroupKind); hook != "" {
+			why += " that Argosy knows of; " + hook + " may, and is not asked"
+		}
+		return template, fmt.Errorf("scale %s: %s cannot be scaled: %s", s, r, why)
+	}
+	out, err := meaning.Revise(ctx, template, s.Replicas)
+	if err != nil {
+		return template, fmt.Errorf("scale %s: %w", s, err)
+	}
+	if out == template {
+		out = template.DeepCopy()
+	}
+	if after, _, _, err := meaning.Replicas(ctx, out); err != nil || after != s.Replicas {
+		return template, errors.Join(fmt.Errorf("scale %s: %s cannot be scaled: it has %d replicas whatever it is given", s, r, before), err)
+	}
+	return out, nil
+}
+
+func describe(p policyv1alpha1.Propagation) string {
+	if propagate.Namespaced(p) {
+		return "PropagationPolicy " + p.GetNamespace() + "/" + p.GetName()
+	}
+	return "ClusterPropagationPolicy " + p.GetName()
+}
