@@ -36,7 +36,11 @@ func newGet(hub *hubFlags) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		names, ok := clusterTable(cmd.Flags(), args)
 		if !ok {
-			return fatal(func() { kubectl(cmd, args) })
+			if err := fatal(func() { kubectl(cmd, args) }); err != nil {
+				return err
+			}
+			hint(cmd, args)
+			return nil
 		}
 		c, err := hub.client()
 		if err != nil {
@@ -56,6 +60,25 @@ func newGet(hub *hubFlags) *cobra.Command {
 		return printClusters(cmd.OutOrStdout(), list, time.Now(), printers.PrintOptions{Wide: output == "wide", NoHeaders: noHeaders})
 	}
 	return cmd
+}
+
+// twins are names that Kubernetes and OpenKruise both have a kind of; kubectl takes them for Kubernetes'.
+var twins = map[string]string{
+	"statefulset": "statefulsets", "statefulsets": "statefulsets", "sts": "statefulsets",
+	"daemonset": "daemonsets", "daemonsets": "daemonsets", "ds": "daemonsets",
+}
+
+// hint tells who lists a kind for people that OpenKruise has one of this name, too.
+func hint(cmd *cobra.Command, args []string) {
+	output, _ := cmd.Flags().GetString("output")
+	if len(args) != 1 || output != "" && output != "wide" {
+		return
+	}
+	for name := range strings.SplitSeq(strings.ToLower(args[0]), ",") {
+		if twin := twins[name]; twin != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "These are the %s of Kubernetes. For those of OpenKruise: %s get %s.apps.kruise.io\n", twin, cmd.Root().Name(), twin)
+		}
+	}
 }
 
 // clusterTable says whether the table of clusters is asked for, and of which; any other use is kubectl's.
