@@ -42,6 +42,7 @@ var (
 	CloneSet    = kind("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets", true)
 	// StatefulSet is OpenKruise's.
 	StatefulSet = kind("apps.kruise.io", "v1beta1", "StatefulSet", "statefulsets", true)
+	SidecarSet  = kind("apps.kruise.io", "v1beta1", "SidecarSet", "sidecarsets", false)
 
 	works = kind(workv1alpha1.GroupVersion.Group, "v1alpha1", "Work", "works", true)
 	own   = []membertest.Kind{
@@ -62,6 +63,8 @@ var (
 		Deployment,
 		StatefulSet,
 		CloneSet,
+		SidecarSet,
+		kind("apps", "v1", "ControllerRevision", "controllerrevisions", true),
 	}
 )
 
@@ -91,7 +94,7 @@ func New(t *testing.T) *Hub {
 	if h.Client, err = client.New(h.Config, client.Options{Scheme: Scheme(), Mapper: mapper()}); err != nil {
 		t.Fatal(err)
 	}
-	for _, ns := range []string{names.Clusters, "default", "shop"} {
+	for _, ns := range []string{names.System, names.Clusters, "default", "shop"} {
 		h.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 	}
 	return h

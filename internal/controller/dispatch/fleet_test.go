@@ -60,7 +60,7 @@ func (w *world) edit(value any, path ...string) {
 		}
 	})
 	w.Eventually("the change is seen", func() string {
-		u, _, err := w.options.Templates.Get(w.t.Context(), w.kind.GroupKind(), "shop", "c")
+		u, _, err := w.options.Templates.Get(w.t.Context(), w.kind.GroupKind(), w.template.GetNamespace(), "c")
 		if err != nil {
 			return err.Error()
 		}

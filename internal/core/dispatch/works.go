@@ -43,6 +43,8 @@ type Input struct {
 	Existing map[string]*workv1alpha1.Work
 	// Pods are the clusters that have a pod of that name, of the names that fleet.PodsAskedFor gives; see fleet.Input.
 	Pods map[string][]string
+	// History are the stored revisions of templates for which fleet.KeepsHistory.
+	History []fleet.Revision
 	// NewID makes the permanent id of a Work that does not exist yet.
 	NewID func() string
 	// Convert brings a manifest to one of the group versions in which a cluster serves its kind, its own among them or not, for

@@ -30,6 +30,8 @@ type Input struct {
 	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; an entry
 	// of no clusters says that all have answered and none has it.
 	Pods map[string][]string
+	// History are the revisions of the template that are stored, of templates for which KeepsHistory.
+	History []Revision
 }
 
 // Member is a cluster that gets a copy.
@@ -73,6 +75,7 @@ const (
 	FleetHalted               = "FleetHalted"
 	PodNotFound               = "PodNotFound"
 	RevisionSkew              = "RevisionSkew"
+	RevisionMissing           = "RevisionMissing"
 	StaleVolume               = "StaleVolume"
 	OrdinalsUnassigned        = "OrdinalsUnassigned"
 	BudgetExceedsPods         = "BudgetExceedsPods"
@@ -82,7 +85,7 @@ const (
 
 // ConditionTypes are all types.
 func ConditionTypes() []string {
-	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, RevisionSkew, StaleVolume, OrdinalsUnassigned, BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete}
+	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, RevisionSkew, RevisionMissing, StaleVolume, OrdinalsUnassigned, BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete}
 }
 
 // Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An error
@@ -170,8 +173,8 @@ type member struct {
 	// status as reported, nil if never; fresh says that it is about what the Work says now.
 	status map[string]any
 	fresh  bool
-	// unhealthy is what the hub thinks of it.
-	unhealthy bool
+	// unhealthy is what the hub thinks of it; refused says that the member did not take what the Work says now.
+	unhealthy, refused bool
 }
 
 // handler is what is done with a kind.
@@ -212,6 +215,7 @@ func observe(m Member) (*member, error) {
 	}
 	out.unhealthy = reported.Health == workv1alpha1.ResourceUnhealthy
 	applied := meta.FindStatusCondition(m.Work.Status.Conditions, workv1alpha1.WorkApplied)
+	out.refused = applied != nil && applied.Status == metav1.ConditionFalse
 	out.fresh = applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration >= m.Work.Generation &&
 		number(out.status, "observedGeneration") >= number(out.status, "generation") &&
 		madeOf(out.status, out.before)
@@ -383,7 +387,7 @@ var handlers = func() map[schema.GroupKind]handler {
 		always: func(template map[string]any) bool { return len(list(template, podsToDeletePath...)) > 0 }}
 	all[statefulSetKind] = handler{divides: true, share: (*fleet).statefulSet}
 	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment}
-	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: stagesRevision}
+	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: func(template map[string]any) bool { return customVersion(template) != "" || stagesRevision(template) }}
 	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
 	all[broadcastJobKind] = handler{share: func(f *fleet) error { return f.parallelism(true) }}
 	all[imagePullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(false) }}

@@ -26,6 +26,8 @@ type Note struct {
 	// Missing are those that were in no cluster: names, with commas between.
 	Deleted string `json:"deleted,omitempty"`
 	Missing string `json:"missing,omitempty"`
+	// Versions are those of a SidecarSet that the cluster has had before the one it has: names, with commas between.
+	Versions string `json:"versions,omitempty"`
 }
 
 func (n Note) String() string {

@@ -1,0 +1,181 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// remember stores what Remember says, and forgets what it says.
+func (h *hub) remember() {
+	h.t.Helper()
+	store, surplus := Remember(h.in.Template, h.in.History)
+	for _, s := range surplus {
+		for i, r := range h.in.History {
+			if r.Name == s.Name {
+				h.in.History = append(h.in.History[:i:i], h.in.History[i+1:]...)
+				break
+			}
+		}
+	}
+	if store != nil {
+		h.in.History = append(h.in.History, *store)
+	}
+	if again, more := Remember(h.in.Template, h.in.History); again != nil || len(more) > 0 {
+		h.t.Fatalf("once more, %v is stored and %v forgotten", again, more)
+	}
+}
+
+// inject makes the SidecarSet one of a version, with its image.
+func (h *hub) inject(version, image string) {
+	h.t.Helper()
+	h.edit([]any{map[string]any{"name": "s", "image": image}}, "spec", "containers")
+	if strings.HasSuffix(h.in.Template.GetAPIVersion(), "v1alpha1") {
+		h.edit(version, "metadata", "labels", customVersionLabel)
+	} else {
+		h.edit(version, "spec", "customVersion")
+	}
+}
+
+// images are what the Works inject, with the version they name, if any.
+func (h *hub) images() string {
+	h.t.Helper()
+	var all []string
+	for i, m := range h.in.Members {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(m.Work.Spec.Workload.Manifests[0].Raw); err != nil {
+			h.t.Fatal(err)
+		}
+		c, _ := list(u.Object, "spec", "containers")[0].(map[string]any)
+		all = append(all, fmt.Sprintf("%s=%s", h.in.Members[i].Cluster, text(c, "image")))
+		if named := namedVersion(u.Object); named != "" {
+			all[i] += "(" + named + ")"
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func (h *hub) injects(when, want string) {
+	h.t.Helper()
+	h.remember()
+	h.expect(when)
+	if got := h.images(); got != want {
+		h.t.Errorf("%s, injected is %s, want %s", when, got, want)
+	}
+}
+
+const made = "latestRevision: x"
+
+func TestAClusterThatJoinsLateHasTheVersionThatIsNamedBeforeItIsNamed(t *testing.T) {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		t.Run(version, func(t *testing.T) {
+			h := newHub(t, "{apiVersion: apps.kruise.io/"+version+`, kind: SidecarSet, metadata: {name: x, labels: {a: b}}, spec: {containers: []}}`, 0)
+			h.in.Divided = false
+			h.inject("v1", "s:1")
+			h.injects("at first", "c1=s:1")
+			h.report(made)
+			h.inject("v2", "s:2")
+			h.edit("v1", "spec", "injectionStrategy", "revision", "customVersion")
+			h.injects("a member that has had it is told its name at once", "c1=s:2(v1)")
+			h.report(made)
+
+			h.in.Members = append(h.in.Members, Member{Cluster: "c2", Reachable: true})
+			h.injects("one that joins is given it first", "c1=s:2(v1) c2=s:1")
+			if got := h.say("spec", "updateStrategy", "paused"); got != "<nil> true" {
+				t.Errorf("running pods are left alone: paused is %s", got)
+			}
+			h.report(made, "")
+			h.injects("until it has made a revision of it", "c1=s:2(v1) c2=s:1")
+			h.report(made, made)
+			h.injects("then it is told the name", "c1=s:2(v1) c2=s:2(v1)")
+			if got := h.say("spec", "updateStrategy", "paused"); got != "<nil> <nil>" {
+				t.Errorf("then paused is %s", got)
+			}
+			h.report(made, made)
+			h.tells("when all is well", "")
+
+			// Years later both know all that they had.
+			h.inject("v3", "s:3")
+			h.injects("on to the next", "c1=s:3(v1) c2=s:3(v1)")
+			h.report(made, made)
+			h.edit("v2", "spec", "injectionStrategy", "revision", "customVersion")
+			h.injects("one in between", "c1=s:3(v2) c2=s:3(v2)")
+
+			h.edit("v9", "spec", "injectionStrategy", "revision", "customVersion")
+			h.remember()
+			h.look()
+			h.tells("of one that never was", `RevisionMissing: spec.injectionStrategy.revision names the version "v9"`)
+		})
+	}
+}
+
+func TestANewVersionIsNamedWhenMembersHaveMadeIt(t *testing.T) {
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {containers: []}}", 0, 0)
+	h.in.Divided = false
+	h.inject("v1", "s:1")
+	h.injects("at first", "c1=s:1 c2=s:1")
+	h.report(made, made)
+	h.inject("v2", "s:2")
+	h.edit("v2", "spec", "injectionStrategy", "revision", "customVersion")
+	h.injects("without its name", "c1=s:2 c2=s:2")
+	h.report(made)
+	h.injects("in the one that has it", "c1=s:2(v2) c2=s:2")
+}
+
+func TestRevisionsThatAreKept(t *testing.T) {
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {revisionHistoryLimit: 0, containers: []}}")
+	versions := func() (all []string) {
+		for _, r := range h.in.History {
+			all = append(all, fmt.Sprintf("%s/%d", r.Version, r.Number))
+		}
+		return all
+	}
+	h.remember()
+	if KeepsHistory(h.in.Template) || len(h.in.History) > 0 {
+		t.Errorf("without names, kept are %v", versions())
+	}
+	h.inject("v1", "s:1")
+	h.remember()
+	h.edit("v1", "spec", "injectionStrategy", "revision", "customVersion")
+	for n := 2; n < 6; n++ {
+		h.inject(fmt.Sprintf("v%d", n), fmt.Sprintf("s:%d", n))
+		h.remember()
+	}
+	if got := fmt.Sprint(versions()); got != "[v1/1 v4/4 v5/5]" {
+		t.Errorf("kept are %s, want the last two and the one that is injected", got)
+	}
+	// A version whose author changed his mind, and changed it back.
+	h.inject("v5", "s:6")
+	h.remember()
+	h.inject("v5", "s:5")
+	h.remember()
+	if got := fmt.Sprint(versions()); got != "[v1/1 v5/6 v5/7]" {
+		t.Errorf("kept are %s", got)
+	}
+}
+
+func TestClustersThatDidNotTakeAChangeOfSidecarsAreTold(t *testing.T) {
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {customVersion: v1, containers: []}}", 0, 0)
+	h.in.Divided = false
+	h.look()
+	h.report(made, made)
+	h.look()
+	h.tells("at rest", "")
+	h.inject("v2", "s:2")
+	h.look()
+	h.tells("on the way", "")
+	h.report(made)
+	h.in.Members[1].Reachable = false
+	h.look()
+	h.tells("of a cluster that does not answer", "RevisionSkew: c2 may still inject what was before")
+	h.in.Members[1].Reachable = true
+	h.look()
+	h.tells("when it answers", "")
+	work := h.in.Members[1].Work.DeepCopy()
+	work.Status.Conditions[0].Status = "False"
+	h.in.Members[1].Work = work
+	h.look()
+	h.tells("of a cluster that refuses", "RevisionSkew: c2 may")
+}
