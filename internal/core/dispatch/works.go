@@ -195,7 +195,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	if m, err = in.served(m, c); err != nil {
 		return in.failed(cluster, err)
 	}
-	m = withOwnMetadata(m)
+	m = withOwnMetadata(in.referring(m, c))
 
 	// 2. The Work. Its name goes by the template, whatever an override did to the manifest.
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{

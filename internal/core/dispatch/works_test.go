@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -406,6 +407,60 @@ func TestAClusterWhoseVersionLacksAFieldIsToldSoAndNoOther(t *testing.T) {
 			t.Errorf("eu: %v, want %s", r.Err, want)
 		case r.Cluster == "us" && r.Err != nil:
 			t.Errorf("us: %v", r.Err)
+		}
+	}
+}
+
+// A WorkloadSpread that names a CloneSet in a version that the member does not serve spreads nothing, and nobody says so.
+func TestWhatIsAboutAWorkloadNamesItInAVersionThatTheMemberServes(t *testing.T) {
+	const old, new = "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"
+	for _, tt := range []struct {
+		name, template string
+		path           []string
+		serves         []string // of CloneSet
+		sent           string   // before
+		want           string
+	}{
+		{"a version that is served stays", "WorkloadSpread", []string{"targetRef"}, []string{old, new}, "", new},
+		{"one that is not becomes the one that is", "WorkloadSpread", []string{"targetRef"}, []string{old}, "", old},
+		{"what a member was told stays while it is served, since it never changes there", "PersistentPodState", []string{"targetRef"}, []string{old, new}, old, old},
+		{"and no longer", "PersistentPodState", []string{"targetRef"}, []string{new}, old, new},
+		{"a kind that is not served stays", "PodUnavailableBudget", []string{"targetRef"}, nil, "", new},
+		{"a rollout", "Rollout", []string{"workloadRef"}, []string{old}, "", old},
+		{"a rollout as it was", "Rollout", []string{"objectRef", "workloadRef"}, []string{old}, "", old},
+		{"an autoscaler", "HorizontalPodAutoscaler", []string{"scaleTargetRef"}, []string{old}, "", old},
+	} {
+		group := map[string]string{"WorkloadSpread": "apps.kruise.io", "PersistentPodState": "apps.kruise.io", "PodUnavailableBudget": "policy.kruise.io",
+			"Rollout": "rollouts.kruise.io", "HorizontalPodAutoscaler": "autoscaling"}[tt.template]
+		template := func(version string) *unstructured.Unstructured {
+			u := object(t, fmt.Sprintf("{apiVersion: %s/v1, kind: %s, metadata: {name: s, namespace: shop}}", group, tt.template))
+			if err := unstructured.SetNestedMap(u.Object, map[string]any{"apiVersion": version, "kind": "CloneSet", "name": "c"}, append([]string{"spec"}, tt.path...)...); err != nil {
+				t.Fatal(err)
+			}
+			return u
+		}
+		in := input(t, configMap, "clusters: [{name: eu}]")
+		in.Template = template(new)
+		for _, version := range tt.serves {
+			in.Clusters["eu"].Status.APIEnablements = append(in.Clusters["eu"].Status.APIEnablements,
+				clusterv1alpha1.APIEnablement{GroupVersion: version, Resources: []clusterv1alpha1.APIResource{{Kind: "CloneSet"}}})
+		}
+		if tt.sent != "" {
+			raw, err := json.Marshal(template(tt.sent))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := &workv1alpha1.Work{}
+			w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+			in.Existing = map[string]*workv1alpha1.Work{"eu": w}
+		}
+		before := in.Template.DeepCopy()
+		got, _, _ := unstructured.NestedString(manifest(t, works(t, in)["eu"]).Object, append(append([]string{"spec"}, tt.path...), "apiVersion")...)
+		if got != tt.want {
+			t.Errorf("%s: %s names %s, want %s", tt.name, tt.template, got, tt.want)
+		}
+		if diff := cmp.Diff(before, in.Template); diff != "" {
+			t.Errorf("%s: the template was changed:\n%s", tt.name, diff)
 		}
 	}
 }

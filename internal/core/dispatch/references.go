@@ -1,0 +1,86 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+)
+
+// references are where a kind names the workload that it is about, in any of its versions.
+var references = map[schema.GroupKind][][]string{
+	{Group: "apps.kruise.io", Kind: "WorkloadSpread"}:         {{"spec", "targetRef"}},
+	{Group: "apps.kruise.io", Kind: "PersistentPodState"}:     {{"spec", "targetRef"}},
+	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {{"spec", "targetRef"}},
+	{Group: "rollouts.kruise.io", Kind: "Rollout"}:            {{"spec", "workloadRef"}, {"spec", "objectRef", "workloadRef"}},
+	{Group: "rollouts.kruise.io", Kind: "BatchRelease"}:       {{"spec", "workloadRef"}, {"spec", "targetReference", "workloadRef"}},
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:   {{"spec", "scaleTargetRef"}},
+}
+
+// referring is m with the workload that it names in a version that c serves: a member looks for it in the version given. m is not
+// changed. The version that the member was sent before stays while it is served, since members let most of these never change.
+// A kind that c is not known to serve stays as it is.
+func (in Input) referring(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster) *unstructured.Unstructured {
+	copied := false
+	for _, path := range references[m.GroupVersionKind().GroupKind()] {
+		ref, _, _ := unstructured.NestedMap(m.Object, path...)
+		gv, kind := refers(ref)
+		if gv.Group == "" || kind == "" {
+			continue
+		}
+		version := version(gv, kind, c, sentReference(in.Existing[c.Name], path))
+		if version == gv.String() {
+			continue
+		}
+		if !copied {
+			m, copied = m.DeepCopy(), true
+		}
+		// The path is one of maps, or there were no reference.
+		_ = unstructured.SetNestedField(m.Object, version, append(path[:len(path):len(path)], "apiVersion")...)
+	}
+	return m
+}
+
+// version is the one in which a member is to look for a kind that its author calls gv, given how it was told before.
+func version(gv schema.GroupVersion, kind string, c *clusterv1alpha1.Cluster, sent map[string]any) string {
+	if before, sentKind := refers(sent); sentKind == kind && before.Group == gv.Group && c.Status.Serves(before.String(), kind) {
+		return before.String()
+	}
+	if c.Status.Serves(gv.String(), kind) {
+		return gv.String()
+	}
+	for _, e := range c.Status.APIEnablements {
+		if strings.HasPrefix(e.GroupVersion, gv.Group+"/") && c.Status.Serves(e.GroupVersion, kind) {
+			return e.GroupVersion
+		}
+	}
+	return gv.String()
+}
+
+// refers is the kind that a reference names; zero if it does not.
+func refers(ref map[string]any) (schema.GroupVersion, string) {
+	apiVersion, _ := ref["apiVersion"].(string)
+	kind, _ := ref["kind"].(string)
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return schema.GroupVersion{}, ""
+	}
+	return gv, kind
+}
+
+// sentReference is what stands at the path in the manifest of a Work, which may be nil; nil if nothing does.
+func sentReference(w *workv1alpha1.Work, path []string) map[string]any {
+	if w == nil || len(w.Spec.Workload.Manifests) == 0 {
+		return nil
+	}
+	var sent map[string]any
+	if json.Unmarshal(w.Spec.Workload.Manifests[0].Raw, &sent) != nil {
+		return nil
+	}
+	ref, _, _ := unstructured.NestedMap(sent, path...)
+	return ref
+}
