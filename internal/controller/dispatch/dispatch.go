@@ -114,8 +114,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if missing {
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
-	if err := r.reconcile(ctx, b); !stale(err) {
-		return ctrl.Result{}, err
+	after, err := r.reconcile(ctx, b)
+	if !stale(err) {
+		return ctrl.Result{RequeueAfter: after}, err
 	}
 	return ctrl.Result{RequeueAfter: staleRetry}, nil
 }
@@ -128,32 +129,33 @@ func stale(err error) bool {
 	return commit.Stale(err)
 }
 
-func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) error {
+// reconcile also says when to look again though nothing has happened; 0 for never.
+func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (after time.Duration, err error) {
 	works, err := scope.WorksOf(ctx, r.client, client.ObjectKeyFromObject(b))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if b.GetDeletionTimestamp() != nil {
-		return r.finish(ctx, b, works)
+		return 0, r.finish(ctx, b, works)
 	}
 	if err := r.remove(ctx, b, dispatch.Unwanted(b, works)); err != nil {
-		return err
+		return 0, err
 	}
 	if len(dispatch.Purging(b, works)) > 0 {
-		return nil // what leaves directly leaves first; that it is gone is an event
+		return 0, nil // what leaves directly leaves first; that it is gone is an event
 	}
 	ref := b.BindingSpec().Resource
 	template, found, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if !found || (ref.UID != "" && template.GetUID() != ref.UID) {
 		// It is going, or was made anew, and the binding follows soon; or its kind is not served now, and it comes back with it.
-		return nil
+		return 0, nil
 	}
 	input, err := r.input(ctx, b, template)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	return r.write(ctx, b, input)
 }
@@ -161,7 +163,7 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) erro
 // input gathers what the Works are made from.
 func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding, tmpl *unstructured.Unstructured) (dispatch.Input, error) {
 	in := dispatch.Input{Binding: b, Template: tmpl, Clusters: map[string]*clusterv1alpha1.Cluster{}, Existing: map[string]*workv1alpha1.Work{},
-		NewID: uuid.NewString, Convert: kruise.ForMember}
+		Now: r.Clock.Now(), NewID: uuid.NewString, Convert: kruise.ForMember}
 	// All of it is only read, and clusters are big: nothing is copied.
 	var clusters clusterv1alpha1.ClusterList
 	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -214,22 +216,22 @@ func (r *reconciler) overrides(ctx context.Context, namespace string) ([]policyv
 }
 
 // write creates and updates the Works that differ. One cluster's failure leaves the others' Works as they should be.
-func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input) error {
+func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input) (after time.Duration, err error) {
 	d := dispatch.Decide(ctx, in, r.Interpreter)
 	r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, d.Err)
 	if d.Err != nil {
-		return nil // nothing is written by halves; its users have to change the template, which is an event
+		return 0, nil // nothing is written by halves; its users have to change the template, which is an event
 	}
-	b, err := interpreter.Report(ctx, r.client, b, unrevised(d.Results), configv1alpha1.InterpreterOperationReviseReplica)
+	b, err = interpreter.Report(ctx, r.client, b, unrevised(d.Results), configv1alpha1.InterpreterOperationReviseReplica)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if b, err = r.tellVersions(ctx, b, d.Results); err != nil {
-		return err
+		return 0, err
 	}
 	r.tellFleet(b, in.Template, d.Conditions)
-	if err := r.record(ctx, b, d.Record); err != nil {
-		return err
+	if err := r.record(ctx, b, d); err != nil {
+		return 0, err
 	}
 	results := d.Results
 	errs := make([]error, len(results))
@@ -246,7 +248,7 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return d.RecheckAfter, errors.Join(errs...)
 }
 
 // unrevised is why a cluster could not be given its share; nil if all could.

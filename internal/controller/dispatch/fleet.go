@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,18 +34,23 @@ func (r *reconciler) tellFleet(b workv1alpha2.Binding, tmpl *unstructured.Unstru
 }
 
 // record writes what the Works alone do not remember to the binding, before they are written.
-func (r *reconciler) record(ctx context.Context, b workv1alpha2.Binding, record string) error {
-	if b.GetAnnotations()[fleet.OrdinalsAnnotation] == record {
+func (r *reconciler) record(ctx context.Context, b workv1alpha2.Binding, d dispatch.Decision) error {
+	values := map[string]string{fleet.OrdinalsAnnotation: d.Record, fleet.ProgressAnnotation: d.Progress}
+	annotations := maps.Clone(b.GetAnnotations())
+	for key, value := range values {
+		switch {
+		case value == "":
+			delete(annotations, key)
+		case annotations == nil:
+			annotations = map[string]string{key: value}
+		default:
+			annotations[key] = value
+		}
+	}
+	if maps.Equal(annotations, b.GetAnnotations()) {
 		return nil
 	}
 	wanted := b.DeepCopyObject().(workv1alpha2.Binding)
-	annotations := wanted.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	if annotations[fleet.OrdinalsAnnotation] = record; record == "" {
-		delete(annotations, fleet.OrdinalsAnnotation)
-	}
 	wanted.SetAnnotations(annotations)
 	_, err := commit.Update(ctx, r.client, b, wanted)
 	return err

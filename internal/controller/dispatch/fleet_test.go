@@ -162,6 +162,34 @@ func TestALostClusterHoldsARolloutUntilItAnswers(t *testing.T) {
 	w.keep("then m1 does", "0 of 2, 3 of 2")
 }
 
+func TestARolloutThatStandsStillIsToldWithoutAnythingHappening(t *testing.T) {
+	w := clones(t)
+	w.divide()
+	w.edit(int64(1), "spec", "progressDeadlineSeconds")
+	w.keep("it is brought to both", "0 of 1, 0 of 1")
+	w.report("m1", 3)
+	w.report("m2", 3)
+	w.Quiet()
+	w.edit("2", "spec", "template", "image")
+	w.keep("m1 begins", "0 of 2, 3 of 2")
+	w.Eventually("it is told", func() string {
+		if told := w.told(fleet.ProgressDeadlineExceeded); len(told) != 2 || !strings.Contains(told[0], "0 of 6 new ones") {
+			return fmt.Sprintf("told is %q", told)
+		}
+		return ""
+	})
+	w.report("m1", 3)
+	w.keep("m2 goes on", "0 of 2, 0 of 2")
+	w.report("m2", 3)
+	w.Eventually("the clock is gone when it is done", func() string {
+		b := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(t.Context(), w.key(), b); err != nil {
+			return err.Error()
+		}
+		return b.Annotations[fleet.ProgressAnnotation]
+	})
+}
+
 func TestATemplateThatCannotBeDividedSaysWhyOnce(t *testing.T) {
 	w := clones(t)
 	w.divide()

@@ -38,6 +38,7 @@ func TestABindingIsNotLetGoWhileTheCacheLacksAWorkOfIts(t *testing.T) {
 		})
 		clock := clocktesting.NewFakePassiveClock(time.Now())
 		r := &reconciler{Options: w.options, client: cache, events: record.NewFakeRecorder(10), unseen: unseen{clock: clock}}
+		r.Clock = clock
 		look := func() reconcile.Result {
 			w.t.Helper()
 			result, err := r.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: w.key()})

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,6 +46,8 @@ type Input struct {
 	Pods map[string][]string
 	// History are the stored revisions of templates for which fleet.KeepsHistory.
 	History []fleet.Revision
+	// Now dates the progress of rollouts.
+	Now time.Time
 	// NewID makes the permanent id of a Work that does not exist yet.
 	NewID func() string
 	// Convert brings a manifest to one of the group versions in which a cluster serves its kind, its own among them or not, for
@@ -69,6 +72,10 @@ type Decision struct {
 	Conditions []fleet.Condition
 	// Record is what fleet.OrdinalsAnnotation on the binding has to say before the Works are written; empty for none.
 	Record string
+	// Progress is the same for fleet.ProgressAnnotation.
+	Progress string
+	// RecheckAfter is when to decide again though nothing has happened; 0 for never.
+	RecheckAfter time.Duration
 	// Err says why there are no Works at all: the template asks for what cannot be divided.
 	Err error
 }
@@ -112,7 +119,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		return Decision{Err: err}
 	}
 	// 3. The Works.
-	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Results: make([]Result, 0, len(parts))}
+	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, RecheckAfter: shared.RecheckAfter, Results: make([]Result, 0, len(parts))}
 	for _, p := range parts {
 		if p.err != nil {
 			d.Results = append(d.Results, in.failed(p.Name, p.err))

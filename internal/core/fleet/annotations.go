@@ -38,6 +38,11 @@ const (
 	// AutoHaltAnnotation "false" lets a rollout go on where it made a member's copy unhealthy.
 	AutoHaltAnnotation = "argosy.io/auto-halt"
 
+	// FailedPodsAnnotation, a number or a percentage of all replicas, is how many new pods may fail before a rollout stops
+	// everywhere; without it, the first copy that becomes unhealthy stops it. Failed are those that are not available in a
+	// copy that is unhealthy and, when spec.progressDeadlineSeconds have passed without progress, those in any other.
+	FailedPodsAnnotation = "argosy.io/failed-pods-threshold"
+
 	// UniqueOrdinalsAnnotation "true" gives every pod of an Advanced StatefulSet an ordinal that no other cluster has.
 	UniqueOrdinalsAnnotation = "argosy.io/unique-ordinals"
 
@@ -53,7 +58,7 @@ const (
 // HubAnnotations are those of a template that say something to the hub alone.
 func HubAnnotations() []string {
 	return []string{ScopeAnnotation, OrderAnnotation, ClustersAnnotation, StagesAnnotation, StageAnnotation, UnreachableAnnotation,
-		AutoHaltAnnotation, UniqueOrdinalsAnnotation, OrdinalMobilityAnnotation, ScaleDownAnnotation}
+		AutoHaltAnnotation, UniqueOrdinalsAnnotation, OrdinalMobilityAnnotation, ScaleDownAnnotation, FailedPodsAnnotation}
 }
 
 // Annotations of our own.
@@ -62,6 +67,8 @@ const (
 	NoteAnnotation = "argosy.io/fleet"
 	// OrdinalsAnnotation on a binding is which cluster has, or had, which ordinals: JSON, ranges by cluster.
 	OrdinalsAnnotation = "argosy.io/ordinals"
+	// ProgressAnnotation on a binding is when a rollout last went on, while one with a deadline is under way.
+	ProgressAnnotation = "argosy.io/rollout-progress"
 )
 
 // order is where new pods come first.
@@ -89,6 +96,7 @@ type options struct {
 	released       int64 // stages whose pauses are over
 	ignoreLost     bool
 	neverHalt      bool
+	failedPods     any // nil, a number or a percentage
 	uniqueOrdinals bool
 	mobility       string
 	highestFirst   bool
@@ -118,6 +126,12 @@ func optionsOf(annotations map[string]string) (options, error) {
 	o.highestFirst = choose(ScaleDownAnnotation, "ClusterHighest", "GlobalHighest") == "GlobalHighest"
 	if err != nil {
 		return options{}, err
+	}
+	if v, set := annotations[FailedPodsAnnotation]; set {
+		o.failedPods = unquote(v)
+		if _, err := Resolve(o.failedPods, 1, Down); err != nil {
+			return options{}, fmt.Errorf("annotation %s: %w", FailedPodsAnnotation, err)
+		}
 	}
 	for _, name := range strings.Split(annotations[ClustersAnnotation], ",") {
 		if name = strings.TrimSpace(name); name != "" {

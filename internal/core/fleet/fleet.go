@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +26,10 @@ type Input struct {
 	Divided bool
 	// Members in the order that the placement gives, each cluster once.
 	Members []Member
-	// Record is the OrdinalsAnnotation of the binding.
-	Record string
+	// Record is the OrdinalsAnnotation of the binding, Progress its ProgressAnnotation.
+	Record, Progress string
+	// Now dates progress.
+	Now time.Time
 	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; an entry
 	// of no clusters says that all have answered and none has it.
 	Pods map[string][]string
@@ -57,6 +60,10 @@ type Result struct {
 	Notes map[string]string
 	// Record is the value for OrdinalsAnnotation on the binding, empty for none. It has to be written before the Works.
 	Record string
+	// Progress is the value for ProgressAnnotation on the binding, empty for none.
+	Progress string
+	// RecheckAfter is when to ask again though nothing has happened; 0 for never.
+	RecheckAfter time.Duration
 	// Conditions are what users should know, in a fixed order.
 	Conditions []Condition
 }
@@ -81,11 +88,12 @@ const (
 	BudgetExceedsPods         = "BudgetExceedsPods"
 	BudgetBlocksEviction      = "BudgetBlocksEviction"
 	StatusIncomplete          = "StatusIncomplete"
+	ProgressDeadlineExceeded  = "ProgressDeadlineExceeded"
 )
 
 // ConditionTypes are all types.
 func ConditionTypes() []string {
-	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, RevisionSkew, RevisionMissing, StaleVolume, OrdinalsUnassigned, BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete}
+	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, RevisionSkew, RevisionMissing, StaleVolume, OrdinalsUnassigned, BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded}
 }
 
 // Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An error
@@ -267,7 +275,16 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	}
 	ro := rollout{partition: strategy(f.Template.Object, "partition"), kept: w.kept, options: f.options,
 		single: ordered(f.Template.Object), targets: f.options.targets(f.clusters())}
-	var err error
+	clock, err := f.progress(w, parties)
+	if err != nil {
+		return err
+	}
+	ro.stalled, ro.tolerated = clock.stalled(), -1
+	if f.options.failedPods != nil {
+		if ro.tolerated, err = Resolve(f.options.failedPods, total, Down); err != nil {
+			return fmt.Errorf("annotation %s: %w", FailedPodsAnnotation, err)
+		}
+	}
 	if ro.unavailable, ro.surge, err = w.budgets(f.Template.Object, total); err != nil {
 		return err
 	}
@@ -295,7 +312,11 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		f.result.Manifests[m.Cluster] = manifest
 		f.result.Notes[m.Cluster] = outcomes[i].note.String()
 	}
-	if len(halted) > 0 {
+	f.goesOn(clock, outcomes)
+	if len(halted) > 0 && ro.tolerated >= 0 {
+		f.tell(FleetHalted, "the rollout stops in all clusters because more than %d new pods fail, in %s; correct the template, or raise the annotation %s",
+			ro.tolerated, strings.Join(unique(halted), ", "), FailedPodsAnnotation)
+	} else if len(halted) > 0 {
 		f.tell(FleetHalted, "the rollout stops in all clusters because it made the copy in %s unhealthy; correct the template, or go on regardless with the annotation %s: \"false\"",
 			strings.Join(unique(halted), ", "), AutoHaltAnnotation)
 	}

@@ -76,6 +76,9 @@ type rollout struct {
 	unavailable, surge int64
 	// single lets no cluster have more than one pod unavailable: its controller does one at a time by itself.
 	single bool
+	// stalled says that its deadline has passed without progress; tolerated is how many pods may fail, -1 if nothing is said.
+	stalled   bool
+	tolerated int64
 	// targets says how many pods shall be new where, in the order of the parties: of the number given in all, from the floors.
 	targets func(n int64, seats []Seat, done func(targets []int64) bool) []int64
 	options options
@@ -87,6 +90,8 @@ type outcome struct {
 	note Note
 	// held says that the rollout waits there for its turn.
 	held bool
+	// target is how many pods shall be new there in the end, or at the end of this stage.
+	target int64
 }
 
 // next is the next step of a rollout: the same again if nothing happened. It keeps
@@ -190,7 +195,7 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 	creating := true
 	for i, p := range parties {
 		o := &outcomes[i]
-		o.replicas = p.replicas
+		o.replicas, o.target = p.replicas, targets[i]
 		o.note = Note{Partition: quote(ro.partition), Raised: raised}
 		switch {
 		case p.fixed >= 0:
@@ -370,15 +375,25 @@ func (ro rollout) broken(parties []party, targets []int64) (clusters []string) {
 	if ro.options.neverHalt || !slices.ContainsFunc(parties, func(p party) bool { return p.there && p.same && (!p.fresh || p.updated < p.pods) }) {
 		return nil
 	}
+	var failed int64
+	stopped := false
 	for i, p := range parties {
 		if !p.there || !p.same || targets[i] == 0 {
 			continue
 		}
-		seen := p.fresh && p.unhealthy && p.updated > p.updatedAvailable
-		// What was written to stop it has yet to be seen there.
-		if seen || !p.fresh && p.note != nil && p.note.Halted {
+		fails := p.unhealthy || ro.stalled && ro.tolerated >= 0
+		switch down := p.updated - p.updatedAvailable; {
+		case p.fresh && fails && down > 0:
+			failed += down
+			clusters = append(clusters, p.cluster)
+		case !p.fresh && p.note != nil && p.note.Halted:
+			// What was written to stop it has yet to be seen there.
+			stopped = true
 			clusters = append(clusters, p.cluster)
 		}
+	}
+	if failed <= ro.tolerated && !stopped {
+		return nil
 	}
 	return clusters
 }

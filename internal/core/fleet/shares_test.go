@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,8 @@ type hub struct {
 	in     Input
 	told   []string
 	writes int
+	// recheck is when to look again at the latest.
+	recheck time.Duration
 }
 
 func newHub(t testing.TB, template string, replicas ...int64) *hub {
@@ -73,7 +76,7 @@ func (h *hub) look() {
 	for _, c := range result.Conditions {
 		h.told = append(h.told, c.Type+": "+c.Message)
 	}
-	h.in.Record = result.Record
+	h.in.Record, h.in.Progress, h.recheck = result.Record, result.Progress, result.RecheckAfter
 	for i := range h.in.Members {
 		m := &h.in.Members[i]
 		manifest := result.Manifests[m.Cluster]

@@ -60,16 +60,19 @@ var workloads = map[schema.GroupKind]workload{
 
 // sameRevision says whether two objects have the same pods.
 func (w workload) sameRevision(a, b map[string]any) bool {
-	paths := w.revision
-	if paths == nil {
-		paths = [][]string{{"spec", "template"}}
-	}
-	for _, path := range paths {
+	for _, path := range w.revisionPaths() {
 		if !reflect.DeepEqual(field(a, path...), field(b, path...)) {
 			return false
 		}
 	}
 	return true
+}
+
+func (w workload) revisionPaths() [][]string {
+	if w.revision == nil {
+		return [][]string{{"spec", "template"}}
+	}
+	return w.revision
 }
 
 // strategyPath is where the strategy of obj has its fields: a SidecarSet, and a CloneSet of v1alpha1, has them one level higher.
