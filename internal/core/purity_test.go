@@ -30,6 +30,7 @@ var layers = []struct {
 	{"internal/template", 2},
 	{"internal/capacity", 2},
 	{"internal/interpreter", 2},
+	{"internal/why", 2},
 	{"internal/hook", 2},
 	{"internal/component", 2},
 	{"internal/controller", 3},

@@ -1,0 +1,282 @@
+// Package why collects what core/why explains: it finds the template that a user names as kubectl would, and reads all
+// that has to do with it, through the hub's API.
+package why
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/why"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// Query names a template, and perhaps one cluster to tell more of.
+type Query struct {
+	// Kind as kubectl takes it: a kind, plural, singular or short name, with or without ".group" or ".version.group".
+	Kind string
+	// Namespace is not looked at for a kind without one.
+	Namespace, Name string
+	// Cluster narrows the answer; empty for the fleet.
+	Cluster string
+}
+
+// Error is a question that has no answer.
+type Error struct {
+	Reason  metav1.StatusReason // NotFound, BadRequest or Conflict
+	Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func fail(reason metav1.StatusReason, format string, args ...any) error {
+	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Ask answers a query; r must know the hub's own types, and mapper its kinds. What is wrong with the query is an *Error,
+// other errors are the reader's.
+func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) (why.Answer, error) {
+	if q.Kind == "" || q.Name == "" {
+		return why.Answer{}, fail(metav1.StatusReasonBadRequest, "name a kind and an object, such as deployment web")
+	}
+	template, err := find(ctx, r, mapper, q)
+	if err != nil {
+		return why.Answer{}, err
+	}
+	facts, err := collect(ctx, r, template)
+	if err != nil {
+		return why.Answer{}, err
+	}
+	answer := why.Explain(facts)
+	if q.Cluster == "" {
+		return answer, nil
+	}
+	if narrow, ok := answer.In(q.Cluster); ok {
+		return narrow, nil
+	}
+	if slices.ContainsFunc(facts.Clusters, func(c *clusterv1alpha1.Cluster) bool { return c.Name == q.Cluster }) {
+		// Nothing was placed anywhere, so that the answer has no rows: it says why.
+		return answer, nil
+	}
+	fleet := "the fleet has no clusters"
+	if len(facts.Clusters) > 0 {
+		var all []string
+		for _, c := range facts.Clusters {
+			all = append(all, c.Name)
+		}
+		slices.Sort(all)
+		fleet = "the fleet has " + strings.Join(all, ", ")
+	}
+	return why.Answer{}, fail(metav1.StatusReasonNotFound, "there is no cluster %q: %s", q.Cluster, fleet)
+}
+
+// find reads the template. Where several kinds go by the name asked for, the one that has such an object is meant.
+func find(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) (*unstructured.Unstructured, error) {
+	kinds, err := kindsOf(mapper, q.Kind)
+	if err != nil {
+		return nil, err
+	}
+	var found []*unstructured.Unstructured
+	var those, looked []string
+	for _, m := range kinds {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(m.GroupVersionKind)
+		key := types.NamespacedName{Name: q.Name}
+		if m.Scope.Name() == meta.RESTScopeNameNamespace {
+			key.Namespace = q.Namespace
+		}
+		err := r.Get(ctx, key, u)
+		if apierrors.IsNotFound(err) {
+			looked = append(looked, m.Resource.GroupResource().String())
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("get %s %s: %w", m.Resource.GroupResource(), q.Name, err)
+		}
+		found, those = append(found, u), append(those, m.Resource.GroupResource().String())
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, absent(ctx, r, kinds, looked, q)
+	}
+	return nil, fail(metav1.StatusReasonConflict, "%q may be %s, and each has an object %q: name one of them", q.Kind, strings.Join(those, " or "), q.Name)
+}
+
+// kindsOf are the kinds that go by a name, one version of each, sorted by group.
+func kindsOf(mapper meta.RESTMapper, name string) ([]*meta.RESTMapping, error) {
+	full, short := schema.ParseResourceArg(strings.ToLower(name))
+	ask := []schema.GroupVersionResource{short.WithVersion("")}
+	if full != nil {
+		ask = append([]schema.GroupVersionResource{*full}, ask...)
+	}
+	var kinds []schema.GroupVersionKind
+	for _, gvr := range ask {
+		some, err := mapper.KindsFor(gvr)
+		if err == nil && len(some) > 0 {
+			kinds = some
+			break
+		}
+		if err != nil && !meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("ask the hub for its kinds: %w", err)
+		}
+	}
+	var out []*meta.RESTMapping
+	for _, k := range kinds {
+		if slices.ContainsFunc(out, func(m *meta.RESTMapping) bool { return m.GroupVersionKind.GroupKind() == k.GroupKind() }) {
+			continue
+		}
+		m, err := mapper.RESTMapping(k.GroupKind(), k.Version)
+		if err != nil {
+			return nil, fmt.Errorf("ask the hub for the kind %s: %w", k, err)
+		}
+		out = append(out, m)
+	}
+	if len(out) == 0 {
+		return nil, fail(metav1.StatusReasonNotFound, "the hub serves no kind %q: see kubectl api-resources for those it does, and install the CustomResourceDefinition of another in the hub first", name)
+	}
+	slices.SortFunc(out, func(a, b *meta.RESTMapping) int {
+		return strings.Compare(a.Resource.GroupResource().String(), b.Resource.GroupResource().String())
+	})
+	return out, nil
+}
+
+// absent says that there is no such object, and where there is one of that name. That nobody may look elsewhere is no error.
+func absent(ctx context.Context, r client.Reader, kinds []*meta.RESTMapping, looked []string, q Query) error {
+	where, elsewhere := "", map[string]bool{}
+	for _, m := range kinds {
+		if m.Scope.Name() != meta.RESTScopeNameNamespace {
+			continue
+		}
+		where = fmt.Sprintf(" in namespace %q", q.Namespace)
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(m.GroupVersionKind)
+		if r.List(ctx, list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", q.Name)}) != nil {
+			continue
+		}
+		for i := range list.Items {
+			// Execution spaces and the like have none, but a reader in memory does not select.
+			if list.Items[i].Name == q.Name {
+				elsewhere[list.Items[i].Namespace] = true
+			}
+		}
+	}
+	hint := ""
+	if len(elsewhere) > 0 {
+		var all []string
+		for ns := range elsewhere {
+			all = append(all, ns)
+		}
+		slices.Sort(all)
+		if len(all) > 5 {
+			all = append(all[:5], "others")
+		}
+		hint = "; there is one in namespace " + strings.Join(all, ", ") + ": name it with -n"
+	}
+	return fail(metav1.StatusReasonNotFound, "the hub has no %s %q%s%s", strings.Join(looked, " and no "), q.Name, where, hint)
+}
+
+// collect reads what has to do with a template.
+func collect(ctx context.Context, r client.Reader, template *unstructured.Unstructured) (why.Facts, error) {
+	f := why.Facts{Template: template}
+	namespace, kind, name := template.GetNamespace(), template.GetKind(), template.GetName()
+
+	// 1. The policies that may select it. A cluster-scoped template may be selected from any namespace.
+	policies, err := scope.Propagations.List(ctx, r)
+	if err != nil {
+		return f, fmt.Errorf("list propagation policies: %w", err)
+	}
+	for _, p := range policies {
+		if namespace == "" || p.GetNamespace() == "" || p.GetNamespace() == namespace {
+			f.Policies = append(f.Policies, p)
+		}
+	}
+	if f.Overrides, err = scope.Overrides.List(ctx, r); err != nil {
+		return f, fmt.Errorf("list override policies: %w", err)
+	}
+
+	// 2. Its binding.
+	key := types.NamespacedName{Namespace: namespace, Name: names.Binding(kind, name)}
+	b, err := scope.Bindings.Get(ctx, r, key)
+	if client.IgnoreNotFound(err) != nil {
+		return f, fmt.Errorf("get binding %s: %w", key, err)
+	}
+	if err == nil {
+		f.Binding = b
+	}
+
+	// 3. The fleet, and what was sent to it.
+	var clusters clusterv1alpha1.ClusterList
+	if err := r.List(ctx, &clusters); err != nil {
+		return f, fmt.Errorf("list clusters: %w", err)
+	}
+	for i := range clusters.Items {
+		f.Clusters = append(f.Clusters, &clusters.Items[i])
+	}
+	var works workv1alpha1.WorkList
+	workName := names.Work(kind, name, namespace)
+	if err := r.List(ctx, &works, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", workName)}); err != nil {
+		return f, fmt.Errorf("list works: %w", err)
+	}
+	f.Works = works.Items
+
+	// 4. What was told. Who may not read events gets the answer without them.
+	f.Warnings, err = warnings(ctx, r, namespace, kind, name, key.Name)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return f, fmt.Errorf("list events: %w", err)
+	}
+	return f, nil
+}
+
+// warnings are the events of type Warning about a template or its binding.
+func warnings(ctx context.Context, r client.Reader, namespace, kind, name, binding string) ([]why.Warning, error) {
+	in := namespace
+	if in == "" {
+		in = metav1.NamespaceDefault
+	}
+	var out []why.Warning
+	var errs []error
+	for _, about := range []struct {
+		name string
+		is   func(kind string) bool
+	}{
+		{name, func(k string) bool { return k == kind }},
+		{binding, func(k string) bool { return k == "ResourceBinding" || k == "ClusterResourceBinding" }},
+	} {
+		var events corev1.EventList
+		err := r.List(ctx, &events, client.InNamespace(in), client.MatchingFieldsSelector{Selector: fields.SelectorFromSet(fields.Set{
+			"involvedObject.name": about.name, "type": corev1.EventTypeWarning})})
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, e := range events.Items {
+			if !about.is(e.InvolvedObject.Kind) {
+				continue
+			}
+			last := e.LastTimestamp
+			if last.IsZero() {
+				last = metav1.NewTime(e.EventTime.Time)
+			}
+			out = append(out, why.Warning{Object: e.InvolvedObject.Kind + " " + strings.TrimPrefix(e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name, "/"),
+				Reason: e.Reason, Message: e.Message, Last: last})
+		}
+	}
+	return out, errors.Join(errs...)
+}

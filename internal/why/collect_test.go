@@ -1,0 +1,172 @@
+package why
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/why"
+)
+
+// hub is one in memory, with StatefulSets of two groups.
+func hub(objects ...client.Object) (client.Reader, meta.RESTMapper) {
+	apps, kruise := schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersion{Group: "apps.kruise.io", Version: "v1"}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{apps, kruise, corev1.SchemeGroupVersion})
+	for _, gv := range []schema.GroupVersion{apps, kruise} {
+		mapper.Add(gv.WithKind("StatefulSet"), meta.RESTScopeNamespace)
+	}
+	mapper.Add(apps.WithKind("Deployment"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	named := func(obj client.Object) []string { return []string{obj.GetName()} }
+	event := func(get func(*corev1.Event) string) client.IndexerFunc {
+		return func(obj client.Object) []string { return []string{get(obj.(*corev1.Event))} }
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).
+		WithIndex(&workv1alpha1.Work{}, "metadata.name", named).
+		WithIndex(&appsv1.Deployment{}, "metadata.name", named).
+		WithIndex(&corev1.Event{}, "type", event(func(e *corev1.Event) string { return e.Type })).
+		WithIndex(&corev1.Event{}, "involvedObject.name", event(func(e *corev1.Event) string { return e.InvolvedObject.Name })).
+		Build(), mapper
+}
+
+func in(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func TestAQuestionIsAnsweredOrItsFaultIsSaid(t *testing.T) {
+	r, mapper := hub(
+		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: in("shop", "web")},
+		&appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: in("shop", "db")},
+		&corev1.Namespace{ObjectMeta: in("", "shop")},
+		&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")},
+	)
+	for _, c := range []struct {
+		name   string
+		q      Query
+		reason metav1.StatusReason
+		want   string // the kind, or part of the complaint
+	}{
+		{"by kind", Query{Kind: "Deployment", Namespace: "shop", Name: "web"}, "", "apps/v1 Deployment"},
+		{"by plural and group", Query{Kind: "deployments.apps", Namespace: "shop", Name: "web"}, "", "apps/v1 Deployment"},
+		{"by kind, version and group", Query{Kind: "deployment.v1.apps", Namespace: "shop", Name: "web"}, "", "apps/v1 Deployment"},
+		{"of two kinds the one that has it", Query{Kind: "statefulset", Namespace: "shop", Name: "db"}, "", "apps/v1 StatefulSet"},
+		{"a cluster-scoped one, whatever the namespace", Query{Kind: "namespace", Namespace: "elsewhere", Name: "shop"}, "", "v1 Namespace"},
+		{"in one cluster", Query{Kind: "namespace", Name: "shop", Cluster: "eu"}, "", "v1 Namespace"},
+		{"no name", Query{Kind: "deployment"}, metav1.StatusReasonBadRequest, "name a kind and an object"},
+		{"an unknown kind", Query{Kind: "widget", Name: "x"}, metav1.StatusReasonNotFound, `the hub serves no kind "widget"`},
+		{"in another namespace", Query{Kind: "deployment", Namespace: "bank", Name: "web"}, metav1.StatusReasonNotFound, "there is one in namespace shop: name it with -n"},
+		{"nowhere", Query{Kind: "deployment", Namespace: "shop", Name: "x"}, metav1.StatusReasonNotFound, `the hub has no deployments.apps "x" in namespace "shop"`},
+		{"neither of two kinds", Query{Kind: "statefulset", Namespace: "shop", Name: "x"}, metav1.StatusReasonNotFound, "no statefulsets.apps and no statefulsets.apps.kruise.io"},
+		{"an unknown cluster", Query{Kind: "namespace", Name: "shop", Cluster: "us"}, metav1.StatusReasonNotFound, `there is no cluster "us": the fleet has eu`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, err := Ask(t.Context(), r, mapper, c.q)
+			if c.reason == "" {
+				if err != nil || a.APIVersion+" "+a.Kind != c.want || a.Name != c.q.Name || a.Only != c.q.Cluster {
+					t.Errorf("got %+v, %v, want a %s", a, err, c.want)
+				}
+				return
+			}
+			var wrong *Error
+			if !errors.As(err, &wrong) || wrong.Reason != c.reason || !strings.Contains(wrong.Message, c.want) {
+				t.Errorf("got %v, want %s: %s", err, c.reason, c.want)
+			}
+		})
+	}
+}
+
+func TestANameThatTwoKindsHaveIsAmbiguous(t *testing.T) {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("apps.kruise.io/v1")
+	u.SetKind("StatefulSet")
+	u.SetNamespace("shop")
+	u.SetName("db")
+	r, mapper := hub(u, &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: in("shop", "db")})
+	_, err := Ask(t.Context(), r, mapper, Query{Kind: "sts", Namespace: "shop", Name: "db"})
+	if err == nil {
+		t.Fatal("a short name that the mapper does not know is answered")
+	}
+	_, err = Ask(t.Context(), r, mapper, Query{Kind: "statefulset", Namespace: "shop", Name: "db"})
+	if want := `"statefulset" may be statefulsets.apps or statefulsets.apps.kruise.io, and each has an object "db": name one of them`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestWhatHasToDoWithATemplateIsCollected(t *testing.T) {
+	r, mapper := hub(
+		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: in("shop", "web")},
+		&policyv1alpha1.PropagationPolicy{ObjectMeta: in("shop", "ours")}, &policyv1alpha1.PropagationPolicy{ObjectMeta: in("bank", "theirs")},
+		&policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: in("", "all")},
+		&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")},
+		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", names.Work("Deployment", "web", "shop"))}, &workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", "another")},
+		&corev1.Event{ObjectMeta: in("shop", "e1"), InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}, Type: "Warning", Reason: "Ours"},
+		&corev1.Event{ObjectMeta: in("shop", "e2"), InvolvedObject: corev1.ObjectReference{Kind: "Service", Namespace: "shop", Name: "web"}, Type: "Warning", Reason: "Another"},
+		&corev1.Event{ObjectMeta: in("shop", "e3"), InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}, Type: "Normal", Reason: "Fine"},
+	)
+	template, err := find(t.Context(), r, mapper, Query{Kind: "deployment", Namespace: "shop", Name: "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := collect(t.Context(), r, template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policies []string
+	for _, p := range f.Policies {
+		policies = append(policies, p.GetName())
+	}
+	if got := strings.Join(policies, " "); got != "ours all" && got != "all ours" {
+		t.Errorf("policies %s", got)
+	}
+	if len(f.Works) != 1 || len(f.Clusters) != 1 || f.Binding != nil || len(f.Warnings) != 1 || f.Warnings[0].Reason != "Ours" {
+		t.Errorf("works %d, clusters %d, binding %v, warnings %+v", len(f.Works), len(f.Clusters), f.Binding, f.Warnings)
+	}
+}
+
+func TestOverHTTP(t *testing.T) {
+	r, mapper := hub(&corev1.Namespace{ObjectMeta: in("", "shop")}, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")})
+	h := Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil })
+	ask := func(method, query string, into any) int {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest(method, Path+"?"+query, nil))
+		if err := json.Unmarshal(rec.Body.Bytes(), into); err != nil {
+			t.Fatalf("%s: %v", rec.Body, err)
+		}
+		return rec.Code
+	}
+	var a why.Answer
+	if code := ask(http.MethodGet, "kind=ns&name=shop", &metav1.Status{}); code != http.StatusNotFound {
+		t.Errorf("a short name that the mapper does not know: %d", code)
+	}
+	if code := ask(http.MethodGet, "kind=namespace&name=shop", &a); code != http.StatusOK || a.Kind != "Namespace" {
+		t.Errorf("%d %+v", code, a)
+	}
+	for method, want := range map[string]int{http.MethodGet: http.StatusBadRequest, http.MethodPost: http.StatusMethodNotAllowed} {
+		var s metav1.Status
+		if code := ask(method, "kind=namespace", &s); code != want || s.Status != metav1.StatusFailure || int(s.Code) != want || s.Message == "" {
+			t.Errorf("%s: %d %+v", method, code, s)
+		}
+	}
+	broken := Handler(func() (client.Reader, meta.RESTMapper, error) { return nil, nil, errors.New("no key") })
+	rec := httptest.NewRecorder()
+	broken.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, Path+"?kind=namespace&name=shop", nil))
+	if rec.Code != http.StatusServiceUnavailable || !strings.Contains(rec.Body.String(), "no key") {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+}

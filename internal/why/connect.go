@@ -1,0 +1,42 @@
+package why
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Connect is what to Ask a hub with. It knows the kinds that the hub serves now.
+func Connect(hub *rest.Config) (client.Reader, meta.RESTMapper, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(hub)
+	if err != nil {
+		return nil, nil, err
+	}
+	kinds := memory.NewMemCacheClient(d)
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(kinds), kinds, nil)
+	c, err := client.New(hub, client.Options{Scheme: scheme, Mapper: mapper})
+	return c, mapper, err
+}
+
+// scheme holds what is read.
+var scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			panic(err) // two kinds of one name: a mistake in our types
+		}
+	}
+	return s
+}()
