@@ -207,7 +207,7 @@ func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outc
 	switch {
 	case news && o.failure != nil:
 		for _, obj := range []runtime.Object{b, templateOf(b)} {
-			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventScheduleBindingFailed, o.failure.Error())
+			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventScheduleBindingFailed, condition.Message)
 		}
 	case news && !o.told:
 		r.scheduled(b)

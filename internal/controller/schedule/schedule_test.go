@@ -211,7 +211,7 @@ func TestWhatFitsNowhereIsToldOnceAndScheduledWhenAClusterComes(t *testing.T) {
 		w.Eventually("it says why", func() string {
 			w.Has(w.binding)
 			c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled)
-			if c == nil || c.Reason != workv1alpha2.ReasonNoClusterFit || c.Message != "0/0 clusters are available: no clusters available to schedule." {
+			if c == nil || c.Reason != workv1alpha2.ReasonNoClusterFit || c.Message != "0/0 clusters are available: no clusters available to schedule. To fit: join a member cluster." {
 				return fmt.Sprintf("%+v", c)
 			}
 			return ""

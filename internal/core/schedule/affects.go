@@ -14,6 +14,7 @@ import (
 //
 //	divided and scheduled       a target leaves, or stops or starts to match the affinity
 //	duplicated, not a workload  the cluster starts or stops to fit: labels, fields, taints, kinds served
+//	spread over groups          the cluster goes into another group
 //	not scheduled               the same, or a fit of another kind of reason; by room, also when the cluster has more room
 func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster) bool {
 	spec := b.BindingSpec()
@@ -34,8 +35,7 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster) bool {
 	}
 	var fits bool
 	for i := range terms(spec.Placement) {
-		_, affinity := term(spec.Placement, i)
-		q := newQuestion(spec, affinity)
+		q := newQuestion(spec, i)
 		answer := q.reject
 		if strategy.divided() && scheduled {
 			answer = func(m *member, target bool) string { return clusterAffinity(q, m, target) }
@@ -46,7 +46,13 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster) bool {
 		}
 		fits = fits || after == ""
 	}
-	return fits && !scheduled && NeedsRoom(b) && gained(old, now)
+	switch {
+	case !fits:
+		return !scheduled && strategy == static && weighs(spec, was) != weighs(spec, is)
+	case spreads(spec) && regrouped(spec, old, now):
+		return true
+	}
+	return !scheduled && NeedsRoom(b) && gained(old, now)
 }
 
 // seen is a cluster as filters see it; nil if it is not in the fleet or is leaving.
@@ -73,6 +79,11 @@ func ask(answer func(m *member, target bool) string, m *member, target bool) str
 		return absent
 	}
 	return answer(m, target)
+}
+
+// regrouped says whether the cluster is in other groups than it was.
+func regrouped(spec *workv1alpha2.ResourceBindingSpec, old, now *clusterv1alpha1.Cluster) bool {
+	return slices.ContainsFunc(boundsOf(spec.Placement).groupings, func(g grouping) bool { return !slices.Equal(g.of(old), g.of(now)) })
 }
 
 // gained says whether the cluster has more of anything free, or stopped or started to say.

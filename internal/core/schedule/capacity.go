@@ -44,7 +44,8 @@ func NeedsRoom(b workv1alpha2.Binding) bool {
 	if spec.Placement == nil || spec.Replicas == 0 {
 		return false
 	}
-	return strategyOf(spec).byRoom() || spreads(spec)
+	s := strategyOf(spec)
+	return s.byRoom() || s != static && spreads(spec)
 }
 
 // estimate fills in the room of candidates. Where there is no limit, or none is known, it is what is asked for: so that

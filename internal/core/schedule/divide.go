@@ -24,7 +24,7 @@ func divide(b workv1alpha2.Binding, chosen []Candidate) ([]workv1alpha2.TargetCl
 	case static:
 		shares := weigh(spec.Placement.ReplicaScheduling.WeightPreference, chosen)
 		Apportion(spec.Replicas, shares, spec.Resource.UID)
-		return seated(shares, nil), nil
+		return seated(spec, shares, chosen, false)
 	default:
 		return divideByRoom(spec, chosen, s, fresh(b))
 	}
@@ -84,8 +84,39 @@ func applyWeights(rules []policyv1alpha1.StaticClusterWeight, candidates []Candi
 	}
 }
 
-// divideByRoom shares out by the room that clusters have. What is placed stays where it is: fewer replicas shrink each
-// cluster in proportion to what it has, more add to it. Only a fresh run starts anew.
+// weightless is the error of static weights of which none is for any cluster of the fleet: a name is misspelt, or the
+// clusters left. Weights that are for other clusters than the candidates are not: then all candidates weigh alike.
+func weightless(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) error {
+	preference := spec.Placement.ReplicaScheduling
+	if strategyOf(spec) != static || preference.WeightPreference == nil || len(preference.WeightPreference.StaticWeightList) == 0 {
+		return nil
+	}
+	for i := range preference.WeightPreference.StaticWeightList {
+		a := &preference.WeightPreference.StaticWeightList[i].TargetCluster
+		if a.LabelSelector == nil && a.FieldSelector == nil && len(a.ClusterNames) > 0 {
+			if slices.ContainsFunc(a.ClusterNames, func(name string) bool {
+				return s.member(name) != nil && !slices.Contains(a.ExcludeClusters, name)
+			}) {
+				return nil
+			}
+			continue
+		}
+		if slices.ContainsFunc(s.members, func(m member) bool { return allows(a, m.cluster) }) {
+			return nil
+		}
+	}
+	return errWeightless
+}
+
+// weighs says whether a static weight is for the cluster; nil is none.
+func weighs(spec *workv1alpha2.ResourceBindingSpec, m *member) bool {
+	preference := spec.Placement.ReplicaScheduling
+	return m != nil && preference.WeightPreference != nil &&
+		slices.ContainsFunc(preference.WeightPreference.StaticWeightList, func(w policyv1alpha1.StaticClusterWeight) bool { return allows(&w.TargetCluster, m.cluster) })
+}
+
+// divideByRoom shares out by the room that clusters have, affinity tier by tier. What is placed stays where it is: fewer
+// replicas shrink each cluster in proportion to what it has, the last tier first; more add to it. Only a fresh run starts anew.
 func divideByRoom(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, s strategy, fresh bool) ([]workv1alpha2.TargetCluster, error) {
 	var placed int64
 	for i := range chosen {
@@ -100,6 +131,9 @@ func divideByRoom(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, s 
 		scale, wanted = up, wanted-placed
 	}
 
+	if slices.ContainsFunc(chosen, func(c Candidate) bool { return c.Tier > 0 }) {
+		slices.SortStableFunc(chosen, func(a, b Candidate) int { return cmp.Compare(a.Tier, b.Tier) })
+	}
 	shares := make([]Share, len(chosen))
 	var room int64
 	for i := range chosen {
@@ -109,16 +143,22 @@ func divideByRoom(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, s 
 	if room < wanted {
 		return nil, &UnschedulableError{Available: room, Wanted: wanted}
 	}
-	if s == aggregated {
-		aggregate(shares, chosen, scale, wanted)
+	for start := 0; start < len(chosen); {
+		end := start + 1
+		room := shares[start].Weight
+		for ; end < len(chosen) && chosen[end].Tier == chosen[start].Tier; end++ {
+			room += shares[end].Weight
+		}
+		tier, part := shares[start:end], min(wanted, room)
+		if s == aggregated {
+			aggregate(tier, chosen[start:end], scale, part)
+		}
+		// Nobody gets more than its weight, which is its room: by Webster's method all of the first weight-many seats of
+		// everybody come before anybody's next.
+		Apportion(int32(part), tier, spec.Resource.UID)
+		wanted, start = wanted-part, end
 	}
-	// Nobody gets more than its weight, which is its room: by Webster's method all of the first weight-many seats of
-	// everybody come before anybody's next.
-	Apportion(int32(wanted), shares, spec.Resource.UID)
-	if scale == up {
-		return seated(shares, chosen), nil
-	}
-	return seated(shares, nil), nil
+	return seated(spec, shares, chosen, scale == up)
 }
 
 // scaling is what changes about the replicas placed.
@@ -170,17 +210,25 @@ func aggregate(shares []Share, chosen []Candidate, scale scaling, wanted int64) 
 	}
 }
 
-// seated are the clusters that have replicas: their seats and, if placed is given, in the same order, what was there before.
-func seated(shares []Share, placed []Candidate) []workv1alpha2.TargetCluster {
-	targets := make([]workv1alpha2.TargetCluster, 0, len(shares))
+// seated are the clusters that have replicas: their seats, with what was there before if that is kept. shares are those of chosen.
+func seated(spec *workv1alpha2.ResourceBindingSpec, shares []Share, chosen []Candidate, kept bool) ([]workv1alpha2.TargetCluster, error) {
+	replicas := make([]int32, len(shares))
 	for i := range shares {
-		replicas := shares[i].Seats
-		if placed != nil {
-			replicas += placed[i].Assigned
-		}
-		if replicas > 0 {
-			targets = append(targets, workv1alpha2.TargetCluster{Name: shares[i].Name, Replicas: replicas})
+		replicas[i] = shares[i].Seats
+		if kept {
+			replicas[i] += chosen[i].Assigned
 		}
 	}
-	return targets
+	if spreads(spec) {
+		if err := keepApart(spec, chosen, replicas, strategyOf(spec).byRoom()); err != nil {
+			return nil, err
+		}
+	}
+	targets := make([]workv1alpha2.TargetCluster, 0, len(shares))
+	for i := range shares {
+		if replicas[i] > 0 {
+			targets = append(targets, workv1alpha2.TargetCluster{Name: shares[i].Name, Replicas: replicas[i]})
+		}
+	}
+	return targets, nil
 }

@@ -24,6 +24,7 @@ const (
 	NotYetSuccessful  Reason = "the last scheduling failed or is not recorded"
 	AffinityRemoved   Reason = "the affinity term in use was removed"
 	TargetUnwanted    Reason = "a target cluster no longer matches the cluster affinity"
+	SpreadBroken      Reason = "the target clusters are no longer spread as asked for"
 	CandidatesChanged Reason = "other clusters fit now"
 	notDue            Reason = ""
 )
@@ -59,17 +60,19 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 	case len(spec.Placement.ClusterAffinities) > 0 && observedTerm(b) < 0:
 		return AffinityRemoved
 	}
-	_, affinity := term(spec.Placement, currentTerm(b))
 	if strategyOf(spec).divided() {
-		q := newQuestion(spec, affinity)
+		q := newQuestion(spec, currentTerm(b))
 		for i := range spec.Clusters {
 			if clusterAffinity(q, s.member(spec.Clusters[i].Name), true) != "" {
 				return TargetUnwanted
 			}
 		}
+		if !spreadHolds(spec, s) {
+			return SpreadBroken
+		}
 		return notDue
 	}
-	candidates, _ := feasible(b, s, affinity)
+	candidates, _ := feasible(b, s, currentTerm(b))
 	if !settled(spec, candidates) {
 		return CandidatesChanged
 	}
@@ -77,7 +80,7 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 }
 
 // settled says whether the targets are what a run would choose again: as many as it would take, and all of them
-// candidates. Clusters that have the template outrank those that do not, so these are the ones.
+// candidates. Clusters that have the template outrank those that do not, so without groups these are the ones.
 func settled(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) bool {
 	var here int
 	for i := range candidates {
@@ -85,15 +88,19 @@ func settled(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) boo
 			here++
 		}
 	}
-	take := len(candidates)
-	if spreads(spec) {
-		for _, c := range spec.Placement.SpreadConstraints {
-			if c.SpreadByField == policyv1alpha1.SpreadByFieldCluster || c.SpreadByField == "" && c.SpreadByLabel == "" {
-				take = groups(c, take)
-			}
-		}
+	if here != len(spec.Clusters) {
+		return false
 	}
-	return here == len(spec.Clusters) && here == take
+	if !spreads(spec) {
+		return here == len(candidates)
+	}
+	b := boundsOf(spec.Placement)
+	if len(b.groupings) == 0 {
+		return here == groups(b.clusters, len(candidates))
+	}
+	// What groups in use have room for does not matter to whether they stay.
+	chosen, err := spread(spec, candidates, false)
+	return err == nil && len(chosen) == here && !slices.ContainsFunc(chosen, func(c Candidate) bool { return c.Score != maxScore })
 }
 
 // replicasFit says whether the targets hold the replicas asked for: together if divided, else each.

@@ -14,6 +14,11 @@ import (
 var (
 	errNoPlacement = errors.New("the binding has no placement")
 	errNoClusters  = errors.New("no clusters available to schedule")
+	// errWeightless leaves what is placed where it is, so that a typing error takes nothing down.
+	errWeightless = &SpreadError{
+		Text: errNoClusters.Error(),
+		Hint: "no staticWeightList rule matches any cluster of the fleet: correct its targetCluster, or remove the weights to divide equally",
+	}
 )
 
 // Rejection is a cluster that may not take a binding.
@@ -22,6 +27,8 @@ type Rejection struct {
 	Cluster string
 	// Reason as users know it, such as "cluster(s) did not have the API resource".
 	Reason string
+	// Remedy is what would let the cluster pass the filter, as "tolerate …".
+	Remedy string
 	// Pending says that the reason may go away by itself, because the cluster's API has not been discovered completely.
 	Pending bool
 }
@@ -77,7 +84,62 @@ func (e *UnschedulableError) Error() string {
 	return fmt.Sprintf("Clusters available replicas %d are not enough to schedule.", e.Available)
 }
 
-// Condition is the Scheduled condition that a run's error, or nil, asks for. Times and generation are the caller's.
+// SpreadError says that the clusters that fit cannot be chosen as the spread constraints or weights want.
+// Nothing is moved; only a change of the fleet or of the placement helps.
+type SpreadError struct {
+	// Text is what users know from Karmada, Hint what would make it fit.
+	Text, Hint string
+}
+
+// Error is Text.
+func (e *SpreadError) Error() string { return e.Text }
+
+// Help is Hint.
+func (e *SpreadError) Help() string { return e.Hint }
+
+// Help says what would let more in: the clusters that were refused last come nearest, so it speaks of them.
+func (e *FitError) Help() string {
+	if e.Clusters == 0 {
+		return "join a member cluster"
+	}
+	remedies := map[string][]string{}
+	var order []string
+	for _, r := range e.Rejections {
+		if r.Remedy == "" {
+			continue
+		}
+		if remedies[r.Remedy] == nil {
+			order = append(order, r.Remedy)
+		}
+		remedies[r.Remedy] = append(remedies[r.Remedy], r.Cluster)
+	}
+	if len(order) == 0 {
+		return "correct the names, labels and fields that clusterAffinity asks for, or give them to a cluster"
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return len(remedies[b]) - len(remedies[a]) })
+	texts := make([]string, 0, 3)
+	for _, remedy := range order[:min(len(order), 3)] {
+		texts = append(texts, fmt.Sprintf("for %s: %s", listed(remedies[remedy]), remedy))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Help says how much is missing.
+func (e *UnschedulableError) Help() string {
+	return fmt.Sprintf("%d are wanted: make room for %d more, let the policy match more clusters, or ask for fewer replicas", e.Wanted, e.Wanted-e.Available)
+}
+
+// Help is what would make the binding fit whose run ended with err; empty if there is nothing to say.
+func Help(err error) string {
+	var helpful interface{ Help() string }
+	if errors.As(err, &helpful) {
+		return helpful.Help()
+	}
+	return ""
+}
+
+// Condition is the Scheduled condition that a run's error, or nil, asks for: the text that users know from Karmada,
+// and then what would help. Times and generation are the caller's.
 func Condition(err error) metav1.Condition {
 	c := metav1.Condition{
 		Type:    workv1alpha2.Scheduled,
@@ -91,6 +153,9 @@ func Condition(err error) metav1.Condition {
 	var unfit *FitError
 	var unschedulable *UnschedulableError
 	c.Status, c.Message, c.Reason = metav1.ConditionFalse, err.Error(), workv1alpha2.ReasonSchedulerError
+	if help := Help(err); help != "" {
+		c.Message = strings.TrimSuffix(c.Message, ".") + ". To fit: " + help + "."
+	}
 	switch {
 	case errors.As(err, &unfit):
 		c.Reason = workv1alpha2.ReasonNoClusterFit

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,7 +12,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// The reasons for which a cluster may not take a binding, as users know them. A taint's names the taint, in snapshot.go.
+// The reasons for which a cluster may not take a binding, as users know them.
 const (
 	reasonAffinity = "cluster(s) did not match the placement cluster affinity constraint"
 	reasonEviction = "cluster(s) is in the process of eviction"
@@ -19,6 +20,9 @@ const (
 	reasonProvider = "cluster(s) did not have provider property"
 	reasonRegion   = "cluster(s) did not have region property"
 	reasonZones    = "cluster(s) did not have zones property"
+	// These are followed by the taint, or the label's key.
+	reasonTaint = "cluster(s) had untolerated taint "
+	reasonLabel = "cluster(s) did not have label "
 )
 
 // question is what a binding asks of each cluster, worked out once.
@@ -27,6 +31,8 @@ type question struct {
 	kind schema.GroupKind
 	// affinity of the term in use; nil allows every cluster.
 	affinity *policyv1alpha1.ClusterAffinity
+	// overflow are the term's further tiers.
+	overflow []policyv1alpha1.OverflowAffinity
 	// named and excluded stand for the affinity's lists where these are long.
 	named, excluded map[string]bool
 }
@@ -34,11 +40,15 @@ type question struct {
 // longList is the length from which a list of names is worth a map.
 const longList = 16
 
-func newQuestion(spec *workv1alpha2.ResourceBindingSpec, affinity *policyv1alpha1.ClusterAffinity) *question {
+// newQuestion is the question by affinity term t.
+func newQuestion(spec *workv1alpha2.ResourceBindingSpec, t int) *question {
+	term := termOf(spec.Placement, t)
+	affinity := term.affinity
 	q := &question{
 		spec:     spec,
 		kind:     schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(),
 		affinity: affinity,
+		overflow: term.overflow,
 	}
 	if affinity == nil || len(affinity.ClusterNames) < longList && len(affinity.ExcludeClusters) < longList {
 		return q
@@ -81,11 +91,24 @@ func (q *question) reject(m *member, target bool) string {
 }
 
 func clusterAffinity(q *question, m *member, _ bool) string {
-	name := m.cluster.Name
-	if q.excluded[name] || q.named != nil && !q.named[name] || q.affinity != nil && !allows(q.affinity, m.cluster) {
+	if q.tier(m) < 0 {
 		return reasonAffinity
 	}
 	return ""
+}
+
+// tier is 0 for a cluster that the affinity means, 1 for one of the first overflow, and so on; -1 for any other.
+func (q *question) tier(m *member) int {
+	name := m.cluster.Name
+	if !q.excluded[name] && (q.named == nil || q.named[name]) && (q.affinity == nil || allows(q.affinity, m.cluster)) {
+		return 0
+	}
+	for i := range q.overflow {
+		if allows(&q.overflow[i].ClusterAffinity, m.cluster) {
+			return i + 1
+		}
+	}
+	return -1
 }
 
 func clusterEviction(q *question, m *member, _ bool) string {
@@ -137,7 +160,14 @@ func apiEnablement(q *question, m *member, target bool) string {
 // spreadConstraint: a cluster without the property to spread over belongs to no group.
 func spreadConstraint(q *question, m *member, _ bool) string {
 	for i := range q.spec.Placement.SpreadConstraints {
-		switch q.spec.Placement.SpreadConstraints[i].SpreadByField {
+		c := &q.spec.Placement.SpreadConstraints[i]
+		if c.SpreadByLabel != "" {
+			if _, ok := m.cluster.Labels[c.SpreadByLabel]; !ok {
+				return reasonLabel + c.SpreadByLabel
+			}
+			continue
+		}
+		switch c.SpreadByField {
 		case policyv1alpha1.SpreadByFieldProvider:
 			if m.cluster.Spec.Provider == "" {
 				return reasonProvider
@@ -155,12 +185,35 @@ func spreadConstraint(q *question, m *member, _ bool) string {
 	return ""
 }
 
+// remedy is what lets a cluster pass that was rejected for the reason; empty for those that the policy does not mean.
+func (q *question) remedy(reason string) string {
+	switch reason {
+	case reasonAffinity:
+		return ""
+	case reasonEviction:
+		return "wait until the eviction has ended"
+	case reasonAPI:
+		return "install the API that has " + q.kind.String()
+	case reasonProvider, reasonRegion, reasonZones:
+		return "set spec." + strings.Fields(reason)[3] + " of the cluster"
+	}
+	if label, ok := strings.CutPrefix(reason, reasonLabel); ok {
+		return "label the cluster with " + label
+	}
+	if taint, ok := strings.CutPrefix(reason, reasonTaint); ok {
+		return "tolerate " + taint + " in clusterTolerations, or remove the taint"
+	}
+	return ""
+}
+
 // Candidate is a cluster that may take a binding.
 type Candidate struct {
 	// Cluster is read-only.
 	Cluster *clusterv1alpha1.Cluster
 	// Score is how much the cluster is preferred.
 	Score int32
+	// Tier is 0, or the number of the overflow affinity that the cluster is in for; earlier ones are filled first.
+	Tier int
 	// Assigned is what the binding has there now.
 	Assigned int32
 	// Available is the room for more replicas, and Known whether anybody could say; only where NeedsRoom.
@@ -168,9 +221,9 @@ type Candidate struct {
 	Known     bool
 }
 
-// feasible asks every cluster. Candidates and rejections are sorted by name and nobody else's.
-func feasible(b workv1alpha2.Binding, s Snapshot, affinity *policyv1alpha1.ClusterAffinity) ([]Candidate, Rejections) {
-	q := newQuestion(b.BindingSpec(), affinity)
+// feasible asks every cluster about affinity term t. Candidates and rejections are sorted by name and nobody else's.
+func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejections) {
+	q := newQuestion(b.BindingSpec(), t)
 	assigned := s.assigned(q.spec.Clusters)
 	candidates := make([]Candidate, 0, len(s.members))
 	var rejections Rejections
@@ -182,13 +235,13 @@ func feasible(b workv1alpha2.Binding, s Snapshot, affinity *policyv1alpha1.Clust
 				rejections = make(Rejections, 0, len(s.members)-i)
 			}
 			rejections = append(rejections, Rejection{
-				Cluster: m.cluster.Name, Reason: reason,
+				Cluster: m.cluster.Name, Reason: reason, Remedy: q.remedy(reason),
 				Pending: reason == reasonAPI && !m.discovered,
 			})
 			continue
 		}
 		candidates = append(candidates, Candidate{
-			Cluster: m.cluster, Score: clusterLocality(target), Assigned: max(0, assigned[i]),
+			Cluster: m.cluster, Score: clusterLocality(target), Tier: q.tier(m), Assigned: max(0, assigned[i]),
 		})
 	}
 	return candidates, rejections

@@ -58,7 +58,8 @@ func pinned(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.
 	}
 	// As many seats as weights leave all where they are, fewer none with more than it had (see divideByRoom).
 	Apportion(p.To, shares, spec.Resource.UID)
-	return seated(shares, nil), true
+	targets, err := seated(spec, shares, chosen, false)
+	return targets, err == nil
 }
 
 // SetPin has the replicas that leave b leave these clusters first; none of them takes away the Pin of an earlier change.

@@ -52,10 +52,9 @@ func Schedule(b workv1alpha2.Binding, s Snapshot, room Capacity) (Result, error)
 	var failed Result
 	var failure error
 	for i := currentTerm(b); i < terms(spec.Placement); i++ {
-		name, affinity := term(spec.Placement, i)
-		r, err := attempt(b, s, room, affinity)
+		r, err := attempt(b, s, room, i)
 		if err == nil {
-			r.AffinityName = name
+			r.AffinityName = termOf(spec.Placement, i).name
 			return r, nil
 		}
 		if failure == nil {
@@ -69,12 +68,15 @@ func Schedule(b workv1alpha2.Binding, s Snapshot, room Capacity) (Result, error)
 	return failed, failure
 }
 
-// attempt is a run with one affinity.
-func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, affinity *policyv1alpha1.ClusterAffinity) (Result, error) {
-	candidates, rejections := feasible(b, s, affinity)
+// attempt is a run with affinity term t.
+func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, error) {
+	candidates, rejections := feasible(b, s, t)
 	r := Result{Candidates: candidates, Rejections: rejections}
 	if len(candidates) == 0 {
 		return r, &FitError{Clusters: s.Len(), Rejections: rejections}
+	}
+	if err := weightless(b.BindingSpec(), s); err != nil {
+		return r, err
 	}
 	var err error
 	// The candidates are ours, so that they may be ranked in place.
@@ -88,8 +90,7 @@ func Feasible(b workv1alpha2.Binding, s Snapshot) ([]Candidate, Rejections) {
 	if placement == nil {
 		return nil, nil
 	}
-	_, affinity := term(placement, currentTerm(b))
-	return feasible(b, s, affinity)
+	return feasible(b, s, currentTerm(b))
 }
 
 // Decide chooses among candidates and gives each its replicas. The order of candidates does not matter and they are not changed.
@@ -110,7 +111,7 @@ func decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]wo
 	if NeedsRoom(b) {
 		estimate(spec, candidates, room)
 	}
-	chosen, err := spread(spec, candidates)
+	chosen, err := spread(spec, candidates, fresh(b))
 	if err != nil {
 		return nil, err
 	}
@@ -125,12 +126,20 @@ func decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]wo
 // terms counts the affinity terms of a placement; without a list there is one, unnamed.
 func terms(p *policyv1alpha1.Placement) int { return max(1, len(p.ClusterAffinities)) }
 
-// term is the i-th affinity term; a nil affinity allows every cluster.
-func term(p *policyv1alpha1.Placement, i int) (name string, affinity *policyv1alpha1.ClusterAffinity) {
+// term is an affinity term; a nil affinity allows every cluster.
+type term struct {
+	name     string
+	affinity *policyv1alpha1.ClusterAffinity
+	overflow []policyv1alpha1.OverflowAffinity
+}
+
+// termOf is the i-th affinity term. Only replicas shared out by room can flow over.
+func termOf(p *policyv1alpha1.Placement, i int) term {
 	if len(p.ClusterAffinities) == 0 {
-		return "", p.ClusterAffinity
+		return term{affinity: p.ClusterAffinity}
 	}
-	return p.ClusterAffinities[i].AffinityName, &p.ClusterAffinities[i].ClusterAffinity
+	t := &p.ClusterAffinities[i]
+	return term{t.AffinityName, &t.ClusterAffinity, t.OverflowAffinities}
 }
 
 // currentTerm is where a run starts: the term in use, or the first if there is none or a fresh run was asked for.

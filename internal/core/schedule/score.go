@@ -16,9 +16,10 @@ func clusterLocality(target bool) int32 {
 	return 0
 }
 
-// better orders candidates: the higher score first, then the more room for what is there and what is to come, then by name.
+// better orders candidates: the earlier affinity tier first, then the higher score, then the more room for what is there and what is to come, then by name.
 func better(a, b Candidate) int {
 	return cmp.Or(
+		cmp.Compare(a.Tier, b.Tier),
 		cmp.Compare(b.Score, a.Score),
 		cmp.Compare(b.holds(), a.holds()),
 		strings.Compare(a.Cluster.Name, b.Cluster.Name),

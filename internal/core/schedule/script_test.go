@@ -23,7 +23,7 @@ import (
 // TestScripts plays the stories in testdata. A story is the placement as a policy has it, a line "---", and steps.
 // A step changes something; then the binding is looked at, scheduled if due, and must hold what stands after "=>".
 //
-//	join NAME [KEY=VALUE label]…    a cluster joins, or joins with other labels
+//	join NAME [KEY=VALUE label]…    a cluster joins, or joins with other labels; region, zone and provider are fields
 //	leave NAME                      a cluster is deleted
 //	taint NAME KEY:EFFECT           untaint NAME
 //	free NAME=N …                   from now on, clusters have room for so many more; one not named is unknown
@@ -87,7 +87,7 @@ func (s *story) do(t *testing.T, at string, words []string) {
 		var changes []with
 		for _, label := range args[1:] {
 			key, value, _ := strings.Cut(label, "=")
-			changes = append(changes, labelled(key, value))
+			changes = append(changes, property(key, value))
 		}
 		s.remove(args[0])
 		s.clusters = append(s.clusters, cluster(args[0], changes...))
@@ -122,6 +122,22 @@ func (s *story) do(t *testing.T, at string, words []string) {
 		t.Fatalf("%s: what is %q?", at, words[0])
 	}
 	s.snapshot = s.snapshot.Next(s.clusters)
+}
+
+// property is a field of the cluster to spread over, or else a label.
+func property(key, value string) with {
+	return func(c *clusterv1alpha1.Cluster) {
+		switch key {
+		case "region":
+			c.Spec.Region = value
+		case "zone":
+			c.Spec.Zones = strings.Split(value, ",")
+		case "provider":
+			c.Spec.Provider = value
+		default:
+			labelled(key, value)(c)
+		}
+	}
 }
 
 func (s *story) remove(name string) {

@@ -158,7 +158,7 @@ func glance(c *clusterv1alpha1.Cluster) member {
 	for i := range c.Spec.Taints {
 		t := &c.Spec.Taints[i]
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
-			m.repels = append(m.repels, repulsion{taint: *t, reason: "cluster(s) had untolerated taint {" + t.ToString() + "}"})
+			m.repels = append(m.repels, repulsion{taint: *t, reason: reasonTaint + "{" + t.ToString() + "}"})
 		}
 	}
 	return m

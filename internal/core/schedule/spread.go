@@ -1,7 +1,7 @@
 package schedule
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -9,47 +9,79 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-var (
-	// errSpread is what users know for a constraint by provider, zone or label.
-	errSpread       = errors.New("just support cluster and region spread constraint")
-	errSpreadRegion = errors.New("the region spread constraint is not supported yet")
-	errMinGroups    = errors.New("the number of feasible clusters is less than spreadConstraint.MinGroups")
-)
-
-// spreads says whether the placement's spread constraints are in force. Static weights say themselves which clusters
-// take part, so that constraints beside them are not.
+// spreads says whether the placement has spread constraints. Static weights do not lift them: a weight says how much
+// a cluster takes of those that are used.
 func spreads(spec *workv1alpha2.ResourceBindingSpec) bool {
-	if len(spec.Placement.SpreadConstraints) == 0 {
-		return false
+	return len(spec.Placement.SpreadConstraints) > 0
+}
+
+// bounds are a placement's spread constraints, by what they count.
+type bounds struct {
+	// clusters bounds the clusters; without a constraint on them it is zero, which is no bound.
+	clusters policyv1alpha1.SpreadConstraint
+	// groupings bound the groups of clusters, those that contain others first.
+	groupings []grouping
+}
+
+// boundsOf reads the constraints: at most one of each field, as admission has it.
+func boundsOf(p *policyv1alpha1.Placement) bounds {
+	var b bounds
+	for _, c := range p.SpreadConstraints {
+		if c.SpreadByLabel == "" && (c.SpreadByField == "" || c.SpreadByField == policyv1alpha1.SpreadByFieldCluster) {
+			b.clusters = c
+			continue
+		}
+		b.groupings = append(b.groupings, grouping{SpreadConstraint: c})
 	}
-	scheduling := spec.Placement.ReplicaScheduling
-	weighted := spec.Placement.DividesReplicas() &&
-		scheduling.ReplicaDivisionPreference != policyv1alpha1.ReplicaDivisionPreferenceAggregated &&
-		(scheduling.WeightPreference == nil || scheduling.WeightPreference.DynamicWeight == "")
-	return !weighted
+	slices.SortStableFunc(b.groupings, func(x, y grouping) int { return cmp.Compare(x.rank(), y.rank()) })
+	return b
 }
 
 // spread chooses the clusters that are used, by the placement's constraints. It ranks candidates in place.
-func spread(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) ([]Candidate, error) {
+// What is there stays as long as the constraints hold with it, unless the run is fresh.
+func spread(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, fresh bool) ([]Candidate, error) {
 	if !spreads(spec) {
 		return candidates, nil
 	}
-	var byCluster *policyv1alpha1.SpreadConstraint
-	for i := range spec.Placement.SpreadConstraints {
-		c := &spec.Placement.SpreadConstraints[i]
-		switch {
-		case c.SpreadByLabel != "":
-			return nil, errSpread
-		case c.SpreadByField == policyv1alpha1.SpreadByFieldCluster, c.SpreadByField == "":
-			byCluster = c
-		case c.SpreadByField == policyv1alpha1.SpreadByFieldRegion:
-			return nil, errSpreadRegion
-		default:
-			return nil, errSpread
-		}
+	if strategyOf(spec) == static {
+		candidates = weighted(spec, candidates)
 	}
 	slices.SortFunc(candidates, better)
-	return spreadByCluster(*byCluster, candidates, needs(spec))
+	b := boundsOf(spec.Placement)
+	if err := b.contradiction(); err != nil {
+		return nil, err
+	}
+	if len(b.groupings) == 0 {
+		return spreadByCluster(b.clusters, candidates, needs(spec))
+	}
+	return newSelection(spec, b, candidates, fresh).choose()
+}
+
+// contradiction is what no fleet could satisfy.
+func (b bounds) contradiction() error {
+	for _, c := range b.all() {
+		if c.MaxGroups > 0 && c.MinGroups > c.MaxGroups {
+			return &SpreadError{
+				Text: lacking(c),
+				Hint: fmt.Sprintf("minGroups %d of the %s spread constraint is above its maxGroups %d: lower the one or raise the other", c.MinGroups, c.name(), c.MaxGroups),
+			}
+		}
+	}
+	for _, g := range b.groupings {
+		// A cluster is in one group, or, of zones, in several.
+		if most := b.clusters.MaxGroups; most > 0 && g.MinGroups > most && g.SpreadByField != policyv1alpha1.SpreadByFieldZone {
+			return &SpreadError{
+				Text: lacking(g),
+				Hint: fmt.Sprintf("%d clusters cannot be in %d groups by %s: raise maxGroups of the cluster spread constraint to %d, or lower minGroups of that by %s to %d", most, g.MinGroups, g.name(), g.MinGroups, g.name(), most),
+			}
+		}
+	}
+	return nil
+}
+
+// all are the constraints, that on clusters first.
+func (b bounds) all() []grouping {
+	return append([]grouping{{SpreadConstraint: b.clusters}}, b.groupings...)
 }
 
 // needs is the replicas that the chosen clusters must have room for together; 0 if each takes what it is given.
@@ -60,11 +92,28 @@ func needs(spec *workv1alpha2.ResourceBindingSpec) int64 {
 	return 0
 }
 
+// weighted are the candidates that a static weight gives anything, with the weight as what they hold: so the heaviest
+// are preferred.
+func weighted(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) []Candidate {
+	shares := weigh(spec.Placement.ReplicaScheduling.WeightPreference, candidates)
+	kept := make([]Candidate, 0, len(candidates))
+	for i, c := range candidates {
+		if shares[i].Weight > 0 {
+			c.Available = shares[i].Weight - int64(c.Assigned)
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
 // spreadByCluster takes the best, as many as allowed. If they have no room for need replicas, the last of them make way,
 // one after the other, for those with the most room. MaxGroups 0 is no limit.
 func spreadByCluster(c policyv1alpha1.SpreadConstraint, ranked []Candidate, need int64) ([]Candidate, error) {
 	if len(ranked) < c.MinGroups {
-		return nil, errMinGroups
+		return nil, &SpreadError{
+			Text: "the number of feasible clusters is less than spreadConstraint.MinGroups",
+			Hint: fmt.Sprintf("%s, at least %d are wanted: let the policy match %d more, or lower minGroups to %d", fit(len(ranked)), c.MinGroups, c.MinGroups-len(ranked), len(ranked)),
+		}
 	}
 	chosen := ranked[:groups(c, len(ranked))]
 	rest := ranked[len(chosen):]
@@ -79,10 +128,22 @@ func spreadByCluster(c policyv1alpha1.SpreadConstraint, ranked []Candidate, need
 			chosen[last], rest[most] = rest[most], chosen[last]
 		}
 	}
-	if roomOf(chosen) < need {
-		return nil, fmt.Errorf("no enough resource when selecting %d clusters", len(chosen))
+	if room := roomOf(chosen); room < need {
+		return nil, noRoom(len(chosen), room, need, c.MaxGroups > 0 && len(rest) > 0)
 	}
 	return chosen, nil
+}
+
+// noRoom says that the clusters that the constraints allow have no room for all.
+func noRoom(clusters int, room, need int64, bounded bool) error {
+	e := &SpreadError{
+		Text: fmt.Sprintf("no enough resource when selecting %d clusters", clusters),
+		Hint: fmt.Sprintf("they have room for %d of %d replicas: make room for %d more, or ask for fewer replicas", room, need, need-room),
+	}
+	if bounded {
+		e.Hint += ", or raise maxGroups to use more clusters"
+	}
+	return e
 }
 
 // groups is how many of n groups a constraint uses.

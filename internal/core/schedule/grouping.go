@@ -1,0 +1,81 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+)
+
+// grouping is a spread constraint with what it groups clusters by.
+type grouping struct {
+	policyv1alpha1.SpreadConstraint
+}
+
+// rank orders groupings: a provider has regions, a region has zones; what labels mean is the user's.
+func (g grouping) rank() int {
+	return slices.Index([]policyv1alpha1.SpreadFieldValue{
+		policyv1alpha1.SpreadByFieldProvider, policyv1alpha1.SpreadByFieldRegion, policyv1alpha1.SpreadByFieldZone, "",
+	}, g.SpreadByField)
+}
+
+// name is what the groups are, for people.
+func (g grouping) name() string {
+	switch {
+	case g.SpreadByLabel != "":
+		return "label " + g.SpreadByLabel
+	case g.SpreadByField == "":
+		return string(policyv1alpha1.SpreadByFieldCluster)
+	}
+	return string(g.SpreadByField)
+}
+
+// of are the groups that a cluster is in: one, several zones, or none, when it is no candidate.
+func (g grouping) of(c *clusterv1alpha1.Cluster) []string {
+	one := func(value string) []string {
+		if value == "" {
+			return nil
+		}
+		return []string{value}
+	}
+	switch {
+	case g.SpreadByLabel != "":
+		if value, ok := c.Labels[g.SpreadByLabel]; ok {
+			return []string{value}
+		}
+		return nil
+	case g.SpreadByField == policyv1alpha1.SpreadByFieldProvider:
+		return one(c.Spec.Provider)
+	case g.SpreadByField == policyv1alpha1.SpreadByFieldRegion:
+		return one(c.Spec.Region)
+	case g.SpreadByField == policyv1alpha1.SpreadByFieldZone:
+		return zones(c)
+	}
+	return []string{c.Name}
+}
+
+// lacking is the text that users know for fewer groups than wanted.
+func lacking(g grouping) string {
+	if g.SpreadByLabel == "" && (g.SpreadByField == "" || g.SpreadByField == policyv1alpha1.SpreadByFieldCluster) {
+		return "the number of feasible clusters is less than spreadConstraint.MinGroups"
+	}
+	return "the number of feasible " + g.name() + " is less than spreadConstraint.MinGroups"
+}
+
+// fit says how many clusters fit: "1 cluster fits".
+func fit(n int) string {
+	if n == 1 {
+		return "1 cluster fits"
+	}
+	return fmt.Sprintf("%d clusters fit", n)
+}
+
+// listed is up to three names, and how many more.
+func listed(names []string) string {
+	if len(names) > 4 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}
