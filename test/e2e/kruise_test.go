@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/test/kit"
@@ -65,7 +65,7 @@ func TestWhoGivesASidecarSetANamespaceIsTold(t *testing.T) {
 		if heard := said.take(); !strings.Contains(heard, want.warning) {
 			t.Errorf("%s: the warnings are %q, want %q", annotations, heard, want.warning)
 		}
-		selected, _ := kit.Field(u, "spec", "namespaceSelector", "matchLabels", metav1.LabelMetadataName).(string)
+		selected, _ := kit.Field(u, "spec", "namespaceSelector", "matchLabels", corev1.LabelMetadataName).(string)
 		if selected != want.selector || u.GetNamespace() != "" {
 			t.Errorf("%s: in the namespace %q, selecting %q", annotations, u.GetNamespace(), selected)
 		}
