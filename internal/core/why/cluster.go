@@ -349,6 +349,8 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 	switch method := schedule.MethodOf(b); {
 	case method == schedule.StaticWeights && e.unweighted(b, candidates, name):
 		return "no weight names it, and others have one"
+	case method == schedule.StaticWeights && len(b.BindingSpec().Placement.SpreadConstraints) > 0:
+		return "its share rounds to no replica, or spreadConstraints take others"
 	case method == schedule.StaticWeights:
 		return "its share rounds to no replica"
 	case full && (method == schedule.Aggregated || method == schedule.ByRoom):

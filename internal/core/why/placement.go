@@ -198,10 +198,8 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 		why, next := e.rejected(best)
 		return strings.TrimSuffix(fmt.Sprintf("nearest is %s, which %s: %s", best.Cluster, why, next), ": ")
 	}
-	for _, s := range spec.Placement.SpreadConstraints {
-		if s.MinGroups > len(result.Candidates) {
-			return fmt.Sprintf("minGroups asks for %d and %s fit: lower it, or have more clusters fit", s.MinGroups, count(len(result.Candidates), "cluster"))
-		}
+	if help := schedule.Help(failure); help != "" {
+		return help
 	}
 	return "change the placement of " + e.holderName()
 }
@@ -271,9 +269,6 @@ func (e *explanation) steps(b workv1alpha2.Binding, result schedule.Result, fail
 		if s.MaxGroups > 0 {
 			text += fmt.Sprintf(", at most %d", s.MaxGroups)
 		}
-		if schedule.MethodOf(b) == schedule.StaticWeights {
-			text += "; not in force beside static weights, which say themselves who takes part"
-		}
 		steps = append(steps, text)
 	}
 	// Without room it was the division that failed, else it was not reached.
@@ -295,7 +290,13 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 	case schedule.Duplicated:
 		return []string{fmt.Sprintf("divide: Duplicated, each cluster gets all %d replicas", spec.Replicas)}
 	case schedule.StaticWeights:
+		// Who is not chosen has no seat, and would have none: the others' are the same without it.
 		byName := slices.Clone(result.Candidates)
+		if len(spec.Placement.SpreadConstraints) > 0 {
+			byName = slices.DeleteFunc(byName, func(c schedule.Candidate) bool {
+				return !slices.ContainsFunc(result.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Cluster.Name })
+			})
+		}
 		slices.SortFunc(byName, func(a, b schedule.Candidate) int { return strings.Compare(a.Cluster.Name, b.Cluster.Name) })
 		shares := schedule.Weights(b, byName)
 		if shares == nil {
@@ -319,6 +320,9 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 			room = fmt.Sprintf("room %d", c.Available)
 		}
 		placed += int64(c.Assigned)
+		if c.Tier > 0 {
+			room += fmt.Sprintf(", of overflow %d", c.Tier)
+		}
 		names = append(names, fmt.Sprintf("%s %s, has %d", c.Cluster.Name, room, c.Assigned))
 	}
 	slices.Sort(names)
@@ -456,7 +460,7 @@ func (e *explanation) rejected(r schedule.Rejection) (why, next string) {
 	case schedule.ReasonZones:
 		return "has no zones, and the placement spreads over them", "set spec.zones of cluster " + r.Cluster
 	}
-	return r.Reason, ""
+	return r.Reason, r.Remedy
 }
 
 // unmet is which parts of the affinity in use do not mean the cluster; ": …" or nothing.

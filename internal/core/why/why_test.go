@@ -354,7 +354,7 @@ var stories = []struct {
 		h.Clusters[1] = cluster("m2")
 		return h
 	}},
-	{name: "too few clusters to spread over", severity: why.Problem, want: "less than spreadConstraint.MinGroups", next: "minGroups asks for 4 and 3 clusters fit",
+	{name: "too few clusters to spread over", severity: why.Problem, want: "less than spreadConstraint.MinGroups", next: "lower minGroups to 3",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 4, maxGroups: 5}]}}"))
@@ -364,6 +364,10 @@ var stories = []struct {
 	{name: "spread over one", tell: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
 		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]}}"))
+	}},
+	{name: "weights beside a spread", tell: func(t *testing.T) *hub {
+		h := start(t, deployment, fleet()...)
+		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 2}], "+byWeights+"}}"))
 	}},
 	{name: "the second affinity", tell: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
