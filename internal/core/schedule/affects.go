@@ -83,7 +83,7 @@ func ask(answer func(m *member, target bool) string, m *member, target bool) str
 
 // regrouped says whether the cluster is in other groups than it was.
 func regrouped(spec *workv1alpha2.ResourceBindingSpec, old, now *clusterv1alpha1.Cluster) bool {
-	return slices.ContainsFunc(boundsOf(spec.Placement).groupings, func(g grouping) bool { return !slices.Equal(g.of(old), g.of(now)) })
+	return slices.ContainsFunc(boundsOf(spec.Placement).groupings, func(g grouping) bool { return !slices.Equal(slices.Collect(g.of(old)), slices.Collect(g.of(now))) })
 }
 
 // gained says whether the cluster has more of anything free, or stopped or started to say.

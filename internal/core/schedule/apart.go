@@ -1,8 +1,7 @@
 package schedule
 
 import (
-	"slices"
-
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
@@ -21,7 +20,7 @@ func spreadHolds(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) bool {
 		names := map[string]bool{}
 		for i := range spec.Clusters {
 			if m := s.member(spec.Clusters[i].Name); m != nil && spec.Clusters[i].Replicas > 0 {
-				for _, name := range g.of(m.cluster) {
+				for name := range g.of(m.cluster) {
 					names[name] = true
 				}
 			}
@@ -42,7 +41,7 @@ func keepApart(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, repli
 			used := map[string]int32{}
 			for i := range chosen {
 				if replicas[i] > 0 {
-					for _, name := range g.of(chosen[i].Cluster) {
+					for name := range g.of(chosen[i].Cluster) {
 						used[name] += replicas[i]
 					}
 				}
@@ -64,7 +63,7 @@ func moveOne(spec *workv1alpha2.ResourceBindingSpec, g grouping, chosen []Candid
 	to, from := -1, -1
 	for i := range chosen {
 		c := &chosen[i]
-		if !slices.ContainsFunc(g.of(c.Cluster), func(name string) bool { return used[name] == 0 }) || limited && int64(replicas[i]) >= c.holds() {
+		if !g.opens(c.Cluster, used) || limited && int64(replicas[i]) >= c.holds() {
 			continue
 		}
 		if to < 0 || receives(c, &chosen[to]) {
@@ -90,6 +89,17 @@ func moveOne(spec *workv1alpha2.ResourceBindingSpec, g grouping, chosen []Candid
 	return true
 }
 
+// opens says whether the cluster is in a group that has no replicas.
+func (g grouping) opens(c *clusterv1alpha1.Cluster, used map[string]int32) bool {
+	for name := range g.of(c) {
+		if used[name] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// receives says whether a takes a replica rather than b.
 func receives(a, b *Candidate) bool {
 	if was, is := a.Assigned > 0, b.Assigned > 0; was != is {
 		return was
@@ -110,7 +120,7 @@ func needed(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, replicas
 			names := map[string]bool{}
 			for j := range chosen {
 				if j != without && replicas[j] > 0 {
-					for _, name := range g.of(chosen[j].Cluster) {
+					for name := range g.of(chosen[j].Cluster) {
 						names[name] = true
 					}
 				}

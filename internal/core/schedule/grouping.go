@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -33,27 +34,33 @@ func (g grouping) name() string {
 }
 
 // of are the groups that a cluster is in: one, several zones, or none, when it is no candidate.
-func (g grouping) of(c *clusterv1alpha1.Cluster) []string {
-	one := func(value string) []string {
-		if value == "" {
-			return nil
+func (g grouping) of(c *clusterv1alpha1.Cluster) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var one string
+		switch {
+		case g.SpreadByLabel != "":
+			if value, ok := c.Labels[g.SpreadByLabel]; ok {
+				yield(value)
+			}
+			return
+		case g.SpreadByField == policyv1alpha1.SpreadByFieldZone:
+			for _, zone := range zones(c) {
+				if !yield(zone) {
+					return
+				}
+			}
+			return
+		case g.SpreadByField == policyv1alpha1.SpreadByFieldProvider:
+			one = c.Spec.Provider
+		case g.SpreadByField == policyv1alpha1.SpreadByFieldRegion:
+			one = c.Spec.Region
+		default:
+			one = c.Name
 		}
-		return []string{value}
-	}
-	switch {
-	case g.SpreadByLabel != "":
-		if value, ok := c.Labels[g.SpreadByLabel]; ok {
-			return []string{value}
+		if one != "" {
+			yield(one)
 		}
-		return nil
-	case g.SpreadByField == policyv1alpha1.SpreadByFieldProvider:
-		return one(c.Spec.Provider)
-	case g.SpreadByField == policyv1alpha1.SpreadByFieldRegion:
-		return one(c.Spec.Region)
-	case g.SpreadByField == policyv1alpha1.SpreadByFieldZone:
-		return zones(c)
 	}
-	return []string{c.Name}
 }
 
 // lacking is the text that users know for fewer groups than wanted.

@@ -21,8 +21,9 @@ type selection struct {
 	bounds
 	// ranked are the candidates, best first; members below are positions in it, ascending.
 	ranked []Candidate
-	// of are the groups of each candidate, by grouping and position.
-	of [][][]string
+	// of are the groups of each candidate, by grouping and position, as positions in names.
+	of    [][][]int
+	names [][]string
 	// duplicated, wanted and need say what the clusters are for: each takes all, or they have room for need together.
 	strategy strategy
 	wanted   int64
@@ -41,13 +42,25 @@ const maxAttempts = 500
 
 func newSelection(spec *workv1alpha2.ResourceBindingSpec, b bounds, ranked []Candidate, fresh bool) *selection {
 	s := &selection{
-		bounds: b, ranked: ranked, of: make([][][]string, len(b.groupings)),
+		bounds: b, ranked: ranked, of: make([][][]int, len(b.groupings)), names: make([][]string, len(b.groupings)),
 		strategy: strategyOf(spec), wanted: int64(spec.Replicas), need: needs(spec), sticky: !fresh, attempts: maxAttempts,
 	}
 	for d, g := range b.groupings {
-		s.of[d] = make([][]string, len(ranked))
+		s.of[d] = make([][]int, len(ranked))
+		number := map[string]int{}
+		numbers := make([]int, 0, 2*len(ranked))
 		for i := range ranked {
-			s.of[d][i] = g.of(ranked[i].Cluster)
+			first := len(numbers)
+			for name := range g.of(ranked[i].Cluster) {
+				n, ok := number[name]
+				if !ok {
+					n = len(number)
+					number[name] = n
+					s.names[d] = append(s.names[d], name)
+				}
+				numbers = append(numbers, n)
+			}
+			s.of[d][i] = numbers[first:len(numbers):len(numbers)]
 		}
 	}
 	return s
@@ -100,10 +113,7 @@ func (s *selection) extend(members []int) []int {
 	if len(members) >= most {
 		return members
 	}
-	seen := make([]map[string]bool, len(s.groupings))
-	for d := range seen {
-		seen[d] = distinct(s.of[d], members)
-	}
+	seen := s.seen(members)
 	in := make([]bool, len(s.ranked))
 	for _, m := range members {
 		in[m] = true
@@ -115,7 +125,7 @@ func (s *selection) extend(members []int) []int {
 		}
 		opens := false
 		for d, g := range s.groupings {
-			opens = opens || g.MaxGroups > 0 && slices.ContainsFunc(s.of[d][i], func(name string) bool { return !seen[d][name] })
+			opens = opens || g.MaxGroups > 0 && slices.ContainsFunc(s.of[d][i], func(n int) bool { return !seen[d][n] })
 		}
 		if !opens {
 			members = append(members, i)
@@ -134,7 +144,9 @@ func (s *selection) fail(near int, err func() error) {
 
 // group is clusters that have a value in common.
 type group struct {
-	name string
+	// number is its position among the names of its grouping.
+	number int
+	name   string
 	merit
 }
 
@@ -156,26 +168,22 @@ func prefers(a, b merit) int {
 
 // groups are those of the members by grouping d, best first.
 func (s *selection) groups(d int, members []int) []group {
-	at := map[string]int{}
-	var lists [][]int
-	var all []group
+	lists := make([][]int, len(s.names[d]))
 	for _, m := range members {
-		for _, name := range s.of[d][m] {
-			i, ok := at[name]
-			if !ok {
-				i = len(all)
-				at[name] = i
-				all, lists = append(all, group{name: name, merit: merit{tier: s.ranked[m].Tier}}), append(lists, nil)
-			}
-			lists[i] = append(lists[i], m)
+		for _, n := range s.of[d][m] {
+			lists[n] = append(lists[n], m)
 		}
 	}
-	for i := range all {
-		all[i].clusters = len(lists[i])
-		all[i].score = s.score(d, lists[i])
-		if s.sticky && slices.ContainsFunc(lists[i], func(m int) bool { return s.ranked[m].Score == maxScore }) {
-			all[i].used = 1
+	var all []group
+	for n, list := range lists {
+		if len(list) == 0 {
+			continue
 		}
+		g := group{number: n, name: s.names[d][n], merit: merit{tier: s.ranked[list[0]].Tier, score: s.score(d, list), clusters: len(list)}}
+		if s.sticky && slices.ContainsFunc(list, func(m int) bool { return s.ranked[m].Score == maxScore }) {
+			g.used = 1
+		}
+		all = append(all, g)
 	}
 	slices.SortFunc(all, func(a, b group) int { return cmp.Or(prefers(a.merit, b.merit), strings.Compare(a.name, b.name)) })
 	return all
@@ -269,13 +277,13 @@ func (s *selection) reduce(d int, members []int, subset []group, least int, chos
 
 // within are the members that are in no other groups than these.
 func (s *selection) within(d int, members []int, allowed []group) []int {
-	names := make(map[string]bool, len(allowed))
+	in := make([]bool, len(s.names[d]))
 	for i := range allowed {
-		names[allowed[i].name] = true
+		in[allowed[i].number] = true
 	}
-	var kept []int
+	kept := make([]int, 0, len(members))
 	for _, m := range members {
-		if !slices.ContainsFunc(s.of[d][m], func(name string) bool { return !names[name] }) {
+		if !slices.ContainsFunc(s.of[d][m], func(n int) bool { return !in[n] }) {
 			kept = append(kept, m)
 		}
 	}
@@ -306,16 +314,13 @@ func (s *selection) seat(members []int) []int {
 func (s *selection) fill(members []int) []int {
 	most := groups(s.clusters, len(members))
 	chosen := make([]int, 0, most)
-	seen := make([]map[string]bool, len(s.groupings))
-	for d := range seen {
-		seen[d] = map[string]bool{}
-	}
+	seen := s.seen(nil)
 	var rest []int
 	for _, m := range members {
 		var news bool
 		for d := range seen {
-			for _, name := range s.of[d][m] {
-				news = news || !seen[d][name]
+			for _, n := range s.of[d][m] {
+				news = news || !seen[d][n]
 			}
 		}
 		if !news || len(chosen) == most {
@@ -323,8 +328,8 @@ func (s *selection) fill(members []int) []int {
 			continue
 		}
 		for d := range seen {
-			for _, name := range s.of[d][m] {
-				seen[d][name] = true
+			for _, n := range s.of[d][m] {
+				seen[d][n] = true
 			}
 		}
 		chosen = append(chosen, m)
@@ -369,8 +374,14 @@ func (s *selection) room(members []int) (sum int64) {
 
 // holds says whether these clusters satisfy all constraints, and notes why not.
 func (s *selection) holds(members []int) bool {
+	seen := s.seen(members)
 	for d, g := range s.groupings {
-		n := len(distinct(s.of[d], members))
+		n := 0
+		for _, used := range seen[d] {
+			if used {
+				n++
+			}
+		}
 		if n < g.MinGroups || g.MaxGroups > 0 && n > g.MaxGroups {
 			s.fail(1, func() error {
 				return &SpreadError{Text: lacking(g), Hint: fmt.Sprintf("no choice of clusters satisfies the spread constraint by %s together with the others: allow more clusters, or lower its minGroups", g.name())}
@@ -394,15 +405,18 @@ func (s *selection) holds(members []int) bool {
 	return true
 }
 
-// distinct are the groups that members are in.
-func distinct(of [][]string, members []int) map[string]bool {
-	names := map[string]bool{}
-	for _, m := range members {
-		for _, name := range of[m] {
-			names[name] = true
+// seen are the groups that members are in, by grouping and number.
+func (s *selection) seen(members []int) [][]bool {
+	seen := make([][]bool, len(s.groupings))
+	for d := range seen {
+		seen[d] = make([]bool, len(s.names[d]))
+		for _, m := range members {
+			for _, n := range s.of[d][m] {
+				seen[d][n] = true
+			}
 		}
 	}
-	return names
+	return seen
 }
 
 // tooFew says that there are fewer groups than wanted, and which.
