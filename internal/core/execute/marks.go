@@ -154,23 +154,3 @@ func Released(observed *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	return out
 }
-
-// dropped are the keys that the list on observed says we set and that desired no longer lists; in is labels or
-// annotations, list the annotation that holds the list.
-func dropped(desired, observed *unstructured.Unstructured, in, list string) []string {
-	before := field(observed, "annotations", list)
-	if before == field(desired, "annotations", list) {
-		return nil
-	}
-	metadata, _ := observed.Object["metadata"].(map[string]any)
-	there, _ := metadata[in].(map[string]any)
-	wanted := strings.Split(field(desired, "annotations", list), ",")
-	var keys []string
-	for _, key := range strings.Split(before, ",") {
-		if _, ok := there[key]; ok && !slices.Contains(wanted, key) {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
-}

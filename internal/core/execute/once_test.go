@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
@@ -119,9 +120,13 @@ func (s *side) settle(w *workv1alpha1.Work) {
 		case execute.Create:
 			s.object = action.Object.DeepCopy()
 		case execute.Apply:
+			// An apply takes away what an earlier one had set and this one does not.
+			applied := strings.Split(s.object.GetAnnotations()[workv1alpha2.ManagedAnnotationsAnnotation], ",")
 			merge(s.object.Object, action.Object.DeepCopy().Object)
-			for _, key := range action.DropAnnotations {
-				unstructured.RemoveNestedField(s.object.Object, "metadata", "annotations", key)
+			for _, key := range applied {
+				if _, ok := action.Object.GetAnnotations()[key]; !ok {
+					unstructured.RemoveNestedField(s.object.Object, "metadata", "annotations", key)
+				}
 			}
 		default:
 			s.t.Fatalf("plan = %s (%s)", action.Kind, action.Reason)

@@ -22,7 +22,7 @@ type Kind string
 // The kinds of action.
 const (
 	Create   Kind = "Create"   // the object is absent
-	Apply    Kind = "Apply"    // bring the object to Action.Object
+	Apply    Kind = "Apply"    // bring the object to Action.Object; what was applied before and is not in it goes
 	Delete   Kind = "Delete"   // delete the object, of the UID that was observed
 	Release  Kind = "Release"  // replace the object by Action.Object, which is not ours any more
 	Conflict Kind = "Conflict" // someone else owns the object: touch nothing, report Reason
@@ -39,9 +39,6 @@ type Action struct {
 	Object *unstructured.Unstructured
 	// Adopts says that an Apply takes over an object that was not ours.
 	Adopts bool
-	// DropLabels and DropAnnotations are keys that we set before and no longer want, sorted: for appliers that do not
-	// know by themselves which fields they owned.
-	DropLabels, DropAnnotations []string
 }
 
 // Plan decides what to do for w. desired is what execute.Desired made of it, and may be nil when w is being deleted;
@@ -79,23 +76,13 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 		return Action{Kind: Wait, Reason: "the object is being deleted in the member; it is created again when it is gone"}
 	}
 
-	apply := Action{
-		Kind: Apply, Object: desired, Adopts: adopts,
-		DropLabels:      dropped(desired, observed, "labels", workv1alpha2.ManagedLabelsAnnotation),
-		DropAnnotations: dropped(desired, observed, "annotations", workv1alpha2.ManagedAnnotationsAnnotation),
-	}
+	apply := Action{Kind: Apply, Object: desired, Adopts: adopts}
 	if adopts {
-		// Its lists, if any, are someone else's.
-		apply.DropLabels, apply.DropAnnotations = nil, nil
 		apply.Reason = "the object is adopted, as conflict resolution is " + workv1alpha2.ConflictResolutionOverwrite
 		return apply
 	}
 	if path, differs := difference(desired, observed); differs {
 		apply.Reason = path + " differs"
-		return apply
-	}
-	if len(apply.DropLabels)+len(apply.DropAnnotations) > 0 {
-		apply.Reason = "labels or annotations are no longer wanted"
 		return apply
 	}
 	if applied := appliedGeneration(w); applied < w.Generation {

@@ -2,7 +2,6 @@ package execute_test
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
@@ -185,17 +184,16 @@ func TestAReleasedObjectHasNoMarksLeft(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreWantedNoMoreAreDropped(t *testing.T) {
-	before := desired(t, work(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {keep: x, old: x, gone: x}, annotations: {note: x}}}`), nil)
-	labels := before.GetLabels()
-	labels["member"] = "x" // set in the member: not ours
-	delete(labels, "gone")
-	before.SetLabels(labels)
-
-	w := work(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {keep: x}}}`)
-	got := execute.Plan(w, desired(t, w, before), before)
-	if got.Kind != execute.Apply || !slices.Equal(got.DropLabels, []string{"old"}) || !slices.Equal(got.DropAnnotations, []string{"note"}) {
-		t.Errorf("plan = %s (%s), drops labels %v and annotations %v", got.Kind, got.Reason, got.DropLabels, got.DropAnnotations)
+// The list of our keys on the object is one of them, so that a key fewer is a difference; the apply takes the key away.
+func TestAKeyThatIsWantedNoMoreIsADifference(t *testing.T) {
+	for _, gone := range []string{"labels", "annotations"} {
+		metadata := "{name: c, labels: {keep: x}, annotations: {keep: x}}"
+		before := desired(t, work(t, `{apiVersion: v1, kind: ConfigMap, metadata: `+strings.Replace(metadata, gone+": {", gone+": {old: x, ", 1)+`}`), nil)
+		w := work(t, `{apiVersion: v1, kind: ConfigMap, metadata: `+metadata+`}`)
+		got := execute.Plan(w, desired(t, w, before), before)
+		if want := "metadata.annotations.resourcetemplate.karmada.io/managed-" + gone + " differs"; got.Kind != execute.Apply || got.Reason != want {
+			t.Errorf("plan = %s (%s), want %s (%s)", got.Kind, got.Reason, execute.Apply, want)
+		}
 	}
 }
 
