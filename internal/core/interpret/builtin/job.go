@@ -31,7 +31,7 @@ func jobReplicas(_ context.Context, obj *unstructured.Unstructured) (int32, *wor
 	if err != nil {
 		return 0, nil, err
 	}
-	req, err := requirements(obj)
+	req, err := interpret.Requirements(obj)
 	return int32(min(parallelism, completions)), req, err
 }
 

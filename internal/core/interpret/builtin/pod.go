@@ -16,7 +16,7 @@ import (
 func pod() *interpret.Hooks {
 	return &interpret.Hooks{
 		Replicas: func(_ context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
-			req, err := requirements(obj)
+			req, err := interpret.Requirements(obj)
 			return 1, req, err
 		},
 		Retain:    retainPod,

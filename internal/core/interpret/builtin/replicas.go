@@ -24,7 +24,7 @@ func replicas(_ context.Context, obj *unstructured.Unstructured) (int32, *workv1
 	if err := countable(n); err != nil {
 		return 0, nil, fmt.Errorf("spec.replicas: %w", err)
 	}
-	req, err := requirements(obj)
+	req, err := interpret.Requirements(obj)
 	return int32(n), req, err
 }
 
@@ -54,19 +54,6 @@ func component(name string, replicas int32, req *workv1alpha2.ReplicaRequirement
 		}
 	}
 	return c
-}
-
-// requirements are those of the object's only pod template; nil without one.
-func requirements(obj *unstructured.Unstructured) (*workv1alpha2.ReplicaRequirements, error) {
-	paths := interpret.PodTemplates(obj)
-	if len(paths) == 0 {
-		return nil, nil
-	}
-	t, err := interpret.PodTemplate(obj, paths[0])
-	if err != nil {
-		return nil, err
-	}
-	return interpret.PodRequirements(t, obj.GetNamespace()), nil
 }
 
 // revise sets spec.replicas.

@@ -34,7 +34,7 @@ func unitedDeployment() *interpret.Hooks {
 			if err != nil {
 				return 0, nil, err
 			}
-			req, err := requirements(obj)
+			req, err := interpret.Requirements(obj)
 			return int32(n), req, err
 		},
 		Components: unitedComponents,
