@@ -2,6 +2,7 @@ package propagate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
@@ -64,7 +67,7 @@ func newHub(t *testing.T) *hub {
 	wrote := func(verb string, obj client.Object) {
 		h.writes = append(h.writes, strings.TrimPrefix(fmt.Sprintf("%s %T", verb, obj), "*"))
 	}
-	b := fake.NewClientBuilder().WithScheme(s).WithInterceptorFuncs(interceptor.Funcs{
+	b := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			wrote("create", obj)
 			return c.Create(ctx, obj, opts...)
@@ -667,6 +670,61 @@ func TestASchedulePriorityComesFromItsClass(t *testing.T) {
 	if p := h.onlyBinding().BindingSpec().SchedulePriority; p == nil || p.Priority != 77 {
 		t.Errorf("priority %v, want 77", p)
 	}
+}
+
+// counting is an interpreter that knows the replicas of every object, unless it does not answer.
+type counting struct {
+	interpret.Interpreter
+	replicas int32
+	broken   error
+}
+
+func (c *counting) Replicas(context.Context, *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, bool, error) {
+	if c.broken != nil {
+		return 0, nil, false, &interpret.Error{Operation: configv1alpha1.InterpreterOperationInterpretReplica, About: "read replicas", Cause: c.broken}
+	}
+	return c.replicas, nil, true, nil
+}
+
+func TestABrokenScriptOfReplicasKeepsNoChangeOfTheTemplateBack(t *testing.T) {
+	eachScope(t, func(t *testing.T, h *hub, u *unstructured.Unstructured) {
+		count := &counting{Interpreter: interpret.New(), replicas: 3, broken: errors.New("line 2")}
+		h.r.Interpreter = count
+		h.policy(u.GetNamespace(), "p", u, nil)
+		h.create(u)
+		h.settle()
+		if n := len(h.bindings()); n != 0 {
+			t.Fatalf("%d bindings of a template whose replicas nobody has read: it would run in full everywhere", n)
+		}
+
+		count.broken = nil
+		h.settle()
+		before := h.onlyBinding()
+		if n := before.BindingSpec().Replicas; n != 3 {
+			t.Fatalf("the binding has %d replicas, want 3", n)
+		}
+
+		count.broken = errors.New("line 2")
+		h.edit(u, func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"image": "the one that worked"} })
+		h.settle()
+		b := h.onlyBinding()
+		if n := b.BindingSpec().Replicas; n != 3 {
+			t.Errorf("%d replicas, want the 3 that were read before", n)
+		}
+		if digest := propagate.DigestAnnotation; b.GetAnnotations()[digest] == before.GetAnnotations()[digest] {
+			t.Error("the binding is still that of the old template: the members do not get the new one")
+		}
+		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, "InterpretReplica"); c == nil || c.Message != "read replicas: line 2" {
+			t.Errorf("the binding says %+v, not what is wrong", c)
+		}
+
+		count.replicas, count.broken = 5, nil
+		h.settle()
+		b = h.onlyBinding()
+		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, "InterpretReplica"); b.BindingSpec().Replicas != 5 || c != nil {
+			t.Errorf("mended, it has %d replicas and says %+v", b.BindingSpec().Replicas, c)
+		}
+	})
 }
 
 func TestWhatIsNeverATemplateIsLeftAlone(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/interpreter"
@@ -167,11 +168,30 @@ func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Uns
 		_, err := commit.Update(ctx, r.client, existing, propagate.Hold(template, p, existing))
 		return err
 	}
-	m, err := r.meaning(ctx, k, template, p)
-	existing, reported := interpreter.Report(ctx, r.client, existing, err, configv1alpha1.InterpreterOperationInterpretReplica, configv1alpha1.InterpreterOperationInterpretComponent)
-	if err = cmp.Or(err, reported); err != nil {
+	m, unread := r.meaning(ctx, k, template, p)
+	existing, err := interpreter.Report(ctx, r.client, existing, unread, reading...)
+	if err != nil {
+		return cmp.Or(unread, err)
+	}
+	if unread != nil {
+		// A customization that is broken, or a webhook that is down, keeps no change of the template from the members, such as
+		// the one that goes back to an image that worked: what was read before holds until there is an answer.
+		if interpret.FaultOf(unread, reading...) == nil || !propagate.Read(template, existing) {
+			return unread
+		}
+		m.Unread = true
+	}
+	if err := r.write(ctx, k, template, p, m, existing); err != nil {
 		return err
 	}
+	return unread
+}
+
+// reading are the operations that a binding's own fields come from.
+var reading = []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretReplica, configv1alpha1.InterpreterOperationInterpretComponent}
+
+// write writes the binding of a template that means m.
+func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation, m propagate.Meaning, existing workv1alpha2.Binding) error {
 	want, err := propagate.Binding(template, p, m, existing)
 	if err != nil {
 		if !errors.Is(err, propagate.ErrTerminating) {
@@ -225,9 +245,20 @@ func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstru
 	return dependency.Record(b, dependencies)
 }
 
-// meaning is what the template means under the policy.
+// meaning is what the template means under the policy. With an error of the interpreter it is the rest of it.
 func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation) (propagate.Meaning, error) {
 	m := propagate.Meaning{ID: uuid.NewString()}
+	spec := p.PropagationSpec()
+	if class := spec.SchedulePriority; class != nil {
+		var c schedulingv1.PriorityClass
+		if err := r.client.Get(ctx, types.NamespacedName{Name: class.PriorityClassName}, &c); err != nil {
+			// Not wrapped: a missing class is no stale read, it wants patience.
+			err = fmt.Errorf("schedulePriority of %s: get PriorityClass %q: %v", describe(p), class.PriorityClassName, err)
+			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, err)
+			return m, err
+		}
+		m.SchedulePriority = &c.Value
+	}
 	replicas, requirements, workload, err := r.Interpreter.Replicas(ctx, template)
 	if err != nil {
 		r.fails(k, template, workv1alpha2.EventGetReplicasFailed, err)
@@ -239,17 +270,6 @@ func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.
 		// Components are asked where there is no single number to divide; a kind that has both is divided by its number.
 		r.fails(k, template, workv1alpha2.EventGetComponentsFailed, err)
 		return m, err
-	}
-	spec := p.PropagationSpec()
-	if class := spec.SchedulePriority; class != nil {
-		var c schedulingv1.PriorityClass
-		if err := r.client.Get(ctx, types.NamespacedName{Name: class.PriorityClassName}, &c); err != nil {
-			// Not wrapped: a missing class is no stale read, it wants patience.
-			err = fmt.Errorf("schedulePriority of %s: get PriorityClass %q: %v", describe(p), class.PriorityClassName, err)
-			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, err)
-			return m, err
-		}
-		m.SchedulePriority = &c.Value
 	}
 	return m, nil
 }

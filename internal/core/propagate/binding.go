@@ -22,6 +22,8 @@ type Meaning struct {
 	Requirements *workv1alpha2.ReplicaRequirements
 	// Components of a template with several pod templates.
 	Components []workv1alpha2.Component
+	// Unread: the interpreter gave no answer to these three, and what the binding has of them stays.
+	Unread bool
 	// SchedulePriority is the value of the policy's priority class; nil without one.
 	SchedulePriority *int32
 	// ID is the permanent id for a binding that has none.
@@ -81,6 +83,9 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 		spec.SchedulePriority = &workv1alpha2.SchedulePriority{Priority: *m.SchedulePriority}
 	}
 	spec.WorkloadAffinityGroups = affinityGroups(policy.Placement.WorkloadAffinity, template.GetLabels())
+	if m.Unread {
+		return b, nil
+	}
 	spec.Replicas = m.Replicas
 	spec.ReplicaRequirements = m.Requirements
 	spec.Components = m.Components
@@ -88,6 +93,12 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 		single(spec, template.GetNamespace(), m.Components)
 	}
 	return b, nil
+}
+
+// Read says whether existing has the replicas that template once had, so that it can go on with them while the interpreter does
+// not answer. A binding that other bindings alone asked for has not.
+func Read(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
+	return existing != nil && existing.BindingSpec().Placement != nil && Belongs(template, existing) == nil
 }
 
 // For is a copy of existing if it is the binding of template, and a new one if there is none: with its name, scope and owner,

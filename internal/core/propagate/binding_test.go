@@ -186,6 +186,36 @@ func TestWhatOthersDecidedIsKept(t *testing.T) {
 	}
 }
 
+func TestWhatWasReadHoldsWhileTheInterpreterDoesNotAnswer(t *testing.T) {
+	for scope, namespace := range scopes {
+		tpl, p := template(namespace, "web"), full(namespace)
+		if propagate.Read(tpl, nil) {
+			t.Errorf("%s: nothing was read of what has no binding", scope)
+		}
+		existing := bind(t, tpl, p, meaning, nil)
+		if !propagate.Read(tpl, existing) {
+			t.Errorf("%s: its replicas were read", scope)
+		}
+		p.PropagationSpec().Placement.ClusterAffinity.ClusterNames = []string{"us"}
+		b := bind(t, tpl, p, propagate.Meaning{ID: "id", Unread: true}, existing).BindingSpec()
+		if b.Replicas != meaning.Replicas || !equality.Semantic.DeepEqual(b.ReplicaRequirements, meaning.Requirements) || b.Placement.ClusterAffinity.ClusterNames[0] != "us" {
+			t.Errorf("%s: got %+v, want the policy as it is, and %d replicas", scope, b, meaning.Replicas)
+		}
+
+		// One that others depend on alone, which goes where they go, was read for nobody.
+		existing.BindingSpec().Placement = nil
+		if propagate.Read(tpl, existing) {
+			t.Errorf("%s: the replicas of a dependency are taken for read", scope)
+		}
+		other := template(namespace, "web")
+		other.SetUID("another")
+		existing.BindingSpec().Placement = &p.PropagationSpec().Placement
+		if propagate.Read(other, existing) {
+			t.Errorf("%s: the replicas of a template that is gone are taken for those of the next", scope)
+		}
+	}
+}
+
 func TestABindingOfAnotherTemplate(t *testing.T) {
 	p := full("shop")
 	existing := bind(t, template("shop", "web"), p, meaning, nil)
