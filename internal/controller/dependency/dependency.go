@@ -81,7 +81,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("index bindings by those that they are attached to: %w", err)
 		}
 	}
-	c, err := controller.New("dependency", mgr, controller.Options{MaxConcurrentReconciles: o.Concurrency, Reconciler: r})
+	c, err := controller.New("dependency", mgr, controller.Options{
+		MaxConcurrentReconciles: o.Concurrency, RateLimiter: commit.Patience[reconcile.Request](), Reconciler: r})
 	if err != nil {
 		return fmt.Errorf("set up the distribution of dependencies: %w", err)
 	}

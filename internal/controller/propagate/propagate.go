@@ -63,6 +63,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 	templates, err := controller.NewTyped("propagate", mgr, controller.TypedOptions[key]{
 		MaxConcurrentReconciles: o.Concurrency,
+		RateLimiter:             commit.Patience[key](),
 		Reconciler:              reconcile.TypedFunc[key](r.reconcileTemplate),
 	})
 	if err != nil {
