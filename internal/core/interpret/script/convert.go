@@ -156,6 +156,9 @@ type reader struct {
 // deepest is how many tables may be in one another.
 const deepest = 500
 
+// longestPath is how many steps of a path are shown: that of a table that holds itself has as many as there may be.
+const longestPath = 10
+
 // misfit is why a value cannot be taken back, and where in it; path is built from the inside.
 type misfit struct {
 	path    []string
@@ -166,7 +169,11 @@ func (m *misfit) Error() string {
 	if len(m.path) == 0 {
 		return m.message
 	}
-	return strings.Join(m.path, "") + ": " + m.message
+	path := m.path
+	if len(path) > longestPath {
+		path = append(slices.Clone(path[:longestPath]), "…")
+	}
+	return strings.Join(path, "") + ": " + m.message
 }
 
 func (m *misfit) in(step string) *misfit {

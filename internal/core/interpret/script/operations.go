@@ -66,8 +66,16 @@ func (p *Program) fault(err error) error {
 	if f, ok := err.(*fault); ok {
 		e.Reason, e.Line, e.Message = f.reason, f.line, f.message
 	}
+	if m := e.Message; len(m) > longestMessage {
+		// What is wrong may be said before or behind what is long.
+		e.Message = strings.ToValidUTF8(m[:longestMessage*3/4]+"…"+m[len(m)-longestMessage/4:], "")
+	}
 	return e
 }
+
+// longestMessage is how many bytes of a message are shown: error() takes any string, and what it says goes into events, conditions
+// and the log.
+const longestMessage = 1 << 10
 
 // function is the name of the function that answers, as far as the text of the script shows it.
 func (p *Program) function() (name string, byContract bool) {

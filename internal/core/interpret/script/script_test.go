@@ -328,6 +328,7 @@ func TestFaultsAreToldToWhoWroteTheScript(t *testing.T) {
 		{"an odd key", reviseOp, `function ReviseReplica(obj, n) obj.spec.list = {[0.5] = 1} return obj end`, BadResult, `spec.list: has the number 0.5 as a key`},
 		{"no number", reviseOp, `function ReviseReplica(obj, n) obj.spec.replicas = 0/0 return obj end`, BadResult, `spec.replicas: is NaN, which is no number of JSON`},
 		{"an object that holds itself", reviseOp, `function ReviseReplica(obj, n) obj.spec.self = obj return obj end`, BadResult, `has more than 500 tables in one another; does one hold itself?`},
+		{"a table that holds itself", statusOp, `function ReflectStatus(o) local t = {} t.t = t return t end`, BadResult, `no object of Kubernetes: t.t.t.t.t.t.t.t.t.t…: has more than 500 tables in one another; does one hold itself?`},
 		{"a small table that stands for a huge object", reviseOp, `function ReviseReplica(obj, n) local t = {1, 2, 3} for i = 1, 60 do t = {a = t, b = t} end obj.spec.t = t return obj end`, BadResult, `is larger than 4 MiB`},
 		{"health that is a number", healthOp, `function InterpretHealth(o) return 1 end`, BadResult, `InterpretHealth returned the number 1; it must return true or false`},
 		{"a dependency without a kind", dependenciesOp, `function GetDependencies(o) return {{apiVersion = "v1", name = "a"}} end`, BadResult, `returned a dependency, number 1, without kind`},
@@ -394,6 +395,7 @@ func TestFaultsAreToldToWhoWroteTheScript(t *testing.T) {
 		{"a string that is nil", replicasOp, `function GetReplicas(obj) return #string.upper(obj.spec.size) end`, Runtime, `upper needs a string, but obj.spec.size is nil; check it before, or give a default, such as: (obj.spec.size or "")`},
 
 		{"a raised string", replicasOp, "function GetReplicas(obj)\n  error('no replicas here')\nend", Runtime, `customization "ours", InterpretReplica, line 2: no replicas here`},
+		{"a raised string without end", replicasOp, `function GetReplicas(obj) error(string.rep("x", 100000)) end`, Runtime, "line 1: " + strings.Repeat("x", 3<<8) + "…" + strings.Repeat("x", 1<<8)},
 		{"a raised table", replicasOp, `function GetReplicas(obj) error({message = "no replicas here"}) end`, Runtime, `no replicas here`},
 		{"a failed assertion", replicasOp, `function GetReplicas(obj) assert(obj.spec.size, "no size") end`, Runtime, `line 1: no size`},
 		{"the library changed", replicasOp, `local s = math s.floor = nil function GetReplicas(obj) return 1 end`, Runtime, `math cannot be changed`},
