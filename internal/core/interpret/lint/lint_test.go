@@ -146,7 +146,7 @@ function GetReplicas(obj)
     return 0, kube.podRequirements(obj.spec.template)
   end
   return obj.spec.replicas or 1, kube.accuratePodRequirements(obj.spec.template)
-end`), []string{"15 error library: kube has no function podRequirements", "15 warning nil-check"}},
+end`), []string{"15 error library: kube has no function podRequirements", "15 warning result: fails on an object"}},
 		"a script that never ends": {deployment("healthInterpretation", `
 function InterpretHealth(observedObj)
   while true do end

@@ -46,8 +46,11 @@ func (c *checker) try(ctx context.Context, program *script.Program, read *readin
 		case script.Canceled:
 			return
 		case script.Runtime:
-			c.at(line, Warning, NilCheck, fmt.Sprintf("fails on an object %s: %s", t.what, e.Message),
-				"check for nil before it is used, such as: local status = obj.status or {}")
+			rule, fix := NilCheck, "check for nil before it is used, such as: local status = obj.status or {}"
+			if !strings.Contains(e.Message, "nil") {
+				rule, fix = Result, "mend that line: it fails whatever the object has"
+			}
+			c.at(line, Warning, rule, fmt.Sprintf("fails on an object %s: %s", t.what, e.Message), fix)
 		case script.BadResult:
 			c.at(line, Warning, Result, fmt.Sprintf("of an object %s: %s", t.what, e.Message),
 				"return "+c.script.operation.returns+", whatever the object lacks")
