@@ -19,6 +19,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newJoin(hub),
 		newUnjoin(hub),
 		newGet(hub),
+		newWhy(hub),
 		newConvert(),
 		newInterpret(hub),
 		newSim(),

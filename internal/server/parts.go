@@ -4,11 +4,15 @@ import (
 	"context"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/admission"
 	"github.com/argosy-io/argosy/internal/core/convert"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
+	"github.com/argosy-io/argosy/internal/why"
 )
 
 // AllParts are the parts of a whole hub: the one place where they are put together.
@@ -21,7 +25,7 @@ func AllParts() Parts {
 			}
 			return plugins
 		},
-		Handler: func(_ Deps, next http.Handler) http.Handler { return admission.KeepNamespace(next) },
+		Handler: func(d Deps, next http.Handler) http.Handler { return explained(d, admission.KeepNamespace(next)) },
 		Convert: convert.Review,
 		Controllers: func(ctx context.Context, d Deps) error {
 			return controller.Run(ctx, controller.Options{
@@ -31,4 +35,16 @@ func AllParts() Parts {
 			})
 		},
 	}
+}
+
+// explained answers why.Path, and leaves all else to next.
+func explained(d Deps, next http.Handler) http.Handler {
+	explain := why.Handler(func() (client.Reader, meta.RESTMapper, error) { return why.Connect(d.Config) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == why.Path {
+			explain.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

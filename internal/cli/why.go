@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	corewhy "github.com/argosy-io/argosy/internal/core/why"
+	"github.com/argosy-io/argosy/internal/why"
+)
+
+// newWhy explains what became of one template. What it finds is no error: that is for questions without an answer.
+func newWhy(hub *hubFlags) *cobra.Command {
+	var cluster, output string
+	cmd := &cobra.Command{
+		Use:   "why KIND NAME",
+		Short: "Say what became of an object: its policy, its placement, and what each member made of it",
+		Long: `Say what became of an object of the hub: which policy holds it and why not the others, where the scheduler put it and why,
+what overrides changed, what was sent, what the members answered, and how healthy it is there.
+
+What is wrong comes first, each with the next thing to do. KIND is a kind, plural or short name, with ".group" if several have it.`,
+		Example: `  argosy why deployment web -n shop
+  argosy why deploy/web -n shop --cluster eu
+  argosy why statefulset.apps.kruise.io db -n shop -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 && strings.Count(args[0], "/") == 1 || len(args) == 2 {
+				return nil
+			}
+			return fmt.Errorf("name one object, as KIND NAME or KIND/NAME, such as deployment web; got %q", args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch output {
+			case "", "json", "yaml":
+			default:
+				return fmt.Errorf("--output is json, yaml or left out, not %q", output)
+			}
+			q := why.Query{Kind: args[0], Cluster: cluster}
+			if len(args) == 2 {
+				q.Name = args[1]
+			} else {
+				q.Kind, q.Name, _ = strings.Cut(args[0], "/")
+			}
+			config, err := hub.ToRESTConfig()
+			if err != nil {
+				return err
+			}
+			if q.Namespace, _, err = hub.ToRawKubeConfigLoader().Namespace(); err != nil {
+				return fmt.Errorf("kubeconfig of the hub: %w", err)
+			}
+			c, mapper, err := why.Connect(config)
+			if err != nil {
+				return err
+			}
+			answer, err := why.Ask(cmd.Context(), c, mapper, q)
+			if err != nil {
+				return err
+			}
+			switch output {
+			case "json":
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(answer)
+			case "yaml":
+				text, err := yaml.Marshal(answer)
+				if err != nil {
+					return err
+				}
+				_, err = cmd.OutOrStdout().Write(text)
+				return err
+			}
+			return corewhy.Write(cmd.OutOrStdout(), answer)
+		},
+	}
+	cmd.Flags().StringVar(&cluster, "cluster", "", "tell of this cluster only, and all that is known there")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml, for programs")
+	return cmd
+}
