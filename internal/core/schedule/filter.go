@@ -20,6 +20,8 @@ const (
 	reasonProvider = "cluster(s) did not have provider property"
 	reasonRegion   = "cluster(s) did not have region property"
 	reasonZones    = "cluster(s) did not have zones property"
+	reasonTogether = "cluster(s) did not match the workload affinity constraint"
+	reasonApart    = "cluster(s) did not match the workload anti-affinity constraint"
 	// These are followed by the taint, or the label's key.
 	reasonTaint = "cluster(s) had untolerated taint "
 	reasonLabel = "cluster(s) did not have label "
@@ -33,6 +35,8 @@ type question struct {
 	affinity *policyv1alpha1.ClusterAffinity
 	// overflow are the term's further tiers.
 	overflow []policyv1alpha1.OverflowAffinity
+	// peers are the other workloads of its groups; only where the fleet is asked, not for one cluster's change.
+	peers Peers
 	// named and excluded stand for the affinity's lists where these are long.
 	named, excluded map[string]bool
 }
@@ -78,6 +82,7 @@ var filters = [...]func(q *question, m *member, target bool) string{
 	taintToleration,
 	apiEnablement,
 	spreadConstraint,
+	workloadAffinity,
 }
 
 // reject is the first reason why the cluster may not take the binding; empty if it may.
@@ -194,6 +199,10 @@ func (q *question) remedy(reason string) string {
 		return "wait until the eviction has ended"
 	case reasonAPI:
 		return "install the API that has " + q.kind.String()
+	case reasonTogether:
+		return "place the workloads of group " + q.spec.WorkloadAffinityGroups.AffinityGroup + " there too"
+	case reasonApart:
+		return "remove the workload of group " + q.spec.WorkloadAffinityGroups.AntiAffinityGroup + " from it, or add a cluster"
 	case reasonProvider, reasonRegion, reasonZones:
 		return "set spec." + strings.Fields(reason)[3] + " of the cluster"
 	}
@@ -224,6 +233,7 @@ type Candidate struct {
 // feasible asks every cluster about affinity term t. Candidates and rejections are sorted by name and nobody else's.
 func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejections) {
 	q := newQuestion(b.BindingSpec(), t)
+	q.peers = s.peers
 	assigned := s.assigned(q.spec.Clusters)
 	candidates := make([]Candidate, 0, len(s.members))
 	var rejections Rejections

@@ -19,6 +19,8 @@ type Snapshot struct {
 	members []member
 	// index is the position of each name in members.
 	index map[string]int
+	// peers are set for one binding's run.
+	peers Peers
 }
 
 // member is a cluster and what is asked of it often.

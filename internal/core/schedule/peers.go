@@ -1,0 +1,65 @@
+package schedule
+
+import (
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Peers are the clusters that other workloads of a binding's affinity groups are in.
+type Peers struct {
+	// together are those that the binding must go to one of, apart those that it must keep out of.
+	together, apart map[string]bool
+}
+
+// Grouped says whether where other workloads are matters to the binding.
+func Grouped(b workv1alpha2.Binding) bool {
+	g := b.BindingSpec().WorkloadAffinityGroups
+	return g != nil && (g.AffinityGroup != "" || g.AntiAffinityGroup != "")
+}
+
+// ArePeers says whether two bindings share an affinity or an anti-affinity group. Groups do not reach beyond a namespace.
+func ArePeers(a, b workv1alpha2.Binding) (together, apart bool) {
+	if !Grouped(a) || !Grouped(b) || a.GetNamespace() != b.GetNamespace() || a.GetName() == b.GetName() {
+		return false, false
+	}
+	x, y := a.BindingSpec().WorkloadAffinityGroups, b.BindingSpec().WorkloadAffinityGroups
+	return x.AffinityGroup != "" && x.AffinityGroup == y.AffinityGroup,
+		x.AntiAffinityGroup != "" && x.AntiAffinityGroup == y.AntiAffinityGroup
+}
+
+// PeersOf finds the binding's peers among all; the binding itself may be among them. What is being deleted is none.
+func PeersOf(b workv1alpha2.Binding, all []workv1alpha2.Binding) Peers {
+	p := Peers{together: map[string]bool{}, apart: map[string]bool{}}
+	for _, other := range all {
+		together, apart := ArePeers(b, other)
+		if !together && !apart || other.GetDeletionTimestamp() != nil {
+			continue
+		}
+		for _, t := range other.BindingSpec().Clusters {
+			if together {
+				p.together[t.Name] = true
+			}
+			if apart {
+				p.apart[t.Name] = true
+			}
+		}
+	}
+	return p
+}
+
+// Among is the same fleet with a binding's peers in it: for Due and runs of that binding only.
+func (s Snapshot) Among(p Peers) Snapshot {
+	s.peers = p
+	return s
+}
+
+// workloadAffinity: who is first of a group may go anywhere. What is placed stays, wherever others went since.
+func workloadAffinity(q *question, m *member, target bool) string {
+	switch name := m.cluster.Name; {
+	case target:
+	case len(q.peers.together) > 0 && !q.peers.together[name]:
+		return reasonTogether
+	case q.peers.apart[name]:
+		return reasonApart
+	}
+	return ""
+}
