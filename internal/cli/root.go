@@ -20,6 +20,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newUnjoin(hub),
 		newGet(hub),
 		newWhy(hub),
+		newSimulate(hub),
 		newConvert(),
 		newInterpret(hub),
 		newSim(),

@@ -36,3 +36,28 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRunWithoutRoom asks for each of 10,000 workloads what would make it fit.
+func BenchmarkRunWithoutRoom(b *testing.B) {
+	var text strings.Builder
+	for i := range 100 {
+		text.WriteString(cluster(fmt.Sprintf("m%03d", i), 1, ", taints: [{key: k, effect: NoSchedule}]"))
+	}
+	text.WriteString(policy("shop", "", strings.Replace(byRoom, "{", "{clusterAffinity: {labelSelector: {matchLabels: {none: such}}}, ", 1)))
+	all := objects(b, text.String())
+	one := objects(b, deployment("d", 150))[0]
+	for i := range 10000 {
+		u := one.DeepCopy()
+		u.SetName(fmt.Sprintf("d%05d", i))
+		all = append(all, Object{u, "made up"})
+	}
+	f, err := Load(all, "default")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if r := run(b, f, Change{}); r.Summary.Unplaced != 10000 {
+			b.Fatalf("%+v", r.Summary)
+		}
+	}
+}

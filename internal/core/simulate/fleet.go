@@ -106,6 +106,15 @@ func (f *Fleet) With(objects []Object, namespace string) (next *Fleet, touched m
 	return next, touched, nil
 }
 
+// WithoutNamespace is the fleet that knows that these kinds have no namespace.
+func (f *Fleet) WithoutNamespace(kinds ...schema.GroupKind) *Fleet {
+	next := f.clone()
+	for _, gk := range kinds {
+		next.clusterScoped[gk] = true
+	}
+	return next
+}
+
 // Warnings are what was rewritten or is hardly meant in the objects added last.
 func (f *Fleet) Warnings() []string { return f.warnings }
 

@@ -116,7 +116,7 @@ type Headroom struct {
 }
 
 func report(c Change, before, after *state) Report {
-	r := Report{Change: words(c), Warnings: slices.Clone(after.warnings)}
+	r := Report{Change: words(c), Workloads: []Workload{}, Clusters: []Cluster{}, Warnings: slices.Clone(after.warnings)}
 	changedOverrides := changedOverrides(before, after)
 
 	// 1. The workloads: each binding that is placed, and each template that should have one.
@@ -202,7 +202,7 @@ func report(c Change, before, after *state) Report {
 
 // words are the change as a person would say it.
 func words(c Change) []string {
-	var out []string
+	out := []string{}
 	for _, name := range slices.Sorted(slices.Values(c.Down)) {
 		out = append(out, name+" is down")
 	}
@@ -282,11 +282,11 @@ func unplaced(spec *workv1alpha2.ResourceBindingSpec) int64 {
 }
 
 func (s *state) placed(k ref, key types.NamespacedName) Placed {
-	var p Placed
+	p := Placed{Clusters: []workv1alpha2.TargetCluster{}} // programs read a list, empty or not
 	var held metav1.Object
 	b := s.bindings[key]
 	if b != nil {
-		p.Replicas, p.Clusters, held = b.BindingSpec().Replicas, slices.Clone(b.BindingSpec().Clusters), b
+		p.Replicas, p.Clusters, held = b.BindingSpec().Replicas, append(p.Clusters, b.BindingSpec().Clusters...), b
 	} else if t := s.templates[k]; t != nil {
 		held = t
 	}

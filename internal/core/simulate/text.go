@@ -113,7 +113,7 @@ func (r Report) Print(out io.Writer, all bool) error {
 		b.WriteByte('\n')
 	}
 	s := r.Summary
-	fmt.Fprintf(&b, "\n%d of %d workloads change, %d replicas move, %d workloads do not fit (%d replicas).\n",
+	fmt.Fprintf(&b, "\nWorkloads that change: %d of %d. Replicas that move: %d. Workloads that do not fit: %d (%d replicas).\n",
 		s.Changed, s.Workloads, s.MovedReplicas, s.Unplaced, s.UnplacedReplicas)
 	_, err := io.WriteString(out, trimmed(b.String()))
 	return err

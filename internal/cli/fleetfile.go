@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/pager"
+	"sigs.k8s.io/yaml"
+
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/simulate"
+)
+
+// fleetReader reads a fleet from a hub, page by page, and writes nothing.
+type fleetReader struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+	// clusterScoped are the kinds met that have no namespace.
+	clusterScoped []schema.GroupKind
+	warnings      []string
+}
+
+func newFleetReader(hub *hubFlags) (*fleetReader, error) {
+	config, err := hub.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := hub.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	return &fleetReader{client: client, mapper: mapper}, nil
+}
+
+// steering are the kinds that decide where templates go, and where they are.
+var steering = []schema.GroupKind{
+	{Group: "cluster.karmada.io", Kind: "Cluster"},
+	{Group: "policy.karmada.io", Kind: "PropagationPolicy"}, {Group: "policy.karmada.io", Kind: "ClusterPropagationPolicy"},
+	{Group: "policy.karmada.io", Kind: "OverridePolicy"}, {Group: "policy.karmada.io", Kind: "ClusterOverridePolicy"},
+	{Group: "work.karmada.io", Kind: "ResourceBinding"}, {Group: "work.karmada.io", Kind: "ClusterResourceBinding"},
+	{Group: "config.karmada.io", Kind: "ResourceInterpreterCustomization"}, {Group: "config.karmada.io", Kind: "ResourceInterpreterWebhookConfiguration"},
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"},
+}
+
+// page is how many objects the hub is asked for at once.
+const page = 500
+
+// read is the fleet of the hub: what steers, and the templates of the kinds that it or the caller names. Nothing secret is in it.
+func (r *fleetReader) read(ctx context.Context, also []schema.GroupKind) ([]simulate.Object, error) {
+	var all []simulate.Object
+	for _, gk := range steering {
+		some, err := r.list(ctx, gk)
+		if meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("the server does not serve %s: is it a hub? Name its kubeconfig with --kubeconfig", gk)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	kinds := append(simulate.Kinds(all), also...)
+	slices.SortFunc(kinds, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	for _, gk := range slices.Compact(kinds) {
+		if !propagate.Propagable(gk) || slices.Contains(steering, gk) {
+			continue
+		}
+		some, err := r.list(ctx, gk)
+		if meta.IsNoMatchError(err) {
+			r.warnings = append(r.warnings, fmt.Sprintf("the hub does not serve %s: there are no templates of it", gk))
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// list is all of a kind, as a file shall hold it, sorted by namespace and name.
+func (r *fleetReader) list(ctx context.Context, gk schema.GroupKind) ([]simulate.Object, error) {
+	mapping, err := r.mapper.RESTMapping(gk)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		r.clusterScoped = append(r.clusterScoped, gk)
+	}
+	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (apiruntime.Object, error) {
+		return r.client.Resource(mapping.Resource).List(ctx, o)
+	})
+	p.PageSize = page
+	var all []simulate.Object
+	err = p.EachListItem(ctx, metav1.ListOptions{}, func(obj apiruntime.Object) error {
+		u := obj.(*unstructured.Unstructured)
+		if !slices.Contains(steering, gk) && propagate.Excluded(propagate.TemplateOf(u)) {
+			return nil
+		}
+		all = append(all, simulate.Object{Unstructured: simulate.Recorded(u), Source: "hub"})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", gk, err)
+	}
+	slices.SortFunc(all, func(a, b simulate.Object) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return all, nil
+}
+
+// parseKinds finds the kinds that a user named as plurals, short names or kinds, with a group or without.
+func (r *fleetReader) parseKinds(names []string) (kinds []schema.GroupKind, err error) {
+	var errs []error
+	for _, name := range names {
+		gvk, err := r.mapper.KindFor(schema.ParseGroupResource(name).WithVersion(""))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--kinds %s: %w", name, err))
+			continue
+		}
+		kinds = append(kinds, gvk.GroupKind())
+	}
+	return kinds, errors.Join(errs...)
+}
+
+// writeObjects writes a stream of documents: YAML, or a line of JSON each, which is YAML too.
+func writeObjects(out io.Writer, objects []simulate.Object, asJSON bool) error {
+	w := bufio.NewWriter(out)
+	for i, o := range objects {
+		text, err := o.MarshalJSON()
+		if err == nil && !asJSON {
+			text, err = yaml.JSONToYAML(text)
+		}
+		if err != nil {
+			return fmt.Errorf("write %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		if i > 0 {
+			_, _ = w.WriteString("---\n") // Flush says it
+		}
+		_, _ = w.Write(append(bytes.TrimRight(text, "\n"), '\n'))
+	}
+	return w.Flush()
+}
+
+// readObjects reads the objects of files, of folders with all below them, or of in for "-": YAML or JSON, one or more documents, lists too.
+func readObjects(in io.Reader, names ...string) ([]simulate.Object, error) {
+	var all []simulate.Object
+	for _, name := range names {
+		if name == "-" {
+			some, err := readDocuments("standard input", in)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, some...)
+			continue
+		}
+		err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || path != name && !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+				return err
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			some, err := readDocuments(path, f)
+			all = append(all, some...)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func readDocuments(name string, in io.Reader) ([]simulate.Object, error) {
+	var texts [][]byte
+	for documents := utilyaml.NewYAMLReader(bufio.NewReader(in)); ; {
+		text, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: read document %d: %w", name, len(texts)+1, err)
+		}
+		texts = append(texts, text)
+	}
+	// A recorded fleet has tens of thousands of documents.
+	parsed, errs := make([][]simulate.Object, len(texts)), make([]error, len(texts))
+	var wg sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < len(texts); i += workers {
+				at := fmt.Sprintf("%s: document %d", name, i+1)
+				if parsed[i], errs[i] = readDocument(at, texts[i]); errs[i] != nil {
+					errs[i] = fmt.Errorf("%s: %w", at, errs[i])
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return slices.Concat(parsed...), errors.Join(errs...)
+}
+
+func readDocument(at string, text []byte) ([]simulate.Object, error) {
+	// The reader leaves the separator on a document that follows an empty one.
+	for bytes.HasPrefix(text, []byte("---\n")) {
+		text = text[len("---\n"):]
+	}
+	text = bytes.TrimSpace(text)
+	// JSON is YAML, and ten times as fast to read by its own rules.
+	if !json.Valid(text) {
+		var err error
+		if text, err = yaml.YAMLToJSONStrict(text); err != nil {
+			return nil, err
+		}
+	}
+	if string(text) == "null" || len(text) == 0 {
+		return nil, nil // comments alone
+	}
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(text, &head); err != nil || head.Kind == "" || head.APIVersion == "" {
+		return nil, errors.New("it is no object of Kubernetes: set apiVersion and kind")
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(text); err != nil {
+		return nil, err
+	}
+	if !u.IsList() {
+		return []simulate.Object{{Unstructured: u, Source: at}}, nil
+	}
+	var all []simulate.Object
+	err := u.EachListItem(func(obj apiruntime.Object) error {
+		item := obj.(*unstructured.Unstructured)
+		if item.GetKind() == "" || item.GetAPIVersion() == "" {
+			return fmt.Errorf("item %d is no object of Kubernetes: set apiVersion and kind", len(all)+1)
+		}
+		all = append(all, simulate.Object{Unstructured: item, Source: fmt.Sprintf("%s, item %d", at, len(all)+1)})
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/argosy-io/argosy/internal/core/simulate"
+)
+
+// simulation is what the flags of simulate say.
+type simulation struct {
+	files, down, taints, scale []string
+	fleet, output              string
+	all, failOnUnplaced        bool
+}
+
+func newSimulate(hub *hubFlags) *cobra.Command {
+	s := &simulation{}
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Show what a change would do to the fleet, without doing it",
+		Long: `Show what a change would do to the fleet, without doing it.
+
+The scheduler runs on a copy of the fleet: of the hub's, which is only read, or of a file that "simulate record" wrote or somebody
+made up. What would be placed takes room from what is placed after it, in the order of schedule priority, namespace and name.
+
+  --cluster-down  the cluster is lost: what ran there goes elsewhere, whatever it tolerates
+  --taint         what does not tolerate a NoExecute taint goes elsewhere at once, without its toleration seconds
+  --scale         a workload gets another number of replicas
+  -f              templates, policies and overrides are applied as the hub would, in every spelling that it accepts; clusters
+                  are added or changed
+
+Webhooks of interpreters are not asked, and what a member does with its share is not simulated. That something does not fit is
+an answer, and no error, unless --fail-on-unplaced is given: then the exit code is 1.`,
+		Example: `  argosy simulate --cluster-down m1
+  argosy simulate --scale shop/cloneset/web=40 --taint m2=maintenance:NoSchedule
+  argosy simulate record > fleet.yaml
+  argosy simulate --fleet fleet.yaml -f policies/ -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd, hub) },
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&s.files, "filename", "f", nil, "file or folder with templates, policies, overrides, clusters not applied yet; - is standard input")
+	flags.StringSliceVar(&s.down, "cluster-down", nil, "clusters that are lost, separated by commas")
+	flags.StringArrayVar(&s.taints, "taint", nil, "CLUSTER=KEY:EFFECT or CLUSTER=KEY=VALUE:EFFECT, a taint put on a cluster")
+	flags.StringArrayVar(&s.scale, "scale", nil, "[NAMESPACE/]KIND/NAME=N, a workload and its replicas")
+	flags.StringVar(&s.fleet, "fleet", "", "file with the fleet to simulate on, instead of the hub's")
+	flags.StringVarP(&s.output, "output", "o", "", "json for programs; a table for people without it")
+	flags.BoolVar(&s.all, "all", false, "show the workloads too that stay as they are (json has them anyway)")
+	flags.BoolVar(&s.failOnUnplaced, "fail-on-unplaced", false, "end with exit code 1 if a workload has no place, or a cluster is given more than it has room for")
+	cmd.AddCommand(newSimulateRecord(hub))
+	return cmd
+}
+
+func (s *simulation) run(cmd *cobra.Command, hub *hubFlags) error {
+	if s.output != "" && s.output != "json" {
+		return fmt.Errorf("-o %s is not known: json, or nothing for a table", s.output)
+	}
+	change, err := s.change(cmd.InOrStdin(), hub.namespaceOrDefault())
+	if err != nil {
+		return err
+	}
+	fleet, warnings, err := s.load(cmd.Context(), cmd.InOrStdin(), hub, change)
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", w)
+	}
+	report, err := simulate.Run(cmd.Context(), fleet, change)
+	if err != nil {
+		return err
+	}
+	if s.output == "json" {
+		err = writeJSON(cmd.OutOrStdout(), report)
+	} else {
+		err = report.Print(cmd.OutOrStdout(), s.all)
+	}
+	if err == nil && s.failOnUnplaced && !report.Summary.Fits() {
+		err = fmt.Errorf("workloads that do not fit: %d, clusters that lack room: %d", report.Summary.Unplaced, report.Summary.ShortClusters)
+	}
+	return err
+}
+
+// change is what is asked about; all that cannot be read is said at once.
+func (s *simulation) change(in io.Reader, namespace string) (simulate.Change, error) {
+	c := simulate.Change{Namespace: namespace, Down: s.down}
+	var errs []error
+	for _, text := range s.taints {
+		t, err := simulate.ParseTaint(text)
+		errs, c.Taints = append(errs, err), append(c.Taints, t)
+	}
+	for _, text := range s.scale {
+		t, err := simulate.ParseScale(text)
+		errs, c.Scale = append(errs, err), append(c.Scale, t)
+	}
+	if s.fleet == "-" {
+		for _, file := range s.files {
+			if file == "-" {
+				errs = append(errs, errors.New("standard input is both --fleet and -f: name a file for one of them"))
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return c, err
+	}
+	var err error
+	c.Objects, err = readObjects(in, s.files...)
+	return c, err
+}
+
+func (s *simulation) load(ctx context.Context, in io.Reader, hub *hubFlags, c simulate.Change) (*simulate.Fleet, []string, error) {
+	if s.fleet != "" {
+		objects, err := readObjects(in, s.fleet)
+		if err != nil {
+			return nil, nil, err
+		}
+		fleet, err := simulate.Load(objects, c.Namespace)
+		if err != nil {
+			return nil, nil, err
+		}
+		return fleet, fleet.Warnings(), nil
+	}
+	r, err := newFleetReader(hub)
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, err := r.read(ctx, simulate.Kinds(c.Objects))
+	if err != nil {
+		return nil, nil, err
+	}
+	fleet, err := simulate.Load(objects, c.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	return fleet.WithoutNamespace(r.clusterScoped...), r.warnings, nil
+}
+
+func newSimulateRecord(hub *hubFlags) *cobra.Command {
+	var output string
+	var kinds []string
+	cmd := &cobra.Command{
+		Use:   "record",
+		Short: "Write the hub's fleet to standard output, for simulate --fleet",
+		Long: `Write the hub's fleet to standard output, for simulate --fleet.
+
+Written are clusters, policies, overrides, bindings, customizations, and the templates of the kinds that policies select, as a
+YAML stream of objects. What is secret stays where it is: of a Secret there is its metadata and type, of a cluster not how it is
+reached. The same fleet gives the same file. For thousands of workloads -o json is read back sooner.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "yaml" && output != "json" {
+				return fmt.Errorf("-o %s is not known: yaml or json", output)
+			}
+			r, err := newFleetReader(hub)
+			if err != nil {
+				return err
+			}
+			also, err := r.parseKinds(kinds)
+			if err != nil {
+				return err
+			}
+			objects, err := r.read(cmd.Context(), also)
+			if err != nil {
+				return err
+			}
+			for _, w := range r.warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", w)
+			}
+			return writeObjects(cmd.OutOrStdout(), objects, output == "json")
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "yaml, or json: one object to a line")
+	cmd.Flags().StringSliceVar(&kinds, "kinds", nil, "record templates of these kinds too, such as statefulsets.apps, for policies that do not exist yet")
+	return cmd
+}
+
+func writeJSON(out io.Writer, value any) error {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(data, '\n'))
+	return err
+}
+
+// namespaceOrDefault is the namespace of the flag, else of the hub's context, else "default".
+func (h *hubFlags) namespaceOrDefault() string {
+	if h.namespace != "" {
+		return h.namespace
+	}
+	if !h.Named() {
+		if _, err := os.Stat(h.ToRawKubeConfigLoader().ConfigAccess().GetExplicitFile()); err != nil {
+			return "default"
+		}
+	}
+	namespace, _, err := h.ToRawKubeConfigLoader().Namespace()
+	if err != nil || namespace == "" {
+		return "default"
+	}
+	return namespace
+}
