@@ -57,6 +57,8 @@ type reconciler struct {
 	client client.Client
 	events record.EventRecorder
 
+	peers peers
+
 	// placed is since when a binding that came placed waits for its confirmation.
 	placed sync.Map // types.NamespacedName → time.Time
 }
@@ -69,7 +71,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "default-scheduler")}
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	for _, kind := range scope.Bindings.Kinds() {
-		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(relevant))
+		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(relevant)).
+			Watches(kind, handler.EnqueueRequestsFromMapFunc(r.waitingPeers), builder.WithPredicates(relevant))
 	}
 	return b.WatchesRawSource(fleetChanges{r}).Complete(r)
 }
@@ -107,7 +110,8 @@ func (f fleetChanges) WaitForSync(ctx context.Context) error { return f.r.Fleet.
 // It reports false, and changes nothing, when the binding is not ours to place or nothing fits: the controller then says why.
 func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) bool {
 	return func(b workv1alpha2.Binding) bool {
-		if !fleet.Synced() || !schedule.Ours(b, scheduler) {
+		// Where the others of its groups are is the controller's to see.
+		if !fleet.Synced() || !schedule.Ours(b, scheduler) || schedule.Grouped(b) {
 			return false
 		}
 		s := fleet.Snapshot()
@@ -136,6 +140,15 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		return 0, err
 	}
 	s := r.Fleet.Snapshot()
+	if schedule.Grouped(read) {
+		r.peers.Lock()
+		defer r.peers.Unlock()
+		others, err := r.peers.of(ctx, r.client, read)
+		if err != nil {
+			return 0, err
+		}
+		s = s.Among(others)
+	}
 	reason, due := schedule.Due(read, s)
 	if !due {
 		if _, waited := r.placed.LoadAndDelete(key); waited {
@@ -154,6 +167,9 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	wrote, err := commit.Update(ctx, r.client, read, b)
 	if err != nil {
 		return 0, err
+	}
+	if wrote && schedule.Grouped(b) {
+		r.peers.assume(b)
 	}
 	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
 	if wrote {

@@ -1,0 +1,54 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+func TestWorkloadsThatKeepApartNeverShareAClusterAndTheLastWaits(t *testing.T) {
+	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
+		var all []workv1alpha2.Binding
+		for i := range 3 {
+			b := w.binding.DeepCopyObject().(workv1alpha2.Binding)
+			b.SetName(fmt.Sprint("b", i))
+			b.BindingSpec().Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}}
+			b.BindingSpec().WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AntiAffinityGroup: "team=x"}
+			all = append(all, b)
+			w.Make(b)
+		}
+		places := func() (used []string, waiting int) {
+			for _, b := range all {
+				w.Has(b)
+				for _, c := range b.BindingSpec().Clusters {
+					used = append(used, c.Name)
+				}
+				if !confirmed(b) {
+					waiting++
+				}
+			}
+			return used, waiting
+		}
+		inBoth := func(n int) func() string {
+			return func() string {
+				used, waiting := places()
+				if len(used) != 2 || used[0] == used[1] || waiting != n {
+					return fmt.Sprintf("in %s, %d wait", strings.Join(used, " "), waiting)
+				}
+				return ""
+			}
+		}
+		w.Eventually("one in each cluster, and one waits", inBoth(1))
+		for i, b := range all {
+			if len(b.BindingSpec().Clusters) > 0 {
+				w.Gone(b)
+				all = append(all[:i:i], all[i+1:]...)
+				break
+			}
+		}
+		w.Eventually("the one that waited takes the place of one that went", inBoth(0))
+	})
+}
