@@ -43,6 +43,8 @@ var (
 	// StatefulSet is OpenKruise's.
 	StatefulSet = kind("apps.kruise.io", "v1beta1", "StatefulSet", "statefulsets", true)
 	SidecarSet  = kind("apps.kruise.io", "v1beta1", "SidecarSet", "sidecarsets", false)
+	// WorkloadSpread refers to a workload in its namespace.
+	WorkloadSpread = kind("apps.kruise.io", "v1alpha1", "WorkloadSpread", "workloadspreads", true)
 
 	works = kind(workv1alpha1.GroupVersion.Group, "v1alpha1", "Work", "works", true)
 	own   = []membertest.Kind{
@@ -64,6 +66,7 @@ var (
 		StatefulSet,
 		CloneSet,
 		SidecarSet,
+		WorkloadSpread,
 		kind("apps", "v1", "ControllerRevision", "controllerrevisions", true),
 	}
 )

@@ -188,6 +188,9 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding, tmpl *un
 	if in.Pods, err = r.pods(ctx, in); err != nil {
 		return in, err
 	}
+	if in.Target, err = r.target(ctx, tmpl); err != nil {
+		return in, err
+	}
 	if in.History, err = r.history(ctx, tmpl); err != nil {
 		return in, err
 	}

@@ -36,6 +36,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		// The status of a binding decides nothing here.
 		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged))
 	}
+	b = b.Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.about), builder.WithPredicates(replaced))
 	for _, kind := range scope.Overrides.Kinds() {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.selectedBy), builder.WithPredicates(later, predicate.GenerationChangedPredicate{}))
 	}

@@ -537,3 +537,20 @@ func TestTheStatusOfAConfigMapDecidesAboutNothing(t *testing.T) {
 		t.Error("its binding is looked at again")
 	}
 }
+
+func TestAClusterWhoseTurnHasNotComeHasNoWork(t *testing.T) {
+	s := begin(t, `
+apiVersion: apps.kruise.io/v1alpha1
+kind: ImagePullJob
+metadata: {name: web, namespace: shop, uid: u-3, generation: 1, annotations: {argosy.io/rollout-scope: Fleet}}
+spec: {parallelism: 2}
+`, `
+resource: {kind: ImagePullJob}
+placement: {clusterAffinity: {clusterNames: [eu, us, ap]}}
+clusters: [{name: eu}, {name: us}, {name: ap}]
+`)
+	s.look()
+	if got := s.say("spec", "parallelism"); got != "1 1" || s.in.Existing["ap"] != nil {
+		t.Errorf("pulled is by %s, where two are allowed", got)
+	}
+}

@@ -44,6 +44,8 @@ type Input struct {
 	Existing map[string]*workv1alpha1.Work
 	// Pods are the clusters that have a pod of that name, of the names that fleet.PodsAskedFor gives; see fleet.Input.
 	Pods map[string][]string
+	// Target are the replicas by cluster of the workload that fleet.TargetOf names; nil if they are not known.
+	Target map[string]int64
 	// History are the stored revisions of templates for which fleet.KeepsHistory.
 	History []fleet.Revision
 	// Now dates the progress of rollouts.
@@ -65,7 +67,7 @@ type Result struct {
 
 // Decision is what becomes of a binding.
 type Decision struct {
-	// Results are the Works that the binding wants, one per target cluster, sorted by cluster. A failure is of one cluster and
+	// Results are the Works that the binding wants, one per target cluster but those whose turn has not come, sorted by cluster. A failure is of one cluster and
 	// hides no other.
 	Results []Result
 	// Conditions are what users should know of the template in its fleet.
@@ -121,6 +123,9 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	// 3. The Works.
 	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, RecheckAfter: shared.RecheckAfter, Results: make([]Result, 0, len(parts))}
 	for _, p := range parts {
+		if slices.Contains(shared.Waiting, p.Name) {
+			continue
+		}
 		if p.err != nil {
 			d.Results = append(d.Results, in.failed(p.Name, p.err))
 			continue

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -132,11 +133,32 @@ func (f *fleet) put(m *member, value any, path ...string) {
 
 var workloadSpreadKind = schema.GroupKind{Group: kruise, Kind: "WorkloadSpread"}
 
-// workloadSpread divides the subsets' maxReplicas that are numbers by the pods that the spread sees in each cluster, evenly until
-// that is reported. Percentages mean the same in every cluster, and the types must not be mixed.
+// KindsWithTarget are those of which TargetOf names the workload.
+func KindsWithTarget() []schema.GroupKind { return []schema.GroupKind{workloadSpreadKind} }
+
+// TargetOf is the workload that a WorkloadSpread in a fleet is about, in its own namespace; not ok for other templates.
+func TargetOf(template *unstructured.Unstructured) (target schema.GroupKind, name string, ok bool) {
+	if template.GroupVersionKind().GroupKind() != workloadSpreadKind || template.GetAnnotations()[ScopeAnnotation] != "Fleet" {
+		return target, "", false
+	}
+	ref := object(template.Object, "spec", "targetRef")
+	gv, err := schema.ParseGroupVersion(text(ref, "apiVersion"))
+	if err != nil {
+		return target, "", false
+	}
+	return gv.WithKind(text(ref, "kind")).GroupKind(), text(ref, "name"), text(ref, "name") != ""
+}
+
+// workloadSpread divides the subsets' maxReplicas that are numbers by the replicas that each cluster has of the workload; if that
+// is not known, by the pods that the spread sees there, evenly until that is reported. Percentages mean the same in every
+// cluster, and the types must not be mixed.
 func (f *fleet) workloadSpread() error {
 	weights := make([]int64, len(f.members))
 	for i, m := range f.members {
+		if f.Target != nil {
+			weights[i] = f.Target[m.Cluster]
+			continue
+		}
 		for _, s := range list(m.status, "subsetStatuses") {
 			if s, ok := s.(map[string]any); ok {
 				weights[i] += number(s, "replicas")
@@ -168,7 +190,7 @@ func (f *fleet) workloadSpread() error {
 			seats[i] = Seat{Weight: w, Cap: n}
 		}
 		shares := Split(n, seats)
-		if before, ok := f.spreadBefore(k, n); ok && near(before, shares) {
+		if before, ok := f.spreadBefore(k, n); ok && f.Target == nil && near(before, shares) {
 			shares = before
 		}
 		for i := range f.members {

@@ -33,6 +33,8 @@ type Input struct {
 	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; an entry
 	// of no clusters says that all have answered and none has it.
 	Pods map[string][]string
+	// Target are the replicas by cluster of the workload that TargetOf names; nil if they are not known.
+	Target map[string]int64
 	// History are the revisions of the template that are stored, of templates for which KeepsHistory.
 	History []Revision
 }
@@ -56,6 +58,8 @@ type Member struct {
 type Result struct {
 	// Manifests by cluster, of those that are not their Base.
 	Manifests map[string]*unstructured.Unstructured
+	// Waiting are clusters that get no Work until it is their turn. None of them has one.
+	Waiting []string
 	// Notes are the values of NoteAnnotation on the Works, by cluster.
 	Notes map[string]string
 	// Record is the value for OrdinalsAnnotation on the binding, empty for none. It has to be written before the Works.

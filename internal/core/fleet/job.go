@@ -11,8 +11,8 @@ var (
 
 // parallelism divides how many pods run, or nodes pull, at once, by the nodes of each cluster that are still to be done; evenly
 // until they are reported. What runs in a cluster is given up when it has ended, not before. A percentage means the same in
-// every cluster. Where a share is nothing a BroadcastJob is paused until it is its turn; an ImagePullJob cannot be, and pulls
-// on one node.
+// every cluster. Where a share is nothing a BroadcastJob is paused until it is its turn; an ImagePullJob cannot be, so that it
+// is not sent before, and keeps one until it has ended.
 func (f *fleet) parallelism(pauses bool) error {
 	v := field(f.Template.Object, "spec", "parallelism")
 	n, ok := whole(v)
@@ -41,6 +41,22 @@ func (f *fleet) parallelism(pauses bool) error {
 					seats[i].Floor = min(seats[i].Floor, max(number(m.status, "active"), 0))
 				}
 			}
+			if !pauses {
+				seats[i].Floor = max(seats[i].Floor, 1)
+			}
+		}
+	}
+	if !pauses {
+		// Those that wait come before those that could have more.
+		free := n
+		for _, s := range seats {
+			free -= min(s.Floor, s.Cap)
+		}
+		for i, m := range f.members {
+			if m.before == nil && seats[i].Cap > 0 && free > 0 {
+				seats[i].Floor = 1
+				free--
+			}
 		}
 	}
 	// A lower number than runs lets no more begin.
@@ -56,6 +72,8 @@ func (f *fleet) parallelism(pauses bool) error {
 		case shares[i] == 0 && pauses:
 			f.put(m, int64(1), "spec", "parallelism")
 			f.put(m, true, "spec", "paused")
+		case shares[i] == 0 && m.before == nil && n > 0:
+			f.result.Waiting = append(f.result.Waiting, m.Cluster)
 		default:
 			f.put(m, max(1, shares[i]), "spec", "parallelism")
 			if pauses && field(f.Template.Object, "spec", "paused") == nil && m.before != nil && field(m.before.Object, "spec", "paused") != nil {

@@ -24,7 +24,7 @@ var examples = map[schema.GroupKind]string{
 		injectionStrategy: {revision: {customVersion: v}}, updateStrategy: {partition: 50%}}}`,
 	workloadSpreadKind:                                        `{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, ` + fleetWide + `, spec: {subsets: [{name: a, maxReplicas: 3}, {name: b}]}}`,
 	broadcastJobKind:                                          `{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, ` + fleetWide + `, spec: {parallelism: 1, paused: false}}`,
-	imagePullJobKind:                                          `{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, ` + fleetWide + `, spec: {parallelism: 1}}`,
+	imagePullJobKind:                                          `{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, ` + fleetWide + `, spec: {parallelism: 2}}`,
 	{Group: kruise, Kind: "DaemonSet"}:                        `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, ` + fleetWide + `, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxSurge: 1}}}}`,
 	{Group: "policy", Kind: "PodDisruptionBudget"}:            `{apiVersion: policy/v1, kind: PodDisruptionBudget, ` + fleetWide + `, spec: {minAvailable: 50%}}`,
 	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, ` + fleetWide + `, spec: {maxUnavailable: 3}}`,

@@ -3,6 +3,7 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -79,6 +80,12 @@ func (h *hub) look() {
 	h.in.Record, h.in.Progress, h.recheck = result.Record, result.Progress, result.RecheckAfter
 	for i := range h.in.Members {
 		m := &h.in.Members[i]
+		if slices.Contains(result.Waiting, m.Cluster) {
+			if m.Work != nil {
+				h.t.Fatalf("%s has a work, and is to wait for one", m.Cluster)
+			}
+			continue
+		}
 		manifest := result.Manifests[m.Cluster]
 		if manifest == nil {
 			manifest = m.Base
@@ -107,6 +114,9 @@ func (h *hub) report(statuses ...string) {
 	h.t.Helper()
 	for i, text := range statuses {
 		m := &h.in.Members[i]
+		if m.Work == nil {
+			h.t.Fatalf("%s cannot report: it has no work", m.Cluster)
+		}
 		var status map[string]any
 		if err := yaml.Unmarshal([]byte("{"+text+"}"), &status); err != nil {
 			h.t.Fatal(err)
@@ -128,6 +138,9 @@ func (h *hub) say(path ...string) string {
 	h.t.Helper()
 	var all []string
 	for _, m := range h.in.Members {
+		if m.Work == nil {
+			continue
+		}
 		var manifest map[string]any
 		if err := json.Unmarshal(m.Work.Spec.Workload.Manifests[0].Raw, &manifest); err != nil {
 			h.t.Fatal(err)
@@ -201,6 +214,22 @@ func TestASpreadsMostReplicasMeanTheFleet(t *testing.T) {
 	h.expect("by the pods that there are", "spec.subsets=[map[maxReplicas:7 name:a] map[name:b]] [map[maxReplicas:1 name:a] map[name:b]]")
 }
 
+func TestASpreadIsDividedByTheReplicasOfItsWorkload(t *testing.T) {
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, "+fleetWide+", spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: shop}, subsets: [{name: a, maxReplicas: 4}, {name: b}]}}", 0, 0)
+	h.in.Divided = false
+	if gk, name, ok := TargetOf(h.in.Template); !ok || gk != cloneSetKind || name != "shop" {
+		t.Errorf("it is about %s %s (%v)", gk, name, ok)
+	}
+	const most = "spec.subsets="
+	h.expect("evenly while the workload is nowhere", most+"[map[maxReplicas:2 name:a] map[name:b]] [map[maxReplicas:2 name:a] map[name:b]]")
+	h.in.Target = map[string]int64{"c1": 9, "c2": 3}
+	h.expect("then by its replicas", most+"[map[maxReplicas:3 name:a] map[name:b]] [map[maxReplicas:1 name:a] map[name:b]]")
+	h.report("subsetStatuses: [{name: a, replicas: 0}, {name: b, replicas: 1}]", "subsetStatuses: [{name: a, replicas: 9}]")
+	h.expect("whatever runs just now", most+"[map[maxReplicas:3 name:a] map[name:b]] [map[maxReplicas:1 name:a] map[name:b]]")
+	h.in.Target = map[string]int64{"c1": 12}
+	h.expect("none where there is none", most+"[map[maxReplicas:4 name:a] map[name:b]] [map[maxReplicas:0 name:a] map[name:b]]")
+}
+
 func TestTheParallelismOfAJobMeansTheFleet(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, "+fleetWide+", spec: {parallelism: 2}}", 0, 0, 0)
 	h.in.Divided = false
@@ -219,6 +248,17 @@ func TestTheParallelismOfAJobMeansTheFleet(t *testing.T) {
 	h.expect("by nodes", "spec.parallelism=3 2")
 	h.report("desired: 10, active: 3, succeeded: 1", "desired: 2, succeeded: 2")
 	h.expect("when the small one has ended", "spec.parallelism=5 2")
+
+	// Pulling cannot be paused: where there is not one for each, clusters get it one after the other.
+	h = newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, "+fleetWide+", spec: {parallelism: 2}}", 0, 0, 0)
+	h.in.Divided = false
+	h.expect("two at first", "spec.parallelism=1 1")
+	h.report("desired: 3, active: 0", "desired: 3, active: 1, succeeded: 1")
+	h.expect("while they are at it, or about to be", "spec.parallelism=1 1")
+	h.report("desired: 3, active: 1, succeeded: 1", "desired: 3, succeeded: 3")
+	h.expect("when one has ended", "spec.parallelism=1 1 1")
+	h.report("desired: 3, succeeded: 3", "desired: 3, succeeded: 2, failed: 1", "desired: 3, active: 1")
+	h.expect("when one is left", "spec.parallelism=1 1 2")
 }
 
 func TestPodsToDeleteGoToTheirClusters(t *testing.T) {

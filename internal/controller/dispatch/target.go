@@ -1,0 +1,69 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// target are the replicas by cluster of the workload that a template is about; nil if it is about none, or that one is nowhere yet.
+func (r *reconciler) target(ctx context.Context, tmpl *unstructured.Unstructured) (map[string]int64, error) {
+	gk, name, ok := fleet.TargetOf(tmpl)
+	if !ok {
+		return nil, nil
+	}
+	b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: tmpl.GetNamespace(), Name: names.Binding(gk.Kind, name)})
+	if apierrors.IsNotFound(err) || err == nil && (!propagate.Of(b, gk, name) || len(b.BindingSpec().Clusters) == 0) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	replicas := map[string]int64{}
+	for _, c := range b.BindingSpec().Clusters {
+		replicas[c.Name] = int64(c.Replicas)
+	}
+	return replicas, nil
+}
+
+// replaced passes bindings whose replicas by cluster are new or others.
+var replaced = predicate.Funcs{
+	CreateFunc:  func(e event.CreateEvent) bool { return !e.IsInInitialList },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(workv1alpha2.Binding).BindingSpec(), e.ObjectNew.(workv1alpha2.Binding).BindingSpec()
+		return !slices.EqualFunc(was.Clusters, is.Clusters, func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name && a.Replicas == b.Replicas })
+	},
+}
+
+// about are the bindings of what may be about the workload of a binding: a few, which know better themselves.
+func (r *reconciler) about(ctx context.Context, obj client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	for _, gk := range fleet.KindsWithTarget() {
+		bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex(gk.String(), obj.GetNamespace())}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list what is about a workload", "binding", client.ObjectKeyFromObject(obj))
+			return nil
+		}
+		for _, b := range bindings {
+			if b.GetNamespace() == obj.GetNamespace() && b.GetName() != obj.GetName() {
+				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+			}
+		}
+	}
+	return out
+}
