@@ -12,7 +12,7 @@ import (
 
 // Capacity is an estimator's answers for one binding: how many more replicas a cluster has room for, and whether it
 // could say. Unknown is not zero: nobody has refused, so the cluster is trusted with what is asked for.
-// math.MaxInt32 is no limit. A nil Capacity knows nothing.
+// Of a template with several components it is sets of all of them. math.MaxInt32 is no limit. A nil Capacity knows nothing.
 type Capacity func(cluster string) (replicas int32, known bool)
 
 // Answers is the Capacity of a map; clusters that it does not hold are unknown.
@@ -41,7 +41,7 @@ func Least(all ...Capacity) Capacity {
 // NeedsRoom says whether a run asks for the room of clusters; if not, no estimator need be asked.
 func NeedsRoom(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
-	if spec.Placement == nil || spec.Replicas == 0 {
+	if spec.Placement == nil || spec.Replicas == 0 && len(spec.Components) == 0 {
 		return false
 	}
 	s := strategyOf(spec)
@@ -51,9 +51,13 @@ func NeedsRoom(b workv1alpha2.Binding) bool {
 // estimate fills in the room of candidates. Where there is no limit, or none is known, it is what is asked for: so that
 // such clusters share alike, and beside those whose room is known they weigh no more than needed.
 func estimate(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, room Capacity) {
+	wanted := int64(spec.Replicas)
+	if len(spec.Components) > 0 {
+		wanted = 1
+	}
 	for i := range candidates {
 		c := &candidates[i]
-		c.Available, c.Known = int64(spec.Replicas), false
+		c.Available, c.Known = wanted, false
 		if room == nil {
 			continue
 		}
@@ -89,6 +93,30 @@ func freeOf(s *clusterv1alpha1.ResourceSummary) resources {
 	return free
 }
 
+// setOf is what all replicas of all components request together, without what is not requested, and how many pods they
+// are, at least one. What does not fit into a number is the largest.
+func setOf(components []workv1alpha2.Component) (set resources, pods int64) {
+	set = resources{}
+	for i := range components {
+		c := &components[i]
+		pods += int64(max(0, c.Replicas))
+		if c.ReplicaRequirements == nil {
+			continue
+		}
+		for name, q := range c.ReplicaRequirements.ResourceRequest {
+			one, replicas := amount(name, &q), int64(max(0, c.Replicas))
+			switch {
+			case one <= 0 || replicas == 0:
+			case one > (math.MaxInt64-set[name])/replicas:
+				set[name] = math.MaxInt64
+			default:
+				set[name] += one * replicas
+			}
+		}
+	}
+	return set, max(1, pods)
+}
+
 // Room estimates from the clusters' own summaries: what is free divided by what one replica requests, and free pods.
 // A cluster without a summary is unknown; one that has none of a resource requested has no room.
 func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
@@ -97,7 +125,14 @@ func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 		amount int64
 	}
 	var requests []request
-	if r := b.BindingSpec().ReplicaRequirements; r != nil {
+	pods := int64(1)
+	if spec := b.BindingSpec(); len(spec.Components) > 0 {
+		var set resources
+		set, pods = setOf(spec.Components)
+		for name, n := range set {
+			requests = append(requests, request{name, n})
+		}
+	} else if r := spec.ReplicaRequirements; r != nil {
 		for name, q := range r.ResourceRequest {
 			if n := amount(name, &q); n > 0 {
 				requests = append(requests, request{name, n})
@@ -110,8 +145,8 @@ func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 			return 0, false
 		}
 		n := int64(math.MaxInt32)
-		if pods, ok := m.free[corev1.ResourcePods]; ok {
-			n = min(n, pods)
+		if free, ok := m.free[corev1.ResourcePods]; ok {
+			n = min(n, free/pods)
 		}
 		for _, r := range requests {
 			n = min(n, m.free[r.name]/r.amount)

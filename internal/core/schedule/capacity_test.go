@@ -3,6 +3,7 @@ package schedule
 import (
 	"math"
 	"testing"
+	"time"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -91,6 +92,43 @@ func TestOnlyThoseWhoNeedRoomAskForIt(t *testing.T) {
 			schedule(t, test.binding, s, func(string) (int32, bool) { asked = true; return 9, true })
 			if asked != test.want || NeedsRoom(test.binding) != test.want {
 				t.Errorf("asked: %v, NeedsRoom: %v, want %v", asked, NeedsRoom(test.binding), test.want)
+			}
+		})
+	}
+}
+
+func TestSeveralComponentsGoWhereAllOfThemFitTogether(t *testing.T) {
+	b := deployment(0, upTo(policyv1alpha1.Placement{}, 1, 1))
+	b.Spec.ReplicaRequirements = nil
+	b.Spec.Components = []workv1alpha2.Component{
+		{Name: "leader", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: quantities("cpu=2")}},
+		{Name: "worker", Replicas: 5, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: quantities("cpu=1 memory=1Gi")}},
+	}
+	// A set is seven CPUs, 5Gi and six pods.
+	for name, test := range map[string]struct {
+		a, b, c string
+		want    string
+	}{
+		"not where only some fit":              {"cpu=6 memory=90Gi pods=90", "cpu=7 memory=5Gi pods=6", "cpu=90 memory=4Gi pods=90", "b"},
+		"where the most sets fit":              {"cpu=7 memory=5Gi pods=6", "cpu=7 memory=5Gi pods=6", "cpu=14 memory=10Gi pods=12", "c"},
+		"pods count":                           {"cpu=90 memory=90Gi pods=5", "cpu=90 memory=90Gi pods=5", "cpu=90 memory=90Gi pods=6", "c"},
+		"nowhere, and it says so":              {"cpu=6 memory=9Gi pods=9", "cpu=6 memory=9Gi pods=9", "cpu=6 memory=9Gi pods=9", ""},
+		"a resource that nobody has is no fit": {"cpu=9 pods=9", "cpu=9 pods=9", "cpu=9 pods=9", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fleet(cluster("a", free(test.a)), cluster("b", free(test.b)), cluster("c", free(test.c)))
+			r, err := Schedule(b, s, s.Room(b))
+			if reason := Condition(err).Reason; text(r.Clusters) != test.want || (err == nil) != (test.want != "") || err != nil && reason != workv1alpha2.ReasonUnschedulable {
+				t.Errorf("got %q, %v (%s), want %q", text(r.Clusters), err, reason, test.want)
+			}
+			if err != nil {
+				return
+			}
+			kept := b.DeepCopy()
+			record(kept, r, nil, time.Unix(1, 0))
+			full := fleet(cluster("a", free("cpu=1")), cluster("b", free("cpu=1")), cluster("c", free("cpu=1")))
+			if _, due := Due(kept, full); due || schedule(t, kept, full, full.Room(kept)) != test.want {
+				t.Error("it moves when its cluster is full of it")
 			}
 		})
 	}

@@ -111,6 +111,11 @@ func decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]wo
 	if NeedsRoom(b) {
 		estimate(spec, candidates, room)
 	}
+	if len(spec.Components) > 0 && spreads(spec) {
+		if candidates = withRoomForSet(candidates); len(candidates) == 0 {
+			return nil, &UnschedulableError{Wanted: 1}
+		}
+	}
 	chosen, err := spread(spec, candidates, fresh(b))
 	if err != nil {
 		return nil, err

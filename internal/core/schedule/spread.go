@@ -84,6 +84,17 @@ func (b bounds) all() []grouping {
 	return append([]grouping{{SpreadConstraint: b.clusters}}, b.groupings...)
 }
 
+// withRoomForSet are the candidates with room for one set of components, and those that have theirs already.
+func withRoomForSet(candidates []Candidate) []Candidate {
+	kept := make([]Candidate, 0, len(candidates))
+	for _, c := range candidates {
+		if c.Score == maxScore || c.Available > 0 {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
 // needs is the replicas that the chosen clusters must have room for together; 0 if each takes what it is given.
 func needs(spec *workv1alpha2.ResourceBindingSpec) int64 {
 	if strategyOf(spec).byRoom() {
