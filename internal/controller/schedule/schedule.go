@@ -5,6 +5,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -250,10 +251,16 @@ func (r *reconciler) wake(ctx context.Context, c capacity.Change, queue func(rec
 		ctrl.Log.WithName("schedule").Error(err, "list the bindings that a change of a cluster may move")
 		return
 	}
+	var affected []workv1alpha2.Binding
 	for _, b := range bindings {
 		if schedule.Ours(b, r.Name) && schedule.Affects(b, c.Old, c.New) {
-			queue(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+			affected = append(affected, b)
 		}
+	}
+	// Those that matter most look first at what there is now.
+	slices.SortFunc(affected, schedule.Urgency)
+	for _, b := range affected {
+		queue(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	}
 }
 

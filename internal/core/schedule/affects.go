@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -53,6 +55,23 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster) bool {
 		return true
 	}
 	return !scheduled && NeedsRoom(b) && gained(old, now)
+}
+
+// Urgency orders bindings that wait at once, for slices.SortFunc: the higher priority first, then the older, then by name.
+func Urgency(a, b workv1alpha2.Binding) int {
+	return cmp.Or(
+		cmp.Compare(priority(b), priority(a)),
+		a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+		strings.Compare(a.GetNamespace(), b.GetNamespace()),
+		strings.Compare(a.GetName(), b.GetName()),
+	)
+}
+
+func priority(b workv1alpha2.Binding) int32 {
+	if p := b.BindingSpec().SchedulePriority; p != nil {
+		return p.Priority
+	}
+	return 0
 }
 
 // seen is a cluster as filters see it; nil if it is not in the fleet or is leaving.

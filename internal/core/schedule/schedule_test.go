@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -93,6 +94,79 @@ func TestAffinityTerms(t *testing.T) {
 				t.Errorf("%q by %q, want %q by %q", text(r.Clusters), r.AffinityName, test.want, test.wantTerm)
 			}
 		})
+	}
+}
+
+func TestTheMoreUrgentComesFirst(t *testing.T) {
+	var want, got []string
+	var list []workv1alpha2.Binding
+	for _, w := range []struct {
+		name     string
+		priority int32
+		created  int64
+	}{{"high", 100, 9}, {"old", 0, 1}, {"a", 0, 5}, {"b", 0, 5}, {"low", -1, 0}} {
+		b := deployment(1, policyv1alpha1.Placement{})
+		b.Name, b.CreationTimestamp = w.name, metav1.Unix(w.created, 0)
+		if w.priority != 0 {
+			b.Spec.SchedulePriority = &workv1alpha2.SchedulePriority{Priority: w.priority}
+		}
+		list, want = append(list, b), append(want, w.name)
+	}
+	for seed := range uint64(50) {
+		mixed := shuffled(rng(seed), list)
+		slices.SortFunc(mixed, Urgency)
+		got = nil
+		for _, b := range mixed {
+			got = append(got, b.GetName())
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("seed %d: %v, want %v", seed, got, want)
+		}
+	}
+}
+
+// TestStandbyIsUntouchedWhileTheActiveOnesFit: for any placement and room, what goes to the standby clusters is nothing as
+// long as a run over the active ones alone succeeds, and the result is then that run's.
+func TestStandbyIsUntouchedWhileTheActiveOnesFit(t *testing.T) {
+	var fits, fails int
+	for seed := range uint64(3000) {
+		r := rng(seed)
+		clusters, answers, b := spreadWorld(r)
+		if len(clusters) < 2 {
+			continue
+		}
+		var names []string
+		for _, c := range clusters {
+			if names = append(names, c.Name); r.IntN(5) == 0 {
+				tainted("down", corev1.TaintEffectNoSchedule)(c)
+			}
+		}
+		cut := 1 + r.IntN(len(names)-1)
+		active, standby := policyv1alpha1.ClusterAffinity{ClusterNames: names[:cut]}, policyv1alpha1.ClusterAffinity{ClusterNames: names[cut:]}
+		alone := b.DeepCopy()
+		alone.Spec.Placement.ClusterAffinity = &active
+		b.Spec.Placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
+			{AffinityName: "active", ClusterAffinity: active}, {AffinityName: "standby", ClusterAffinity: standby},
+		}
+		s := fleet(clusters...)
+		want, wantErr := Schedule(alone, s, Answers(answers))
+		got, err := Schedule(b, s, Answers(answers))
+		if wantErr == nil {
+			fits++
+			if err != nil || text(got.Clusters) != text(want.Clusters) || got.AffinityName != "active" {
+				t.Fatalf("seed %d: %q by %q (%v), though the active clusters alone give %q", seed, text(got.Clusters), got.AffinityName, err, text(want.Clusters))
+			}
+			continue
+		}
+		fails++
+		for _, target := range got.Clusters {
+			if err == nil && !slices.Contains(standby.ClusterNames, target.Name) {
+				t.Fatalf("seed %d: %q, though the active clusters cannot: %v", seed, text(got.Clusters), wantErr)
+			}
+		}
+	}
+	if fits < 500 || fails < 500 {
+		t.Errorf("the active clusters fitted %d times and did not %d times", fits, fails)
 	}
 }
 
