@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -40,6 +41,14 @@ func TestABigObjectArrivesOrSaysThatItIsTooBig(t *testing.T) {
 			for _, told := range fleet.Hub.Told(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed) {
 				if strings.Contains(told, "too large") {
 					t.Logf("%s is told: %s", name, told)
+					b := binding(t, ns, name+"-configmap")
+					if b == nil {
+						return "there is no binding"
+					}
+					c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.WorksWritten)
+					if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "too large") {
+						return fmt.Sprintf("it is no condition of the binding: %+v", c)
+					}
 					return ""
 				}
 			}

@@ -383,6 +383,8 @@ const (
 	FullyApplied = "FullyApplied"
 	// VersionServed says whether every cluster serves the kind in a version that can say what the template says.
 	VersionServed = "VersionServed"
+	// WorksWritten says whether every cluster's Work could be made and stored.
+	WorksWritten = "WorksWritten"
 
 	ReasonSuccess             = "Success"
 	ReasonSchedulerError      = "SchedulerError"
@@ -393,6 +395,8 @@ const (
 	ReasonFullyAppliedFailed  = "FullyAppliedFailed"
 	ReasonVersionServed       = "VersionServed"
 	ReasonFieldsNotServed     = "FieldsNotServed"
+	ReasonWorksWritten        = "WorksWritten"
+	ReasonWorksRefused        = "WorksRefused"
 
 	MessageScheduled         = "Binding has been scheduled successfully."
 	MessageFullyApplied      = "All works have been successfully applied"

@@ -223,7 +223,7 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 	d := dispatch.Decide(ctx, in, r.Interpreter)
 	r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, d.Err)
 	if d.Err != nil {
-		return 0, nil // nothing is written by halves; its users have to change the template, which is an event
+		return 0, r.tellRefused(ctx, b, d.Err) // nothing is written by halves; its users have to change the template, which is an event
 	}
 	b, err = interpreter.Report(ctx, r.client, b, unrevised(d.Results), configv1alpha1.InterpreterOperationReviseReplica)
 	if err != nil {
@@ -251,7 +251,8 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 		})
 	}
 	all.Wait()
-	return d.RecheckAfter, errors.Join(errs...)
+	told := r.tellRefused(ctx, b, errs...)
+	return d.RecheckAfter, errors.Join(append(errs, told)...)
 }
 
 // unrevised is why a cluster could not be given its share; nil if all could.
@@ -283,7 +284,9 @@ func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in di
 	}
 	err = explainSize(err, res.Work)
 	r.warn(b, in.Template, res.Cluster, workv1alpha2.EventSyncWorkFailed, err)
-	if err == nil {
+	if failed := (*dispatch.OverrideError)(nil); errors.As(err, &failed) {
+		r.warn(b, in.Template, res.Cluster, workv1alpha2.EventApplyOverridePolicyFailed, err)
+	} else if err == nil {
 		r.warn(b, in.Template, res.Cluster, workv1alpha2.EventApplyOverridePolicyFailed, untouched(res))
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
@@ -193,6 +194,21 @@ func (w *world) told(reason string) (messages []string) {
 	return messages
 }
 
+// written says what is wrong with the binding's condition of that name.
+func (w *world) written(want metav1.ConditionStatus, says string) func() string {
+	return func() string {
+		b, err := scope.Bindings.Get(w.t.Context(), w.Client, w.key())
+		if err != nil {
+			return err.Error()
+		}
+		c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.WorksWritten)
+		if c != nil && c.Status == want && strings.Contains(c.Message, says) {
+			return ""
+		}
+		return fmt.Sprintf("the condition is %+v", c)
+	}
+}
+
 // override is a policy of the template's scope that sets its value, where the target says.
 func (w *world) override(target *policyv1alpha1.ClusterAffinity, path, value string) policyv1alpha1.Override {
 	p := scope.Overrides.New(w.template.GetNamespace())
@@ -304,8 +320,13 @@ func TestAFailureOfOneClusterIsToldOnceAndHoldsUpNoOther(t *testing.T) {
 		if got := w.told(workv1alpha2.EventSyncWorkFailed); len(got) != 2 {
 			w.t.Errorf("told %v, want it once on the binding and once on the template", got)
 		}
+		if got := w.told(workv1alpha2.EventApplyOverridePolicyFailed); len(got) != 2 || !strings.Contains(got[0], "missing") {
+			w.t.Errorf("told %v, want it once on the binding and once on the template", got)
+		}
+		w.Eventually("the binding says so", w.written(metav1.ConditionFalse, `for cluster "m1": `))
 		w.Gone(p)
 		w.becomes("m1:1 m2:1")
+		w.Eventually("and no longer", w.written(metav1.ConditionTrue, ""))
 	})
 }
 

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/convert/kruise"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 )
@@ -25,20 +23,12 @@ func (r *reconciler) tellVersions(ctx context.Context, b workv1alpha2.Binding, r
 			refused = append(refused, fmt.Sprintf("cluster %q: %v", res.Cluster, lossy))
 		}
 	}
-	if len(refused) == 0 && meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.VersionServed) == nil {
-		return b, nil
-	}
 	c := metav1.Condition{Type: workv1alpha2.VersionServed, Status: metav1.ConditionTrue,
 		Reason: workv1alpha2.ReasonVersionServed, Message: "every cluster serves a version that can say what the template says"}
 	if len(refused) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.ReasonFieldsNotServed, strings.Join(refused, "\n")
 	}
-	want := b.DeepCopyObject().(workv1alpha2.Binding)
-	meta.SetStatusCondition(&want.BindingStatus().Conditions, c)
-	if _, err := commit.Status(ctx, r.client, b, want); err != nil {
-		return b, err
-	}
-	return want, nil
+	return r.setCondition(ctx, b, c)
 }
 
 // lossyOf is the error of a conversion that cannot say all, if err is of one. Trying again changes nothing: that the template or what

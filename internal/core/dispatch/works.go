@@ -65,6 +65,12 @@ type Result struct {
 	Err     error
 }
 
+// OverrideError is why override policies could not be applied.
+type OverrideError struct{ Err error }
+
+func (e *OverrideError) Error() string { return e.Err.Error() }
+func (e *OverrideError) Unwrap() error { return e.Err }
+
 // Decision is what becomes of a binding.
 type Decision struct {
 	// Results are the Works that the binding wants, one per target cluster but those whose turn has not come, sorted by cluster. A failure is of one cluster and
@@ -202,7 +208,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	}
 	m, applied, err := override.Apply(m, c, in.Overrides)
 	if err != nil {
-		return in.failed(cluster, err)
+		return in.failed(cluster, &OverrideError{err})
 	}
 	if m, err = in.served(m, c); err != nil {
 		return in.failed(cluster, err)
