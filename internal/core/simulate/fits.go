@@ -19,7 +19,7 @@ import (
 // remedies are what would make a binding fit that does not, each by itself, as found by asking the scheduler again.
 func (s *state) remedies(b workv1alpha2.Binding, failure error) []string {
 	var out []string
-	candidates, rejected := schedule.Feasible(b, s.snapshot)
+	candidates, rejected := schedule.Feasible(b, s.seenBy(b))
 
 	// 1. More room, or fewer replicas.
 	var short *schedule.UnschedulableError
@@ -120,7 +120,7 @@ func choose(from []relaxation, n int) (out [][]relaxation) {
 func (s *state) attempt(b workv1alpha2.Binding, change func(*workv1alpha2.ResourceBindingSpec)) (schedule.Result, error) {
 	b = b.DeepCopyObject().(workv1alpha2.Binding)
 	change(b.BindingSpec())
-	return schedule.Schedule(b, s.snapshot, s.rooms.of(b))
+	return schedule.Schedule(b, s.seenBy(b), s.rooms.of(b))
 }
 
 // gained are the targets that were no candidates before; all targets if each was one.

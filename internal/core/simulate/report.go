@@ -17,6 +17,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // Report is what a simulation found, in an order of its own: equal fleets and changes make equal reports.
@@ -68,6 +69,8 @@ type Workload struct {
 	Unplaced int64    `json:"unplaced,omitempty"`
 	Problem  string   `json:"problem,omitempty"`
 	WouldFit []string `json:"wouldFit,omitempty"`
+	// Help is what the scheduler itself says would help, where nothing else is known to.
+	Help string `json:"help,omitempty"`
 	// Overridden are the manifests that changed overrides make different.
 	Overridden []Overridden `json:"overridden,omitempty"`
 }
@@ -255,7 +258,9 @@ func workload(k ref, key types.NamespacedName, before, after *state) Workload {
 		w.Problem = after.problems[k].Error()
 	case failure != nil:
 		w.Problem = failure.Error()
-		w.WouldFit = after.remedies(b, failure)
+		if w.WouldFit = after.remedies(b, failure); len(w.WouldFit) == 0 {
+			w.Help = schedule.Help(failure)
+		}
 	}
 	if failure != nil {
 		w.Unplaced = unplaced(b.BindingSpec())

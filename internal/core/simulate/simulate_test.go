@@ -223,6 +223,21 @@ func TestWhatWasPlacedStaysCountedAndIsGivenBack(t *testing.T) {
 	}
 }
 
+func TestWorkloadsOfAGroupKeepApart(t *testing.T) {
+	apart := policy("p", "", "{workloadAffinity: {antiAffinity: {groupByLabelKey: tier}}, spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]}")
+	tiered := func(name string) string {
+		return strings.Replace(deployment(name, 1), "app: "+name, "tier: x, app: "+name, 1)
+	}
+	r := run(t, load(t, three+apart+tiered("a")+tiered("b")+tiered("c")), Change{})
+	used := map[string]bool{}
+	for _, w := range r.Workloads {
+		used[shares(w.After)] = true
+	}
+	if len(used) != 3 || r.Summary.Unplaced != 0 {
+		t.Errorf("three that keep apart are in %v, %+v", used, r.Workloads)
+	}
+}
+
 // A fleet by chance: some of it placed, some of it nowhere.
 func anyFleet(r *rand.Rand) string {
 	var text strings.Builder

@@ -37,6 +37,9 @@ func (r Report) Print(out io.Writer, all bool) error {
 		for _, help := range w.WouldFit {
 			fmt.Fprintf(&b, "    would fit with %s\n", help)
 		}
+		if w.Help != "" {
+			fmt.Fprintf(&b, "    what helps: %s\n", w.Help)
+		}
 	}
 	for _, w := range r.Workloads {
 		for _, o := range w.Overridden {

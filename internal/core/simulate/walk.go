@@ -53,6 +53,8 @@ type state struct {
 	// failures are why a binding could not be placed, reasons why it was looked at, by binding.
 	failures map[types.NamespacedName]error
 	reasons  map[types.NamespacedName]schedule.Reason
+	// grouped are the bindings to which it matters where others are, in the order in which they are placed.
+	grouped []types.NamespacedName
 	// policiesOf are the policies by the kind and name that a selector names; an empty name is any.
 	policiesOf map[selected][]policyv1alpha1.Propagation
 }
@@ -115,6 +117,9 @@ func (s *state) settle(ctx context.Context) {
 		)
 	})
 	for _, key := range order {
+		if schedule.Grouped(s.bindings[key]) {
+			s.grouped = append(s.grouped, key)
+		}
 		s.evict(key)
 	}
 	for range passes {
@@ -308,12 +313,13 @@ func (s *state) schedule(key types.NamespacedName) bool {
 	if !schedule.Ours(was, policyv1alpha1.DefaultSchedulerName) {
 		return false
 	}
-	reason, due := schedule.Due(was, s.snapshot)
+	fleet := s.seenBy(was)
+	reason, due := schedule.Due(was, fleet)
 	if !due {
 		delete(s.failures, key)
 		return false
 	}
-	result, failure := schedule.Schedule(was, s.snapshot, s.rooms.of(was))
+	result, failure := schedule.Schedule(was, fleet, s.rooms.of(was))
 	is := was.DeepCopyObject().(workv1alpha2.Binding)
 	spec, status := is.BindingSpec(), is.BindingStatus()
 	spec.Clusters = result.Clusters
@@ -343,6 +349,18 @@ func (s *state) schedule(key types.NamespacedName) bool {
 		s.failures[key] = failure
 	}
 	return changed
+}
+
+// seenBy is the fleet as a binding sees it: among the others of its affinity groups.
+func (s *state) seenBy(b workv1alpha2.Binding) schedule.Snapshot {
+	if !schedule.Grouped(b) {
+		return s.snapshot
+	}
+	others := make([]workv1alpha2.Binding, len(s.grouped))
+	for i, key := range s.grouped {
+		others[i] = s.bindings[key]
+	}
+	return s.snapshot.Among(schedule.PeersOf(b, others))
 }
 
 // put makes b the binding of that key, with the room that it takes.
