@@ -14,16 +14,7 @@ func podDisruptionBudget() *interpret.Hooks {
 	counters := []string{"currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"}
 	return &interpret.Hooks{
 		Reflect: reflectFields(append(counters, "observedGeneration")...),
-		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			status := object(observed.Object, "status")
-			switch {
-			case !fresh(observed):
-				return interpret.Progressing, nil
-			case number(status, "currentHealthy") < number(status, "desiredHealthy"):
-				return interpret.Degraded, nil
-			}
-			return interpret.Healthy, nil
-		},
+		Health:  kept("currentHealthy", "desiredHealthy"),
 		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
 			if err != nil {
@@ -33,5 +24,19 @@ func podDisruptionBudget() *interpret.Hooks {
 			status["observedGeneration"] = observedGeneration(template, rs, false)
 			return settledNative(template, status), nil
 		},
+	}
+}
+
+// kept is the health of a budget: Degraded while fewer pods are well than it keeps, by the counters of that name.
+func kept(current, desired string) func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
+	return func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+		status := object(observed.Object, "status")
+		switch {
+		case !fresh(observed):
+			return interpret.Progressing, nil
+		case number(status, current) < number(status, desired):
+			return interpret.Degraded, nil
+		}
+		return interpret.Healthy, nil
 	}
 }

@@ -1,8 +1,6 @@
 package builtin
 
 import (
-	"context"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/internal/core/interpret"
@@ -14,16 +12,7 @@ func podUnavailableBudget() *interpret.Hooks {
 	counters := []string{"unavailableAllowed", "currentAvailable", "desiredAvailable", "totalReplicas"}
 	return &interpret.Hooks{
 		Reflect: reflectFields(append(counters, "observedGeneration")...),
-		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			status := object(observed.Object, "status")
-			switch {
-			case !fresh(observed):
-				return interpret.Progressing, nil
-			case number(status, "currentAvailable") < number(status, "desiredAvailable"):
-				return interpret.Degraded, nil
-			}
-			return interpret.Healthy, nil
-		},
+		Health:  kept("currentAvailable", "desiredAvailable"),
 		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := sums(rs, counters...)
 			status["observedGeneration"] = observedGeneration(template, rs, false)
