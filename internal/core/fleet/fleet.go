@@ -44,6 +44,8 @@ type Member struct {
 	Cluster string
 	// Replicas it was given; of templates that are divided.
 	Replicas int64
+	// Kubernetes is its version, such as v1.34.1; empty if it is not known.
+	Kubernetes string
 	// Reachable says that the cluster answers, Suspended that its Work is not written or sent for now.
 	Reachable, Suspended bool
 	// Base is its manifest by division alone.
@@ -411,6 +413,9 @@ var handlers = func() map[schema.GroupKind]handler {
 	all[cloneSetKind] = handler{divides: true, share: (*fleet).cloneSet,
 		always: func(template map[string]any) bool { return len(list(template, podsToDeletePath...)) > 0 }}
 	all[statefulSetKind] = handler{divides: true, share: (*fleet).statefulSet}
+	all[nativeStatefulSetKind] = handler{share: (*fleet).nativeStatefulSet, always: func(template map[string]any) bool {
+		return text(template, "metadata", "annotations", UniqueOrdinalsAnnotation) == "true"
+	}}
 	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment}
 	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: func(template map[string]any) bool { return customVersion(template) != "" || stagesRevision(template) }}
 	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}

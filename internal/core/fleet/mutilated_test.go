@@ -18,6 +18,7 @@ var examples = map[schema.GroupKind]string{
 		updateStrategy: {partition: 50%, maxUnavailable: 2, maxSurge: 1}, scaleStrategy: {maxUnavailable: 1, podsToDelete: [x-1]}}}`,
 	statefulSetKind: `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x, annotations: {argosy.io/unique-ordinals: "true"}},
 		spec: {replicas: 6, ordinals: {start: 1}, reserveOrdinals: [2, 4-5], template: {spec: {a: 1}}, updateStrategy: {rollingUpdate: {partition: 2}}}}`,
+	nativeStatefulSetKind: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x, annotations: {argosy.io/unique-ordinals: "true"}}, spec: {replicas: 6, ordinals: {start: 1}, template: {a: 1}}}`,
 	unitedDeploymentKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {name: x}, spec: {replicas: 6,
 		topology: {subsets: [{name: a, replicas: 50%}, {name: b, minReplicas: 1, maxReplicas: 4}]}, updateStrategy: {manualUpdate: {partitions: {a: 1, b: 1}}}}}`,
 	sidecarSetKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, ` + fleetWide + `, spec: {containers: [{name: c}],
