@@ -2,7 +2,7 @@
 // It reads a binding and a Snapshot of the fleet; asking estimators, writing the result and waking bindings are left to others.
 //
 // One run, in order: Due (is there anything to decide?) → filter.go (which clusters may) → score.go (which are preferred)
-// → spread.go (which are used) → divide.go (how many replicas each).
+// → spread.go, selection.go (which are used) → divide.go, apart.go (how many replicas each).
 package schedule
 
 import (
