@@ -49,6 +49,7 @@ func (in Input) share(parts []part) (fleet.Result, error) {
 		m := fleet.Member{Cluster: p.Name, Replicas: int64(p.Replicas), Reachable: reachable(in.Clusters[p.Name]),
 			Suspended: suspended(spec.Suspension, p.Name) || leaving(in.Existing[p.Name]), Base: p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
 		if c := in.Clusters[p.Name]; c != nil && p.manifest != nil {
+			m.Kubernetes = c.Status.KubernetesVersion
 			// Its failure is reported where the override counts.
 			if local, _, err := override.Apply(p.manifest, c, in.Overrides); err == nil {
 				m.Local = local

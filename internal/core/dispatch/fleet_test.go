@@ -554,3 +554,21 @@ clusters: [{name: eu}, {name: us}, {name: ap}]
 		t.Errorf("pulled is by %s, where two are allowed", got)
 	}
 }
+
+// Karmada's scripts copy spec.updateStrategy.partition to each cluster, where it means another share in each.
+func TestOnePartitionIsNotCopiedToEachClusterUnlessThatIsAskedFor(t *testing.T) {
+	for scope, want := range map[string]string{"Fleet": "2 3 3", "Cluster": "8 8 8"} {
+		s := begin(t, clones, threeEach)
+		s.edit(scope, "metadata", "annotations", fleet.ScopeAnnotation)
+		s.look()
+		for _, cluster := range []string{"eu", "us", "ap"} {
+			s.report(cluster, 3, 3)
+		}
+		s.edit(int64(8), "spec", "updateStrategy", "partition") // one canary of nine
+		s.image("nginx:2")
+		s.look()
+		if got := s.say("spec", "updateStrategy", "partition"); got != want {
+			t.Errorf("in the scope of the %s, a partition of 8 is %s, want %s", scope, got, want)
+		}
+	}
+}
