@@ -244,12 +244,14 @@ func (c *Config) runs(name string) bool {
 // defines says whether the configuration wants a family of workload kinds.
 func (c *Config) defines(family string) bool { return chosen(c.WorkloadKinds, family) }
 
-// chosen says whether a list of names, "*" for all and "-NAME" for all but one, means this one.
+// chosen says whether a list of names, "*" for all and "-NAME" for all but one, means this one. A list that only leaves out means
+// all the others: who writes -argo does not mean to go without OpenKruise.
 func chosen(list []string, name string) bool {
 	if slices.Contains(list, "-"+name) {
 		return false
 	}
-	return slices.Contains(list, "*") || slices.Contains(list, name)
+	takes := func(name string) bool { return name == "-*" || !strings.HasPrefix(name, "-") }
+	return slices.Contains(list, "*") || slices.Contains(list, name) || len(list) > 0 && !slices.ContainsFunc(list, takes)
 }
 
 // families are the names of workload kinds.
