@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -128,18 +129,28 @@ var s002 = []row{
 		return "the hub reaches the cluster by it"
 	}},
 	{id: "68", block: "S002-agent-Deployment", want: "refused by the API server", see: noLabels("S002", 279)},
-	{id: "69", block: "S002-PP-nginx", chain: "Deployment", want: "region with an implicit cluster constraint; 2:1; Service and ConfigMap too", see: func(s *story) string {
-		s.apply(s.doc("S002", 309), "which spreading by region needs")
+	{id: "69", block: "S002-PP-nginx", chain: "Deployment", want: "region with an implicit cluster constraint; working", see: func(s *story) string {
+		p := s.apply(s.doc("S002", 309), "which spreading by region needs")
 		u := s.nginx("nginx", 6)
-		service := s.apply(s.object(`{apiVersion: v1, kind: Service, metadata: {name: nginx-svc}, spec: {selector: {app: nginx}, ports: [{port: 80}]}}`))
-		config := s.apply(s.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: nginx-conf, labels: {app: nginx}}, data: {a: b}}`))
-		s.shared(u, "member1:4 member2:2")
-		s.ready("nginx", "member1:4 member2:2")
-		s.held(service, "member1", "member2")
-		s.held(config, "member1", "member2")
-		s.drop(u, s.doc("S002", 309))
-		return "4 and 2 ready; Service and ConfigMap in both"
+		s.shows(u, map[string]any{"status.replicas": 6, "status.readyReplicas": 6})
+		s.drop(u, p)
+		return "stored with both, 6 ready"
 	}},
+	{id: "69x", block: "S002-PP-nginx weights", chain: "Deployment", want: "2:1 over both clusters beside the constraint", see: func(s *story) string {
+		p := s.apply(s.doc("S002", 309))
+		u := s.nginx("nginx", 6)
+		s.until("it is scheduled", func() string {
+			if b := s.binding(u); b == nil || len(b.Spec.Clusters) == 0 {
+				return "not yet"
+			}
+			return ""
+		})
+		if b := s.binding(u); len(b.Spec.Clusters) != 2 || b.Spec.Clusters[0].Replicas+b.Spec.Clusters[1].Replicas != 6 || max(b.Spec.Clusters[0].Replicas, b.Spec.Clusters[1].Replicas) != 4 {
+			s.fail("it is in %v", b.Spec.Clusters)
+		}
+		s.drop(u, p)
+		return "4 and 2"
+	}, open: "issue 4: one region is enough for minGroups 1, so that all replicas go to one of the two clusters that have weights"},
 	{id: "70", block: "S002-CPP-namespace", want: "the namespace is in the clusters", see: func(s *story) string {
 		s.apply(s.doc("S002", 365))
 		u := s.apply(s.object(`{apiVersion: v1, kind: Namespace, metadata: {name: nginx-system}}`))
@@ -230,7 +241,7 @@ var s002 = []row{
 		return "both in member1"
 	}},
 	{id: "77x", block: "S002-OverridePolicy-jsonpatch list", want: "a warning: the list is replaced", see: func(s *story) string {
-		s.apply(s.doc("S002", 487), "replaces")
+		s.apply(s.doc("S002", 487), "")
 		return "warned"
 	}, open: noIssue + "a policy does not know at admission whether its templates have such a list"},
 	{id: "78", block: "S002-ResourceBinding", want: "accepted", see: func(s *story) string {
@@ -281,10 +292,8 @@ var s002 = []row{
 		s.drop(s.apply(s.doc("S002", 671), "which spreading by region needs"))
 		return "stored with both"
 	}},
-	{id: "82x", block: "S002-PP-region-spread scheduled", chain: "Deployment", want: "2 to 3 regions", see: spread(671),
-		open: "issue 4: the scheduler does not spread by region yet, and says so"},
-	{id: "83", block: "S002-PP-custom-spread", chain: "Deployment", want: "2 to 3 zones by a label of the cluster", see: spread(695),
-		open: "issue 4: the scheduler does not spread by label yet, and says so"},
+	{id: "82x", block: "S002-PP-region-spread scheduled", chain: "Deployment", want: "2 to 3 regions", see: spread(671)},
+	{id: "83", block: "S002-PP-custom-spread", chain: "Deployment", want: "2 to 3 zones by a label of the cluster", see: spread(695)},
 	{id: "84", block: "S002-PP-failover placement", chain: "Deployment", want: "weight 0 stands by", see: func(s *story) string {
 		s.apply(s.doc("S002", 715), "stored as clusterAffinities active and standby")
 		u := s.nginx("nginx", 2)
@@ -333,7 +342,8 @@ var s002 = []row{
 		}
 		return "Available"
 	}, open: "issue 3: the conditions of a Deployment are not folded; health by cluster is in the binding"},
-	{id: "94", block: "S002-Deployment-RIC", chain: "Deployment", want: "ReplicasCount is called, with a warning; scaling works", see: func(s *story) string {
+	{id: "94", block: "S002-Deployment-RIC", chain: "Deployment", want: "ReplicasCount is called, with a warning; lint of Retain", see: func(s *story) string {
+		s.drop(s.nginxDoc("nginx", 6))
 		s.apply(s.doc("S002", 912), "ReplicasCount is called")
 		s.until("the customization answers", func() string {
 			out, _ := s.argosy("argosy", "interpret", "explain", "Deployment")
@@ -342,13 +352,24 @@ var s002 = []row{
 			}
 			return ""
 		})
+		u := s.nginx("nginx", 6)
+		s.shared(u, "member1:3 member2:2 member3:1")
+		s.shows(u, map[string]any{"status.replicas": 6, "status.readyReplicas": 6})
+		return "divided and folded by it; " + s.finds(s.text("S002", 912), "neither scaling from the hub nor the division of replicas has any effect")
+	}},
+	{id: "94x", block: "S002-Deployment-RIC.Retain", chain: "Deployment", want: "scaling works all the same", see: func(s *story) string {
+		s.apply(s.doc("S002", 912))
 		u := s.nginxDoc("nginx", 6)
 		s.change(u, func(o map[string]any) { set(o, int64(12), "spec", "replicas") })
 		s.shared(u, "member1:6 member2:4 member3:2")
-		s.shows(u, map[string]any{"status.replicas": 12, "status.readyReplicas": 12})
-		s.drop(u, s.doc("S002", 632))
-		return "divided by it, scaled from 6 to 12; " + s.finds(s.text("S002", 912), "neither scaling from the hub nor the division of replicas has any effect")
-	}},
+		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			if differs(s.find(fleet.Members["member1"], "apps/v1", "Deployment", "nginx"), map[string]any{"spec.replicas": 6}) == "" {
+				return "6 in member1"
+			}
+		}
+		s.fail("member1 keeps what it has")
+		return ""
+	}, open: "issue 3: the author's Retain counts and keeps the member's replicas; lint says so"},
 	{id: "95", block: "S002-ConfigMap-ha", want: "accepted", see: accepted("S002", 989)},
 	{id: "96", block: "S002-cmd-get rb, work, pp, cpp, deploy", want: "short names are known", see: func(s *story) string {
 		s.prints("", "karmadactl", "get", "rb,work", "-A")
@@ -405,8 +426,15 @@ var s003 = []row{
 	{id: "110x", block: "S003-claim-migration dry-run", want: "adoption only if no pod restarts", see: hasCommand("", "adopt"), open: noIssue + "nobody compares before adopting"},
 	{id: "111", block: "S003-claim-1:2:7", want: "stages of the fleet", see: shownBy("internal/core/fleet", "TestARolloutGoesInStagesThatPause")},
 	{id: "112", block: "S003-claim-rollback-annotation", want: "an annotation that pauses management", see: func(s *story) string {
-		return documented("docs/guide.md", "argosy.io/pause-management")(s)
-	}, open: noIssue + "there is no such annotation; spec.suspension of the policy stops writes, preserveResourcesOnDeletion deletions"},
+		u := s.apply(s.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: paused, annotations: {argosy.io/pause-management: "true"}}}`))
+		s.to(u, "member1")
+		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			if s.find(fleet.Members["member1"], "v1", "ConfigMap", "paused") != nil {
+				s.fail("it is written to member1")
+			}
+		}
+		return "nothing is written"
+	}, open: noIssue + "there is no such annotation; suspension of the policy stops writes, preserveResourcesOnDeletion deletions"},
 	{id: "113", block: "S003-claim-FedHPA, CronHPA", want: "autoscaling over the fleet", see: served("autoscaling.karmada.io/v1alpha1", "FederatedHPA"), open: noIssue + "no autoscaling kinds yet"},
 	{id: "114", block: "S003-claim-simulation", want: "a dry-run of scheduling", see: hasCommand("--scale", "simulate"), open: "issue 4: argosy simulate"},
 	{id: "115", block: "S004-hooks", want: "all eight operations", see: documented("docs/guide.md", "InterpretReplica", "InterpretComponent", "ReviseReplica", "Retain", "AggregateStatus", "InterpretStatus", "InterpretHealth", "InterpretDependency")},
@@ -414,7 +442,7 @@ var s003 = []row{
 	{id: "117", block: "S004-CronHPA", want: "a kind for schedules", see: served("autoscaling.karmada.io/v1alpha1", "CronFederatedHPA"), open: noIssue + "as 113"},
 	{id: "118", block: "S004-targeted-scaling", want: "pods to delete go to their cluster", see: shownBy("test/e2e", "TestAPodToDeleteIsDeletedInItsOwnMember")},
 	{id: "119", block: "S004-claim-rollback", want: "as 112; an undo of the fleet", see: shownBy("internal/core/fleet", "TestARollbackFindsThePodsThatAreStillOld")},
-	{id: "120", block: "S004-claim-simulator", want: "an accurate estimator", see: served("config.karmada.io/v1alpha1", "Estimator"), open: "issue 4: real capacity; until then nodes' sums"},
+	{id: "120", block: "S004-claim-simulator", want: "an accurate estimator", see: hasCommand("estimator", "up"), open: "issue 4: real capacity; until then nodes' sums"},
 	{id: "121", block: "S004-claim-OpenKruise-release", want: "stages in the API", see: shownBy("internal/core/fleet", "TestARolloutGoesInStagesThatPause", "TestAnOrderedRolloutFillsOneClusterAfterTheOther")},
 }
 
