@@ -68,7 +68,20 @@ func (r rooms) clone() rooms {
 // of is the estimator's answer for a binding: as schedule.Snapshot's Room, of what is free now.
 func (r rooms) of(b workv1alpha2.Binding) schedule.Capacity {
 	var requests amounts
-	if need := b.BindingSpec().ReplicaRequirements; need != nil {
+	each := int64(1) // pods
+	if spec := b.BindingSpec(); len(spec.Components) > 0 {
+		requests, each = amounts{}, 0
+		for i := range spec.Components {
+			c := &spec.Components[i]
+			each += int64(c.Replicas)
+			if c.ReplicaRequirements == nil {
+				continue
+			}
+			for name, n := range amountsOf(c.ReplicaRequirements.ResourceRequest) {
+				requests[name] += n * int64(c.Replicas)
+			}
+		}
+	} else if need := spec.ReplicaRequirements; need != nil {
 		requests = amountsOf(need.ResourceRequest)
 	}
 	return func(cluster string) (int32, bool) {
@@ -78,11 +91,11 @@ func (r rooms) of(b workv1alpha2.Binding) schedule.Capacity {
 		}
 		n := int64(math.MaxInt32)
 		if pods, limited := free[corev1.ResourcePods]; limited {
-			n = min(n, pods)
+			n = min(n, pods/max(1, each))
 		}
-		for name, each := range requests {
-			if each > 0 {
-				n = min(n, free[name]/each)
+		for name, amount := range requests {
+			if amount > 0 {
+				n = min(n, free[name]/amount)
 			}
 		}
 		return int32(max(0, n)), true

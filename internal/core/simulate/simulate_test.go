@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -339,7 +341,12 @@ func TestTheRoomIsTheSchedulers(t *testing.T) {
 		s := newState(f.clone(), newRooms(f.clusters), nil)
 		b := &workv1alpha2.ResourceBinding{}
 		b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: f.clusters["m0"].Status.ResourceSummary.Allocatable}
-		for _, room := range []workv1alpha2.Binding{b, &workv1alpha2.ResourceBinding{}} {
+		parts := &workv1alpha2.ResourceBinding{}
+		for i, cpu := range []string{"1", "500m"} {
+			parts.Spec.Components = append(parts.Spec.Components, workv1alpha2.Component{Name: cpu, Replicas: int32(1 + i),
+				ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}})
+		}
+		for _, room := range []workv1alpha2.Binding{b, parts, &workv1alpha2.ResourceBinding{}} {
 			ours, theirs := s.rooms.of(room), s.snapshot.Room(room)
 			for name := range f.clusters {
 				n, known := ours(name)
