@@ -82,6 +82,26 @@ func (o ordinals) texts() []any {
 	return out
 }
 
+// fewOrdinals is how many are written one by one.
+const fewOrdinals = 256
+
+// reserved are the ordinals as any release of OpenKruise reads them, one by one: ranges it knows since 1.8, and nothing that a
+// cluster says of itself tells its release. Only where they are many they are ranges, which an older one refuses.
+func (o ordinals) reserved() []any {
+	var n int64
+	for _, s := range o {
+		n += s.last - s.first + 1
+	}
+	if n > fewOrdinals {
+		return o.texts()
+	}
+	out := make([]any, 0, n)
+	for _, v := range o.each() {
+		out = append(out, v)
+	}
+	return out
+}
+
 func (o ordinals) String() string {
 	texts := make([]string, len(o))
 	for i, t := range o.texts() {
@@ -293,7 +313,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 			continue
 		}
 		f.put(m, m.Replicas, "spec", "replicas")
-		f.put(m, now[m.Cluster].complement().texts(), "spec", "reserveOrdinals")
+		f.put(m, now[m.Cluster].complement().reserved(), "spec", "reserveOrdinals")
 		delete(object(f.result.Manifests[m.Cluster].Object, "spec"), "ordinals")
 	}
 	// 4. What to remember: where pods may still be, and where volumes are.

@@ -37,6 +37,18 @@ func TestOrdinalsAreNumbersAndRanges(t *testing.T) {
 	}
 }
 
+func TestReservedOrdinalsAreRangesOnlyWhereTheyAreMany(t *testing.T) {
+	if got := fmt.Sprint(parsed(t, "0-2", int64(5)).reserved()); got != "[0 1 2 5]" {
+		t.Errorf("a few are %s", got)
+	}
+	if got := fmt.Sprint(parsed(t, "0-255", int64(300)).reserved()); got != "[0-255 300]" {
+		t.Errorf("many are %s", got)
+	}
+	if got := (ordinals{}).reserved(); got == nil || len(got) != 0 {
+		t.Errorf("none are %v", got)
+	}
+}
+
 func TestTheExampleOfUniqueOrdinals(t *testing.T) {
 	got, _ := assign([]owner{{replicas: 3}, {replicas: 2}}, nil, nil, -1)
 	if fmt.Sprint(got) != "[[0 1 2] [3 4]]" {
