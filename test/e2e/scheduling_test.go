@@ -45,6 +45,8 @@ func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
 		{"equal weights", "{" + divided("replicaDivisionPreference: Weighted") + "}", 6, "m1:2 m2:2 m3:2"},
 		{"dynamic weights where all have the same room", "{" + divided(byRoom) + "}", 6, "m1:2 m2:2 m3:2"},
 		{"a spread constraint bounds the clusters", "{clusterAffinity: {clusterNames: [m2, m3]}, spreadConstraints: [{spreadByField: cluster, maxGroups: 1, minGroups: 1}]}", 2, "m2:2"},
+		{"two regions of three", "{spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 2}, {spreadByField: cluster, minGroups: 2}]}", 2, "m1:2 m3:2"},
+		{"weights in the two heaviest regions", "{spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 2}, {spreadByField: cluster, minGroups: 2}], " + divided(byStaticWeights) + "}", 5, "m1:3 m2:2"},
 		{"all but one excluded", "{clusterAffinity: {exclude: [m1, m3]}}", 2, "m2:2"},
 		{"by region", "{clusterAffinity: {fieldSelector: {matchExpressions: [{key: region, operator: In, values: [us-east, ap-south]}]}}}", 1, "m2:1 m3:1"},
 		{"not by region", "{clusterAffinity: {fieldSelector: {matchExpressions: [{key: region, operator: NotIn, values: [us-east]}]}}}", 1, "m1:1 m3:1"},
@@ -179,7 +181,7 @@ func TestWhatFitsNoClusterSaysWhyAndGoesWhenOneFits(t *testing.T) {
 	const why = "0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint."
 	kit.Eventually(t, "the binding says why", func() string { return unscheduled(t, ns, "web", "NoClusterFit", why) })
 	kit.Eventually(t, "so does the template, to its users", func() string {
-		if told := fleet.Hub.Told(t, "Deployment", ns, "web", workv1alpha2.EventScheduleBindingFailed); len(told) != 1 || told[0] != why {
+		if told := fleet.Hub.Told(t, "Deployment", ns, "web", workv1alpha2.EventScheduleBindingFailed); len(told) != 1 || !strings.HasPrefix(told[0], why+" To fit: ") {
 			return fmt.Sprintf("it says %q", told)
 		}
 		return ""
