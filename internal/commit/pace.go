@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -8,12 +9,14 @@ import (
 // Pace is how long news that is not urgent waits for more of the same. The more objects have some, the longer each waits, so
 // that all the progress of a burst costs a bounded rate of writes. The zero value has nothing waiting.
 type Pace[K comparable] struct {
+	// Rate is how much news a second is told while there is more; 0 is paceRate.
+	Rate int
+
 	mu    sync.Mutex
 	since map[K]time.Time
 }
 
 const (
-	// paceRate is how much news a second is told while there is more.
 	paceRate = 60
 	// paceMost bounds how long news waits, however much there is.
 	paceMost = 10 * time.Second
@@ -32,13 +35,15 @@ func (p *Pace[K]) Wait(about K, least time.Duration, now time.Time) time.Duratio
 		}
 		p.since[about] = now
 	}
-	window := max(least, min(time.Duration(len(p.since))*time.Second/paceRate, paceMost))
+	window := max(least, min(time.Duration(len(p.since))*time.Second/time.Duration(cmp.Or(p.Rate, paceRate)), paceMost))
 	return window - now.Sub(since)
 }
 
-// Told says that there is no news about the object any more.
-func (p *Pace[K]) Told(about K) {
+// Told says that there is no news about the object any more; it reports whether any was waiting.
+func (p *Pace[K]) Told(about K) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	_, waited := p.since[about]
 	delete(p.since, about)
+	return waited
 }

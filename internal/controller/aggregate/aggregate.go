@@ -67,6 +67,8 @@ const (
 	// firstRetry and lastRetry bound the growing delays after other failures.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 2 * time.Minute
+	// progressRate is how many bindings a second tell of progress in a burst; each is a write of the template too.
+	progressRate = 20
 )
 
 type reconciler struct {
@@ -86,6 +88,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "binding-status-controller")}
+	r.progress.Rate = progressRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("aggregate").WithOptions(controller.Options{
 		MaxConcurrentReconciles: o.Concurrency,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -44,14 +44,18 @@ type Options struct {
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
 	// ConfirmWindow is how long a binding that was created with its clusters waits for the members' first answers, so that
-	// its confirmation is written with them; 0 confirms at once.
+	// its confirmation is written with them; 0 confirms at once. In a burst it waits longer, see commit.Pace.
 	ConfirmWindow time.Duration
 	// Clock dates what is scheduled; default the real one.
 	Clock clock.PassiveClock
 }
 
-// staleRetry is how soon a write over an old read is tried again: the cache is milliseconds behind.
-const staleRetry = 20 * time.Millisecond
+const (
+	// staleRetry is how soon a write over an old read is tried again: the cache is milliseconds behind.
+	staleRetry = 20 * time.Millisecond
+	// confirmRate is how many bindings a second are confirmed in a burst without an answer of their members.
+	confirmRate = 20
+)
 
 type reconciler struct {
 	Options
@@ -60,8 +64,8 @@ type reconciler struct {
 
 	peers peers
 
-	// placed is since when a binding that came placed waits for its confirmation.
-	placed sync.Map // types.NamespacedName → time.Time
+	// placed are the bindings that came placed and wait for their confirmation.
+	placed commit.Pace[types.NamespacedName]
 }
 
 // Setup registers the controller with the manager.
@@ -70,6 +74,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "default-scheduler")}
+	r.placed.Rate = confirmRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(relevant)).
@@ -137,7 +142,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after time.Duration, err error) {
 	read, err := scope.Bindings.Get(ctx, r.client, key)
 	if err != nil || !schedule.Ours(read, r.Name) {
-		r.placed.Delete(key)
+		r.placed.Told(key)
 		return 0, err
 	}
 	s := r.Fleet.Snapshot()
@@ -152,7 +157,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	}
 	reason, due := schedule.Due(read, s)
 	if !due {
-		if _, waited := r.placed.LoadAndDelete(key); waited {
+		if r.placed.Told(key) {
 			r.scheduled(read) // its confirmation came with the members' answers
 		}
 		return 0, r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
@@ -184,7 +189,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 			return wait, nil
 		}
 	}
-	r.placed.Delete(key)
+	r.placed.Told(key)
 	return 0, r.confirm(ctx, b, outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved})
 }
 
@@ -195,8 +200,7 @@ func (r *reconciler) awaitAnswers(b workv1alpha2.Binding) time.Duration {
 	if r.ConfirmWindow == 0 || !schedule.Confirm(b.DeepCopyObject().(workv1alpha2.Binding), metav1.NewTime(now)) {
 		return 0
 	}
-	since, _ := r.placed.LoadOrStore(client.ObjectKeyFromObject(b), now)
-	return r.ConfirmWindow - now.Sub(since.(time.Time))
+	return r.placed.Wait(client.ObjectKeyFromObject(b), r.ConfirmWindow, now)
 }
 
 // outcome is what a look at a binding came to.

@@ -19,11 +19,13 @@ const (
 	// starting is the pace until the process has started, in percent.
 	starting = 200
 	// period is how often the process is looked at.
-	period = 2 * time.Second
+	period = time.Second
 	// calm is the share of one core below which a process counts as having nothing to do.
 	calm = 0.2
+	// settled is for how many periods nothing must be to be done for the start to be over.
+	settled = 5
 	// worth is how much must be to be given back, in bytes: less is not worth a collection.
-	worth = 48 << 20
+	worth = 32 << 20
 )
 
 // Pace paces the process until ctx ends; room is how much garbage may gather between collections, in bytes. Whoever sets GOGC or GOMEMLIMIT knows better: then it does nothing.
@@ -68,8 +70,8 @@ func live() uint64 {
 // pacer remembers what was seen at the last look.
 type pacer struct {
 	used time.Duration
-	// was says that there was nothing to do before the last look.
-	was bool
+	// calm is how many looks in a row found nothing to do.
+	calm int
 	// started says that the start is over: what it leaves for good would lie scattered over a large heap for ever.
 	started bool
 }
@@ -77,10 +79,13 @@ type pacer struct {
 // trims says whether it is time to give memory back: nothing was to be done for two periods, and it is worth it. used is the
 // processor time of the process so far, spare the memory in bytes that it holds without need.
 func (p *pacer) trims(used, period time.Duration, spare uint64) bool {
-	is := used-p.used < time.Duration(calm*float64(period))
-	now := is && p.was
-	p.used, p.was, p.started = used, is, p.started || now
-	return now && spare >= worth
+	if used-p.used < time.Duration(calm*float64(period)) {
+		p.calm++
+	} else {
+		p.calm = 0
+	}
+	p.used, p.started = used, p.started || p.calm >= settled
+	return p.calm >= 2 && spare >= worth
 }
 
 // spare is what a collection would find and what the heap keeps free, in bytes.
