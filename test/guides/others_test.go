@@ -436,7 +436,7 @@ var s003 = []row{
 		return "nothing is written"
 	}, open: noIssue + "there is no such annotation; suspension of the policy stops writes, preserveResourcesOnDeletion deletions"},
 	{id: "113", block: "S003-claim-FedHPA, CronHPA", want: "autoscaling over the fleet", see: served("autoscaling.karmada.io/v1alpha1", "FederatedHPA"), open: noIssue + "no autoscaling kinds yet"},
-	{id: "114", block: "S003-claim-simulation", want: "a dry-run of scheduling", see: hasCommand("--scale", "simulate"), open: "issue 4: argosy simulate"},
+	{id: "114", block: "S003-claim-simulation", want: "a dry-run of scheduling", see: hasCommand("--scale", "simulate")},
 	{id: "115", block: "S004-hooks", want: "all eight operations", see: documented("docs/guide.md", "InterpretReplica", "InterpretComponent", "ReviseReplica", "Retain", "AggregateStatus", "InterpretStatus", "InterpretHealth", "InterpretDependency")},
 	{id: "116", block: "S004-FedHPA", want: "minimum and maximum split over members", see: served("autoscaling.karmada.io/v1alpha1", "FederatedHPA"), open: noIssue + "as 113"},
 	{id: "117", block: "S004-CronHPA", want: "a kind for schedules", see: served("autoscaling.karmada.io/v1alpha1", "CronFederatedHPA"), open: noIssue + "as 113"},

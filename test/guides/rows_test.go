@@ -459,34 +459,6 @@ func (s *story) ready(app, want string) {
 	})
 }
 
-// told waits for an event of an object with a text.
-func (s *story) told(u *unstructured.Unstructured, text string) string {
-	var said string
-	s.until(u.GetName()+" is told of "+text, func() string {
-		var all corev1.EventList
-		ns := u.GetNamespace()
-		if ns == "" {
-			ns = metav1.NamespaceDefault
-		}
-		if err := fleet.Hub.List(s.t.Context(), &all, client.InNamespace(ns)); err != nil {
-			s.fail("list events: %v", err)
-		}
-		var heard []string
-		for _, e := range all.Items {
-			if e.InvolvedObject.Kind != u.GetKind() || e.InvolvedObject.Name != u.GetName() {
-				continue
-			}
-			if strings.Contains(e.Message, text) {
-				said = e.Message
-				return ""
-			}
-			heard = append(heard, e.Message)
-		}
-		return fmt.Sprintf("told was %q", heard)
-	})
-	return said
-}
-
 // change edits an object of the hub.
 func (s *story) change(u *unstructured.Unstructured, edit func(map[string]any)) {
 	s.until("change "+u.GetName(), func() string {
