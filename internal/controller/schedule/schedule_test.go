@@ -125,6 +125,17 @@ func (w *world) told(reason string) (n int) {
 	return n
 }
 
+// hear waits until users were told so many times for the reason.
+func (w *world) hear(reason string, times int) {
+	w.t.Helper()
+	w.Eventually("users are told of "+reason, func() string {
+		if n := w.told(reason); n != times {
+			return fmt.Sprintf("they are told %d times, want %d", n, times)
+		}
+		return ""
+	})
+}
+
 func TestABindingThatComesPlacedIsConfirmedInOneWrite(t *testing.T) {
 	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
 		w.Quiet()
@@ -136,9 +147,7 @@ func TestABindingThatComesPlacedIsConfirmedInOneWrite(t *testing.T) {
 		if got, want := w.written(), []string{"create", "update status"}; !slices.Equal(got, want) {
 			w.t.Errorf("written: %q, want %q", got, want)
 		}
-		if n := w.told(workv1alpha2.EventScheduleBindingSucceed); n != 1 {
-			w.t.Errorf("told %d times, want once", n)
-		}
+		w.hear(workv1alpha2.EventScheduleBindingSucceed, 1)
 		w.stop()
 		w.run()
 		if got := w.written(); len(got) != 0 {
@@ -169,9 +178,7 @@ func TestABindingThatComesPlacedWaitsForAnswersAWhile(t *testing.T) {
 		if got, want := w.written(), []string{"update status"}; !slices.Equal(got, want) {
 			w.t.Errorf("written: %q, want %q", got, want)
 		}
-		if n := w.told(workv1alpha2.EventScheduleBindingSucceed); n != 1 {
-			w.t.Errorf("told %d times, want once", n)
-		}
+		w.hear(workv1alpha2.EventScheduleBindingSucceed, 1)
 	})
 }
 
@@ -246,9 +253,7 @@ func TestABindingFollowsTheFleet(t *testing.T) {
 		w.scheduled("m1 m3")
 		w.Gone(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}})
 		w.scheduled("m3")
-		if n := w.told(workv1alpha2.EventScheduleBindingSucceed); n != 4 {
-			w.t.Errorf("told %d times where it went, want 4", n)
-		}
+		w.hear(workv1alpha2.EventScheduleBindingSucceed, 4)
 	})
 }
 

@@ -162,6 +162,7 @@ spec:
     %[3]sTemplate:
       metadata: {labels: {app: %[2]s}}
       spec:
+        selector: {matchLabels: {app: %[2]s}}
         template:
           metadata: {labels: {app: %[2]s}}
           spec:
