@@ -33,6 +33,7 @@ type lanes struct {
 	registered map[string]bool
 	open       map[string]lane
 	later      map[string]*reports
+	answers    map[string]uint64
 	strays     workqueue.TypedRateLimitingInterface[strayWork]
 	all        sync.WaitGroup
 }
@@ -141,7 +142,7 @@ func (l *lanes) start(ctx context.Context) {
 	l.ctx, l.open, l.later = ctx, map[string]lane{}, map[string]*reports{}
 	l.strays = newQueue[strayWork]("execute-strays", l.firstRetry)
 	l.all.Go(func() {
-		work(l.strays, func(s strayWork) outcome { return l.stray(ctx, s.cluster, s.work) })
+		work(l.strays, func(s strayWork) outcome { return l.stray(ctx, s.cluster, s.work) }, func(strayWork, outcome) {})
 	})
 }
 
@@ -178,12 +179,20 @@ func (l *lanes) of(cluster string) (q lane, running bool) {
 	l.later[cluster] = later
 	for range l.workers {
 		l.all.Go(func() {
+			var before uint64
 			work(q, func(key types.NamespacedName) outcome {
+				before = l.answersOf(cluster)
 				out := l.reconcile(ctx, cluster, key)
 				if out.report != nil && !later.put(report{key, l.clock.Now(), out.report}) {
 					return out.report()
 				}
 				return out
+			}, func(key types.NamespacedName, out outcome) {
+				// Whoever retries what failed in silence may have looked before it was known here that this did.
+				if out.err != nil && l.answersOf(cluster) != before {
+					q.Forget(key)
+					q.Add(key)
+				}
 			})
 		})
 	}
@@ -219,8 +228,21 @@ func (l *lanes) retry(cluster string, keys ...types.NamespacedName) {
 	}
 }
 
-// retryFailed has those of the Works looked at whose last attempt failed.
+// answersOf counts how often a cluster answered after it did not.
+func (l *lanes) answersOf(cluster string) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answers[cluster]
+}
+
+// retryFailed has those of the Works looked at whose last attempt failed, after the cluster answered.
 func (l *lanes) retryFailed(cluster string, keys ...types.NamespacedName) {
+	l.mu.Lock()
+	if l.answers == nil {
+		l.answers = map[string]uint64{}
+	}
+	l.answers[cluster]++
+	l.mu.Unlock()
 	q, _ := l.of(cluster)
 	if q == nil {
 		return
@@ -268,8 +290,8 @@ func newQueue[K comparable](name string, firstRetry time.Duration) workqueue.Typ
 		workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
 }
 
-// work takes from a queue until it is closed. What still has to be reported is settled by who reports it.
-func work[K comparable](q workqueue.TypedRateLimitingInterface[K], reconcile func(K) outcome) {
+// work takes from a queue until it is closed. What still has to be reported is settled by who reports it; of all else settled is told.
+func work[K comparable](q workqueue.TypedRateLimitingInterface[K], reconcile func(K) outcome, settled func(K, outcome)) {
 	for {
 		key, done := q.Get()
 		if done {
@@ -277,6 +299,7 @@ func work[K comparable](q workqueue.TypedRateLimitingInterface[K], reconcile fun
 		}
 		if out := recovered(func() outcome { return reconcile(key) }); out.report == nil {
 			settle(q, key, out)
+			settled(key, out)
 		}
 	}
 }
