@@ -6,13 +6,12 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-const (
-	firstRetry = 5 * time.Millisecond
-	lastRetry  = 2 * time.Minute
-)
+// lastRetry is the longest delay between attempts.
+const lastRetry = 2 * time.Minute
 
-// Patience is how long a controller waits before it tries again what failed: twice as long each time, and no more than two
-// minutes. The queues' own limit is a quarter of an hour, which somebody waits who has just mended a webhook or a member.
-func Patience[T comparable]() workqueue.TypedRateLimiter[T] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetry, lastRetry)
+// Patience is how long a controller waits before it tries again what failed: first, then twice as long each time, and no more than
+// two minutes unless first is longer. The queues' own limit is a quarter of an hour, which somebody waits who has just mended a
+// webhook or a member.
+func Patience[T comparable](first time.Duration) workqueue.TypedRateLimiter[T] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](first, max(first, lastRetry))
 }

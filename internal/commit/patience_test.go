@@ -6,7 +6,7 @@ import (
 )
 
 func TestWhatIsMendedIsTriedWithinTwoMinutesHoweverOftenItFailed(t *testing.T) {
-	p, last := Patience[string](), time.Duration(0)
+	p, last := Patience[string](5*time.Millisecond), time.Duration(0)
 	for try := range 1000 {
 		wait := p.When("a")
 		if wait < last || wait > 2*time.Minute {

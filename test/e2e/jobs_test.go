@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -185,6 +186,13 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 	// Without a time to live yet, to see it rest.
 	fleet.Hub.Change(t, argoWorkflow, "Workflow", ns, "w", func(u *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(u.Object, "spec", "ttlStrategy")
+	})
+	kit.Eventually(t, "the member has heard of that", func() string {
+		want := fmt.Sprint(fleet.Hub.Find(t, argoWorkflow, "Workflow", ns, "w").GetGeneration())
+		if got := inMember(t, m, argoWorkflow, "Workflow", ns, "w", "metadata", "annotations", workv1alpha2.TemplateGenerationAnnotation); got != want {
+			return fmt.Sprintf("it has generation %v, the template %s", got, want)
+		}
+		return ""
 	})
 	act("Succeeded")
 	kit.Eventually(t, "the template says that it succeeded", func() string {

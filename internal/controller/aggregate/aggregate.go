@@ -64,9 +64,8 @@ type Options struct {
 const (
 	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
 	staleRetry = 20 * time.Millisecond
-	// firstRetry and lastRetry bound the growing delays after other failures.
+	// firstRetry is the delay of the first attempt after other failures; it grows.
 	firstRetry = 100 * time.Millisecond
-	lastRetry  = 2 * time.Minute
 	// progressRate is how many bindings a second tell of progress in a burst; each is a write of the template too.
 	progressRate = 20
 )
@@ -91,7 +90,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r.progress.Rate = progressRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("aggregate").WithOptions(controller.Options{
 		MaxConcurrentReconciles: o.Concurrency,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter:             commit.Patience[reconcile.Request](firstRetry),
 	})
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))

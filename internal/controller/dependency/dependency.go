@@ -42,6 +42,8 @@ import (
 const (
 	// staleRetry is how soon a write over an old read is tried again.
 	staleRetry = 200 * time.Millisecond
+	// firstRetry is the delay of the first attempt after a failure; it grows.
+	firstRetry = 5 * time.Millisecond
 	// unsyncedRetry is how soon a binding is looked at again whose dependencies are not all in memory yet.
 	unsyncedRetry = time.Second
 	// takenRetry is how often a dependency whose binding's name is taken is tried again.
@@ -82,7 +84,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 	}
 	c, err := controller.New("dependency", mgr, controller.Options{
-		MaxConcurrentReconciles: o.Concurrency, RateLimiter: commit.Patience[reconcile.Request](), Reconciler: r})
+		MaxConcurrentReconciles: o.Concurrency, RateLimiter: commit.Patience[reconcile.Request](firstRetry), Reconciler: r})
 	if err != nil {
 		return fmt.Errorf("set up the distribution of dependencies: %w", err)
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,9 +54,8 @@ type Options struct {
 const (
 	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
 	staleRetry = 20 * time.Millisecond
-	// firstRetry and lastRetry bound the growing delays after other failures.
+	// firstRetry is the delay of the first attempt after other failures; it grows.
 	firstRetry = 100 * time.Millisecond
-	lastRetry  = 2 * time.Minute
 	// parallel is the number of Works of one binding that are written at once.
 	parallel = 16
 )
@@ -90,7 +88,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("dispatch").WithOptions(controller.Options{
 		MaxConcurrentReconciles: o.Concurrency,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter:             commit.Patience[reconcile.Request](firstRetry),
 	})).Complete(r)
 }
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+
+	"github.com/argosy-io/argosy/internal/commit"
 )
 
 // lanes gives each member cluster a queue and workers of its own, so that one that hangs holds up no other.
@@ -23,7 +25,7 @@ type lanes struct {
 	reconcile, stray func(ctx context.Context, cluster string, work types.NamespacedName) outcome
 	// clock dates what waits.
 	clock clock.PassiveClock
-	// firstRetry is the delay of the first attempt after a failure; it doubles until lastRetry.
+	// firstRetry is the delay of the first attempt after a failure; it doubles as commit.Patience says.
 	firstRetry time.Duration
 	// touched is when the last Work came that was not applied yet, in nanoseconds.
 	touched atomic.Int64
@@ -132,9 +134,6 @@ type strayWork struct {
 	work    types.NamespacedName
 }
 
-// lastRetry is the longest delay between attempts of one Work: a lasting failure does not keep the member busy.
-const lastRetry = 2 * time.Minute
-
 // start lets lanes open; they run until ctx ends. What is added before is not taken.
 func (l *lanes) start(ctx context.Context) {
 	l.mu.Lock()
@@ -142,7 +141,9 @@ func (l *lanes) start(ctx context.Context) {
 	l.ctx, l.open, l.later = ctx, map[string]lane{}, map[string]*reports{}
 	l.strays = newQueue[strayWork]("execute-strays", l.firstRetry)
 	l.all.Go(func() {
-		work(l.strays, func(s strayWork) outcome { return l.stray(ctx, s.cluster, s.work) }, func(strayWork, outcome) {})
+		work(l.strays, func(s strayWork) {
+			settle(l.strays, s, recovered(func() outcome { return l.stray(ctx, s.cluster, s.work) }))
+		})
 	})
 }
 
@@ -179,17 +180,21 @@ func (l *lanes) of(cluster string) (q lane, running bool) {
 	l.later[cluster] = later
 	for range l.workers {
 		l.all.Go(func() {
-			var before uint64
-			work(q, func(key types.NamespacedName) outcome {
-				before = l.answersOf(cluster)
-				out := l.reconcile(ctx, cluster, key)
-				if out.report != nil && !later.put(report{key, l.clock.Now(), out.report}) {
-					return out.report()
+			work(q, func(key types.NamespacedName) {
+				answers := l.answersOf(cluster)
+				out := recovered(func() outcome {
+					out := l.reconcile(ctx, cluster, key)
+					if out.report != nil && !later.put(report{key, l.clock.Now(), out.report}) {
+						return out.report()
+					}
+					return out
+				})
+				if out.report != nil {
+					return // settled by who reports it
 				}
-				return out
-			}, func(key types.NamespacedName, out outcome) {
+				settle(q, key, out)
 				// Whoever retries what failed in silence may have looked before it was known here that this did.
-				if out.err != nil && l.answersOf(cluster) != before {
+				if out.err != nil && l.answersOf(cluster) != answers {
 					q.Forget(key)
 					q.Add(key)
 				}
@@ -286,21 +291,18 @@ func (l *lanes) stop() {
 
 func newQueue[K comparable](name string, firstRetry time.Duration) workqueue.TypedRateLimitingInterface[K] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, max(firstRetry, lastRetry)),
+		commit.Patience[K](firstRetry),
 		workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
 }
 
-// work takes from a queue until it is closed. What still has to be reported is settled by who reports it; of all else settled is told.
-func work[K comparable](q workqueue.TypedRateLimitingInterface[K], reconcile func(K) outcome, settled func(K, outcome)) {
+// work takes from a queue until it is closed. Whoever does the work settles it.
+func work[K comparable](q workqueue.TypedRateLimitingInterface[K], do func(K)) {
 	for {
 		key, done := q.Get()
 		if done {
 			return
 		}
-		if out := recovered(func() outcome { return reconcile(key) }); out.report == nil {
-			settle(q, key, out)
-			settled(key, out)
-		}
+		do(key)
 	}
 }
 

@@ -5,6 +5,7 @@ package propagate
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -35,6 +36,9 @@ type Options struct {
 	Concurrency int
 }
 
+// firstRetry is the delay of the first attempt after a failure; it grows.
+const firstRetry = 5 * time.Millisecond
+
 // reconciler is shared by the two loops: one per template, which does everything, and one per policy, which lets a
 // deleted policy go once the first has taken its claims away.
 type reconciler struct {
@@ -63,7 +67,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 	templates, err := controller.NewTyped("propagate", mgr, controller.TypedOptions[key]{
 		MaxConcurrentReconciles: o.Concurrency,
-		RateLimiter:             commit.Patience[key](),
+		RateLimiter:             commit.Patience[key](firstRetry),
 		Reconciler:              reconcile.TypedFunc[key](r.reconcileTemplate),
 	})
 	if err != nil {
