@@ -27,6 +27,7 @@ type Fleet struct {
 	snapshot schedule.Snapshot
 	behind   bool // snapshot has not taken in the last changes
 	tell     []func(Change)
+	room     []func(cluster string)
 
 	registration cache.ResourceEventHandlerRegistration
 }
