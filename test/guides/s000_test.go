@@ -337,7 +337,7 @@ var s000 = []row{
 			return differs(s.held(u, "member1"), map[string]any{"spec.selector.matchLabels.app": "elsewhere"})
 		})
 		return "overridden, with a warning"
-	}, open: "issue 3: a namespaced OverridePolicy of a cluster-scoped kind is stored and never applies; a ClusterOverridePolicy does"},
+	}},
 	{id: "51d", block: "S000-claim-RBAC", want: "who may do what", see: documented("docs/guide.md", "cluster-admin")},
 }
 

@@ -132,6 +132,36 @@ func TestAClusterScopedSelectionStaysApproved(t *testing.T) {
 	h.refuses("developer", grown, stored, "Namespace is cluster-scoped; use ClusterPropagationPolicy")
 }
 
+func TestAnOverrideOfAClusterScopedKindNeedsWhoMayOverrideEverywhere(t *testing.T) {
+	h := newHub(t)
+	policy := func(app string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy, metadata: {name: o, namespace: default}, spec: {
+			resourceSelectors: [{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, name: s, namespace: default}, {apiVersion: v1, kind: ConfigMap, name: c}],
+			overrideRules: [{overriders: {plaintext: [{path: /spec/selector/matchLabels/app, operator: replace, value: `+app+`}]}}]}}`)
+	}
+	h.refuses("developer", policy("a"), nil, "SidecarSet is cluster-scoped; use ClusterOverridePolicy")
+	stored, warnings, err := h.write("admin", policy("a"), nil)
+	if err != nil || len(warnings) != 1 || warnings[0] != "spec.resourceSelectors[0]: SidecarSet is cluster-scoped; selected as by a ClusterOverridePolicy, which you may create" {
+		t.Fatalf("error %v, warnings %q", err, warnings)
+	}
+	var namespaces []string
+	for _, s := range stored.Object["spec"].(map[string]any)["resourceSelectors"].([]any) {
+		ns, _, _ := unstructured.NestedString(s.(map[string]any), "namespace")
+		namespaces = append(namespaces, ns)
+	}
+	if diff := cmp.Diff([]string{"", "default"}, namespaces); diff != "" {
+		t.Errorf("namespaces of the selectors stored (-want +got):\n%s", diff)
+	}
+	labelled := policy("a")
+	labelled.SetLabels(map[string]string{"a": "b"})
+	if _, warnings, err := h.write("developer", labelled, stored); err != nil || warnings != nil {
+		t.Errorf("an update of something else: error %v, warnings %q", err, warnings)
+	}
+	h.refuses("developer", policy("b"), stored, "SidecarSet is cluster-scoped; use ClusterOverridePolicy")
+	h.refuses("admin", object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy, metadata: {name: o, namespace: default},
+		spec: {resourceSelectors: [{apiVersion: v1, kind: Namespace, name: team}]}}`), nil, "Namespace is cluster-scoped; use ClusterOverridePolicy")
+}
+
 func TestReplicasOverridersGiveWayToTheScheduler(t *testing.T) {
 	h := newHub(t,
 		pp(t, "divides", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx, namespace: default}], placement: {replicaScheduling: {replicaSchedulingType: Divided}}}`),

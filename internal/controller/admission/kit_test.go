@@ -35,7 +35,7 @@ type hub struct {
 	index   *index
 	plugins []admission.Interface
 	client  *dynamicfake.FakeDynamicClient
-	// mayCreateCPP says which users may create ClusterPropagationPolicies.
+	// mayCreateCPP says which users may create ClusterPropagationPolicies and ClusterOverridePolicies.
 	mayCreateCPP map[string]bool
 }
 
@@ -73,7 +73,7 @@ func newHub(t *testing.T, objects ...*unstructured.Unstructured) *hub {
 		}
 		if w, ok := plugin.(interface{ SetAuthorizer(authorizer.Authorizer) }); ok {
 			w.SetAuthorizer(authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-				if a.GetVerb() == "create" && a.GetResource() == "clusterpropagationpolicies" && a.IsResourceRequest() && h.mayCreateCPP[a.GetUser().GetName()] {
+				if a.GetVerb() == "create" && strings.HasPrefix(a.GetResource(), "cluster") && strings.HasSuffix(a.GetResource(), "policies") && a.IsResourceRequest() && h.mayCreateCPP[a.GetUser().GetName()] {
 					return authorizer.DecisionAllow, "", nil
 				}
 				return authorizer.DecisionNoOpinion, "", nil

@@ -2,9 +2,13 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dialect"
@@ -36,16 +40,44 @@ func (o *objects) mutateOverride(ctx context.Context, r request) error {
 	if r.obj.GetNamespace() == "" {
 		return nil
 	}
+	for _, s := range policy.OverrideSpec().ResourceSelectors {
+		if propagate.GroupKind(s.APIVersion, s.Kind) == (schema.GroupKind{Kind: "Namespace"}) {
+			// A namespace goes to every cluster by itself, where no policy of another namespace has a say.
+			return admission.NewForbidden(r, errors.New("Namespace is cluster-scoped; use ClusterOverridePolicy"))
+		}
+	}
+	if err := o.authorizeClusterScoped(ctx, r, clusterOverride, policy.OverrideSpec().ResourceSelectors, approvedBefore(r, policy)); err != nil {
+		return err
+	}
 	// The selectors alone are written back: a JSON value that is not given would come out of the types as null.
-	validate.DefaultSelectors(policy.OverrideSpec().ResourceSelectors, r.obj.GetNamespace(), func(policyv1alpha1.ResourceSelector) bool { return false })
+	validate.DefaultSelectors(policy.OverrideSpec().ResourceSelectors, r.obj.GetNamespace(), o.clusterScoped)
 	spec, _ := r.obj.Object["spec"].(map[string]any)
 	selectors, _ := spec["resourceSelectors"].([]any)
 	for i := range selectors {
 		if s, ok := selectors[i].(map[string]any); ok {
-			s["namespace"] = policy.OverrideSpec().ResourceSelectors[i].Namespace
+			if namespace := policy.OverrideSpec().ResourceSelectors[i].Namespace; namespace != "" {
+				s["namespace"] = namespace
+			} else {
+				delete(s, "namespace")
+			}
 		}
 	}
 	return nil
+}
+
+// approvedBefore are the selectors that were stored with the very overriders that policy has. Whoever changes those says what becomes
+// of the templates, and has to be allowed to.
+func approvedBefore(r request, policy policyv1alpha1.Override) []policyv1alpha1.ResourceSelector {
+	old := newOverride(r.GetKind().Kind)
+	if r.old == nil || into(r.old, old) != nil {
+		return nil
+	}
+	was, is := *old.OverrideSpec(), *policy.OverrideSpec()
+	was.ResourceSelectors, is.ResourceSelectors = nil, nil
+	if !equality.Semantic.DeepEqual(was, is) {
+		return nil
+	}
+	return old.OverrideSpec().ResourceSelectors
 }
 
 func (o *objects) validateOverride(_ context.Context, r request) error {

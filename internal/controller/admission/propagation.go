@@ -36,7 +36,11 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 	}
 	before := p.DeepCopyObject().(policyv1alpha1.Propagation)
 	if p.GetNamespace() != "" {
-		if err := o.authorizeClusterScoped(ctx, r, p); err != nil {
+		old := newPropagation(r.GetKind().Kind)
+		if r.old == nil || into(r.old, old) != nil {
+			old = &policyv1alpha1.PropagationPolicy{}
+		}
+		if err := o.authorizeClusterScoped(ctx, r, clusterPropagation, p.PropagationSpec().ResourceSelectors, old.PropagationSpec().ResourceSelectors); err != nil {
 			return err
 		}
 	}
@@ -76,18 +80,18 @@ func (o *objects) validatePropagation(_ context.Context, r request) error {
 	return nil
 }
 
-// authorizeClusterScoped lets a namespaced policy select cluster-scoped templates for those who might as well write a
-// ClusterPropagationPolicy, and refuses it to others. Such a selector is stored without a namespace, which no other
-// selector of a namespaced policy is: that is how the approval is known later on.
-func (o *objects) authorizeClusterScoped(ctx context.Context, r request, p policyv1alpha1.Propagation) error {
-	selectors := p.PropagationSpec().ResourceSelectors
-	var approved []policyv1alpha1.ResourceSelector
-	if r.old != nil {
-		old := newPropagation(r.GetKind().Kind)
-		if into(r.old, old) == nil {
-			approved = old.PropagationSpec().ResourceSelectors
-		}
-	}
+// counterpart is the policy without a namespace that does the same as one in a namespace.
+type counterpart struct{ kind, resource string }
+
+var (
+	clusterPropagation = counterpart{"ClusterPropagationPolicy", "clusterpropagationpolicies"}
+	clusterOverride    = counterpart{"ClusterOverridePolicy", "clusteroverridepolicies"}
+)
+
+// authorizeClusterScoped lets a namespaced policy select cluster-scoped templates for those who might as well write its
+// counterpart, and refuses it to others. Such a selector is stored without a namespace, which no other
+// selector of a namespaced policy is: that is how the approval is known later on. approved are the selectors stored before.
+func (o *objects) authorizeClusterScoped(ctx context.Context, r request, instead counterpart, selectors, approved []policyv1alpha1.ResourceSelector) error {
 	for i := range selectors {
 		s := &selectors[i]
 		if !o.clusterScoped(*s) {
@@ -99,13 +103,13 @@ func (o *objects) authorizeClusterScoped(ctx context.Context, r request, p polic
 		}
 		decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 			User: r.GetUserInfo(), Verb: "create", ResourceRequest: true,
-			APIGroup: policyv1alpha1.GroupVersion.Group, APIVersion: policyv1alpha1.GroupVersion.Version, Resource: "clusterpropagationpolicies",
+			APIGroup: policyv1alpha1.GroupVersion.Group, APIVersion: policyv1alpha1.GroupVersion.Version, Resource: instead.resource,
 		})
 		if decision != authorizer.DecisionAllow {
-			return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s is cluster-scoped; use ClusterPropagationPolicy", s.Kind), err))
+			return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s is cluster-scoped; use %s", s.Kind, instead.kind), err))
 		}
 		warning.AddWarning(ctx, "", fmt.Sprintf(
-			"spec.resourceSelectors[%d]: %s is cluster-scoped; selected as by a ClusterPropagationPolicy, which you may create", i, s.Kind))
+			"spec.resourceSelectors[%d]: %s is cluster-scoped; selected as by a %s, which you may create", i, s.Kind, instead.kind))
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -206,14 +207,16 @@ func (r *reconciler) overrides(ctx context.Context, namespace string) ([]policyv
 	for i := range all.Items {
 		out = append(out, &all.Items[i])
 	}
-	if namespace == "" {
-		return out, nil
-	}
-	own, err := scope.Overrides.List(ctx, r.client, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
-	if err != nil {
+	var own policyv1alpha1.OverridePolicyList
+	if err := r.client.List(ctx, &own, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list override policies: %w", err)
 	}
-	return append(out, own...), nil
+	for i := range own.Items {
+		if p := &own.Items[i]; namespace != "" || override.SelectsClusterScoped(p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
 }
 
 // write creates and updates the Works that differ. One cluster's failure leaves the others' Works as they should be.

@@ -296,6 +296,25 @@ func TestAnOverridePolicyIsFollowedAsItComesChangesAndGoes(t *testing.T) {
 	})
 }
 
+func TestAnOverridePolicyOfANamespaceReachesWhatIsInNone(t *testing.T) {
+	forBothScopes(t, func(w *world) {
+		if w.template.GetNamespace() != "" {
+			return // the story is of the others
+		}
+		w.bind("id", "m1")
+		w.becomes("m1:1")
+		p := &policyv1alpha1.OverridePolicy{}
+		p.Namespace, p.Name = "default", "o"
+		p.Spec = *w.override(nil, "/data/value", "2").OverrideSpec()
+		w.Make(p)
+		w.becomes("m1:2")
+		// With a namespace, as it is stored for those who may not override everywhere, it is about nothing.
+		controllertest.Change(w.Hub, p, func(p *policyv1alpha1.OverridePolicy) { p.Spec.ResourceSelectors[0].Namespace = "default" })
+		w.becomes("m1:1")
+		w.Gone(p)
+	})
+}
+
 func TestAnOverridePolicyFollowsTheLabelsOfClusters(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1", "m2")

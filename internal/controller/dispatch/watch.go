@@ -145,17 +145,15 @@ func templateIndex(kind, namespace string) string { return kind + "/" + namespac
 func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconcile.Request {
 	selectors := obj.(policyv1alpha1.Override).OverrideSpec().ResourceSelectors
 	if len(selectors) == 0 {
-		selectors = []policyv1alpha1.ResourceSelector{{}}
+		selectors = []policyv1alpha1.ResourceSelector{{Namespace: obj.GetNamespace()}}
 	}
 	seen := map[types.NamespacedName]bool{}
 	var out []reconcile.Request
 	for _, sel := range selectors {
+		// A selector of a namespaced policy that has no namespace is of a cluster-scoped kind.
 		kind, namespace := "", sel.Namespace
 		if sel.Kind != "" {
 			kind = propagate.GroupKind(sel.APIVersion, sel.Kind).String()
-		}
-		if obj.GetNamespace() != "" {
-			namespace = obj.GetNamespace()
 		}
 		bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex(kind, namespace)}, client.UnsafeDisableDeepCopy)
 		if err != nil {

@@ -43,7 +43,7 @@ func (u Untouched) String() string {
 
 // Apply is m as cluster c shall have it. m is never changed; it is returned itself when no rule applies.
 //
-//	ClusterOverridePolicies, then OverridePolicies of m's namespace
+//	ClusterOverridePolicies, then OverridePolicies of m's namespace; of any, if m has none and they select it
 //	  in each: those that select all of the kind, by label, by name; equals by policy name
 //	    rules as listed, those that target c
 //	      image → command → args → resources → labels → annotations → field → plaintext
@@ -128,11 +128,12 @@ func ordered(t propagate.Template, policies []policyv1alpha1.Override) []policyv
 		}
 	}
 	slices.SortFunc(selecting, func(a, b ranked) int {
-		// Names are unique in a scope, and only one namespace is in play: the order is total.
+		// Names are unique in a namespace: the order is total.
 		return cmp.Or(
-			cmp.Compare(a.policy.GetNamespace(), b.policy.GetNamespace()),
+			cmp.Compare(scopeOf(a.policy), scopeOf(b.policy)),
 			cmp.Compare(a.priority, b.priority),
 			cmp.Compare(a.policy.GetName(), b.policy.GetName()),
+			cmp.Compare(a.policy.GetNamespace(), b.policy.GetNamespace()),
 		)
 	})
 	out := make([]policyv1alpha1.Override, len(selecting))
@@ -142,9 +143,18 @@ func ordered(t propagate.Template, policies []policyv1alpha1.Override) []policyv
 	return out
 }
 
+// scopeOf is 0 for policies of the whole hub, which come first, and 1 for those of a namespace.
+func scopeOf(p policyv1alpha1.Override) int { return min(len(p.GetNamespace()), 1) }
+
+// SelectsClusterScoped says whether a policy may select templates that are in no namespace. One of a namespace does by a selector
+// without a namespace, which admission leaves to authors who may write a ClusterOverridePolicy; see propagate.SelectedBy.
+func SelectsClusterScoped(p policyv1alpha1.Override) bool {
+	return p.GetNamespace() == "" || slices.ContainsFunc(p.OverrideSpec().ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool { return s.Namespace == "" })
+}
+
 // selects is how closely the policy describes t. Without selectors it selects all that its scope allows.
 func selects(p policyv1alpha1.Override, t propagate.Template) propagate.ImplicitPriority {
-	if ns := p.GetNamespace(); ns != "" && ns != t.Namespace {
+	if ns := p.GetNamespace(); ns != "" && ns != t.Namespace && (t.Namespace != "" || !SelectsClusterScoped(p)) {
 		return propagate.NoMatch
 	}
 	selectors := p.OverrideSpec().ResourceSelectors

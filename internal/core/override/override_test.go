@@ -131,6 +131,38 @@ func TestPoliciesAreAppliedInOneOrder(t *testing.T) {
 	}
 }
 
+func TestPoliciesOfNamespacesOverrideWhatIsInNoneWhereAdmissionLetThem(t *testing.T) {
+	sidecars := object(t, `{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: logs}, spec: {customVersion: ""}}`)
+	adds := func(selector, letter string) string {
+		return "resourceSelectors: [{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet" + selector + "}]\n" +
+			rule("annotationsOverrider: [{operator: add, value: {"+letter+": x}}]")
+	}
+	policies := []policyv1alpha1.Override{
+		op(t, "team", "b", adds("", "d")),
+		op(t, "shop", "b", adds("", "c")),
+		op(t, "team", "a", adds("", "b")),
+		op(t, "", "z", adds("", "a")),
+		op(t, "shop", "not-allowed", adds(", namespace: shop", "x")),
+		op(t, "shop", "all-of-its-namespace", rule("annotationsOverrider: [{operator: add, value: {x: x}}]")),
+	}
+	for seed := range int64(10) {
+		rand.New(rand.NewSource(seed)).Shuffle(len(policies), func(i, j int) { policies[i], policies[j] = policies[j], policies[i] })
+		_, applied, err := override.Apply(sidecars, cluster("eu"), policies)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order := []string{}
+		for _, r := range applied.Rules {
+			for letter := range r.Overriders.AnnotationsOverrider[0].Value {
+				order = append(order, letter)
+			}
+		}
+		if diff := cmp.Diff([]string{"a", "b", "c", "d"}, order); diff != "" {
+			t.Fatalf("applied, seed %d (-want +got):\n%s", seed, diff)
+		}
+	}
+}
+
 func TestRulesTargetClusters(t *testing.T) {
 	label := func(value string) string {
 		return "overriders: {labelsOverrider: [{operator: add, value: {" + value + `: "yes"}}]}`

@@ -340,7 +340,9 @@ func (f *Fleet) addOverride(key types.NamespacedName, u *unstructured.Unstructur
 	if err := decode(u, o, recorded); err != nil {
 		return err
 	}
-	validate.DefaultSelectors(o.OverrideSpec().ResourceSelectors, key.Namespace, func(policyv1alpha1.ResourceSelector) bool { return false })
+	validate.DefaultSelectors(o.OverrideSpec().ResourceSelectors, key.Namespace, func(s policyv1alpha1.ResourceSelector) bool {
+		return f.isClusterScoped(propagate.GroupKind(s.APIVersion, s.Kind))
+	})
 	if errs := validate.Override(o); !recorded && len(errs) > 0 {
 		return errs.ToAggregate()
 	}
