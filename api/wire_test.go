@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -82,6 +83,8 @@ const (
 	workShape       = `workload{manifests} suspendDispatching preserveResourcesOnDeletion`
 	workStatusShape = `conditions manifestStatuses{identifier{ordinal group version kind resource namespace name} status health}`
 
+	workloadShape = `apiVersion kind name namespace`
+
 	pathShape          = `luaScript !jsonPath`
 	customizationShape = `target{apiVersion kind} customizations{
 		retention{` + pathShape + ` !jsonPaths} replicaResource{` + pathShape + `} componentResource{` + pathShape + `}
@@ -96,6 +99,9 @@ const (
 
 	webhookShape = `name clientConfig{url service{namespace name path port} caBundle}
 		rules{operations apiGroups apiVersions kinds} timeoutSeconds interpreterContextVersions`
+
+	// All of it is an addition: guides write the kind, and Karmada has none of the name.
+	reschedulingShape = `resourceSelectors{` + selectorShape + `} reschedulePolicy{enabled interval threshold{cpuUtilization memoryUtilization} maxMoved}`
 )
 
 func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
@@ -113,8 +119,11 @@ func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
 		{&workv1alpha1.ResourceBinding{}, `spec{` + legacyBindingShape + `} status{` + legacyBindingStatusShape + `}`},
 		{&workv1alpha1.ClusterResourceBinding{}, `spec{` + legacyBindingShape + `} status{` + legacyBindingStatusShape + `}`},
 		{&workv1alpha1.Work{}, `spec{` + workShape + `} status{` + workStatusShape + `}`},
+		{&appsv1alpha1.WorkloadRebalancer{}, `spec{workloads{` + workloadShape + `} ttlSecondsAfterFinished}
+			status{observedWorkloads{workload{` + workloadShape + `} result reason} observedGeneration finishTime}`},
 		{&configv1alpha1.ResourceInterpreterCustomization{}, `spec{` + customizationShape + `}`},
 		{&configv1alpha1.ResourceInterpreterWebhookConfiguration{}, `webhooks{` + webhookShape + `}`},
+		{&configv1alpha1.ReplicaSchedulingPolicy{}, `spec{` + reschedulingShape + `} status{observedGeneration conditions}`},
 	} {
 		t.Run(reflect.TypeOf(c.obj).String(), func(t *testing.T) {
 			want := parseShape(t, c.shape)

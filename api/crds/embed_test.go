@@ -37,9 +37,12 @@ var served = map[string]struct {
 	"clusterresourcebindings.work.karmada.io": {"ClusterResourceBinding", "Cluster", "crb", "karmada-io", []string{"v1alpha2", "v1alpha1"}, true,
 		"SCHEDULED FULLYAPPLIED AGE"},
 	"works.work.karmada.io": {"Work", "Namespaced", "wk", "karmada-io", []string{"v1alpha1"}, true, "WORKLOAD-KIND APPLIED AGE"},
+	"workloadrebalancers.apps.karmada.io": {"WorkloadRebalancer", "Cluster", "", "", []string{"v1alpha1"}, true, "FINISHED AGE"},
 	"resourceinterpretercustomizations.config.karmada.io": {"ResourceInterpreterCustomization", "Cluster", "ric", "karmada-io", []string{"v1alpha1"}, false,
 		"TARGET-API-VERSION TARGET-KIND AGE"},
 	"resourceinterpreterwebhookconfigurations.config.karmada.io": {"ResourceInterpreterWebhookConfiguration", "Cluster", "", "karmada-io", []string{"v1alpha1"}, false, ""},
+	"replicaschedulingpolicies.config.karmada.io": {"ReplicaSchedulingPolicy", "Cluster", "rsp", "karmada-io", []string{"v1alpha1"}, true,
+		"CPU MEMORY BALANCED AGE"},
 }
 
 func TestDefinitionsAreServedAsKarmadasClientsKnowThem(t *testing.T) {
@@ -135,6 +138,8 @@ func TestSchemasHaveTheReferencesDefaultsAndBounds(t *testing.T) {
 		{"works.work.karmada.io", "status.manifestStatuses[].identifier", "required", "kind name ordinal resource version"},
 		{"works.work.karmada.io", "status.manifestStatuses[].health", "enum", `"Healthy" "Unhealthy" "Unknown"`},
 		{"resourceinterpretercustomizations.config.karmada.io", "spec", "required", "customizations target"},
+		{"workloadrebalancers.apps.karmada.io", "spec", "required", "workloads"},
+		{"workloadrebalancers.apps.karmada.io", "spec.workloads[]", "required", "apiVersion kind name"},
 		{"resourceinterpreterwebhookconfigurations.config.karmada.io", "webhooks[]", "required", "clientConfig interpreterContextVersions name"},
 	} {
 		s := schemaAt(t, c.crd, c.path)

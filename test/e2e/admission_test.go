@@ -627,6 +627,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"work.karmada.io/v1alpha1 works":                                      "Work true [wk] [karmada-io]",
 		"config.karmada.io/v1alpha1 resourceinterpretercustomizations":        "ResourceInterpreterCustomization false [ric] [karmada-io]",
 		"config.karmada.io/v1alpha1 resourceinterpreterwebhookconfigurations": "ResourceInterpreterWebhookConfiguration false [] [karmada-io]",
+		"config.karmada.io/v1alpha1 replicaschedulingpolicies":                "ReplicaSchedulingPolicy false [rsp] [karmada-io]",
 		"cluster.karmada.io/v1alpha1 clusters":                                "Cluster false [] []",
 	} {
 		if shown[name] != want {

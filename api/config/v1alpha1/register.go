@@ -19,6 +19,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&ResourceInterpreterCustomization{}, &ResourceInterpreterCustomizationList{},
 		&ResourceInterpreterWebhookConfiguration{}, &ResourceInterpreterWebhookConfigurationList{},
+		&ReplicaSchedulingPolicy{}, &ReplicaSchedulingPolicyList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

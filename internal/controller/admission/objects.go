@@ -67,6 +67,7 @@ func newObjects(index *index) *objects {
 		clusterv1alpha1.Resource("clusters"):                                {o.mutateCluster, o.validateCluster},
 		configv1alpha1.Resource("resourceinterpretercustomizations"):        {o.mutateCustomization, o.validateCustomization},
 		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil, o.validateWebhookConfiguration},
+		configv1alpha1.Resource("replicaschedulingpolicies"):                {o.mutateReplicaScheduling, o.validateReplicaScheduling},
 		workv1alpha1.Resource("works"):                                      {o.mutateWork, o.validateWork},
 		workv1alpha2.Resource("resourcebindings"):                           binding,
 		workv1alpha2.Resource("clusterresourcebindings"):                    binding,

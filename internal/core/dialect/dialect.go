@@ -32,6 +32,7 @@ var rewrites = map[schema.GroupKind]func(*rewrite){
 	{Group: policyv1alpha1.GroupVersion.Group, Kind: "ClusterOverridePolicy"}:            (*rewrite).override,
 	{Group: clusterv1alpha1.GroupVersion.Group, Kind: "Cluster"}:                         (*rewrite).cluster,
 	{Group: configv1alpha1.GroupVersion.Group, Kind: "ResourceInterpreterCustomization"}: (*rewrite).customization,
+	{Group: configv1alpha1.GroupVersion.Group, Kind: "ReplicaSchedulingPolicy"}:          (*rewrite).rescheduling,
 	{Group: kruiseGroup, Kind: "CloneSet"}:                                               (*rewrite).cloneSet,
 	{Group: kruiseGroup, Kind: "StatefulSet"}:                                            (*rewrite).selector,
 	{Group: kruiseGroup, Kind: "DaemonSet"}:                                              (*rewrite).selector,

@@ -301,6 +301,12 @@ var cases = []struct {
 		"spec.injectionStrategy.policy: IfNotPresent is about pulling images, which containers[].imagePullPolicy says; here Always or Partial says which pods get the revision",
 	},
 }, {
+	name: "thresholds with a sign",
+	head: "apiVersion: config.karmada.io/v1alpha1\nkind: ReplicaSchedulingPolicy\nmetadata: {name: r}\n",
+	spec: `{reschedulePolicy: {threshold: {cpuUtilization: 80%, memoryUtilization: 75}}}`,
+	want: `{reschedulePolicy: {threshold: {cpuUtilization: 80, memoryUtilization: 75}}}`,
+	warn: []string{"spec.reschedulePolicy.threshold.cpuUtilization: stored as 80"},
+}, {
 	name: "another kind is none of our business",
 	head: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n",
 	spec: `{customizations: {replicas: {luaScript: a}}}`,

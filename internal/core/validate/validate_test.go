@@ -425,6 +425,36 @@ func TestWebhookConfiguration(t *testing.T) {
 	}
 }
 
+func TestReplicaScheduling(t *testing.T) {
+	const at = "spec.reschedulePolicy."
+	for _, c := range []refusal{
+		{"both thresholds", `{reschedulePolicy: {enabled: true, interval: 60s, threshold: {cpuUtilization: 80, memoryUtilization: 80}}}`, nil},
+		{"one threshold, and a number of replicas", `{reschedulePolicy: {threshold: {memoryUtilization: 80}, maxMoved: 3}}`, nil},
+		{"no threshold", `{reschedulePolicy: {interval: 60s, threshold: {}}}`, []string{at + "threshold", "give cpuUtilization, memoryUtilization or both"}},
+		{"an interval that is no time", `{reschedulePolicy: {interval: 60ms, threshold: {cpuUtilization: 80}}}`, []string{at + "interval", "must be 1s or more"}},
+		{"a negative interval", `{reschedulePolicy: {interval: -1m, threshold: {cpuUtilization: 80}}}`, []string{at + "interval", "must be 1s or more"}},
+		{"nothing may move", `{reschedulePolicy: {threshold: {cpuUtilization: 80}, maxMoved: 0}}`, []string{at + "maxMoved", "set enabled to false"}},
+		{"no percent may move", `{reschedulePolicy: {threshold: {cpuUtilization: 80}, maxMoved: 0%}}`, []string{at + "maxMoved", "from 1% to 100%"}},
+		{"more than all", `{reschedulePolicy: {threshold: {cpuUtilization: 80}, maxMoved: 120%}}`, []string{at + "maxMoved", "from 1% to 100%"}},
+		{"no number", `{reschedulePolicy: {threshold: {cpuUtilization: 80}, maxMoved: some}}`, []string{at + "maxMoved", "a number of replicas"}},
+		{"a selector that cannot be parsed", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchExpressions: [{key: a, operator: Near}]}}], reschedulePolicy: {threshold: {cpuUtilization: 80}}}`,
+			[]string{"spec.resourceSelectors[0].labelSelector.matchExpressions[0].operator"}},
+	} {
+		p := &configv1alpha1.ReplicaSchedulingPolicy{}
+		from(t, c.spec, &p.Spec)
+		check(t, c.name, ReplicaScheduling(p), c.want)
+	}
+
+	p := &configv1alpha1.ReplicaSchedulingPolicy{}
+	from(t, `{reschedulePolicy: {threshold: {cpuUtilization: 80}}}`, &p.Spec)
+	DefaultReplicaScheduling(p)
+	r := p.Spec.ReschedulePolicy
+	if !*r.Enabled || r.Interval.Duration != time.Minute || r.MaxMoved.String() != "25%" {
+		t.Errorf("defaults: %+v", r)
+	}
+	check(t, "the defaults", ReplicaScheduling(p), nil)
+}
+
 func TestBinding(t *testing.T) {
 	b := &workv1alpha2.ResourceBinding{}
 	check(t, "nothing", Binding(b), nil)

@@ -1,0 +1,29 @@
+package admission
+
+import (
+	"context"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/validate"
+)
+
+func (o *objects) mutateReplicaScheduling(ctx context.Context, r request) error {
+	if err := r.normalise(ctx); err != nil {
+		return err
+	}
+	p := &configv1alpha1.ReplicaSchedulingPolicy{}
+	if err := into(r.obj, p); err != nil {
+		return nil // the schema says it better
+	}
+	before := p.DeepCopy()
+	validate.DefaultReplicaScheduling(p)
+	return r.setSpec(before.Spec, p.Spec)
+}
+
+func (o *objects) validateReplicaScheduling(_ context.Context, r request) error {
+	p := &configv1alpha1.ReplicaSchedulingPolicy{}
+	if err := into(r.obj, p); err != nil {
+		return r.invalid(err)
+	}
+	return r.refuse(validate.ReplicaScheduling(p))
+}

@@ -1,0 +1,60 @@
+package validate
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+)
+
+// DefaultRescheduleInterval is how often a ReplicaSchedulingPolicy without an interval looks at the clusters.
+const DefaultRescheduleInterval = time.Minute
+
+// defaultMaxMoved is how many replicas of a workload move at a time at most.
+const defaultMaxMoved = "25%"
+
+// shortestInterval keeps a typing error, such as 60ms, from keeping the hub busy; members tell of their use every ten seconds.
+const shortestInterval = time.Second
+
+// DefaultReplicaScheduling fills in what the schema does not.
+func DefaultReplicaScheduling(p *configv1alpha1.ReplicaSchedulingPolicy) {
+	r := &p.Spec.ReschedulePolicy
+	if r.Enabled == nil {
+		on := true
+		r.Enabled = &on
+	}
+	if r.Interval == nil {
+		r.Interval = &metav1.Duration{Duration: DefaultRescheduleInterval}
+	}
+	if r.MaxMoved == nil {
+		quarter := intstr.FromString(defaultMaxMoved)
+		r.MaxMoved = &quarter
+	}
+}
+
+// ReplicaScheduling validates a ReplicaSchedulingPolicy.
+func ReplicaScheduling(p *configv1alpha1.ReplicaSchedulingPolicy) field.ErrorList {
+	errs := selectors(p.Spec.ResourceSelectors, "", field.NewPath("spec", "resourceSelectors"))
+	r, path := &p.Spec.ReschedulePolicy, field.NewPath("spec", "reschedulePolicy")
+	if r.Interval != nil && r.Interval.Duration < shortestInterval {
+		errs = append(errs, field.Invalid(path.Child("interval"), r.Interval.Duration.String(),
+			fmt.Sprintf("must be %s or more, such as 60s", shortestInterval)))
+	}
+	if r.Threshold.CPUUtilization == nil && r.Threshold.MemoryUtilization == nil {
+		errs = append(errs, field.Required(path.Child("threshold"), "give cpuUtilization, memoryUtilization or both, in percent: without any no cluster is ever over it"))
+	}
+	if m := r.MaxMoved; m != nil {
+		n, err := intstr.GetScaledValueFromIntOrPercent(m, 100, true)
+		switch percent := m.Type == intstr.String; {
+		case err != nil, percent && (n < 1 || n > 100):
+			errs = append(errs, field.Invalid(path.Child("maxMoved"), m.String(), "must be a number of replicas, or a percentage from 1% to 100%"))
+		case n < 1:
+			errs = append(errs, field.Invalid(path.Child("maxMoved"), m.String(), "must be at least 1: to have nothing moved, set enabled to false"))
+		}
+	}
+	return errs
+}
