@@ -93,7 +93,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		RateLimiter:             commit.Patience[reconcile.Request](firstRetry),
 	})
 	for _, kind := range scope.Bindings.Kinds() {
-		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, rewritten)))
 	}
 	return b.Watches(&workv1alpha1.Work{}, gathering(o.Gather), builder.WithPredicates(answered)).
 		WatchesRawSource(interpreter.Changes(o.Interpreter, r.client)).Complete(r)
@@ -106,6 +106,17 @@ var answered = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return !equality.Semantic.DeepEqual(e.ObjectOld.(*workv1alpha1.Work).Status, e.ObjectNew.(*workv1alpha1.Work).Status)
+	},
+}
+
+// rewritten passes bindings of which it is news whether their Works could be made as they should be.
+var rewritten = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(workv1alpha2.Binding).BindingStatus(), e.ObjectNew.(workv1alpha2.Binding).BindingStatus()
+		return !slices.Equal(aggregate.Unwritten(was.Conditions), aggregate.Unwritten(is.Conditions))
 	},
 }
 
@@ -164,7 +175,8 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 // wait is how long the answers may still be gathered: not at all when nothing changes, when all clusters are applied and
 // healthy now, or when anything failed; while the picture is only getting fuller, until the window has passed.
 func (r *reconciler) wait(key types.NamespacedName, was, want *workv1alpha2.ResourceBindingStatus) time.Duration {
-	if r.StatusWindow == 0 || equality.Semantic.DeepEqual(was, want) || settled(want) && !settled(was) || failures(want) > failures(was) {
+	if r.StatusWindow == 0 || equality.Semantic.DeepEqual(was, want) || settled(want) && !settled(was) || failures(want) > failures(was) ||
+		!meta.IsStatusConditionTrue(want.Conditions, workv1alpha2.FullyApplied) && meta.IsStatusConditionTrue(was.Conditions, workv1alpha2.FullyApplied) {
 		return 0
 	}
 	window := r.StatusWindow

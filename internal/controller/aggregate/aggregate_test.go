@@ -174,6 +174,30 @@ func TestAnswersThatComeTogetherAreOneWrite(t *testing.T) {
 	})
 }
 
+// All members answer that all is well, and say nothing anew when a Work cannot be made any more, or can again.
+func TestABindingWhoseWorksCannotBeMadeIsNotFullyApplied(t *testing.T) {
+	forBothScopes(t, Options{Gather: 20 * time.Millisecond, StatusWindow: time.Hour}, func(w *world) {
+		for i := range clusters {
+			w.answer(i, "", workv1alpha1.ResourceHealthy, "")
+		}
+		w.folded(metav1.ConditionTrue, 3)
+		say := func(c metav1.Condition) {
+			w.Has(w.binding)
+			meta.SetStatusCondition(&w.binding.BindingStatus().Conditions, c)
+			if err := w.Status().Update(w.t.Context(), w.binding); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		say(metav1.Condition{Type: "ReviseReplica", Status: metav1.ConditionFalse, Reason: "InterpreterFailed", Message: `cluster "m2": line 3`})
+		w.folded(metav1.ConditionFalse, 3)
+		if c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.FullyApplied); !strings.Contains(c.Message, `ReviseReplica: cluster "m2": line 3`) {
+			w.t.Errorf("it does not say where and why: %q", c.Message)
+		}
+		say(metav1.Condition{Type: "ReviseReplica", Status: metav1.ConditionTrue, Reason: "R"})
+		w.folded(metav1.ConditionTrue, 3)
+	})
+}
+
 func TestAFailureIsWrittenAtOnce(t *testing.T) {
 	forBothScopes(t, Options{Gather: 10 * time.Millisecond, StatusWindow: time.Minute}, func(w *world) {
 		w.answer(1, "Failed to apply all manifests (0/1): no", "", "")

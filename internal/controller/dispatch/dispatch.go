@@ -3,6 +3,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -256,14 +257,29 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 	return d.RecheckAfter, errors.Join(append(errs, told)...)
 }
 
-// unrevised is why a cluster could not be given its share; nil if all could.
+// unrevised is why clusters could not be given their shares, as far as the first of them tells; nil if all could.
 func unrevised(results []dispatch.Result) error {
+	const operation = configv1alpha1.InterpreterOperationReviseReplica
+	var clusters []string
+	var first *interpret.Error
 	for _, res := range results {
-		if interpret.FaultOf(res.Err, configv1alpha1.InterpreterOperationReviseReplica) != nil {
-			return res.Err
+		if fault := interpret.FaultOf(res.Err, operation); fault != nil {
+			clusters = append(clusters, res.Cluster)
+			first = cmp.Or(first, fault)
 		}
 	}
-	return nil
+	if first == nil {
+		return nil
+	}
+	const named = 3
+	where := fmt.Sprintf("clusters %q", clusters[:min(len(clusters), named)])
+	switch n := len(clusters); {
+	case n == 1:
+		where = fmt.Sprintf("cluster %q", clusters[0])
+	case n > named:
+		where += fmt.Sprintf(" and %d more", n-named)
+	}
+	return &interpret.Error{Operation: operation, About: where, Cause: first}
 }
 
 // needed says whether a Work is to be written. One that is being deleted is made anew when it is gone, which is an event.

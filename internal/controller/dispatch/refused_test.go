@@ -11,6 +11,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/convert/kruise"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
@@ -35,6 +36,30 @@ func TestOnlyAFailureThatLastsIsACondition(t *testing.T) {
 	} {
 		if got := lasting(tc.err); got != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestTheConditionOfReviseReplicaNamesTheClusters(t *testing.T) {
+	const revise = configv1alpha1.InterpreterOperationReviseReplica
+	fails := func(cluster string, operation configv1alpha1.InterpreterOperation) dispatch.Result {
+		return dispatch.Result{Cluster: cluster, Err: fmt.Errorf("make the work: %w", &interpret.Error{Operation: operation, About: "revise c", Cause: errors.New("line 3")})}
+	}
+	for _, tc := range []struct {
+		results []dispatch.Result
+		want    string
+	}{
+		{[]dispatch.Result{{Cluster: "a"}, fails("b", configv1alpha1.InterpreterOperationRetain)}, ""},
+		{[]dispatch.Result{{Cluster: "a"}, fails("b", revise)}, `cluster "b": revise c: line 3`},
+		{[]dispatch.Result{fails("a", revise), fails("b", revise)}, `clusters ["a" "b"]: revise c: line 3`},
+		{[]dispatch.Result{fails("a", revise), fails("b", revise), fails("c", revise), fails("d", revise), fails("e", revise)}, `clusters ["a" "b" "c"] and 2 more: revise c: line 3`},
+	} {
+		err := unrevised(tc.results)
+		if got := fmt.Sprint(err); err != nil && got != tc.want || err == nil && tc.want != "" {
+			t.Errorf("got %s, want %s", got, tc.want)
+		}
+		if (interpret.FaultOf(err, revise) != nil) != (tc.want != "") {
+			t.Errorf("%v: no fault of ReviseReplica", err)
 		}
 	}
 }

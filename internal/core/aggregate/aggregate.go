@@ -60,7 +60,9 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time)
 			Message:            workv1alpha2.MessageFullyAppliedFails,
 			LastTransitionTime: now,
 		}
-		if fullyApplied(items, expected) {
+		if unwritten := Unwritten(status.Conditions); len(unwritten) > 0 {
+			condition.Message += "; " + strings.Join(unwritten, "; ")
+		} else if fullyApplied(items, expected) {
 			condition.Status = metav1.ConditionTrue
 			condition.Reason = workv1alpha2.ReasonFullyAppliedSuccess
 			condition.Message = workv1alpha2.MessageFullyApplied
@@ -71,6 +73,26 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time)
 		interpret.SetFault(&status.Conditions, operation, faults(works, expected, operation), now)
 	}
 	return status
+}
+
+// Unwritten says which conditions of a binding tell that the Works of some cluster are not what they should be, and what they say. Then what is applied
+// there is of an earlier template, however well that went.
+func Unwritten(conditions []metav1.Condition) (lines []string) {
+	for _, kind := range []string{string(configv1alpha1.InterpreterOperationReviseReplica), workv1alpha2.WorksWritten, workv1alpha2.VersionServed} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+			lines = append(lines, kind+": "+shortened(c.Message))
+		}
+	}
+	return lines
+}
+
+// shortened is as much of a message as another one repeats of it; all of it stands in its own condition.
+func shortened(message string) string {
+	const limit = 1 << 10
+	if len(message) <= limit {
+		return message
+	}
+	return strings.ToValidUTF8(message[:limit], "") + "…"
 }
 
 // reported are the operations of which Works say that they were not answered.

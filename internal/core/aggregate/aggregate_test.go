@@ -123,6 +123,28 @@ func TestABindingThatLeavesAllClustersIsNotFullyApplied(t *testing.T) {
 	}
 }
 
+func TestABindingIsNotFullyAppliedWhileAClusterHasAnEarlierTemplate(t *testing.T) {
+	works := []workv1alpha1.Work{applied("m1"), applied("m2")}
+	for _, kind := range []string{"ReviseReplica", "WorksWritten", "VersionServed"} {
+		b := binding("m1", "m2")
+		b.Status = Binding(b, works, noon)
+		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "R", Message: `cluster "m2": no such field`})
+		b.Status = Binding(b, works, later)
+		c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.FullyApplied)
+		if want := "Failed to apply all works, see status.aggregatedStatus for details; " + kind + `: cluster "m2": no such field`; c.Status != "False" || c.Reason != "FullyAppliedFailed" ||
+			c.Message != want || c.LastTransitionTime != later {
+			t.Errorf("%s: %+v, want False: %s", kind, c, want)
+		}
+		if again := Binding(b, works, noon); !reflect.DeepEqual(again, b.Status) {
+			t.Errorf("%s: a second time gives\n%+v\nnot\n%+v", kind, again, b.Status)
+		}
+		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "R"})
+		if b.Status = Binding(b, works, later); !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
+			t.Errorf("%s: when all is well, %+v", kind, b.Status.Conditions)
+		}
+	}
+}
+
 func TestWhatOthersWroteIntoTheStatusIsKept(t *testing.T) {
 	b := binding("m1")
 	b.Status = workv1alpha2.ResourceBindingStatus{
