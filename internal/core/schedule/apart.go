@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
@@ -16,40 +15,115 @@ func spreadHolds(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) bool {
 	if !spreads(spec) {
 		return true
 	}
-	for _, g := range boundsOf(spec.Placement).all() {
-		names := map[string]bool{}
-		for i := range spec.Clusters {
-			if m := s.member(spec.Clusters[i].Name); m != nil && spec.Clusters[i].Replicas > 0 {
-				for name := range g.of(m.cluster) {
-					names[name] = true
-				}
-			}
+	used := make([]Candidate, 0, len(spec.Clusters))
+	for i := range spec.Clusters {
+		if m := s.member(spec.Clusters[i].Name); m != nil && spec.Clusters[i].Replicas > 0 {
+			used = append(used, Candidate{Cluster: m.cluster})
 		}
-		if len(names) < g.least(spec.Replicas) || g.MaxGroups > 0 && len(names) > g.MaxGroups {
+	}
+	for _, g := range boundsOf(spec.Placement).all() {
+		n := len(used)
+		if !g.byCluster() {
+			n = len(g.number(used).names)
+		}
+		if n < g.least(spec.Replicas) || g.MaxGroups > 0 && n > g.MaxGroups {
 			return false
 		}
 	}
 	return true
 }
 
+// occupied are the clusters that have replicas, counted by the groups that they are in.
+type occupied struct {
+	bounds   []grouping
+	of       []numbering
+	replicas []int32
+	// total are the replicas to place, which bound how many groups are wanted.
+	total int32
+	// in counts the clusters with replicas of each group, by grouping and number, and groups the groups that have some.
+	in     [][]int32
+	groups []int
+}
+
+func occupy(spec *workv1alpha2.ResourceBindingSpec, all []grouping, chosen []Candidate, replicas []int32) *occupied {
+	o := &occupied{
+		bounds: all, of: make([]numbering, len(all)), replicas: replicas, total: spec.Replicas,
+		in: make([][]int32, len(all)), groups: make([]int, len(all)),
+	}
+	for d, g := range all {
+		o.of[d] = g.number(chosen)
+		o.in[d] = make([]int32, max(len(chosen), len(o.of[d].names)))
+	}
+	for i := range replicas {
+		if replicas[i] > 0 {
+			o.enter(i)
+		}
+	}
+	return o
+}
+
+func (o *occupied) enter(i int) {
+	for d := range o.of {
+		for _, n := range o.of[d].of(i) {
+			if o.in[d][n]++; o.in[d][n] == 1 {
+				o.groups[d]++
+			}
+		}
+	}
+}
+
+func (o *occupied) leave(i int) {
+	for d := range o.of {
+		for _, n := range o.of[d].of(i) {
+			if o.in[d][n]--; o.in[d][n] == 0 {
+				o.groups[d]--
+			}
+		}
+	}
+}
+
+// opens says whether cluster i is in a group of grouping d that has no replicas.
+func (o *occupied) opens(d, i int) bool {
+	for _, n := range o.of[d].of(i) {
+		if o.in[d][n] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// needed says whether the cluster is the only one with replicas in a group without which there were too few.
+func (o *occupied) needed(i int) bool {
+	for d := range o.of {
+		rest := o.groups[d]
+		for _, n := range o.of[d].of(i) {
+			if o.in[d][n] == 1 {
+				rest--
+			}
+		}
+		if rest < o.groups[d] && rest < o.bounds[d].least(o.total) {
+			return true
+		}
+	}
+	return false
+}
+
 // keepApart moves single replicas from the clusters with the most to groups without any, until there are as many groups as
-// wanted. shares are those of chosen, in the same order; limited says that no cluster takes more than it holds.
+// wanted. replicas are those of chosen, in the same order; limited says that no cluster takes more than it holds.
 // Few replicas that cannot be in enough groups by several constraints at once are an error.
 func keepApart(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, replicas []int32, limited bool) error {
-	for _, g := range boundsOf(spec.Placement).all() {
-		for g.least(spec.Replicas) > 1 { // one has some anyway
-			used := map[string]int32{}
-			for i := range chosen {
-				if replicas[i] > 0 {
-					for name := range g.of(chosen[i].Cluster) {
-						used[name] += replicas[i]
-					}
-				}
-			}
-			if len(used) >= g.least(spec.Replicas) {
-				break
-			}
-			if !moveOne(spec, g, chosen, replicas, used, limited) {
+	all := boundsOf(spec.Placement).all()
+	var o *occupied
+	for d, g := range all {
+		least := g.least(spec.Replicas)
+		if least <= 1 { // one has some anyway
+			continue
+		}
+		if o == nil {
+			o = occupy(spec, all, chosen, replicas)
+		}
+		for o.groups[d] < least {
+			if !o.moveOne(d, chosen, limited) {
 				return &SpreadError{Text: lacking(g), Hint: "its clusters have no room for a replica in each group: make room in the clusters of more groups by " + g.name() + ", or lower its minGroups"}
 			}
 		}
@@ -59,11 +133,11 @@ func keepApart(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, repli
 
 // moveOne gives one replica to the cluster outside the used groups that holds the most, one in use before others.
 // It comes from the cluster with the most that is not the last of any group that is needed.
-func moveOne(spec *workv1alpha2.ResourceBindingSpec, g grouping, chosen []Candidate, replicas []int32, used map[string]int32, limited bool) bool {
+func (o *occupied) moveOne(d int, chosen []Candidate, limited bool) bool {
 	to, from := -1, -1
 	for i := range chosen {
 		c := &chosen[i]
-		if !g.opens(c.Cluster, used) || limited && int64(replicas[i]) >= c.holds() {
+		if !o.opens(d, i) || limited && int64(o.replicas[i]) >= c.holds() {
 			continue
 		}
 		if to < 0 || receives(c, &chosen[to]) {
@@ -73,30 +147,23 @@ func moveOne(spec *workv1alpha2.ResourceBindingSpec, g grouping, chosen []Candid
 	if to < 0 {
 		return false
 	}
-	for i := range chosen {
-		if i == to || replicas[i] == 0 || replicas[i] == 1 && needed(spec, chosen, replicas, i) {
+	for i, n := range o.replicas {
+		if n == 0 || i == to || from >= 0 && (n < o.replicas[from] || n == o.replicas[from] && chosen[i].Cluster.Name < chosen[from].Cluster.Name) ||
+			n == 1 && o.needed(i) {
 			continue
 		}
-		if from < 0 || replicas[i] > replicas[from] || replicas[i] == replicas[from] && chosen[i].Cluster.Name > chosen[from].Cluster.Name {
-			from = i
-		}
+		from = i
 	}
 	if from < 0 {
 		return false
 	}
-	replicas[from]--
-	replicas[to]++
-	return true
-}
-
-// opens says whether the cluster is in a group that has no replicas.
-func (g grouping) opens(c *clusterv1alpha1.Cluster, used map[string]int32) bool {
-	for name := range g.of(c) {
-		if used[name] == 0 {
-			return true
-		}
+	if o.replicas[from]--; o.replicas[from] == 0 {
+		o.leave(from)
 	}
-	return false
+	if o.replicas[to]++; o.replicas[to] == 1 {
+		o.enter(to)
+	}
+	return true
 }
 
 // receives says whether a takes a replica rather than b.
@@ -111,26 +178,4 @@ func receives(a, b *Candidate) bool {
 		return a.Tier < b.Tier
 	}
 	return a.Cluster.Name < b.Cluster.Name
-}
-
-// needed says whether the cluster is the only one with replicas in a group without which there were too few.
-func needed(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, replicas []int32, i int) bool {
-	for _, g := range boundsOf(spec.Placement).all() {
-		count := func(without int) int {
-			names := map[string]bool{}
-			for j := range chosen {
-				if j != without && replicas[j] > 0 {
-					for name := range g.of(chosen[j].Cluster) {
-						names[name] = true
-					}
-				}
-			}
-			return len(names)
-		}
-		all, rest := count(-1), count(i)
-		if rest < all && rest < g.least(spec.Replicas) {
-			return true
-		}
-	}
-	return false
 }

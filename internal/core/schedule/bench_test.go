@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,6 +39,26 @@ func benchBinding(p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	return b
 }
 
+// decisionsPerSecond reports how many runs a second of wall time and of this process' CPU time make: what else the machine
+// does takes from the one, hardly from the other.
+func decisionsPerSecond(b *testing.B, run func()) {
+	b.ReportAllocs()
+	before := cpu()
+	for b.Loop() {
+		run()
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+	b.ReportMetric(float64(b.N)/(cpu()-before).Seconds(), "decisions/cpu-s")
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // it is always there
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // BenchmarkSchedule is a whole run, with the room estimated from the summaries.
 func BenchmarkSchedule(b *testing.B) {
 	byLabel := func(p policyv1alpha1.Placement) policyv1alpha1.Placement {
@@ -68,13 +89,52 @@ func BenchmarkSchedule(b *testing.B) {
 		} {
 			binding := benchBinding(p)
 			b.Run(fmt.Sprintf("%s/clusters=%d", name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
+				decisionsPerSecond(b, func() {
 					if _, err := Schedule(binding, s, s.Room(binding)); err != nil {
 						b.Fatal(err)
 					}
-				}
-				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkSpreadHard is runs that a search must look far for: many groups, and little room in them, or none.
+func BenchmarkSpreadHard(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		clusters := benchFleet(n)
+		answers := map[string]int32{}
+		for i, c := range clusters {
+			c.Spec.Region, c.Spec.Zones = fmt.Sprintf("region-%d", i%(n/10)), []string{fmt.Sprintf("zone-%d", i%(n/4))}
+			labelled("rack", fmt.Sprint(i%50))(c)
+			answers[c.Name] = int32(1 + i*7%10)
+		}
+		s := NewSnapshot(clusters)
+		most := int32(0)
+		for _, c := range clusters {
+			most += answers[c.Name]
+		}
+		for name, test := range map[string]struct {
+			p        policyv1alpha1.Placement
+			replicas int32
+		}{
+			"many-groups":          {by(byAvailability(), "region", 3, 5), 60},
+			"many-groups-clusters": {upTo(by(byAvailability(), "region", 3, 5), 3, 10), 60},
+			"no-room-in-clusters":  {upTo(byAvailability(), 3, 10), 500},
+			"no-room-in-groups":    {by(byAvailability(), "region", 3, 5), most / 2},
+			"no-room-anywhere":     {upTo(by(byAvailability(), "region", 3, 5), 3, 10), 500},
+			"hardly-room":          {upTo(by(byAvailability(), "region", 3, 5), 3, 10), 98},
+			"two-groupings":        {upTo(by(by(byAvailability(), "region", 2, 4), "rack", 2, 4), 2, 8), 40},
+			"two-groupings-full":   {upTo(by(by(byAvailability(), "region", 2, 4), "rack", 2, 4), 2, 8), 81},
+			"zones-and-racks":      {by(by(together(), "zone", 2, 3), "rack", 4, 6), 30},
+			"min-groups":           {by(byAvailability(), "rack", 30, 0), 100},
+		} {
+			binding := deployment(test.replicas, test.p)
+			b.Run(fmt.Sprintf("%s/clusters=%d", name, n), func(b *testing.B) {
+				decisionsPerSecond(b, func() {
+					_, err := Schedule(binding, s, Answers(answers))
+					_ = err // some of these cannot be
+				})
 			})
 		}
 	}

@@ -27,45 +27,53 @@ func (g grouping) name() string {
 	switch {
 	case g.SpreadByLabel != "":
 		return "label " + g.SpreadByLabel
-	case g.SpreadByField == "":
+	case g.byCluster():
 		return string(policyv1alpha1.SpreadByFieldCluster)
 	}
 	return string(g.SpreadByField)
 }
 
-// of are the groups that a cluster is in: one, several zones, or none, when it is no candidate.
+// byCluster says whether each cluster is a group of its own.
+func (g grouping) byCluster() bool {
+	return g.SpreadByLabel == "" && (g.SpreadByField == "" || g.SpreadByField == policyv1alpha1.SpreadByFieldCluster)
+}
+
+// in is the group that a cluster is in, or none, when it is no candidate; not for zones, of which it has several.
+func (g grouping) in(c *clusterv1alpha1.Cluster) (name string, ok bool) {
+	switch {
+	case g.SpreadByLabel != "":
+		name, ok = c.Labels[g.SpreadByLabel]
+		return name, ok
+	case g.SpreadByField == policyv1alpha1.SpreadByFieldProvider:
+		name = c.Spec.Provider
+	case g.SpreadByField == policyv1alpha1.SpreadByFieldRegion:
+		name = c.Spec.Region
+	default:
+		name = c.Name
+	}
+	return name, name != ""
+}
+
+// of are the groups that a cluster is in.
 func (g grouping) of(c *clusterv1alpha1.Cluster) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		var one string
-		switch {
-		case g.SpreadByLabel != "":
-			if value, ok := c.Labels[g.SpreadByLabel]; ok {
-				yield(value)
-			}
-			return
-		case g.SpreadByField == policyv1alpha1.SpreadByFieldZone:
+		if g.SpreadByField == policyv1alpha1.SpreadByFieldZone {
 			for _, zone := range zones(c) {
 				if !yield(zone) {
 					return
 				}
 			}
 			return
-		case g.SpreadByField == policyv1alpha1.SpreadByFieldProvider:
-			one = c.Spec.Provider
-		case g.SpreadByField == policyv1alpha1.SpreadByFieldRegion:
-			one = c.Spec.Region
-		default:
-			one = c.Name
 		}
-		if one != "" {
-			yield(one)
+		if name, ok := g.in(c); ok {
+			yield(name)
 		}
 	}
 }
 
 // lacking is the text that users know for fewer groups than wanted.
 func lacking(g grouping) string {
-	if g.SpreadByLabel == "" && (g.SpreadByField == "" || g.SpreadByField == policyv1alpha1.SpreadByFieldCluster) {
+	if g.byCluster() {
 		return "the number of feasible clusters is less than spreadConstraint.MinGroups"
 	}
 	return "the number of feasible " + g.name() + " is less than spreadConstraint.MinGroups"

@@ -18,12 +18,15 @@ func clusterLocality(target bool) int32 {
 
 // better orders candidates: the earlier affinity tier first, then the higher score, then the more room for what is there and what is to come, then by name.
 func better(a, b Candidate) int {
-	return cmp.Or(
-		cmp.Compare(a.Tier, b.Tier),
-		cmp.Compare(b.Score, a.Score),
-		cmp.Compare(b.holds(), a.holds()),
-		strings.Compare(a.Cluster.Name, b.Cluster.Name),
-	)
+	switch {
+	case a.Tier != b.Tier:
+		return cmp.Compare(a.Tier, b.Tier)
+	case a.Score != b.Score:
+		return cmp.Compare(b.Score, a.Score)
+	case a.holds() != b.holds():
+		return cmp.Compare(b.holds(), a.holds())
+	}
+	return strings.Compare(a.Cluster.Name, b.Cluster.Name)
 }
 
 // holds is how many replicas of the binding fit into the cluster altogether.

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,53 +15,40 @@ import (
 //	of each grouping, one inside the other, the best groups that are allowed → of these groups' clusters the best,
 //	one of each group first
 //
-// If some choice leads nowhere, the next best is tried.
+// If some choice leads nowhere, the next best is tried, unless what the groups have at most says that it cannot do either.
 type selection struct {
 	bounds
 	// ranked are the candidates, best first; members below are positions in it, ascending.
 	ranked []Candidate
-	// of are the groups of each candidate, by grouping and position, as positions in names.
-	of    [][][]int
-	names [][]string
+	// of are the groups of each candidate, by grouping.
+	of []numbering
 	// duplicated, wanted and need say what the clusters are for: each takes all, or they have room for need together.
 	strategy strategy
 	wanted   int64
 	need     int64
 	// sticky says that groups in use are preferred to better ones.
 	sticky bool
-	// attempts are the sets of clusters that may still be looked at.
-	attempts int
-	// nearest is the failure that came nearest to success, and how near that was.
+	// steps are the candidates that may still be looked at.
+	steps int
+	tally tally
+	// nearest is the failure that came nearest to success, how near that was, and what room it found.
 	nearest error
 	near    int
+	nearly  int64
 }
 
-// maxAttempts bounds the search where there are many groups and little fits.
-const maxAttempts = 500
+// maxSteps bounds the search where there are many groups and little fits: about a millisecond.
+const maxSteps = 50_000
 
 func newSelection(spec *workv1alpha2.ResourceBindingSpec, b bounds, ranked []Candidate, fresh bool) *selection {
 	s := &selection{
-		bounds: b, ranked: ranked, of: make([][][]int, len(b.groupings)), names: make([][]string, len(b.groupings)),
-		strategy: strategyOf(spec), wanted: int64(spec.Replicas), need: needs(spec), sticky: !fresh, attempts: maxAttempts,
+		bounds: b, ranked: ranked, of: make([]numbering, len(b.groupings)),
+		strategy: strategyOf(spec), wanted: int64(spec.Replicas), need: needs(spec), sticky: !fresh, steps: maxSteps,
 	}
 	for d, g := range b.groupings {
-		s.of[d] = make([][]int, len(ranked))
-		number := map[string]int{}
-		numbers := make([]int, 0, 2*len(ranked))
-		for i := range ranked {
-			first := len(numbers)
-			for name := range g.of(ranked[i].Cluster) {
-				n, ok := number[name]
-				if !ok {
-					n = len(number)
-					number[name] = n
-					s.names[d] = append(s.names[d], name)
-				}
-				numbers = append(numbers, n)
-			}
-			s.of[d][i] = numbers[first:len(numbers):len(numbers)]
-		}
+		s.of[d] = g.number(ranked)
 	}
+	s.tally = newTally(s.of)
 	return s
 }
 
@@ -113,10 +99,11 @@ func (s *selection) extend(members []int) []int {
 	if len(members) >= most {
 		return members
 	}
-	seen := s.seen(members)
 	in := make([]bool, len(s.ranked))
+	s.tally.clear()
 	for _, m := range members {
 		in[m] = true
+		s.tally.add(m)
 	}
 	members = slices.Clone(members)
 	for i := 0; i < len(s.ranked) && len(members) < most; i++ {
@@ -124,8 +111,8 @@ func (s *selection) extend(members []int) []int {
 			continue
 		}
 		opens := false
-		for d, g := range s.groupings {
-			opens = opens || g.MaxGroups > 0 && slices.ContainsFunc(s.of[d][i], func(n int) bool { return !seen[d][n] })
+		for d := range s.groupings {
+			opens = opens || s.groupings[d].MaxGroups > 0 && s.tally.opens(d, i)
 		}
 		if !opens {
 			members = append(members, i)
@@ -135,6 +122,14 @@ func (s *selection) extend(members []int) []int {
 	return members
 }
 
+// How near to success a failure is.
+const (
+	groupsMissing = iota
+	choiceMissing
+	clustersMissing
+	roomMissing
+)
+
 // fail notes a failure; the one nearest to success is told.
 func (s *selection) fail(near int, err func() error) {
 	if s.nearest == nil || near > s.near {
@@ -142,11 +137,21 @@ func (s *selection) fail(near int, err func() error) {
 	}
 }
 
+// failRoom notes that some of the clusters have not room enough; the most room that was found is told.
+func (s *selection) failRoom(clusters int, room int64) {
+	if s.near == roomMissing && room <= s.nearly {
+		return
+	}
+	s.nearest, s.near, s.nearly = noRoom(clusters, room, s.need, clusters < len(s.ranked)), roomMissing, room
+}
+
 // group is clusters that have a value in common.
 type group struct {
 	// number is its position among the names of its grouping.
 	number int
 	name   string
+	// members are its clusters, of those that it was made of.
+	members []int
 	merit
 }
 
@@ -162,24 +167,58 @@ func (m merit) plus(n merit) merit {
 	return merit{m.used + n.used, m.tier + n.tier, m.score + n.score, m.clusters + n.clusters}
 }
 
+func (m merit) minus(n merit) merit {
+	return merit{m.used - n.used, m.tier - n.tier, m.score - n.score, m.clusters - n.clusters}
+}
+
 func prefers(a, b merit) int {
-	return cmp.Or(cmp.Compare(b.used, a.used), cmp.Compare(a.tier, b.tier), cmp.Compare(b.score, a.score), cmp.Compare(b.clusters, a.clusters))
+	switch {
+	case a.used != b.used:
+		return cmp.Compare(b.used, a.used)
+	case a.tier != b.tier:
+		return cmp.Compare(a.tier, b.tier)
+	case a.score != b.score:
+		return cmp.Compare(b.score, a.score)
+	}
+	return cmp.Compare(b.clusters, a.clusters)
 }
 
 // groups are those of the members by grouping d, best first.
 func (s *selection) groups(d int, members []int) []group {
-	lists := make([][]int, len(s.names[d]))
+	s.steps -= len(members)
+	of := &s.of[d]
+	ends := make([]int, len(of.names)+1)
+	var total int
 	for _, m := range members {
-		for _, n := range s.of[d][m] {
-			lists[n] = append(lists[n], m)
+		for _, n := range of.of(m) {
+			ends[n+1]++
+			total++
 		}
 	}
-	var all []group
-	for n, list := range lists {
+	var count int
+	for n := range of.names {
+		if ends[n+1] > 0 {
+			count++
+		}
+		ends[n+1] += ends[n]
+	}
+	// lists holds the members of group n from ends[n-1] to ends[n], once they are in.
+	lists := make([]int, total)
+	for _, m := range members {
+		for _, n := range of.of(m) {
+			lists[ends[n]] = m
+			ends[n]++
+		}
+	}
+	all := make([]group, 0, count)
+	start := 0
+	for n := range of.names {
+		list := lists[start:ends[n]:ends[n]]
+		start = ends[n]
 		if len(list) == 0 {
 			continue
 		}
-		g := group{number: n, name: s.names[d][n], merit: merit{tier: s.ranked[list[0]].Tier, score: s.score(d, list), clusters: len(list)}}
+		g := group{number: n, name: of.names[n], members: list, merit: merit{tier: s.ranked[list[0]].Tier, score: s.score(d, list), clusters: len(list)}}
 		if s.sticky && slices.ContainsFunc(list, func(m int) bool { return s.ranked[m].Score == maxScore }) {
 			g.used = 1
 		}
@@ -230,7 +269,7 @@ func (s *selection) narrow(d int, members []int) []int {
 	g := s.groupings[d]
 	all := s.groups(d, members)
 	if len(all) < g.MinGroups {
-		s.fail(0, func() error { return tooFew(g, all) })
+		s.fail(groupsMissing, func() error { return tooFew(g, all) })
 		return nil
 	}
 	most := groups(g.SpreadConstraint, len(all))
@@ -238,15 +277,25 @@ func (s *selection) narrow(d int, members []int) []int {
 		most = min(most, s.clusters.MaxGroups)
 	}
 	least := max(1, g.MinGroups)
+	// What the groups have at most is worth knowing once the best have failed.
+	var limit *ceiling
 	// Fewer groups leave more of a bounded number of clusters to those with room.
 	for n := most; n >= min(least, most); n-- {
 		for subset := range subsets(all, n) {
+			if limit != nil && !limit.allows(subset) {
+				continue
+			}
 			chosen := s.narrow(d+1, s.within(d, members, subset))
 			if chosen != nil {
 				return s.reduce(d, members, subset, least, chosen)
 			}
-			if s.attempts <= 0 {
+			if s.steps <= 0 {
 				return nil
+			}
+			if limit == nil {
+				if limit = s.ceiling(d, all); limit.hopeless(all, most) {
+					return nil
+				}
 			}
 		}
 		if s.clusters.MaxGroups == 0 {
@@ -277,13 +326,33 @@ func (s *selection) reduce(d int, members []int, subset []group, least int, chos
 
 // within are the members that are in no other groups than these.
 func (s *selection) within(d int, members []int, allowed []group) []int {
-	in := make([]bool, len(s.names[d]))
+	var some int
+	for i := range allowed {
+		some += len(allowed[i].members)
+	}
+	if s.groupings[d].SpreadByField != policyv1alpha1.SpreadByFieldZone {
+		// Each is in one group.
+		switch {
+		case some == len(members):
+			return members
+		case some < len(members)/8:
+			kept := make([]int, 0, some)
+			for i := range allowed {
+				kept = append(kept, allowed[i].members...)
+			}
+			slices.Sort(kept)
+			return kept
+		}
+	}
+	s.steps -= len(members)
+	of := &s.of[d]
+	in := make([]bool, len(of.names))
 	for i := range allowed {
 		in[allowed[i].number] = true
 	}
-	kept := make([]int, 0, len(members))
+	kept := make([]int, 0, min(some, len(members)))
 	for _, m := range members {
-		if !slices.ContainsFunc(s.of[d][m], func(n int) bool { return !in[n] }) {
+		if !slices.ContainsFunc(of.of(m), func(n int32) bool { return !in[n] }) {
 			kept = append(kept, m)
 		}
 	}
@@ -293,7 +362,13 @@ func (s *selection) within(d int, members []int, allowed []group) []int {
 // seat takes the best members, one of each group first. If they have not room enough, the last make way for those with
 // the most, as long as each group keeps one.
 func (s *selection) seat(members []int) []int {
-	s.attempts--
+	s.steps -= len(members)
+	if groups(s.clusters, len(members)) == len(members) {
+		if !s.holds(members) {
+			return nil
+		}
+		return members
+	}
 	chosen := s.fill(members)
 	if s.need > 0 && s.room(chosen) < s.need {
 		chosen = s.makeWay(chosen, members)
@@ -314,25 +389,17 @@ func (s *selection) seat(members []int) []int {
 func (s *selection) fill(members []int) []int {
 	most := groups(s.clusters, len(members))
 	chosen := make([]int, 0, most)
-	seen := s.seen(nil)
+	s.tally.clear()
 	var rest []int
 	for _, m := range members {
-		var news bool
-		for d := range seen {
-			for _, n := range s.of[d][m] {
-				news = news || !seen[d][n]
-			}
+		if len(chosen) == most {
+			break
 		}
-		if !news || len(chosen) == most {
+		if s.tally.add(m) {
+			chosen = append(chosen, m)
+		} else if len(rest) < most {
 			rest = append(rest, m)
-			continue
 		}
-		for d := range seen {
-			for _, n := range s.of[d][m] {
-				seen[d][n] = true
-			}
-		}
-		chosen = append(chosen, m)
 	}
 	return append(chosen, rest[:most-len(chosen)]...)
 }
@@ -341,15 +408,22 @@ func (s *selection) fill(members []int) []int {
 func (s *selection) makeWay(chosen, members []int) []int {
 	chosen = slices.Clone(chosen)
 	slices.Sort(chosen)
-	for last := len(chosen) - 1; last >= 0 && s.room(chosen) < s.need; last-- {
-		most := -1
+	in := make([]bool, len(s.ranked))
+	for _, m := range chosen {
+		in[m] = true
+	}
+	room := s.room(chosen)
+	for last := len(chosen) - 1; last >= 0 && room < s.need; last-- {
+		s.steps -= len(members)
+		is, most := chosen[last], -1
 		for _, m := range members {
-			if s.ranked[m].holds() > s.ranked[chosen[last]].holds() && !slices.Contains(chosen, m) && s.sameGroups(m, chosen[last]) &&
-				(most < 0 || s.ranked[m].holds() > s.ranked[most].holds()) {
+			if holds := s.ranked[m].holds(); holds > s.ranked[is].holds() && (most < 0 || holds > s.ranked[most].holds()) && !in[m] && s.sameGroups(m, is) {
 				most = m
 			}
 		}
 		if most >= 0 {
+			in[is], in[most] = false, true
+			room += s.ranked[most].holds() - s.ranked[is].holds()
 			chosen[last] = most
 		}
 	}
@@ -358,7 +432,7 @@ func (s *selection) makeWay(chosen, members []int) []int {
 
 func (s *selection) sameGroups(a, b int) bool {
 	for d := range s.of {
-		if !slices.Equal(s.of[d][a], s.of[d][b]) {
+		if !slices.Equal(s.of[d].of(a), s.of[d].of(b)) {
 			return false
 		}
 	}
@@ -374,49 +448,37 @@ func (s *selection) room(members []int) (sum int64) {
 
 // holds says whether these clusters satisfy all constraints, and notes why not.
 func (s *selection) holds(members []int) bool {
-	seen := s.seen(members)
+	s.tally.clear()
+	for _, m := range members {
+		s.tally.add(m)
+	}
 	for d, g := range s.groupings {
-		n := 0
-		for _, used := range seen[d] {
-			if used {
-				n++
-			}
-		}
-		if n < g.MinGroups || g.MaxGroups > 0 && n > g.MaxGroups {
-			s.fail(1, func() error {
+		if n := s.tally.used[d]; n < g.MinGroups || g.MaxGroups > 0 && n > g.MaxGroups {
+			s.fail(choiceMissing, func() error {
 				return &SpreadError{Text: lacking(g), Hint: fmt.Sprintf("no choice of clusters satisfies the spread constraint by %s together with the others: allow more clusters, or lower its minGroups", g.name())}
 			})
 			return false
 		}
 	}
 	if len(members) < s.clusters.MinGroups {
-		s.fail(2, func() error {
-			return &SpreadError{
-				Text: "the number of clusters is less than the cluster spreadConstraint.MinGroups",
-				Hint: fmt.Sprintf("the groups that may be used have %d clusters, at least %d are wanted: lower minGroups of the cluster spread constraint, or raise maxGroups by %s", len(members), s.clusters.MinGroups, s.groupings[0].name()),
-			}
-		})
+		s.failClusters(len(members))
 		return false
 	}
 	if room := s.room(members); room < s.need {
-		s.fail(3, func() error { return noRoom(len(members), room, s.need, len(members) < len(s.ranked)) })
+		s.failRoom(len(members), room)
 		return false
 	}
 	return true
 }
 
-// seen are the groups that members are in, by grouping and number.
-func (s *selection) seen(members []int) [][]bool {
-	seen := make([][]bool, len(s.groupings))
-	for d := range seen {
-		seen[d] = make([]bool, len(s.names[d]))
-		for _, m := range members {
-			for _, n := range s.of[d][m] {
-				seen[d][n] = true
-			}
+// failClusters notes that the groups that may be used have too few clusters.
+func (s *selection) failClusters(have int) {
+	s.fail(clustersMissing, func() error {
+		return &SpreadError{
+			Text: "the number of clusters is less than the cluster spreadConstraint.MinGroups",
+			Hint: fmt.Sprintf("the groups that may be used have %d clusters, at least %d are wanted: lower minGroups of the cluster spread constraint, or raise maxGroups by %s", have, s.clusters.MinGroups, s.groupings[0].name()),
 		}
-	}
-	return seen
+	})
 }
 
 // tooFew says that there are fewer groups than wanted, and which.
@@ -464,74 +526,4 @@ func (s *selection) exhaust() []int {
 		return nil
 	}
 	return chosen
-}
-
-// subsets are those of n of the groups, the best together first; of many only the first. Groups come best first, and so they are in each subset.
-func subsets(all []group, n int) func(yield func([]group) bool) {
-	return func(yield func([]group) bool) {
-		if n == len(all) {
-			yield(all)
-			return
-		}
-		first := make([]int, n)
-		for i := range first {
-			first[i] = i
-		}
-		q := &subsetQueue{}
-		seen := map[string]bool{}
-		push := func(at []int) {
-			key := fmt.Sprint(at)
-			if seen[key] || len(seen) >= 4*maxAttempts {
-				return
-			}
-			seen[key] = true
-			var together merit
-			for _, i := range at {
-				together = together.plus(all[i].merit)
-			}
-			heap.Push(q, subset{at: at, merit: together})
-		}
-		heap.Push(q, subset{at: first})
-		for q.Len() > 0 {
-			best := heap.Pop(q).(subset)
-			groups := make([]group, n)
-			for i, at := range best.at {
-				groups[i] = all[at]
-			}
-			if !yield(groups) {
-				return
-			}
-			for i := range best.at {
-				next := best.at[i] + 1
-				if next == len(all) || i+1 < n && next == best.at[i+1] {
-					continue
-				}
-				at := slices.Clone(best.at)
-				at[i] = next
-				push(at)
-			}
-		}
-	}
-}
-
-// subset is positions of groups, ascending, and what they are worth together.
-type subset struct {
-	at []int
-	merit
-}
-
-// subsetQueue is a heap, the best on top.
-type subsetQueue []subset
-
-func (q subsetQueue) Len() int { return len(q) }
-func (q subsetQueue) Less(i, j int) bool {
-	return cmp.Or(prefers(q[i].merit, q[j].merit), slices.Compare(q[i].at, q[j].at)) < 0
-}
-func (q subsetQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *subsetQueue) Push(x any)   { *q = append(*q, x.(subset)) }
-func (q *subsetQueue) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return last
 }

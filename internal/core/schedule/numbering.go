@@ -1,0 +1,119 @@
+package schedule
+
+import (
+	"slices"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+)
+
+// numbering are the groups that candidates are in by one grouping, as numbers.
+type numbering struct {
+	// names are those of the groups, by number.
+	names []string
+	// numbers of candidate i are from starts[i] to starts[i+1].
+	numbers, starts []int32
+}
+
+// of are the groups of candidate i; one, except by zone.
+func (n *numbering) of(i int) []int32 { return n.numbers[n.starts[i]:n.starts[i+1]] }
+
+// fewNames is the number of names up to which looking through them is faster than a map.
+const fewNames = 8
+
+// number are the groups of candidates. By cluster each is its own, under its own number and without names.
+func (g grouping) number(candidates []Candidate) numbering {
+	n := numbering{numbers: make([]int32, 0, len(candidates)), starts: make([]int32, 1, len(candidates)+1)}
+	var index map[string]int32
+	add := func(name string) {
+		if index == nil {
+			for i := range n.names {
+				if n.names[i] == name {
+					n.numbers = append(n.numbers, int32(i))
+					return
+				}
+			}
+		} else if i, ok := index[name]; ok {
+			n.numbers = append(n.numbers, i)
+			return
+		}
+		next := int32(len(n.names))
+		n.names = append(n.names, name)
+		n.numbers = append(n.numbers, next)
+		switch {
+		case index != nil:
+			index[name] = next
+		case len(n.names) > fewNames:
+			index = make(map[string]int32, 4*fewNames)
+			for i := range n.names {
+				index[n.names[i]] = int32(i)
+			}
+		}
+	}
+	for i := range candidates {
+		c := candidates[i].Cluster
+		switch {
+		case g.byCluster():
+			n.numbers = append(n.numbers, int32(i))
+		case g.SpreadByField == policyv1alpha1.SpreadByFieldZone:
+			for j, zone := range zones(c) {
+				if !slices.Contains(zones(c)[:j], zone) {
+					add(zone)
+				}
+			}
+		default:
+			if name, ok := g.in(c); ok {
+				add(name)
+			}
+		}
+		n.starts = append(n.starts, int32(len(n.numbers)))
+	}
+	return n
+}
+
+// tally counts the groups that clusters are in, by grouping.
+type tally struct {
+	of []numbering
+	// marks are the round in which each group was seen last, by grouping and number.
+	marks [][]int32
+	round int32
+	// used are the groups seen in this round, by grouping.
+	used []int
+}
+
+func newTally(of []numbering) tally {
+	t := tally{of: of, marks: make([][]int32, len(of)), used: make([]int, len(of)), round: 1}
+	for d := range of {
+		t.marks[d] = make([]int32, len(of[d].names))
+	}
+	return t
+}
+
+// clear forgets what was seen.
+func (t *tally) clear() {
+	t.round++
+	clear(t.used)
+}
+
+// add sees candidate i, and reports whether it is in a group that was not seen before.
+func (t *tally) add(i int) (opened bool) {
+	for d := range t.of {
+		for _, n := range t.of[d].of(i) {
+			if t.marks[d][n] != t.round {
+				t.marks[d][n] = t.round
+				t.used[d]++
+				opened = true
+			}
+		}
+	}
+	return opened
+}
+
+// opens says whether candidate i is in a group of grouping d that was not seen.
+func (t *tally) opens(d, i int) bool {
+	for _, n := range t.of[d].of(i) {
+		if t.marks[d][n] != t.round {
+			return true
+		}
+	}
+	return false
+}
