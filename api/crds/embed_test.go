@@ -36,7 +36,7 @@ var served = map[string]struct {
 		"SCHEDULED FULLYAPPLIED AGE"},
 	"clusterresourcebindings.work.karmada.io": {"ClusterResourceBinding", "Cluster", "crb", "karmada-io", []string{"v1alpha2", "v1alpha1"}, true,
 		"SCHEDULED FULLYAPPLIED AGE"},
-	"works.work.karmada.io": {"Work", "Namespaced", "wk", "karmada-io", []string{"v1alpha1"}, true, "WORKLOAD-KIND APPLIED AGE"},
+	"works.work.karmada.io":               {"Work", "Namespaced", "wk", "karmada-io", []string{"v1alpha1"}, true, "WORKLOAD-KIND APPLIED AGE"},
 	"workloadrebalancers.apps.karmada.io": {"WorkloadRebalancer", "Cluster", "", "", []string{"v1alpha1"}, true, "FINISHED AGE"},
 	"resourceinterpretercustomizations.config.karmada.io": {"ResourceInterpreterCustomization", "Cluster", "ric", "karmada-io", []string{"v1alpha1"}, false,
 		"TARGET-API-VERSION TARGET-KIND AGE"},

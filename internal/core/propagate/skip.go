@@ -11,6 +11,7 @@ import (
 
 // controlPlane are the groups whose objects steer the hub itself.
 var controlPlane = map[string]bool{
+	"apps.karmada.io":    true,
 	"cluster.karmada.io": true,
 	"policy.karmada.io":  true,
 	"work.karmada.io":    true,

@@ -11,6 +11,7 @@ var noNamespace = map[string][]string{
 	"admissionregistration.k8s.io": {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 	"apiextensions.k8s.io":         {"CustomResourceDefinition"},
 	"apiregistration.k8s.io":       {"APIService"},
+	"apps.karmada.io":              {"WorkloadRebalancer"},
 	"apps.kruise.io":               {"SidecarSet", "BroadcastJobTemplate", "ImagePullJobTemplate", "NodeImage", "NodePodProbe"},
 	"argoproj.io":                  {"ClusterWorkflowTemplate", "ClusterAnalysisTemplate"},
 	"cluster.karmada.io":           {"Cluster"},

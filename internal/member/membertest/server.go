@@ -534,6 +534,10 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("precondition failed: UID")))
 			return
 		}
+		if p := o.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != live.GetResourceVersion() {
+			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("precondition failed: resourceVersion")))
+			return
+		}
 		if len(live.GetFinalizers()) > 0 && live.GetDeletionTimestamp() != nil {
 			answer(w, http.StatusOK, live)
 			return

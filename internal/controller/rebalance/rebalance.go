@@ -1,0 +1,182 @@
+// Package rebalance has the workloads that WorkloadRebalancers name scheduled anew, by asking their bindings for it, says in the
+// status what became of that, and deletes rebalancers after their time to live. All of it is decided by core/rebalance.
+package rebalance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/rebalance"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// Options of the controller.
+type Options struct {
+	// Clock says when a rebalancer finished, and when its time is over; default the real one.
+	Clock clock.PassiveClock
+}
+
+type reconciler struct {
+	Options
+	client client.Client
+	// live reads past the cache, where a verdict on an old state would be a failure that is none.
+	live client.Reader
+}
+
+const (
+	// staleRetry is how soon a write over an old read is tried again: the cache is milliseconds behind.
+	staleRetry = 20 * time.Millisecond
+	// firstRetry is the delay of the first attempt after a failure; it grows.
+	firstRetry = 100 * time.Millisecond
+	// byBinding finds the rebalancers that a binding concerns which they have not triggered.
+	byBinding = "rebalance.binding"
+)
+
+// Setup registers the controller with the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1alpha1.WorkloadRebalancer{}, byBinding, func(obj client.Object) []string {
+		var keys []string
+		for _, w := range rebalance.Pending(obj.(*appsv1alpha1.WorkloadRebalancer)) {
+			keys = append(keys, rebalance.Key(w).String())
+		}
+		return keys
+	}); err != nil {
+		return fmt.Errorf("index rebalancers by the bindings of their workloads: %w", err)
+	}
+	b := ctrl.NewControllerManagedBy(mgr).Named("rebalance").
+		WithOptions(controller.Options{RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+		For(&appsv1alpha1.WorkloadRebalancer{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	for _, kind := range scope.Bindings.Kinds() {
+		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(appears))
+	}
+	return b.Complete(r)
+}
+
+// appears passes bindings that are new, also in the place of one that was there. Those of the start are all in memory before the
+// first rebalancer is looked at.
+var appears = predicate.Funcs{
+	CreateFunc:  func(e event.CreateEvent) bool { return !e.IsInInitialList },
+	UpdateFunc:  func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// waiting are the rebalancers that wait for a binding.
+func (r *reconciler) waiting(ctx context.Context, b client.Object) []reconcile.Request {
+	var list appsv1alpha1.WorkloadRebalancerList
+	if err := r.client.List(ctx, &list, client.MatchingFields{byBinding: client.ObjectKeyFromObject(b).String()}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the rebalancers that wait for a binding", "binding", client.ObjectKeyFromObject(b))
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+	}
+	return out
+}
+
+// Reconcile does what one rebalancer asks for, or deletes it when its time is over.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	after, err := r.reconcile(ctx, req.Name)
+	if commit.Stale(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{RequeueAfter: staleRetry}, nil
+	}
+	return reconcile.Result{RequeueAfter: after}, err
+}
+
+func (r *reconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
+	read := &appsv1alpha1.WorkloadRebalancer{}
+	err := r.client.Get(ctx, types.NamespacedName{Name: name}, read)
+	if client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("get WorkloadRebalancer %q: %w", name, err)
+	}
+	if err != nil || read.DeletionTimestamp != nil {
+		return 0, nil
+	}
+
+	// 1. Ask the bindings, each by itself: one that cannot be written holds up no other.
+	found := map[appsv1alpha1.ObjectReference]bool{}
+	var failures []error
+	for _, w := range rebalance.Pending(read) {
+		there, err := r.trigger(ctx, read, w)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		found[w] = there
+	}
+
+	// 2. Say what became of it, also of a part.
+	want := read.DeepCopy()
+	want.Status = rebalance.Observe(read, found, metav1.NewTime(r.Clock.Now()))
+	if _, err := commit.Status(ctx, r.client, read, want); err != nil {
+		return 0, errors.Join(append(failures, err)...)
+	}
+	for _, err := range failures {
+		if !commit.Stale(err) && !apierrors.IsNotFound(err) {
+			return 0, errors.Join(failures...)
+		}
+	}
+	if len(failures) > 0 {
+		return staleRetry, nil
+	}
+
+	// 3. Go when it is time.
+	remaining, ends := rebalance.Remaining(want, r.Clock.Now())
+	if !ends || remaining > 0 {
+		return remaining, nil
+	}
+	return 0, r.remove(ctx, want)
+}
+
+// trigger asks the binding of one workload for a fresh schedule; false if there is no such binding.
+func (r *reconciler) trigger(ctx context.Context, rebalancer *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference) (bool, error) {
+	key := rebalance.Key(w)
+	b, err := scope.Bindings.Get(ctx, r.client, key)
+	if apierrors.IsNotFound(err) {
+		b, err = scope.Bindings.Get(ctx, r.live, key)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get the binding of %s %s/%s: %w", w.Kind, w.Namespace, w.Name, err)
+	}
+	if err != nil {
+		return false, nil
+	}
+	want, found := rebalance.Trigger(rebalancer, w, b)
+	if !found {
+		return false, nil
+	}
+	_, err = commit.Update(ctx, r.client, b, want)
+	return err == nil, err
+}
+
+// remove deletes a rebalancer exactly as it was judged: work that somebody added meanwhile is done first.
+func (r *reconciler) remove(ctx context.Context, judged *appsv1alpha1.WorkloadRebalancer) error {
+	uid, version := judged.GetUID(), judged.GetResourceVersion()
+	err := r.client.Delete(ctx, judged, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s after its time to live: %w", commit.Name(judged), err)
+	}
+	return nil
+}
