@@ -205,3 +205,8 @@ func (s strategy) byRoom() bool { return s == dynamic || s == aggregated }
 
 // divided says whether the clusters share the replicas.
 func (s strategy) divided() bool { return s == static || s.byRoom() }
+
+// SharedByRoom says whether clusters share the replicas by what they have room for: dynamic weights, or Aggregated.
+func SharedByRoom(spec *workv1alpha2.ResourceBindingSpec) bool {
+	return spec.Placement != nil && strategyOf(spec).byRoom()
+}
