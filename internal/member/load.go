@@ -3,9 +3,6 @@ package member
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,17 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
-// load is a member's nodes and what its pods ask of them; of a pod only that is kept.
+// load is a member's nodes, what its pods ask of them, and its quotas; what does not count of them is not kept.
 type load struct {
+	grown func() // called when room may have appeared, without the lock
+
 	mu     sync.Mutex
-	nodes  map[string]membership.Node
-	pods   map[string]membership.Pod
-	sums   membership.Load
+	state  *capacity.Member
 	listed struct{ nodes, pods bool }
-	synced chan struct{} // closed when both were listed
+	synced chan struct{} // closed when nodes and pods were listed
 }
 
 // Load is the member's nodes, sorted by name, and what its pods ask of them. The first call starts to follow both;
@@ -37,15 +35,41 @@ func (m *Member) Load() (nodes []membership.Node, sums membership.Load, synced b
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.listed.nodes || !l.listed.pods {
+	if !l.both() {
 		return nil, nil, false, l.synced
 	}
-	sums = make(membership.Load, len(l.sums))
-	for node, sum := range l.sums {
-		sums[node] = sum.DeepCopy()
+	sums = membership.Load{}
+	if waiting := l.state.Waiting().List(); len(waiting) > 0 {
+		sums[""] = waiting
 	}
-	nodes = slices.SortedFunc(maps.Values(l.nodes), func(a, b membership.Node) int { return strings.Compare(a.Name, b.Name) })
+	l.state.Nodes(func(n *capacity.Node, requested capacity.Amounts) {
+		nodes = append(nodes, membership.Node{Name: n.Name, Ready: n.Ready, Schedulable: !n.Unschedulable, Allocatable: n.Allocatable.List()})
+		if taken := requested.List(); len(taken) > 0 {
+			sums[n.Name] = taken
+		}
+	})
 	return nodes, sums, true, l.synced
+}
+
+// Capacity has use look at what is known of the member's room, or change what is expected there; use must not block. It is
+// not called, and the answer is false, while nodes and pods are not followed or were not listed yet.
+func (m *Member) Capacity(use func(*capacity.Member)) bool {
+	l := m.load.Load()
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	if !l.both() {
+		l.mu.Unlock()
+		return false
+	}
+	use(l.state)
+	grown := l.state.Grown()
+	l.mu.Unlock()
+	if grown {
+		l.grown()
+	}
+	return true
 }
 
 func (m *Member) followLoad() *load {
@@ -54,14 +78,13 @@ func (m *Member) followLoad() *load {
 	if l := m.load.Load(); l != nil {
 		return l
 	}
-	l := &load{
-		nodes:  map[string]membership.Node{},
-		pods:   map[string]membership.Pod{},
-		sums:   membership.Load{},
-		synced: make(chan struct{}),
-	}
+	l := &load{state: capacity.NewMember(), synced: make(chan struct{}), grown: func() {
+		for _, tell := range m.room {
+			tell(m.Name)
+		}
+	}}
 	m.load.Store(l)
-	go m.follow("nodes in cluster "+m.Name, &corev1.Node{}, nodes{l}, func(c *connection) cache.ListWatch {
+	go m.follow("nodes in cluster "+m.Name, &corev1.Node{}, l.nodes(), func(c *connection) cache.ListWatch {
 		return cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				return c.core.Nodes().List(ctx, o)
@@ -75,7 +98,7 @@ func (m *Member) followLoad() *load {
 	live := fields.AndSelectors(
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String()
-	go m.follow("pods in cluster "+m.Name, &corev1.Pod{}, pods{l}, func(c *connection) cache.ListWatch {
+	go m.follow("pods in cluster "+m.Name, &corev1.Pod{}, l.pods(), func(c *connection) cache.ListWatch {
 		return cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				o.FieldSelector = live
@@ -87,122 +110,147 @@ func (m *Member) followLoad() *load {
 			},
 		}
 	})
+	go m.follow("quotas in cluster "+m.Name, &corev1.ResourceQuota{}, l.quotas(), func(c *connection) cache.ListWatch {
+		return cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return c.core.ResourceQuotas("").List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return c.core.ResourceQuotas("").Watch(ctx, o)
+			},
+		}
+	})
 	return l
-}
-
-// ready is called with the lock held, after a list.
-func (l *load) ready(was bool) {
-	if !was && l.listed.nodes && l.listed.pods {
-		close(l.synced)
-	}
 }
 
 func (l *load) both() bool { return l.listed.nodes && l.listed.pods }
 
-// count replaces what is known of a pod; an ended one counts for nothing. It is called with the lock held.
-func (l *load) count(p *corev1.Pod) {
-	key := p.Namespace + "/" + p.Name
-	l.discount(key)
-	if pod, live := membership.PodOf(p); live {
-		l.pods[key] = pod
-		l.sums.Add(pod)
+// change takes in what a watch saw, and tells if that made room.
+func (l *load) change(change func(*capacity.Member)) {
+	l.mu.Lock()
+	was := l.both()
+	change(l.state)
+	now, grown := l.both(), l.state.Grown()
+	if now && !was {
+		close(l.synced)
+	}
+	l.mu.Unlock()
+	if now && grown {
+		l.grown()
 	}
 }
 
-func (l *load) discount(key string) {
-	if old, ok := l.pods[key]; ok {
-		l.sums.Remove(old)
-		delete(l.pods, key)
+func (l *load) nodes() *trimming[*corev1.Node, capacity.Node] {
+	return &trimming[*corev1.Node, capacity.Node]{load: l,
+		trim: func(n *corev1.Node) (capacity.Node, bool) { return capacity.NodeOf(n), true },
+		set:  (*capacity.Member).SetNode,
+		drop: func(m *capacity.Member, _, name string) { m.RemoveNode(name) },
+		replace: func(m *capacity.Member, all []capacity.Node) {
+			m.ReplaceNodes(all)
+			l.listed.nodes = true
+		},
 	}
 }
 
-// nodes is the store of the watch of nodes.
-type nodes struct{ *load }
-
-func (s nodes) Add(obj any) error { return s.Update(obj) }
-func (s nodes) Resync() error     { return nil }
-
-func (s nodes) Update(obj any) error {
-	n, ok := obj.(*corev1.Node)
-	if !ok {
-		return fmt.Errorf("unexpected %T", obj)
+func (l *load) pods() *trimming[*corev1.Pod, capacity.Pod] {
+	return &trimming[*corev1.Pod, capacity.Pod]{load: l,
+		trim: capacity.PodOf,
+		set:  (*capacity.Member).SetPod,
+		drop: (*capacity.Member).RemovePod,
+		replace: func(m *capacity.Member, all []capacity.Pod) {
+			m.ReplacePods(all)
+			l.listed.pods = true
+		},
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.nodes[n.Name] = membership.NodeOf(n)
-	return nil
 }
 
-func (s nodes) Delete(obj any) error {
-	n, ok := obj.(*corev1.Node)
-	if !ok {
-		return fmt.Errorf("unexpected %T", obj)
+func (l *load) quotas() *trimming[*corev1.ResourceQuota, capacity.Quota] {
+	return &trimming[*corev1.ResourceQuota, capacity.Quota]{load: l,
+		trim:    func(q *corev1.ResourceQuota) (capacity.Quota, bool) { return capacity.QuotaOf(q), true },
+		set:     (*capacity.Member).SetQuota,
+		drop:    (*capacity.Member).RemoveQuota,
+		replace: (*capacity.Member).ReplaceQuotas,
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.nodes, n.Name)
-	return nil
 }
 
-func (s nodes) Replace(list []any, _ string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was := s.both()
-	clear(s.nodes)
-	for _, obj := range list {
-		n, ok := obj.(*corev1.Node)
-		if !ok {
-			return fmt.Errorf("unexpected %T", obj)
+// trimming is the store of a watch of T, of which K is kept.
+type trimming[T metav1.Object, K any] struct {
+	load    *load
+	trim    func(T) (kept K, counts bool)
+	set     func(*capacity.Member, K)
+	drop    func(m *capacity.Member, namespace, name string)
+	replace func(*capacity.Member, []K)
+}
+
+var _ cache.TransformingStore = (*trimming[*corev1.Pod, capacity.Pod])(nil)
+
+// trimmed is what is kept of an object, under its name.
+type trimmed[K any] struct {
+	metav1.ObjectMeta
+	kept   K
+	counts bool
+}
+
+// Transformer trims what a watch lists before all of it is there.
+func (s *trimming[T, K]) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if _, done := obj.(*trimmed[K]); done {
+			return obj, nil
 		}
-		s.nodes[n.Name] = membership.NodeOf(n)
+		return s.trimmed(obj)
 	}
-	s.listed.nodes = true
-	s.ready(was)
-	return nil
 }
 
-// pods is the store of the watch of pods.
-type pods struct{ *load }
-
-func (s pods) Add(obj any) error { return s.Update(obj) }
-func (s pods) Resync() error     { return nil }
-
-func (s pods) Update(obj any) error {
-	p, ok := obj.(*corev1.Pod)
-	if !ok {
-		return fmt.Errorf("unexpected %T", obj)
+func (s *trimming[T, K]) trimmed(obj any) (*trimmed[K], error) {
+	switch o := obj.(type) {
+	case *trimmed[K]:
+		return o, nil
+	case T:
+		t := &trimmed[K]{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}}
+		t.kept, t.counts = s.trim(o)
+		return t, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.count(p)
-	return nil
+	return nil, fmt.Errorf("unexpected %T", obj)
 }
 
-func (s pods) Delete(obj any) error {
-	p, ok := obj.(*corev1.Pod)
-	if !ok {
-		return fmt.Errorf("unexpected %T", obj)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.discount(p.Namespace + "/" + p.Name)
-	return nil
-}
+func (s *trimming[T, K]) Add(obj any) error { return s.Update(obj) }
+func (s *trimming[T, K]) Resync() error     { return nil }
 
-func (s pods) Replace(list []any, _ string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was := s.both()
-	clear(s.pods)
-	clear(s.sums)
-	for _, obj := range list {
-		p, ok := obj.(*corev1.Pod)
-		if !ok {
-			return fmt.Errorf("unexpected %T", obj)
+func (s *trimming[T, K]) Update(obj any) error {
+	t, err := s.trimmed(obj)
+	if err != nil {
+		return err
+	}
+	s.load.change(func(m *capacity.Member) {
+		if t.counts {
+			s.set(m, t.kept)
+		} else {
+			s.drop(m, t.Namespace, t.Name)
 		}
-		s.count(p)
+	})
+	return nil
+}
+
+func (s *trimming[T, K]) Delete(obj any) error {
+	o, ok := obj.(metav1.Object)
+	if !ok {
+		return fmt.Errorf("unexpected %T", obj)
 	}
-	s.listed.pods = true
-	s.ready(was)
+	s.load.change(func(m *capacity.Member) { s.drop(m, o.GetNamespace(), o.GetName()) })
+	return nil
+}
+
+func (s *trimming[T, K]) Replace(list []any, _ string) error {
+	all := make([]K, 0, len(list))
+	for _, obj := range list {
+		t, err := s.trimmed(obj)
+		if err != nil {
+			return err
+		}
+		if t.counts {
+			all = append(all, t.kept)
+		}
+	}
+	s.load.change(func(m *capacity.Member) { s.replace(m, all) })
 	return nil
 }

@@ -36,6 +36,7 @@ type Member struct {
 	uid      types.UID
 	o        Options
 	handlers []Handler
+	room     []func(cluster string)
 	reach    *reach
 	ctx      context.Context // ends when the member is let go
 	cancel   context.CancelFunc

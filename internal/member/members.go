@@ -53,6 +53,7 @@ type Members struct {
 	lost     map[string]bool
 	handlers []Handler
 	answered []func(cluster string)
+	room     []func(cluster string)
 }
 
 // New knows no member yet.
@@ -86,6 +87,21 @@ func (m *Members) OnAnswer(f func(cluster string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.answered = append(m.answered, f)
+}
+
+// OnRoom adds a function that is called when room may have appeared in a member whose nodes and pods are followed. It must not
+// block, and is added before the first Get.
+func (m *Members) OnRoom(f func(cluster string)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.room = append(m.room, f)
+}
+
+// Known is the member of that name if it is in use already; else nil.
+func (m *Members) Known(name string) *Member {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.members[name]
 }
 
 // Start waits for the end of ctx and then lets go of all members, so that Members can be part of a manager.
@@ -204,6 +220,7 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 		uid:      cluster.UID,
 		o:        m.o,
 		handlers: slices.Clone(m.handlers),
+		room:     slices.Clone(m.room),
 		watched:  map[schema.GroupVersionResource]*objects{},
 	}
 	answered := slices.Clone(m.answered)

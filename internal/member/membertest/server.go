@@ -44,6 +44,7 @@ var (
 	Pod       = Kind{schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "pods", true}
 	ConfigMap = Kind{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", true}
 	Namespace = Kind{schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "namespaces", false}
+	Quota     = Kind{schema.GroupVersionKind{Version: "v1", Kind: "ResourceQuota"}, "resourcequotas", true}
 )
 
 // Token is what the server takes unless told otherwise.
@@ -90,7 +91,7 @@ func New(t testing.TB, kinds ...Kind) *Server {
 	s := &Server{
 		token:    Token,
 		version:  1,
-		kinds:    append([]Kind{Node, Pod, ConfigMap, Namespace}, kinds...),
+		kinds:    append([]Kind{Node, Pod, ConfigMap, Namespace, Quota}, kinds...),
 		objects:  map[string]*unstructured.Unstructured{},
 		watchers: map[*watcher]bool{},
 		apart:    map[schema.GroupVersionKind]bool{},

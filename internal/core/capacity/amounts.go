@@ -1,0 +1,100 @@
+package capacity
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Amounts are of CPU in thousandths, of other resources in units; as Kubernetes' scheduler counts, parts of a unit are one.
+type Amounts map[corev1.ResourceName]int64
+
+// AmountsOf counts a list.
+func AmountsOf(list corev1.ResourceList) Amounts {
+	a := make(Amounts, len(list))
+	for name, q := range list {
+		a[canonical(name)] = amount(name, q)
+	}
+	return a
+}
+
+func amount(name corev1.ResourceName, q resource.Quantity) int64 {
+	if name == corev1.ResourceCPU {
+		return q.MilliValue()
+	}
+	return q.Value()
+}
+
+// List is the amounts as quantities, without zeros.
+func (a Amounts) List() corev1.ResourceList {
+	list := make(corev1.ResourceList, len(a))
+	for name, n := range a {
+		switch {
+		case n == 0:
+		case name == corev1.ResourceCPU:
+			list[name] = *resource.NewMilliQuantity(n, resource.DecimalSI)
+		case name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage, strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+			list[name] = *resource.NewQuantity(n, resource.BinarySI)
+		default:
+			list[name] = *resource.NewQuantity(n, resource.DecimalSI)
+		}
+	}
+	return list
+}
+
+// add changes a by times each request.
+func (a Amounts) add(requests []request, times int64) {
+	for _, r := range requests {
+		a[r.name] += r.amount * times
+	}
+}
+
+// addUpTo is add of many; what does not fit into a number is the largest.
+func (a Amounts) addUpTo(requests []request, times int64) {
+	for _, r := range requests {
+		if times > 0 && r.amount > (math.MaxInt64-a[r.name])/times {
+			a[r.name] = math.MaxInt64
+			continue
+		}
+		a[r.name] += r.amount * times
+	}
+}
+
+// canonical shares the memory of the names that every pod has.
+func canonical(name corev1.ResourceName) corev1.ResourceName {
+	switch name {
+	case corev1.ResourceCPU:
+		return corev1.ResourceCPU
+	case corev1.ResourceMemory:
+		return corev1.ResourceMemory
+	case corev1.ResourceEphemeralStorage:
+		return corev1.ResourceEphemeralStorage
+	case corev1.ResourcePods:
+		return corev1.ResourcePods
+	}
+	return name
+}
+
+// request is a positive amount of a resource.
+type request struct {
+	name   corev1.ResourceName
+	amount int64
+}
+
+// requestsOf are what a pod requests, sorted, one slot for a pod included.
+func requestsOf(list corev1.ResourceList) []request {
+	requests := make([]request, 0, len(list)+1)
+	for name, q := range list {
+		// What a pod requests is bounded, so that sums of many cannot overflow.
+		if n := min(amount(name, q), math.MaxInt64>>10); n > 0 && name != corev1.ResourcePods {
+			requests = append(requests, request{canonical(name), n})
+		}
+	}
+	requests = append(requests, request{corev1.ResourcePods, 1})
+	slices.SortFunc(requests, func(a, b request) int { return cmp.Compare(a.name, b.name) })
+	return requests
+}

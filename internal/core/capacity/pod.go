@@ -1,0 +1,73 @@
+package capacity
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Pod is what counts of a pod that has not ended.
+type Pod struct {
+	Namespace, Name string
+	node            string // empty while it has none
+	requests        []request
+	workload        Workload
+	waits           *waits // nil for one that has a node
+}
+
+// waits is what is kept of a pod only until it has a node.
+type waits struct {
+	need          *Requirement
+	likeness      string
+	unschedulable *Pending // nil until its scheduler says so
+}
+
+// Workload is what a pod is of: its controller, or of a ReplicaSet that a Deployment or Rollout made, a ReplicaSet of their name.
+type Workload struct {
+	Namespace, Kind, Name string
+}
+
+// templateHashes are the labels by which pods of a ReplicaSet tell that something made it, which it is named after.
+var templateHashes = []string{"pod-template-hash", "rollouts-pod-template-hash"}
+
+const replicaSet = "ReplicaSet"
+
+// PodOf keeps what counts of a pod; one that has ended counts for nothing. Init containers, sidecars and overhead count as
+// the scheduler counts them.
+func PodOf(p *corev1.Pod) (kept Pod, live bool) {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return Pod{}, false
+	}
+	kept = Pod{Namespace: p.Namespace, Name: p.Name, node: p.Spec.NodeName, workload: Workload{Namespace: p.Namespace},
+		requests: requestsOf(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true}))}
+	owner := metav1.GetControllerOfNoCopy(p)
+	if owner != nil {
+		kept.workload.Kind, kept.workload.Name = owner.Kind, owner.Name
+		for _, label := range templateHashes {
+			if maker, made := strings.CutSuffix(owner.Name, "-"+p.Labels[label]); made && owner.Kind == replicaSet && p.Labels[label] != "" {
+				kept.workload.Name = maker
+			}
+		}
+	}
+	if kept.node != "" {
+		return kept, true
+	}
+	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: requiredAffinity(p), NodeSelector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations}
+	need := newRequirement(nil, claim, p.Namespace, p.Spec.PriorityClassName)
+	need.requests = kept.requests
+	kept.waits = &waits{need: need, likeness: likeness(p, kept.requests)}
+	for _, c := range p.Status.Conditions {
+		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
+			continue
+		}
+		kept.waits.unschedulable = &Pending{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels, Since: c.LastTransitionTime.Time}
+		if owner != nil {
+			kept.waits.unschedulable.OwnerKind, kept.waits.unschedulable.OwnerName = owner.Kind, owner.Name
+		}
+	}
+	return kept, true
+}

@@ -1,0 +1,114 @@
+package capacity
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Quota is what counts of a ResourceQuota: of what pods request, how much may be and is used.
+type Quota struct {
+	Namespace, Name string
+	// left is what may still be requested; of limits nothing is said, which bindings do not know.
+	left     Amounts
+	selector []corev1.ScopedResourceSelectorRequirement
+}
+
+// QuotaOf keeps what counts of a quota. Before it was enforced first, its spec says what will be.
+func QuotaOf(q *corev1.ResourceQuota) Quota {
+	kept := Quota{Namespace: q.Namespace, Name: q.Name, left: Amounts{}}
+	hard := q.Status.Hard
+	if len(hard) == 0 {
+		hard = q.Spec.Hard
+	}
+	for name, most := range hard {
+		counted, ok := counts(name)
+		if !ok {
+			continue
+		}
+		most := most.DeepCopy()
+		most.Sub(q.Status.Used[name])
+		left := max(0, amount(counted, most))
+		if most.Sign() < 0 {
+			left = 0
+		}
+		if known, twice := kept.left[counted]; !twice || left < known {
+			kept.left[counted] = left
+		}
+	}
+	for _, scope := range q.Spec.Scopes {
+		kept.selector = append(kept.selector, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
+	}
+	if q.Spec.ScopeSelector != nil {
+		kept.selector = append(kept.selector, q.Spec.ScopeSelector.MatchExpressions...)
+	}
+	return kept
+}
+
+// counts is the resource of pods that an entry of a quota is about.
+func counts(entry corev1.ResourceName) (corev1.ResourceName, bool) {
+	switch entry {
+	case corev1.ResourcePods, "count/pods":
+		return corev1.ResourcePods, true
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return entry, true
+	}
+	if strings.HasPrefix(string(entry), corev1.ResourceHugePagesPrefix) {
+		return entry, true
+	}
+	name, requests := strings.CutPrefix(string(entry), corev1.DefaultResourceRequestsPrefix)
+	if name == string(corev1.ResourceStorage) {
+		return "", false // of claims, not of pods
+	}
+	return canonical(corev1.ResourceName(name)), requests
+}
+
+// about says whether the quota is about such replicas. Of what a requirement does not tell, it takes what pods mostly are:
+// without a deadline, and without affinity to pods of other namespaces.
+func (q *Quota) about(r *Requirement) bool {
+	bestEffort := !slices.ContainsFunc(r.requests, func(q request) bool {
+		return q.name == corev1.ResourceCPU || q.name == corev1.ResourceMemory
+	})
+	for _, s := range q.selector {
+		var is bool
+		switch s.ScopeName {
+		case corev1.ResourceQuotaScopeBestEffort:
+			is = bestEffort
+		case corev1.ResourceQuotaScopeNotBestEffort:
+			is = !bestEffort
+		case corev1.ResourceQuotaScopeNotTerminating:
+			is = true
+		case corev1.ResourceQuotaScopePriorityClass:
+			switch s.Operator {
+			case corev1.ScopeSelectorOpExists:
+				is = r.priorityClass != ""
+			case corev1.ScopeSelectorOpDoesNotExist:
+				is = r.priorityClass == ""
+			case corev1.ScopeSelectorOpIn:
+				is = slices.Contains(s.Values, r.priorityClass)
+			case corev1.ScopeSelectorOpNotIn:
+				is = !slices.Contains(s.Values, r.priorityClass)
+			}
+		}
+		if !is {
+			return false
+		}
+	}
+	return true
+}
+
+// grew says whether the quota leaves more of anything than it did, or is about other replicas.
+func (q *Quota) grew(was *Quota) bool {
+	if len(was.left) > len(q.left) || !slices.EqualFunc(q.selector, was.selector, func(a, b corev1.ScopedResourceSelectorRequirement) bool {
+		return a.ScopeName == b.ScopeName && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
+	}) {
+		return true
+	}
+	for name, left := range was.left {
+		if now, bounded := q.left[name]; !bounded || now > left {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,113 @@
+package capacity
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Requirement is what one replica asks of a node, and of the quotas of its namespace. It does not change.
+type Requirement struct {
+	requests    []request
+	selector    map[string]string
+	affinity    *nodeaffinity.NodeSelector
+	impossible  bool // the affinity cannot be read: no node matches it
+	tolerations []corev1.Toleration
+
+	namespace, priorityClass string
+}
+
+// Part is a number of equal replicas.
+type Part struct {
+	Need     *Requirement
+	Replicas int64
+}
+
+func newRequirement(requests corev1.ResourceList, claim *workv1alpha2.NodeClaim, namespace, priorityClass string) *Requirement {
+	r := &Requirement{requests: requestsOf(requests), namespace: namespace, priorityClass: priorityClass}
+	if claim == nil {
+		return r
+	}
+	r.selector, r.tolerations = claim.NodeSelector, claim.Tolerations
+	if claim.HardNodeAffinity != nil {
+		var err error
+		r.affinity, err = nodeaffinity.NewNodeSelector(claim.HardNodeAffinity)
+		r.impossible = err != nil
+	}
+	return r
+}
+
+// Parts are what a binding asks of each of its clusters: one replica, or of several components all. sets says that it is
+// components, of which there is room only for all together.
+func Parts(spec *workv1alpha2.ResourceBindingSpec) (parts []Part, sets bool) {
+	if len(spec.Components) == 0 {
+		if spec.ReplicaRequirements == nil {
+			return []Part{{newRequirement(nil, nil, spec.Resource.Namespace, ""), 1}}, false
+		}
+		r := spec.ReplicaRequirements
+		namespace := r.Namespace
+		if namespace == "" {
+			namespace = spec.Resource.Namespace
+		}
+		return []Part{{newRequirement(r.ResourceRequest, r.NodeClaim, namespace, r.PriorityClassName), 1}}, false
+	}
+	for i := range spec.Components {
+		c := &spec.Components[i]
+		part := Part{Replicas: int64(max(0, c.Replicas))}
+		if r := c.ReplicaRequirements; r != nil {
+			part.Need = newRequirement(r.ResourceRequest, r.NodeClaim, spec.Resource.Namespace, r.PriorityClassName)
+		} else {
+			part.Need = newRequirement(nil, nil, spec.Resource.Namespace, "")
+		}
+		parts = append(parts, part)
+	}
+	return parts, true
+}
+
+// tolerates says whether a taint lets the replica onto its node. Numeric operators, which clusters may have turned off, tolerate nothing.
+func (r *Requirement) tolerates(taint corev1.Taint) bool {
+	return slices.ContainsFunc(r.tolerations, func(t corev1.Toleration) bool {
+		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+			return false
+		}
+		switch t.Operator {
+		case "", corev1.TolerationOpEqual:
+			return t.Value == taint.Value
+		case corev1.TolerationOpExists:
+			return true
+		}
+		return false
+	})
+}
+
+// likeness is equal for pods that ask for the same.
+func likeness(p *corev1.Pod, requests []request) string {
+	type asked struct {
+		Requests    []string             `json:"r"`
+		Amounts     []int64              `json:"a"`
+		Selector    map[string]string    `json:"s,omitempty"`
+		Affinity    *corev1.NodeSelector `json:"n,omitempty"`
+		Tolerations []corev1.Toleration  `json:"t,omitempty"`
+		Priority    string               `json:"p,omitempty"`
+	}
+	a := asked{Selector: p.Spec.NodeSelector, Affinity: requiredAffinity(p), Tolerations: p.Spec.Tolerations, Priority: p.Spec.PriorityClassName}
+	for _, r := range requests {
+		a.Requests, a.Amounts = append(a.Requests, string(r.name)), append(a.Amounts, r.amount)
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		panic(err) // it holds nothing that JSON cannot
+	}
+	return string(text)
+}
+
+func requiredAffinity(p *corev1.Pod) *corev1.NodeSelector {
+	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil {
+		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	return nil
+}
