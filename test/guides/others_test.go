@@ -336,12 +336,18 @@ var s002 = []row{
 		return "applied and readyReplicas of each"
 	}},
 	{id: "92x", block: "S002-Deployment-aggregated conditions", chain: "Deployment", want: "conditions are folded", see: func(s *story) string {
-		got := s.again(s.nginxDoc("nginx", 6))
-		if !strings.Contains(fmt.Sprint(kit.Field(got, "status", "conditions")), "type:Available") {
-			s.fail("%v", got.Object["status"])
-		}
-		return "Available"
-	}, open: "issue 3: the conditions of a Deployment are not folded; health by cluster is in the binding"},
+		u := s.nginxDoc("nginx", 6)
+		s.until("the conditions that kubectl waits for are there", func() string {
+			got := fmt.Sprint(kit.Field(s.again(u), "status", "conditions"))
+			for _, want := range []string{"reason:MinimumReplicasAvailable status:True type:Available", "reason:NewReplicaSetAvailable status:True type:Progressing"} {
+				if !strings.Contains(got, want) {
+					return got
+				}
+			}
+			return ""
+		})
+		return "Available and Progressing are True"
+	}},
 	{id: "94", block: "S002-Deployment-RIC", chain: "Deployment", want: "ReplicasCount is called, with a warning; lint of Retain", see: func(s *story) string {
 		s.drop(s.nginxDoc("nginx", 6))
 		s.apply(s.doc("S002", 912), "ReplicasCount is called")

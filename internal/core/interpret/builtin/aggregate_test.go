@@ -53,13 +53,54 @@ func TestAggregate(t *testing.T) {
 			"a Deployment of no replicas is in no cluster, and complete there",
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 1, replicas: 7, readyReplicas: 7}}`,
 			nil,
-			`{observedGeneration: 2, replicas: 0, updatedReplicas: 0, readyReplicas: 0, availableReplicas: 0, unavailableReplicas: 0}`,
+			`{observedGeneration: 2, replicas: 0, updatedReplicas: 0, readyReplicas: 0, availableReplicas: 0, unavailableReplicas: 0, conditions: [
+				{type: Available, status: "True", reason: MinimumReplicasAvailable, message: Deployment has minimum availability.},
+				{type: Progressing, status: "True", reason: NewReplicaSetAvailable, message: Deployment has successfully progressed.}]}`,
 		},
 		{
 			"a ReplicaSet",
 			`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {generation: 2}}`,
 			[]string{`{replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 1, ` + done + `}`, `{replicas: 1, ` + done + `}`},
 			`{observedGeneration: 2, replicas: 3, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 1}`,
+		},
+		{
+			"a Deployment is available where all clusters say so",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}}`,
+			[]string{
+				`{conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable, lastTransitionTime: "2026-01-01T00:01:00Z"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable, lastTransitionTime: "2026-01-01T00:00:00Z"}], ` + done + `}`,
+				`{conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable, lastTransitionTime: "2026-01-01T00:02:00Z"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable, lastTransitionTime: "2026-01-01T00:00:00Z"}], ` + done + `}`},
+			`{observedGeneration: 2, replicas: 0, updatedReplicas: 0, readyReplicas: 0, availableReplicas: 0, unavailableReplicas: 0, conditions: [
+				{type: Available, status: "True", reason: MinimumReplicasAvailable, message: Deployment has minimum availability., lastTransitionTime: "2026-01-01T00:02:00Z", lastUpdateTime: "2026-01-01T00:02:00Z"},
+				{type: Progressing, status: "True", reason: NewReplicaSetAvailable, message: Deployment has successfully progressed., lastTransitionTime: "2026-01-01T00:00:00Z", lastUpdateTime: "2026-01-01T00:00:00Z"}]}`,
+		},
+		{
+			"a Deployment is as available as its worst cluster, and fails where one does",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}}`,
+			[]string{
+				`{conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable, lastTransitionTime: "2026-01-01T00:05:00Z"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable, lastTransitionTime: "2026-01-01T00:00:00Z"}], ` + done + `}`,
+				`{conditions: [{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: not enough, lastTransitionTime: "2026-01-01T00:02:00Z"}, {type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: timed out, lastTransitionTime: "2026-01-01T00:04:00Z"}, {type: ReplicaFailure, status: "True", reason: FailedCreate, message: quota, lastTransitionTime: "2026-01-01T00:03:00Z"}], ` + done + `}`,
+				``},
+			`{observedGeneration: 0, replicas: 0, updatedReplicas: 0, readyReplicas: 0, availableReplicas: 0, unavailableReplicas: 0, conditions: [
+				{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: "m2: not enough", lastTransitionTime: "2026-01-01T00:02:00Z", lastUpdateTime: "2026-01-01T00:02:00Z"},
+				{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: "m2: timed out", lastTransitionTime: "2026-01-01T00:04:00Z", lastUpdateTime: "2026-01-01T00:04:00Z"},
+				{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "m2: quota", lastTransitionTime: "2026-01-01T00:03:00Z", lastUpdateTime: "2026-01-01T00:03:00Z"}]}`,
+		},
+		{
+			"a Deployment is on its way as long as a cluster is, and nobody knows of one that has said nothing",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}}`,
+			[]string{
+				`{conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable, lastTransitionTime: "2026-01-01T00:01:00Z"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
+				`{conditions: [{type: Progressing, status: "True", reason: ReplicaSetUpdated, lastTransitionTime: "2026-01-01T00:00:30Z"}]}`},
+			`{observedGeneration: 0, replicas: 0, updatedReplicas: 0, readyReplicas: 0, availableReplicas: 0, unavailableReplicas: 0, conditions: [
+				{type: Available, status: Unknown, reason: NotReported, message: "m2: the cluster has not said yet", lastTransitionTime: "2026-01-01T00:01:00Z", lastUpdateTime: "2026-01-01T00:01:00Z"},
+				{type: Progressing, status: "True", reason: ReplicaSetUpdated, message: "m2: ReplicaSetUpdated", lastTransitionTime: "2026-01-01T00:00:30Z", lastUpdateTime: "2026-01-01T00:00:30Z"}]}`,
+		},
+		{
+			"a CloneSet is on its way as long as a cluster is",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {generation: 2}, spec: {replicas: 9}}`,
+			[]string{`{conditions: [{type: Progressing, status: "True", reason: CloneSetAvailable}], ` + done + `}`, `{conditions: [{type: Progressing, status: "True", reason: CloneSetUpdated}], ` + done + `}`},
+			`{observedGeneration: 2, replicas: 0, readyReplicas: 0, availableReplicas: 0, updatedReplicas: 0, updatedReadyReplicas: 0, updatedAvailableReplicas: 0, expectedUpdatedReplicas: 0,
+				conditions: [{type: Progressing, status: "True", reason: CloneSetUpdated, message: m1; m2}]}`,
 		},
 		{
 			"a StatefulSet compares the same generations as a Deployment, and agrees on revisions",
@@ -176,6 +217,16 @@ func TestNothingIsWrittenForZerosThatTheServerLeavesOut(t *testing.T) {
 	template := read(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2}}`)
 	reports := items(t, `{replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, generation: 1, observedGeneration: 1, resourceTemplateGeneration: 2}`)
 	if got, err := interpreter.Aggregate(t.Context(), template, reports); got != template || err != nil {
+		t.Errorf("got another object, %v:\n%s", err, show(got.Object))
+	}
+}
+
+// A server writes null where a condition of its own types has no time.
+func TestNothingIsWrittenForConditionsThatAreThereAlready(t *testing.T) {
+	template := read(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 2, conditions: [
+		{type: Available, status: "True", reason: MinimumReplicasAvailable, message: Deployment has minimum availability., lastTransitionTime: null, lastUpdateTime: null},
+		{type: Progressing, status: "True", reason: NewReplicaSetAvailable, message: Deployment has successfully progressed., lastTransitionTime: null, lastUpdateTime: null}]}}`)
+	if got, err := interpreter.Aggregate(t.Context(), template, nil); got != template || err != nil {
 		t.Errorf("got another object, %v:\n%s", err, show(got.Object))
 	}
 }

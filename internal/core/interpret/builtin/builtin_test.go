@@ -271,9 +271,19 @@ func TestReflectTellsWhatCountsAndWhichGenerationItIsOf(t *testing.T) {
 	const meta = `metadata: {generation: 4, annotations: {resourcetemplate.karmada.io/generation: "2"}}`
 	for _, c := range []struct{ name, object, want string }{
 		{
-			"a Deployment its counters, not its conditions",
+			"a Deployment its counters, not conditions that say nothing",
 			`{apiVersion: apps/v1, kind: Deployment, ` + meta + `, status: {observedGeneration: 4, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, unavailableReplicas: 1, conditions: [{type: Available}]}}`,
 			`{observedGeneration: 4, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, unavailableReplicas: 1, generation: 4, resourceTemplateGeneration: 2}`,
+		},
+		{
+			"a Deployment of its conditions what is folded, without what moves with every pod",
+			`{apiVersion: apps/v1, kind: Deployment, ` + meta + `, status: {conditions: [
+				{type: Progressing, status: "True", reason: ReplicaSetUpdated, message: "ReplicaSet x is progressing.", lastUpdateTime: "2026-01-01T00:01:00Z", lastTransitionTime: "2026-01-01T00:00:00Z"},
+				{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: Deployment does not have minimum availability., lastUpdateTime: "2026-01-01T00:01:00Z", lastTransitionTime: "2026-01-01T00:00:00Z"},
+				{type: Somebodys, status: "True"}]}}`,
+			`{generation: 4, resourceTemplateGeneration: 2, conditions: [
+				{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: Deployment does not have minimum availability., lastTransitionTime: "2026-01-01T00:00:00Z"},
+				{type: Progressing, status: "True", reason: ReplicaSetUpdated, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
 		},
 		{
 			"a StatefulSet its revisions too",

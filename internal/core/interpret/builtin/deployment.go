@@ -9,14 +9,21 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// deployment does not fold conditions: what Available or Progressing would say of a fleet the counters say better.
+// deploymentConditions are what kubectl wait and kubectl rollout status go by.
+var deploymentConditions = []nativeCondition{
+	{kind: "Available", good: "True", final: "MinimumReplicasAvailable", expected: true, fine: "Deployment has minimum availability."},
+	{kind: "Progressing", good: "True", final: "NewReplicaSetAvailable", expected: true, fine: "Deployment has successfully progressed."},
+	{kind: "ReplicaFailure", good: "False"},
+}
+
+// deployment folds conditions, too, which Karmada does not.
 func deployment() *interpret.Hooks {
 	counters := []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"}
 	return &interpret.Hooks{
 		Replicas: replicas,
 		Revise:   revise,
 		Retain:   retainReplicas,
-		Reflect:  reflectFields(append(counters, "observedGeneration")...),
+		Reflect:  reflectConditions(deploymentConditions, append(counters, "observedGeneration")...),
 		Health:   deploymentHealth,
 		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
@@ -25,6 +32,7 @@ func deployment() *interpret.Hooks {
 			}
 			status := sums(rs, counters...)
 			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "updatedReplicas", "availableReplicas"))
+			addNativeConditions(status, template, rs, deploymentConditions)
 			return settledNative(template, status), nil
 		},
 	}

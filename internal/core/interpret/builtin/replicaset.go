@@ -9,13 +9,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
+var replicaSetConditions = []nativeCondition{{kind: "ReplicaFailure", good: "False"}}
+
 func replicaSet() *interpret.Hooks {
 	counters := []string{"replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"}
 	return &interpret.Hooks{
 		Replicas: replicas,
 		Revise:   revise,
 		Retain:   retainReplicas,
-		Reflect:  reflectFields(append(counters, "observedGeneration")...),
+		Reflect:  reflectConditions(replicaSetConditions, append(counters, "observedGeneration")...),
 		Health:   replicaSetHealth,
 		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
@@ -24,6 +26,7 @@ func replicaSet() *interpret.Hooks {
 			}
 			status := sums(rs, counters...)
 			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "availableReplicas"))
+			addNativeConditions(status, template, rs, replicaSetConditions)
 			return settledNative(template, status), nil
 		},
 	}

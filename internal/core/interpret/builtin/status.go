@@ -329,6 +329,9 @@ func severity(state string, bad bool) int {
 // told bounds how many clusters' messages a condition carries.
 const told = 10
 
+// doneReasons are those of Progressing that say that nothing is left to do. They hold of the whole only if they do of every cluster.
+var doneReasons = []string{"CloneSetAvailable", "ProgressPartitionAvailable"}
+
 // conditions folds the clusters' conditions: per type the worst state wins, the message says which clusters are in it, and
 // the last of them to get there dates it. times are the fields that hold dates.
 func conditions(rs []report, bad func(kind string) bool, times ...string) []any {
@@ -349,6 +352,9 @@ func conditions(rs []report, bad func(kind string) bool, times ...string) []any 
 			}
 			if text(c, "status") != text(f.condition, "status") {
 				continue
+			}
+			if reason := text(c, "reason"); slices.Contains(doneReasons, text(f.condition, "reason")) && reason != "" && !slices.Contains(doneReasons, reason) {
+				f.condition["reason"] = reason
 			}
 			for _, t := range times {
 				setText(f.condition, t, latest(text(f.condition, t), text(c, t)))
@@ -403,7 +409,14 @@ func withoutZeros(status map[string]any) map[string]any {
 			}
 		case []any:
 			if len(v) > 0 {
-				out[key] = v
+				items := make([]any, len(v))
+				for i, item := range v {
+					if o, ok := item.(map[string]any); ok {
+						item = withoutZeros(o)
+					}
+					items[i] = item
+				}
+				out[key] = items
 			}
 		default:
 			out[key] = value

@@ -1,0 +1,136 @@
+package builtin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// nativeCondition is how a condition of a kind of Kubernetes itself is folded over clusters.
+type nativeCondition struct {
+	kind string
+	// good is the status when all is well.
+	good string
+	// final is the reason of the good status that says that nothing is left to do; empty if every one does.
+	final string
+	// expected says that the kind's controller always gives it, so that it is Unknown of a cluster that has not.
+	expected bool
+	// fine is the message when all clusters are well, and done.
+	fine string
+}
+
+// reflectConditions is reflectFields, with as much of the conditions as is folded. What moves with every pod is left out, the time
+// of the last update and the message of what is well: it would be written for each cluster, and told nobody.
+func reflectConditions(kinds []nativeCondition, fields ...string) reflector {
+	reflect := reflectFields(fields...)
+	return func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
+		status, err := reflect(ctx, observed)
+		if err != nil || status == nil {
+			return status, err
+		}
+		var short []any
+		for _, c := range objects(observed.Object, "status", "conditions") {
+			i := slices.IndexFunc(kinds, func(k nativeCondition) bool { return k.kind == text(c, "type") })
+			if i < 0 || text(c, "status") == "" {
+				continue
+			}
+			one := map[string]any{"type": text(c, "type"), "status": text(c, "status")}
+			setText(one, "reason", text(c, "reason"))
+			setText(one, "lastTransitionTime", text(c, "lastTransitionTime"))
+			if text(c, "status") != kinds[i].good {
+				setText(one, "message", text(c, "message"))
+			}
+			short = append(short, one)
+		}
+		if short != nil {
+			slices.SortFunc(short, func(a, b any) int {
+				return cmp.Compare(text(a.(map[string]any), "type"), text(b.(map[string]any), "type"))
+			})
+			status["conditions"] = short
+		}
+		return status, nil
+	}
+}
+
+// addNativeConditions folds the conditions that the clusters report: the worst status wins, a reason that says that something is
+// left to do wins over the final one, and the message names the clusters of which that is said. A cluster that has yet to say
+// anything is Unknown. Where no cluster reports a condition there is none, but that a workload of no replicas is available.
+func addNativeConditions(status map[string]any, template *unstructured.Unstructured, rs []report, kinds []nativeCondition) {
+	var all []any
+	for _, k := range kinds {
+		if c := k.fold(rs); c != nil {
+			all = append(all, c)
+		} else if wanted, err := specNumber(template, 1, "replicas"); k.expected && len(rs) == 0 && err == nil && wanted == 0 {
+			c := map[string]any{"type": k.kind, "status": k.good, "reason": k.final, "message": k.fine}
+			if was := conditionText(object(template.Object, "status"), k.kind, "lastTransitionTime"); was != "" {
+				c["lastTransitionTime"], c["lastUpdateTime"] = was, was
+			}
+			all = append(all, c)
+		}
+	}
+	if all != nil {
+		status["conditions"] = all
+	}
+}
+
+// fold is the condition of the whole, nil if no cluster has it.
+func (k nativeCondition) fold(rs []report) map[string]any {
+	// The lower, the worse; of equal severity, what is not done is.
+	type state struct{ severity, done int }
+	worst, reported := state{severity: 3}, false
+	var status, reason, since, lately string
+	var messages []string
+	more := 0
+	for _, r := range rs {
+		is, why, at, message := "", "", "", ""
+		for _, c := range objects(r.status, "conditions") {
+			if text(c, "type") == k.kind {
+				is, why, at, message = text(c, "status"), text(c, "reason"), text(c, "lastTransitionTime"), text(c, "message")
+			}
+		}
+		lately = latest(lately, at)
+		switch {
+		case is != "":
+			reported = true
+		case !k.expected:
+			continue
+		default:
+			is, why, message = "Unknown", "NotReported", "the cluster has not said yet"
+		}
+		s := state{severity: severity(is, k.good == "False")}
+		if is == k.good && (k.final == "" || why == k.final) {
+			s.done = 1
+		}
+		if c := cmp.Or(cmp.Compare(s.severity, worst.severity), cmp.Compare(s.done, worst.done)); c > 0 {
+			continue
+		} else if c < 0 {
+			worst, status, reason, since, messages, more = s, is, why, "", nil, 0
+		}
+		since = latest(since, at)
+		if len(messages) == told {
+			more++
+			continue
+		}
+		messages = append(messages, said(r.cluster, cmp.Or(message, why)))
+	}
+	if !reported {
+		return nil
+	}
+	if more > 0 {
+		messages = append(messages, fmt.Sprintf("and %d more", more))
+	}
+	c := map[string]any{"type": k.kind, "status": status}
+	setText(c, "reason", reason)
+	setText(c, "message", strings.Join(messages, "; "))
+	if worst.done == 1 && k.fine != "" {
+		c["message"] = k.fine
+	}
+	if at := cmp.Or(since, lately); at != "" {
+		c["lastTransitionTime"], c["lastUpdateTime"] = at, at
+	}
+	return c
+}
