@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/dynamic"
 
+	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -64,6 +65,7 @@ func newObjects(index *index) *objects {
 		policyv1alpha1.Resource("clusterpropagationpolicies"):               propagation,
 		policyv1alpha1.Resource("overridepolicies"):                         override,
 		policyv1alpha1.Resource("clusteroverridepolicies"):                  override,
+		appsv1alpha1.Resource("workloadrebalancers"):                        {nil, o.validateRebalancer},
 		clusterv1alpha1.Resource("clusters"):                                {o.mutateCluster, o.validateCluster},
 		configv1alpha1.Resource("resourceinterpretercustomizations"):        {o.mutateCustomization, o.validateCustomization},
 		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil, o.validateWebhookConfiguration},

@@ -1,0 +1,49 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/warning"
+
+	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/validate"
+)
+
+// validateRebalancer judges what is new of a WorkloadRebalancer, and warns of kinds that the hub does not serve: they may be misspelt.
+func (o *objects) validateRebalancer(ctx context.Context, r request) error {
+	rebalancer := &appsv1alpha1.WorkloadRebalancer{}
+	if err := into(r.obj, rebalancer); err != nil {
+		return r.invalid(err)
+	}
+	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+		return nil
+	}
+	scopes := map[schema.GroupKind]meta.RESTScopeName{}
+	scoped := func(gk schema.GroupKind) (namespaced, known bool) {
+		scope, asked := scopes[gk]
+		if !asked {
+			if mapping, err := o.mapper.RESTMapping(gk); err == nil {
+				scope = mapping.Scope.Name()
+			}
+			scopes[gk] = scope
+		}
+		return scope == meta.RESTScopeNameNamespace, scope != ""
+	}
+	if err := r.refuse(validate.Rebalancer(rebalancer, scoped)); err != nil {
+		return err
+	}
+	warned := map[schema.GroupKind]bool{}
+	for i, w := range rebalancer.Spec.Workloads {
+		gk := propagate.GroupKind(w.APIVersion, w.Kind)
+		if _, known := scoped(gk); !known && !warned[gk] {
+			warned[gk] = true
+			warning.AddWarning(ctx, "", fmt.Sprintf("spec.workloads[%d]: this hub serves no %s: the result is ReferencedBindingNotFound until it does, and a policy propagates the workload", i, gk))
+		}
+	}
+	return nil
+}
