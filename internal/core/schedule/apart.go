@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"slices"
+
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
@@ -31,6 +33,28 @@ func spreadHolds(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) bool {
 		}
 	}
 	return true
+}
+
+// reaches says whether the clusters with replicas are in that many groups. Mostly the first few are.
+func (g grouping) reaches(least int, chosen []Candidate, replicas []int32) bool {
+	if least <= 1 {
+		return true // one has some anyway
+	}
+	seen := make([]string, 0, least)
+	for i := range chosen {
+		if replicas[i] == 0 {
+			continue
+		}
+		for name := range g.of(chosen[i].Cluster) {
+			if slices.Contains(seen, name) {
+				continue
+			}
+			if seen = append(seen, name); len(seen) == least {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // occupied are the clusters that have replicas, counted by the groups that they are in.
@@ -116,10 +140,10 @@ func keepApart(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, repli
 	var o *occupied
 	for d, g := range all {
 		least := g.least(spec.Replicas)
-		if least <= 1 { // one has some anyway
-			continue
-		}
 		if o == nil {
+			if g.reaches(least, chosen, replicas) {
+				continue
+			}
 			o = occupy(spec, all, chosen, replicas)
 		}
 		for o.groups[d] < least {

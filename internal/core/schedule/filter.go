@@ -39,6 +39,9 @@ type question struct {
 	peers Peers
 	// named and excluded stand for the affinity's lists where these are long.
 	named, excluded map[string]bool
+	// served is the answer for apis, which the cluster asked last serves, and mostly the next.
+	apis   *apiSet
+	served bool
 }
 
 // longList is the length from which a list of names is worth a map.
@@ -104,8 +107,11 @@ func clusterAffinity(q *question, m *member, _ bool) string {
 
 // tier is 0 for a cluster that the affinity means, 1 for one of the first overflow, and so on; -1 for any other.
 func (q *question) tier(m *member) int {
+	if q.affinity == nil {
+		return 0
+	}
 	name := m.cluster.Name
-	if !q.excluded[name] && (q.named == nil || q.named[name]) && (q.affinity == nil || allows(q.affinity, m.cluster)) {
+	if !q.excluded[name] && (q.named == nil || q.named[name]) && allows(q.affinity, m.cluster) {
 		return 0
 	}
 	for i := range q.overflow {
@@ -156,7 +162,7 @@ func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 // apiEnablement asks for the kind in any version: the object is sent in one that the member serves.
 // While discovery is incomplete, a kind that is not listed does not drive out what is there already.
 func apiEnablement(q *question, m *member, target bool) string {
-	if m.serves(q.kind) || target && !m.discovered {
+	if q.serves(m) || target && !m.discovered {
 		return ""
 	}
 	return reasonAPI
@@ -219,15 +225,15 @@ func (q *question) remedy(reason string) string {
 type Candidate struct {
 	// Cluster is read-only.
 	Cluster *clusterv1alpha1.Cluster
-	// Score is how much the cluster is preferred.
-	Score int32
 	// Tier is 0, or the number of the overflow affinity that the cluster is in for; earlier ones are filled first.
 	Tier int
-	// Assigned is what the binding has there now.
-	Assigned int32
 	// Available is the room for more replicas, and Known whether anybody could say; only where NeedsRoom.
 	Available int64
-	Known     bool
+	// Score is how much the cluster is preferred.
+	Score int32
+	// Assigned is what the binding has there now.
+	Assigned int32
+	Known    bool
 }
 
 // feasible asks every cluster about affinity term t. Candidates and rejections are sorted by name and nobody else's.
@@ -239,7 +245,11 @@ func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejection
 	var rejections Rejections
 	for i := range s.members {
 		m := &s.members[i]
-		target := assigned[i] != notTarget
+		var has int32 = notTarget
+		if assigned != nil {
+			has = assigned[i]
+		}
+		target := has != notTarget
 		if reason := q.reject(m, target); reason != "" {
 			if rejections == nil {
 				rejections = make(Rejections, 0, len(s.members)-i)
@@ -251,8 +261,11 @@ func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejection
 			continue
 		}
 		candidates = append(candidates, Candidate{
-			Cluster: m.cluster, Score: clusterLocality(target), Tier: q.tier(m), Assigned: max(0, assigned[i]),
+			Cluster: m.cluster, Score: clusterLocality(target), Assigned: max(0, has),
 		})
+		if len(q.overflow) > 0 {
+			candidates[len(candidates)-1].Tier = q.tier(m)
+		}
 	}
 	return candidates, rejections
 }

@@ -30,8 +30,8 @@ type member struct {
 	repels []repulsion
 	// discovered says that the kinds listed are all there are.
 	discovered bool
-	// kinds are the versions served, by group and kind; nil if not worked out.
-	kinds map[schema.GroupKind][]string
+	// apis are what the cluster serves, shared with others that serve the same; nil if not worked out.
+	apis *apiSet
 	// free is what is neither allocated nor being allocated; nil if the cluster did not say.
 	free resources
 }
@@ -52,6 +52,7 @@ func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 		members: make([]member, 0, len(clusters)),
 		index:   make(map[string]int, len(clusters)),
 	}
+	var sets apiSets
 	for _, c := range clusters {
 		if c == nil || c.DeletionTimestamp != nil {
 			continue
@@ -60,7 +61,12 @@ func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 			next.members = append(next.members, *known)
 			continue
 		}
-		next.members = append(next.members, newMember(c))
+		if sets == nil {
+			sets = s.apiSets()
+		}
+		m := glance(c)
+		m.apis, m.free = sets.of(c.Status.APIEnablements), freeOf(c.Status.ResourceSummary)
+		next.members = append(next.members, m)
 	}
 	slices.SortStableFunc(next.members, func(a, b member) int { return strings.Compare(a.cluster.Name, b.cluster.Name) })
 	next.members = slices.CompactFunc(next.members, func(a, b member) bool { return a.cluster.Name == b.cluster.Name })
@@ -89,7 +95,7 @@ func (s Snapshot) Cluster(name string) *clusterv1alpha1.Cluster {
 // Versions are those in which the cluster serves a kind, as its discovery ordered them; none if it does not serve it.
 func (s Snapshot) Versions(cluster string, kind schema.GroupKind) []string {
 	if m := s.member(cluster); m != nil {
-		return m.kinds[kind]
+		return m.apis.versions[kind]
 	}
 	return nil
 }
@@ -115,8 +121,11 @@ func (s Snapshot) present(targets []workv1alpha2.TargetCluster) []workv1alpha2.T
 // notTarget stands for the replicas of a cluster that is no target.
 const notTarget = -1
 
-// assigned are the replicas that each member has been given, by position; notTarget where it is no target.
+// assigned are the replicas that each member has been given, by position; notTarget where it is no target. Nil is no targets.
 func (s Snapshot) assigned(targets []workv1alpha2.TargetCluster) []int32 {
+	if len(targets) == 0 {
+		return nil
+	}
 	replicas := make([]int32, len(s.members))
 	for i := range replicas {
 		replicas[i] = notTarget
@@ -127,28 +136,6 @@ func (s Snapshot) assigned(targets []workv1alpha2.TargetCluster) []int32 {
 		}
 	}
 	return replicas
-}
-
-// newMember works out all that is asked of a cluster.
-func newMember(c *clusterv1alpha1.Cluster) member {
-	m := glance(c)
-	m.kinds = map[schema.GroupKind][]string{}
-	for i := range c.Status.APIEnablements {
-		e := &c.Status.APIEnablements[i]
-		gv, err := schema.ParseGroupVersion(e.GroupVersion)
-		if err != nil {
-			// The cluster's status holds what no API server lists; nothing can be sent in it.
-			continue
-		}
-		for _, r := range e.Resources {
-			kind := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
-			if versions := m.kinds[kind]; !slices.Contains(versions, gv.Version) {
-				m.kinds[kind] = append(versions, gv.Version)
-			}
-		}
-	}
-	m.free = freeOf(c.Status.ResourceSummary)
-	return m
 }
 
 // glance works out what a single question needs.
@@ -164,23 +151,4 @@ func glance(c *clusterv1alpha1.Cluster) member {
 		}
 	}
 	return m
-}
-
-// serves says whether the cluster serves the kind in any version.
-func (m *member) serves(kind schema.GroupKind) bool {
-	if m.kinds != nil {
-		return len(m.kinds[kind]) > 0
-	}
-	for i := range m.cluster.Status.APIEnablements {
-		e := &m.cluster.Status.APIEnablements[i]
-		if gv, err := schema.ParseGroupVersion(e.GroupVersion); err != nil || gv.Group != kind.Group {
-			continue
-		}
-		for j := range e.Resources {
-			if e.Resources[j].Kind == kind.Kind {
-				return true
-			}
-		}
-	}
-	return false
 }

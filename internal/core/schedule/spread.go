@@ -46,7 +46,7 @@ func spread(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, fres
 	if strategyOf(spec) == static {
 		candidates = weighted(spec, candidates)
 	}
-	slices.SortFunc(candidates, better)
+	rank(candidates)
 	b := boundsOf(spec.Placement)
 	if err := b.contradiction(); err != nil {
 		return nil, err

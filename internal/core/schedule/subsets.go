@@ -6,7 +6,7 @@ import (
 )
 
 // maxSubsets bounds how many sets of groups are looked at.
-const maxSubsets = 500
+const maxSubsets = 300
 
 // subsets are those of n of the groups, the best together first; of many only the first. Groups come best first, and so
 // they are in each subset, which is valid until the next.

@@ -1,0 +1,101 @@
+package schedule
+
+import (
+	"hash/fnv"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+)
+
+// apiSet is what clusters serve. Most clusters of a fleet serve the same, and share one.
+type apiSet struct {
+	source []clusterv1alpha1.APIEnablement
+	// versions are those served, by group and kind, as the discovery ordered them.
+	versions map[schema.GroupKind][]string
+}
+
+// apiSets are sets by the hash of their source.
+type apiSets map[uint64][]*apiSet
+
+// apiSets are those of the snapshot's members.
+func (s Snapshot) apiSets() apiSets {
+	sets := apiSets{}
+	for i := range s.members {
+		set := s.members[i].apis
+		if i > 0 && set == s.members[i-1].apis {
+			continue
+		}
+		key := hashOf(set.source)
+		if !slices.Contains(sets[key], set) {
+			sets[key] = append(sets[key], set)
+		}
+	}
+	return sets
+}
+
+// of is the set of a cluster that serves these: a known one, or a new one that is known from now on.
+func (s apiSets) of(source []clusterv1alpha1.APIEnablement) *apiSet {
+	key := hashOf(source)
+	for _, known := range s[key] {
+		if slices.EqualFunc(known.source, source, sameEnablement) {
+			return known
+		}
+	}
+	set := &apiSet{source: source, versions: map[schema.GroupKind][]string{}}
+	for i := range source {
+		gv, err := schema.ParseGroupVersion(source[i].GroupVersion)
+		if err != nil {
+			// The cluster's status holds what no API server lists; nothing can be sent in it.
+			continue
+		}
+		for _, r := range source[i].Resources {
+			kind := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
+			if versions := set.versions[kind]; !slices.Contains(versions, gv.Version) {
+				set.versions[kind] = append(versions, gv.Version)
+			}
+		}
+	}
+	s[key] = append(s[key], set)
+	return set
+}
+
+func sameEnablement(a, b clusterv1alpha1.APIEnablement) bool {
+	return a.GroupVersion == b.GroupVersion &&
+		slices.EqualFunc(a.Resources, b.Resources, func(x, y clusterv1alpha1.APIResource) bool { return x.Kind == y.Kind })
+}
+
+func hashOf(source []clusterv1alpha1.APIEnablement) uint64 {
+	h := fnv.New64a()
+	// fnv never fails to write.
+	for i := range source {
+		_, _ = h.Write([]byte(source[i].GroupVersion))
+		for j := range source[i].Resources {
+			_, _ = h.Write([]byte(source[i].Resources[j].Kind))
+		}
+	}
+	return h.Sum64()
+}
+
+// serves says whether the cluster serves the question's kind in any version.
+func (q *question) serves(m *member) bool {
+	if m.apis != nil {
+		if m.apis != q.apis {
+			q.apis, q.served = m.apis, len(m.apis.versions[q.kind]) > 0
+		}
+		return q.served
+	}
+	for i := range m.cluster.Status.APIEnablements {
+		e := &m.cluster.Status.APIEnablements[i]
+		if gv, err := schema.ParseGroupVersion(e.GroupVersion); err != nil || gv.Group != q.kind.Group {
+			continue
+		}
+		for j := range e.Resources {
+			if e.Resources[j].Kind == q.kind.Kind {
+				return true
+			}
+		}
+	}
+	return false
+}
