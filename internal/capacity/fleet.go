@@ -1,5 +1,6 @@
 // Package capacity knows the member clusters as the scheduler sees them, and what room they have.
-// It keeps the snapshot that decisions are made on; who decides on it is the schedule and propagate controllers.
+// It keeps the snapshot that decisions are made on, and what is placed but not there yet; who decides is the schedule and
+// propagate controllers, with Fleet.Schedule.
 package capacity
 
 import (
@@ -7,12 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/member"
 )
 
 // Change is a cluster as it was and as it is; nil where it was not there, or is gone.
@@ -27,14 +33,31 @@ type Fleet struct {
 	snapshot schedule.Snapshot
 	behind   bool // snapshot has not taken in the last changes
 	tell     []func(Change)
-	room     []func(cluster string)
+
+	// Clock is the time; the real one unless a test sets it before it runs.
+	Clock clock.PassiveClock
+
+	members *member.Members // nil if only summaries are known
+	// placing is held from the question for room to the assumption of what is placed there.
+	placing    sync.Mutex
+	estimators []func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity
+	assumed    map[types.NamespacedName]assumed
+	sweeping   bool
+
+	room []func(cluster string)
+	// toldAt is when listeners were told of room in a cluster last; telling are those of which they are about to be.
+	toldAt  map[string]time.Time
+	telling map[string]bool
 
 	registration cache.ResourceEventHandlerRegistration
 }
 
 // NewFleet follows the clusters of a cache.
 func NewFleet(ctx context.Context, c ctrlcache.Informers) (*Fleet, error) {
-	f := &Fleet{clusters: map[string]*clusterv1alpha1.Cluster{}}
+	f := &Fleet{
+		clusters: map[string]*clusterv1alpha1.Cluster{}, Clock: clock.RealClock{},
+		assumed: map[types.NamespacedName]assumed{}, toldAt: map[string]time.Time{}, telling: map[string]bool{},
+	}
 	informer, err := c.GetInformer(ctx, &clusterv1alpha1.Cluster{})
 	if err != nil {
 		return nil, fmt.Errorf("watch clusters: %w", err)
@@ -103,6 +126,7 @@ func (f *Fleet) put(c *clusterv1alpha1.Cluster) {
 func (f *Fleet) remove(c *clusterv1alpha1.Cluster) {
 	f.mu.Lock()
 	delete(f.clusters, c.Name)
+	delete(f.toldAt, c.Name)
 	f.behind = true
 	f.mu.Unlock()
 	f.told(Change{Old: c})

@@ -1,25 +1,262 @@
 package capacity
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"context"
+	"fmt"
+	"slices"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+const (
+	// patience is how long a placement keeps its room while its pods are not seen.
+	patience = 5 * time.Minute
+	// sweeps is how often those are looked for whose time is over.
+	sweeps = 10 * time.Second
+	// news is how often listeners are told of room in one cluster at most.
+	news = time.Second
 )
 
 // Pending is a pod that its member's scheduler has found no node for.
 type Pending = capacity.Pending
 
-// Room is how many more replicas of a binding each cluster has room for now, on the fleet of s.
-func (f *Fleet) Room(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity { return s.Room(b) }
+// assumed is what is known of a binding's last placement until its pods are seen.
+type assumed struct {
+	clusters []string
+	// generation of the binding that was placed: what is seen of it up to that is older than the placement.
+	generation int64
+	until      time.Time
+}
+
+// Measure has the fleet know the room of members from their nodes and pods, wherever those are followed, and what is about
+// to run there from the bindings of c. Without it, the clusters' summaries are all there is. It is called before the caches start.
+func (f *Fleet) Measure(ctx context.Context, c ctrlcache.Informers, members *member.Members) error {
+	f.members = members
+	members.OnRoom(f.grown)
+	for _, kind := range scope.Bindings.Kinds() {
+		informer, err := c.GetInformer(ctx, kind)
+		if err != nil {
+			return fmt.Errorf("watch bindings: %w", err)
+		}
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			UpdateFunc: func(_, obj any) { f.rewritten(obj.(workv1alpha2.Binding)) },
+			DeleteFunc: func(obj any) {
+				if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+					obj = gone.Obj
+				}
+				f.release(keyOf(obj.(client.Object)), nil)
+			},
+		}); err != nil {
+			return fmt.Errorf("watch bindings: %w", err)
+		}
+	}
+	return nil
+}
+
+// Estimate has ask answered beside what the fleet knows by itself, of which the least counts; clusters that ask says nothing
+// of are unknown to it. It may block as long as a placement may. It is called before the first Schedule.
+func (f *Fleet) Estimate(ask func(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.estimators = append(f.estimators, ask)
+}
+
+// Room is how many more replicas of a binding each cluster of s has room for now, beside those that are expected there: by its
+// nodes and pods, else by its summary. A cluster that does not answer, by its Ready condition, is unknown; until that
+// is decided, what was seen of it last counts.
+func (f *Fleet) Room(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
+	return schedule.Least(f.seen(b, s), f.asked(b, s))
+}
+
+// asked are the answers of other estimators; nil without any.
+func (f *Fleet) asked(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
+	f.mu.Lock()
+	estimators := f.estimators
+	f.mu.Unlock()
+	var answers []schedule.Capacity
+	for _, ask := range estimators {
+		answers = append(answers, ask(b, s))
+	}
+	if len(answers) == 0 {
+		return nil
+	}
+	return schedule.Least(answers...)
+}
+
+func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
+	parts, sets := capacity.Parts(b.BindingSpec())
+	summary := s.Room(b)
+	return func(cluster string) (replicas int32, known bool) {
+		if silent(s.Cluster(cluster)) {
+			return 0, false
+		}
+		f.state(cluster, func(m *capacity.Member) {
+			if known = m.Known(); !known {
+				return
+			}
+			if sets {
+				replicas = m.Sets(parts)
+			} else {
+				replicas = m.Replicas(parts[0].Need)
+			}
+		})
+		if known {
+			return replicas, true
+		}
+		return summary(cluster)
+	}
+}
+
+// silent says whether a cluster was decided not to answer.
+func silent(c *clusterv1alpha1.Cluster) bool {
+	if c == nil {
+		return true
+	}
+	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	return ready != nil && ready.Status != metav1.ConditionTrue
+}
+
+// state has use look at a member's nodes and pods, if they are known.
+func (f *Fleet) state(cluster string, use func(*capacity.Member)) bool {
+	if f.members == nil {
+		return false
+	}
+	m := f.members.Known(cluster)
+	return m != nil && m.Capacity(use)
+}
 
 // Schedule decides about a binding on the fleet of s, with the room that there is now. What it places occupies its room from
 // then on, until its pods are seen; b is not changed. All that is placed by room goes through here, one at a time, so that
-// no two bindings take the same room.
+// no two bindings take the same room. b is as it was read: its clusters are where it is now.
 func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.Result, error) {
-	return schedule.Schedule(b, s, f.Room(b, s))
+	if !schedule.NeedsRoom(b) {
+		result, err := schedule.Schedule(b, s, nil)
+		f.Assume(b, result.Clusters)
+		return result, err
+	}
+	asked := f.asked(b, s) // they may take their time
+	f.placing.Lock()
+	defer f.placing.Unlock()
+	result, err := schedule.Schedule(b, s, schedule.Least(f.seen(b, s), asked))
+	f.Assume(b, result.Clusters)
+	return result, err
 }
+
+// Assume keeps room for what a binding is to have in clusters, beyond what it has there now, until its pods are seen, for
+// five minutes at most, or it goes or is placed elsewhere.
+func (f *Fleet) Assume(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
+	spec := b.BindingSpec()
+	if f.members == nil || spec.Replicas == 0 && len(spec.Components) == 0 {
+		return
+	}
+	key, name := keyOf(b), keyOf(b).String()
+	parts, sets := capacity.Parts(spec)
+	replicas := func(targets []workv1alpha2.TargetCluster, cluster string) int64 {
+		at := slices.IndexFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+		switch {
+		case at < 0:
+			return 0
+		case sets:
+			return 1
+		}
+		return int64(targets[at].Replicas)
+	}
+	placed := assumed{generation: b.GetGeneration(), until: f.Clock.Now().Add(patience)}
+	for _, t := range clusters {
+		f.state(t.Name, func(m *capacity.Member) {
+			if m.Assume(capacity.Assumption{
+				Key:      name,
+				Workload: capacity.Workload{Namespace: spec.Resource.Namespace, Kind: spec.Resource.Kind, Name: spec.Resource.Name},
+				Parts:    parts, Before: replicas(spec.Clusters, t.Name), Replicas: replicas(clusters, t.Name), Until: placed.until,
+			}) {
+				placed.clusters = append(placed.clusters, t.Name)
+			}
+		})
+	}
+	f.release(key, placed.clusters)
+	if len(placed.clusters) > 0 {
+		f.mu.Lock()
+		f.assumed[key] = placed
+		if !f.sweeping {
+			f.sweeping = true
+			time.AfterFunc(sweeps, f.sweep)
+		}
+		f.mu.Unlock()
+	}
+}
+
+// rewritten gives up what a binding was to have in clusters that it is in no more.
+func (f *Fleet) rewritten(b workv1alpha2.Binding) {
+	key := keyOf(b)
+	f.mu.Lock()
+	known, ok := f.assumed[key]
+	f.mu.Unlock()
+	if !ok || b.GetGeneration() <= known.generation {
+		return
+	}
+	clusters := b.BindingSpec().Clusters
+	still := slices.DeleteFunc(slices.Clone(known.clusters), func(cluster string) bool {
+		return !slices.ContainsFunc(clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	})
+	if len(still) < len(known.clusters) {
+		f.release(key, still)
+	}
+}
+
+// release gives up what a binding was to have in clusters, but for some.
+func (f *Fleet) release(key client.ObjectKey, but []string) {
+	f.mu.Lock()
+	known, ok := f.assumed[key]
+	if ok {
+		delete(f.assumed, key)
+		if len(but) > 0 {
+			f.assumed[key] = assumed{clusters: but, generation: known.generation, until: known.until}
+		}
+	}
+	f.mu.Unlock()
+	for _, cluster := range known.clusters {
+		if !slices.Contains(but, cluster) {
+			f.state(cluster, func(m *capacity.Member) { m.Release(key.String()) })
+		}
+	}
+}
+
+// sweep gives up what was waited for too long, and looks again while anything is waited for.
+func (f *Fleet) sweep() {
+	now := f.Clock.Now()
+	f.mu.Lock()
+	clusters := map[string]bool{}
+	for key, a := range f.assumed {
+		for _, cluster := range a.clusters {
+			clusters[cluster] = true
+		}
+		if !now.Before(a.until) {
+			delete(f.assumed, key)
+		}
+	}
+	if f.sweeping = len(f.assumed) > 0; f.sweeping {
+		time.AfterFunc(sweeps, f.sweep)
+	}
+	f.mu.Unlock()
+	for cluster := range clusters {
+		f.state(cluster, func(m *capacity.Member) { m.Expire(now) })
+	}
+}
+
+func keyOf(b client.Object) client.ObjectKey { return client.ObjectKeyFromObject(b) }
 
 // OnRoom calls tell when room appears in a member: pods gone, a node or quota grown. It is called once a second per
 // cluster at most, and must not block.
@@ -29,9 +266,37 @@ func (f *Fleet) OnRoom(tell func(cluster string)) {
 	f.room = append(f.room, tell)
 }
 
+// grown tells of room at once, unless it just did; then when the second is over.
+func (f *Fleet) grown(cluster string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.telling[cluster] {
+		return
+	}
+	f.telling[cluster] = true
+	now := f.Clock.Now()
+	wait := f.toldAt[cluster].Add(news).Sub(now)
+	time.AfterFunc(max(0, wait), func() {
+		f.mu.Lock()
+		delete(f.telling, cluster)
+		f.toldAt[cluster] = f.Clock.Now()
+		room := f.room
+		f.mu.Unlock()
+		for _, tell := range room {
+			tell(cluster)
+		}
+	})
+}
+
 // Unschedulable are the pods of a member that wait for room there, by namespace and name; none where that is not known.
-func (f *Fleet) Unschedulable(cluster string) []Pending { return nil }
+func (f *Fleet) Unschedulable(cluster string) (pending []Pending) {
+	f.state(cluster, func(m *capacity.Member) { pending = m.Unschedulable() })
+	return pending
+}
 
 // Utilisation is the share of what the nodes of a member that take pods have which the pods on them request, by resource, such as
 // 0.7; nil where that is not known.
-func (f *Fleet) Utilisation(cluster string) map[corev1.ResourceName]float64 { return nil }
+func (f *Fleet) Utilisation(cluster string) (share map[corev1.ResourceName]float64) {
+	f.state(cluster, func(m *capacity.Member) { share = m.Utilisation() })
+	return share
+}

@@ -106,6 +106,11 @@ var _ source.SyncingSource = fleetChanges{}
 // Start implements source.Source.
 func (f fleetChanges) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	f.r.Fleet.OnChange(func(c capacity.Change) { f.r.wake(ctx, c, q.Add) })
+	f.r.Fleet.OnRoom(func(name string) {
+		if cluster := f.r.Fleet.Snapshot().Cluster(name); cluster != nil {
+			f.r.wakeIf(ctx, func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, cluster) }, q.Add)
+		}
+	})
 	return nil
 }
 
@@ -121,7 +126,7 @@ func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) 
 			return false
 		}
 		s := fleet.Snapshot()
-		result, err := schedule.Schedule(b, s, s.Room(b))
+		result, err := fleet.Schedule(b, s)
 		if err != nil {
 			return false
 		}
@@ -164,7 +169,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	}
 
 	b := read.DeepCopyObject().(workv1alpha2.Binding)
-	result, failure := schedule.Schedule(b, s, s.Room(b))
+	result, failure := r.Fleet.Schedule(b, s)
 	if failure == nil {
 		place(b, result)
 	} else {
@@ -248,8 +253,13 @@ func templateOf(b workv1alpha2.Binding) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
 }
 
-// wake queues the bindings that a change of a cluster may move. It reads what is in memory, so that it does not block.
+// wake queues the bindings that a change of a cluster may move.
 func (r *reconciler) wake(ctx context.Context, c capacity.Change, queue func(reconcile.Request)) {
+	r.wakeIf(ctx, func(b workv1alpha2.Binding) bool { return schedule.Affects(b, c.Old, c.New) }, queue)
+}
+
+// wakeIf queues the bindings that concern it. It reads what is in memory, so that it does not block.
+func (r *reconciler) wakeIf(ctx context.Context, concerns func(workv1alpha2.Binding) bool, queue func(reconcile.Request)) {
 	bindings, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.Log.WithName("schedule").Error(err, "list the bindings that a change of a cluster may move")
@@ -257,7 +267,7 @@ func (r *reconciler) wake(ctx context.Context, c capacity.Change, queue func(rec
 	}
 	var affected []workv1alpha2.Binding
 	for _, b := range bindings {
-		if schedule.Ours(b, r.Name) && schedule.Affects(b, c.Old, c.New) {
+		if schedule.Ours(b, r.Name) && concerns(b) {
 			affected = append(affected, b)
 		}
 	}

@@ -2,8 +2,10 @@ package schedule
 
 import (
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -46,6 +48,21 @@ func NeedsRoom(b workv1alpha2.Binding) bool {
 	}
 	s := strategyOf(spec)
 	return s.byRoom() || s != static && spreads(spec)
+}
+
+// AwaitsRoom says whether a binding did not get the room it asked for, and would take some in this cluster.
+func AwaitsRoom(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) bool {
+	spec, m := b.BindingSpec(), seen(cluster)
+	if m == nil || !NeedsRoom(b) || meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) && replicasFit(spec) {
+		return false
+	}
+	target := slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster.Name })
+	for i := range terms(spec.Placement) {
+		if newQuestion(spec, i).reject(m, target) == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // estimate fills in the room of candidates. Where there is no limit, or none is known, it is what is asked for: so that
