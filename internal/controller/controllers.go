@@ -130,6 +130,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := fleet.Measure(ctx, mgr.GetCache(), members); err != nil {
+		return err
+	}
 	for _, r := range []interface{ Start(context.Context) error }{interpreter, templates, members} {
 		if err := mgr.Add(r); err != nil {
 			return err
