@@ -1,0 +1,175 @@
+package deschedule
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// Fleet is what a decision asks about the clusters.
+type Fleet struct {
+	Snapshot schedule.Snapshot
+	// Room is how many more replicas of a binding each cluster has room for.
+	Room func(workv1alpha2.Binding) schedule.Capacity
+	// Schedule is a run of core/schedule on Snapshot, within Room and limit.
+	Schedule func(b workv1alpha2.Binding, limit schedule.Capacity) (schedule.Result, error)
+}
+
+// Move is a new placement for a binding whose replicas stay as many as they were.
+type Move struct {
+	// Clusters is what the binding shall hold, sorted by name.
+	Clusters []workv1alpha2.TargetCluster
+	// Left and Took are the replicas that each cluster loses and gains: both sum to the same, and no cluster is in both.
+	Left, Took map[string]int32
+}
+
+// errUnmoved comes from spread constraints that would be met otherwise, or targets that may no longer be used.
+var errUnmoved = errors.New("the scheduler would have to move other replicas as well")
+
+// Rests says whether the scheduler has placed b and is done with it, and its replicas may be moved: they are shared by room.
+func Rests(b workv1alpha2.Binding, s schedule.Snapshot, schedulerName string) bool {
+	spec := b.BindingSpec()
+	if !schedule.Ours(b, schedulerName) || !schedule.SharedByRoom(spec) || len(spec.GracefulEvictionTasks) > 0 {
+		return false
+	}
+	if halt := spec.Suspension; halt != nil && (halt.Dispatching != nil && *halt.Dispatching || halt.DispatchingOnClusters != nil) {
+		return false // what is not dispatched would not move
+	}
+	_, due := schedule.Due(b, s)
+	return !due
+}
+
+// elsewhere has as many replicas as there is room for leave their clusters; leave holds how many shall at most, by cluster.
+// It is an error, and no move, when none can go. limit, if not nil, bounds what a cluster takes; a cluster whose room is not known takes none:
+// a replica that may find no node is better off where it is.
+func elsewhere(b workv1alpha2.Binding, leave map[string]int32, f Fleet, limit schedule.Capacity) (Move, error) {
+	room := f.Room(b)
+	within := func(cluster string) (int32, bool) {
+		n, known := room(cluster)
+		if !known || leave[cluster] > 0 {
+			return 0, true
+		}
+		if schedule.Grouped(b) && assigned(b, cluster) == 0 {
+			return 0, true // where the others of its groups are is the scheduler's to see
+		}
+		if limit != nil {
+			if most, ok := limit(cluster); ok {
+				n = min(n, most)
+			}
+		}
+		return n, true
+	}
+	failure := error(errUnmoved)
+	for total := sum(leave); total > 0; {
+		leave := trim(leave, total)
+		result, err := f.Schedule(lowered(b, leave), within)
+		if move, ok := moved(b, result.Clusters, leave); err == nil && ok {
+			return move, nil
+		}
+		var short *schedule.UnschedulableError
+		switch {
+		case errors.As(err, &short):
+			failure, total = err, min(total-1, int32(min(short.Available, math.MaxInt32)))
+		case err != nil:
+			return Move{}, err
+		default:
+			total /= 2
+		}
+	}
+	return Move{}, failure
+}
+
+// lowered is b without the replicas that leave, as the scheduler is to see it: in the affinity term that it is in.
+func lowered(b workv1alpha2.Binding, leave map[string]int32) workv1alpha2.Binding {
+	b = b.DeepCopyObject().(workv1alpha2.Binding)
+	spec := b.BindingSpec()
+	for i := range spec.Clusters {
+		spec.Clusters[i].Replicas -= leave[spec.Clusters[i].Name]
+	}
+	spec.Clusters = slices.DeleteFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Replicas <= 0 })
+	for _, t := range spec.Placement.ClusterAffinities {
+		if t.AffinityName == b.BindingStatus().SchedulerObservedAffinityName {
+			spec.Placement.ClusterAffinities = append(spec.Placement.ClusterAffinities[:0:0], t)
+			break
+		}
+	}
+	return b
+}
+
+// moved is the way from b's placement to another; ok is false where other replicas than those would move.
+func moved(b workv1alpha2.Binding, to []workv1alpha2.TargetCluster, leave map[string]int32) (m Move, ok bool) {
+	change := map[string]int32{}
+	for _, t := range b.BindingSpec().Clusters {
+		change[t.Name] -= t.Replicas
+	}
+	for _, t := range to {
+		change[t.Name] += t.Replicas
+	}
+	m = Move{Clusters: to, Left: leave, Took: map[string]int32{}}
+	var total int32
+	for cluster, n := range change {
+		total += n
+		switch {
+		case n != -leave[cluster] && (n < 0 || leave[cluster] > 0):
+			return Move{}, false
+		case n > 0:
+			m.Took[cluster] = n
+		}
+	}
+	return m, total == 0
+}
+
+// trim leaves total of the replicas that shall leave, those of the first clusters by name.
+func trim(leave map[string]int32, total int32) map[string]int32 {
+	out := map[string]int32{}
+	for _, cluster := range slices.Sorted(maps.Keys(leave)) {
+		if n := min(leave[cluster], total); n > 0 {
+			out[cluster] = n
+			total -= n
+		}
+	}
+	return out
+}
+
+func sum(replicas map[string]int32) (n int32) {
+	for _, r := range replicas {
+		n += r
+	}
+	return n
+}
+
+// assigned are the replicas that b has in a cluster.
+func assigned(b workv1alpha2.Binding, cluster string) int32 {
+	for _, t := range b.BindingSpec().Clusters {
+		if t.Name == cluster {
+			return t.Replicas
+		}
+	}
+	return 0
+}
+
+// Allowance is how many of so many replicas may move at a time: a number, or a percentage rounded up; at least one.
+func Allowance(share intstr.IntOrString, replicas int32) int32 {
+	n, err := intstr.GetScaledValueFromIntOrPercent(&share, int(replicas), true)
+	if err != nil {
+		n = 1 // admission refuses it
+	}
+	return int32(max(1, min(n, int(replicas))))
+}
+
+// Listed is replicas by cluster, in words: "m1: 2, m2: 1".
+func Listed(replicas map[string]int32) string {
+	var out []string
+	for _, cluster := range slices.Sorted(maps.Keys(replicas)) {
+		out = append(out, fmt.Sprintf("%s: %d", cluster, replicas[cluster]))
+	}
+	return strings.Join(out, ", ")
+}
