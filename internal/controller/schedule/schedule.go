@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -25,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -77,7 +75,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r.placed.Rate = confirmRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	for _, kind := range scope.Bindings.Kinds() {
-		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(relevant)).
+		b = b.Watches(kind, byPriority, builder.WithPredicates(relevant)).
 			Watches(kind, handler.EnqueueRequestsFromMapFunc(r.waitingPeers), builder.WithPredicates(relevant))
 	}
 	return b.WatchesRawSource(fleetChanges{r}).Complete(r)
@@ -104,11 +102,11 @@ type fleetChanges struct{ r *reconciler }
 var _ source.SyncingSource = fleetChanges{}
 
 // Start implements source.Source.
-func (f fleetChanges) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	f.r.Fleet.OnChange(func(c capacity.Change) { f.r.wake(ctx, c, q.Add) })
+func (f fleetChanges) Start(ctx context.Context, q queue) error {
+	f.r.Fleet.OnChange(func(c capacity.Change) { f.r.wake(ctx, c, q) })
 	f.r.Fleet.OnRoom(func(name string) {
 		if cluster := f.r.Fleet.Snapshot().Cluster(name); cluster != nil {
-			f.r.wakeIf(ctx, func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, cluster) }, q.Add)
+			f.r.wakeIf(ctx, func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, cluster) }, q)
 		}
 	})
 	return nil
@@ -254,12 +252,12 @@ func templateOf(b workv1alpha2.Binding) *corev1.ObjectReference {
 }
 
 // wake queues the bindings that a change of a cluster may move.
-func (r *reconciler) wake(ctx context.Context, c capacity.Change, queue func(reconcile.Request)) {
-	r.wakeIf(ctx, func(b workv1alpha2.Binding) bool { return schedule.Affects(b, c.Old, c.New) }, queue)
+func (r *reconciler) wake(ctx context.Context, c capacity.Change, q queue) {
+	r.wakeIf(ctx, func(b workv1alpha2.Binding) bool { return schedule.Affects(b, c.Old, c.New) }, q)
 }
 
 // wakeIf queues the bindings that concern it. It reads what is in memory, so that it does not block.
-func (r *reconciler) wakeIf(ctx context.Context, concerns func(workv1alpha2.Binding) bool, queue func(reconcile.Request)) {
+func (r *reconciler) wakeIf(ctx context.Context, concerns func(workv1alpha2.Binding) bool, q queue) {
 	bindings, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.Log.WithName("schedule").Error(err, "list the bindings that a change of a cluster may move")
@@ -274,7 +272,7 @@ func (r *reconciler) wakeIf(ctx context.Context, concerns func(workv1alpha2.Bind
 	// Those that matter most look first at what there is now.
 	slices.SortFunc(affected, schedule.Urgency)
 	for _, b := range affected {
-		queue(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+		enqueue(q, b, 0)
 	}
 }
 

@@ -60,14 +60,15 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster) bool {
 // Urgency orders bindings that wait at once, for slices.SortFunc: the higher priority first, then the older, then by name.
 func Urgency(a, b workv1alpha2.Binding) int {
 	return cmp.Or(
-		cmp.Compare(priority(b), priority(a)),
+		cmp.Compare(Priority(b), Priority(a)),
 		a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
 		strings.Compare(a.GetNamespace(), b.GetNamespace()),
 		strings.Compare(a.GetName(), b.GetName()),
 	)
 }
 
-func priority(b workv1alpha2.Binding) int32 {
+// Priority is that of the binding's priority class; 0 without one.
+func Priority(b workv1alpha2.Binding) int32 {
 	if p := b.BindingSpec().SchedulePriority; p != nil {
 		return p.Priority
 	}
