@@ -53,6 +53,9 @@ type Kind struct {
 	folder []Kind
 }
 
+// Rewritten is the description of fields that are spellings from elsewhere.
+const Rewritten = "A spelling from elsewhere, which is rewritten."
+
 // Version is one version of a kind.
 type Version struct {
 	Name string `json:"name"`
@@ -241,7 +244,7 @@ func (r reader) object(path string, fields map[string]any) (apiextensionsv1.JSON
 			s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &f, Allows: true}
 			continue
 		case alias:
-			f.Description = "A spelling from elsewhere, which is rewritten."
+			f.Description = Rewritten
 		case required:
 			s.Required = append(s.Required, name)
 		}

@@ -25,6 +25,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/aggregate"
 	"github.com/argosy-io/argosy/internal/controller/cluster"
 
@@ -120,7 +121,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	interpreter, err := interpreter.New(ctx, interpreter.Options{Informers: mgr.GetCache(), Cached: mgr.GetClient(), Live: mgr.GetAPIReader(),
-		Definitions: dyn, Mapper: mgr.GetRESTMapper(), Schema: tiers.Schema, Convert: tiers.Convert})
+		Definitions: dyn, Mapper: mgr.GetRESTMapper(), Schema: tiers.Schema, Convert: tiers.Convert, Events: commit.Recorder(mgr, "interpreter")})
 	if err != nil {
 		return err
 	}

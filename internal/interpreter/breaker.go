@@ -123,11 +123,12 @@ func exhausting(err error) bool {
 // guarded is the tier of customizations whose scripts are not run over and over when they run into their bounds.
 type guarded struct {
 	tier interface {
-		interpret.Tier
+		interpret.Versioned
 		interpret.Namer
+		interpret.Besider
 	}
 	breakers *breakers
-	hooks    sync.Map // schema.GroupKind → *interpret.Hooks
+	hooks    sync.Map // schema.GroupVersionKind → *interpret.Hooks, which may be nil
 }
 
 // By implements interpret.Namer.
@@ -135,16 +136,28 @@ func (g *guarded) By(kind schema.GroupVersionKind, operation configv1alpha1.Inte
 	return g.tier.By(kind, operation)
 }
 
+// Besides implements interpret.Besider.
+func (g *guarded) Besides(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []interpret.Besides {
+	return g.tier.Besides(kind, operation)
+}
+
 // Hooks implements interpret.Tier.
 func (g *guarded) Hooks(kind schema.GroupKind) *interpret.Hooks {
-	h := g.tier.Hooks(kind)
-	if h == nil {
-		return nil
+	return g.HooksOf(kind.WithVersion(""))
+}
+
+// HooksOf implements interpret.Versioned.
+func (g *guarded) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
+	if g.tier.Hooks(kind.GroupKind()) == nil {
+		return nil // of most kinds nobody says anything
 	}
 	if known, ok := g.hooks.Load(kind); ok {
 		return known.(*interpret.Hooks)
 	}
-	h = g.guard(kind, h)
+	h := g.tier.HooksOf(kind)
+	if h != nil {
+		h = g.guard(kind.GroupKind(), h)
+	}
 	g.hooks.Store(kind, h)
 	return h
 }

@@ -82,7 +82,7 @@ func asking(t *testing.T, c *caller, config admissionregistrationv1.WebhookClien
 		Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "a.b.c", ClientConfig: config, TimeoutSeconds: &timeout, Rules: []configv1alpha1.RuleWithOperations{{
 			Operations: []configv1alpha1.InterpreterOperation{"*"}, Rule: configv1alpha1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Kinds: []string{"*"}}}}}}}
 	t.Cleanup(c.close)
-	return interpret.New(webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{conf}, c.call, func() types.UID { return "1" }))
+	return interpret.New(webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{conf}, webhook.Options{Call: c.call, NewID: func() types.UID { return "1" }}))
 }
 
 var pod = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p", "namespace": "shop"}}}

@@ -17,7 +17,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
+	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 )
 
 // definition is what is known of a kind from its definition. It is never changed.
@@ -28,8 +31,19 @@ type definition struct {
 	relabelled bool
 }
 
-// known are the definitions of the kinds that customizations are about; those without one are absent.
+// known are the definitions of the kinds that customizations and webhooks are about; those without one are absent.
 type known map[schema.GroupKind]*definition
+
+// Known is what a hub with these definitions knows of the fields of kinds and of how their versions differ, beside what Argosy
+// knows by itself, which o says.
+func Known(crds []*apiextensionsv1.CustomResourceDefinition, o customization.Options) customization.Options {
+	k := known{}
+	for _, crd := range crds {
+		k[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = newDefinition(crd.ResourceVersion, crd)
+	}
+	o.Schema, o.Convert = k.schema(o.Schema), k.convert(o.Convert)
+	return o
+}
 
 // schema asks the definitions first.
 func (k known) schema(otherwise func(schema.GroupVersionKind) *script.Schema) func(schema.GroupVersionKind) *script.Schema {
@@ -45,7 +59,7 @@ func (k known) schema(otherwise func(schema.GroupVersionKind) *script.Schema) fu
 }
 
 // convert goes by otherwise where that knows how, else by a definition whose versions differ by name alone.
-func (k known) convert(otherwise func(*unstructured.Unstructured, string) (*unstructured.Unstructured, error)) func(*unstructured.Unstructured, string) (*unstructured.Unstructured, error) {
+func (k known) convert(otherwise interpret.Convert) interpret.Convert {
 	return func(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
 		if otherwise != nil {
 			if out, err := otherwise(obj, version); out != nil || err != nil {
@@ -63,7 +77,7 @@ func (k known) convert(otherwise func(*unstructured.Unstructured, string) (*unst
 	}
 }
 
-// definitions reads the definitions of the kinds that customizations are about, and follows those once there are any.
+// definitions reads the definitions of the kinds that customizations and webhooks name, and follows those once there are any.
 type definitions struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
@@ -72,7 +86,7 @@ type definitions struct {
 	run   context.Context // nil until it is started
 	touch func()
 	watch bool
-	// wanted are the kinds that customizations are about; read are those whose definition is known as it is now, nil if there is none.
+	// wanted are the kinds that somebody names; read are those whose definition is known as it is now, nil if there is none.
 	wanted map[schema.GroupKind]bool
 	read   known
 	// names of definitions, of those that were seen.
@@ -93,7 +107,7 @@ func (d *definitions) start(ctx context.Context, touch func()) {
 	d.follow()
 }
 
-// follow wants the lock held. Hubs without customizations watch nothing.
+// follow wants the lock held. Hubs without customizations and webhooks watch nothing.
 func (d *definitions) follow() {
 	if d.watch || d.run == nil || len(d.wanted) == 0 {
 		return
@@ -163,13 +177,24 @@ func versionOf(crd *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s/%d", crd.GetName(), crd.GetGeneration())
 }
 
-// of are the definitions of the kinds that the customizations are about.
-func (d *definitions) of(ctx context.Context, customizations []configv1alpha1.ResourceInterpreterCustomization) (known, error) {
+// kindsOf are the kinds that customizations and webhooks name, with repetitions; what a * stands for is not among them.
+func kindsOf(customizations []configv1alpha1.ResourceInterpreterCustomization, configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration) []schema.GroupKind {
+	var all []schema.GroupKind
+	for i := range customizations {
+		all = append(all, kindOf(&customizations[i]))
+	}
+	for i := range configurations {
+		all = append(all, webhook.Kinds(&configurations[i])...)
+	}
+	return all
+}
+
+// of are the definitions of kinds.
+func (d *definitions) of(ctx context.Context, kinds []schema.GroupKind) (known, error) {
 	d.mu.Lock()
 	d.wanted = map[schema.GroupKind]bool{}
 	out, missing := known{}, []schema.GroupKind{}
-	for i := range customizations {
-		kind := kindOf(&customizations[i])
+	for _, kind := range kinds {
 		if d.wanted[kind] || kind.Group == "" {
 			continue
 		}

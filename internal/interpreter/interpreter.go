@@ -12,16 +12,17 @@ import (
 
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
@@ -40,8 +41,10 @@ type Options struct {
 	Mapper      meta.RESTMapper
 	// Schema is what is known of a kind that has no definition on the hub; nil where nothing is.
 	Schema func(schema.GroupVersionKind) *script.Schema
-	// Convert brings an object to another version of its kind; nil, or an answer of nil, where nobody knows how.
-	Convert func(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error)
+	// Convert brings an object to another version of its kind.
+	Convert interpret.Convert
+	// Events tells templates of answers that are hardly meant; nil for nobody.
+	Events record.EventRecorder
 }
 
 // Concerns says whether objects of a kind may mean something else than before.
@@ -63,6 +66,9 @@ type Interpreter struct {
 	tell []func(Concerns)
 	// meaning is what the current tiers were made of.
 	meaning meaning
+
+	// told are the answers that change nothing, of which a template was told.
+	told commit.Told[answered]
 }
 
 var log = ctrl.Log.WithName("interpreter")
@@ -153,7 +159,7 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	if err := r.List(ctx, &configurations, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list webhook configurations: %w", err)
 	}
-	known, err := i.definitions.of(ctx, customizations.Items)
+	known, err := i.definitions.of(ctx, kindsOf(customizations.Items, configurations.Items))
 	if err != nil {
 		return err
 	}
@@ -177,8 +183,10 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	}
 	i.client.keep(hooks)
 	i.slow.forget(concerns)
-	i.customizations.set(&guarded{tier: customization.New(rics, customization.Options{Schema: known.schema(i.options.Schema), Convert: known.convert(i.options.Convert), Below: tiers.Below()}), breakers: &i.slow})
-	i.webhooks.set(webhook.New(hooks, i.client.call, func() types.UID { return types.UID(uuid.NewString()) }))
+	i.told.ForgetAll(func(answered) bool { return true })
+	convert := known.convert(i.options.Convert)
+	i.customizations.set(&guarded{tier: customization.New(rics, customization.Options{Schema: known.schema(i.options.Schema), Convert: convert, Below: tiers.Below()}), breakers: &i.slow})
+	i.webhooks.set(webhook.New(hooks, webhook.Options{Call: i.client.call, NewID: func() types.UID { return types.UID(uuid.NewString()) }, Convert: convert, Unchanged: i.unchanged}))
 	log.Info("follows what users say of kinds", "customizations", len(rics), "webhookConfigurations", len(hooks))
 	for _, t := range tell {
 		t(concerns)

@@ -48,7 +48,13 @@ func newMeaning(customizations []configv1alpha1.ResourceInterpreterCustomization
 	}
 	for i := range configurations {
 		c := &configurations[i]
-		m.hooks[c.Name] = hooks{digestOf(c.Webhooks), c}
+		var versions []string // of the definitions of its kinds
+		for _, kind := range webhook.Kinds(c) {
+			if d := known[kind]; d != nil {
+				versions = append(versions, d.resourceVersion)
+			}
+		}
+		m.hooks[c.Name] = hooks{digestOf(c.Webhooks, versions), c}
 	}
 	return m
 }

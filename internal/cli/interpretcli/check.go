@@ -69,7 +69,7 @@ func check(out io.Writer, all []customizationFile, machine bool) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d errors: the hub would refuse this", failed)
+		return fmt.Errorf("%s: the hub would refuse this", counted(failed, "error"))
 	}
 	return nil
 }

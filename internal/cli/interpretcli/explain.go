@@ -10,17 +10,24 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/argosy-io/argosy/api/argo"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/api/definition"
+	"github.com/argosy-io/argosy/api/kruise"
+	"github.com/argosy-io/argosy/internal/core/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/interpret/shipped"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/interpreter"
 )
 
 // patience is how long a hub is waited for.
@@ -77,9 +84,14 @@ type explanation struct {
 	Group   string `json:"group"`
 	Version string `json:"version"`
 	Kind    string `json:"kind"`
-	// Hub says whether one was asked.
+	// Hub says whether one was asked, and Served whether it serves the kind in this version.
 	Hub        bool     `json:"hub"`
+	Served     bool     `json:"served"`
 	Operations []answer `json:"operations"`
+}
+
+func (e *explanation) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: e.Group, Version: e.Version, Kind: e.Kind}
 }
 
 type answer struct {
@@ -88,6 +100,13 @@ type answer struct {
 	Tier    string   `json:"tier,omitempty"`
 	By      []string `json:"by,omitempty"`
 	Default string   `json:"default,omitempty"`
+	// Besides say something of the operation, too, and are not asked about objects in this version.
+	Besides []besides `json:"besides,omitempty"`
+}
+
+type besides struct {
+	Version string `json:"version"`
+	By      string `json:"by"`
 }
 
 func explained(ctx context.Context, hub Hub, name string, errOut io.Writer) ([]explanation, error) {
@@ -106,19 +125,28 @@ func explained(ctx context.Context, hub Hub, name string, errOut io.Writer) ([]e
 		fmt.Fprintf(errOut, "Warning: the hub cannot be asked, so this is what Argosy knows by itself: %v\n", err)
 	}
 	var kinds []schema.GroupVersionKind
+	served := func(schema.GroupVersionKind) bool { return false }
+	known := customization.Options{Schema: tiers.Schema, Convert: tiers.Convert}
 	if asked {
 		mapper, err := hub.ToRESTMapper()
 		if err != nil {
 			return nil, err
 		}
-		kinds = servedAs(mapper, name)
-	}
-	if len(kinds) == 0 {
-		known, err := named(name, customizations.Items)
-		if err != nil {
+		if kinds, err = servedAs(mapper, name); err != nil {
 			return nil, err
 		}
-		kinds = known
+		served = func(kind schema.GroupVersionKind) bool {
+			_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			return err == nil
+		}
+		if known, err = knownTo(ctx, c, mapper, kinds, known); err != nil {
+			return nil, err
+		}
+	}
+	if len(kinds) == 0 {
+		if kinds, err = named(name, customizations.Items); err != nil {
+			return nil, err
+		}
 	}
 	if len(kinds) == 0 {
 		return nil, fmt.Errorf("%s is a kind of neither Kubernetes nor OpenKruise nor Argo, nor one that Argosy ships scripts for: "+
@@ -126,13 +154,38 @@ func explained(ctx context.Context, hub Hub, name string, errOut io.Writer) ([]e
 	}
 	var all []explanation
 	for _, kind := range kinds {
-		e := explanation{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Hub: asked}
-		for _, a := range tiers.Explain(kind, pointers(customizations.Items), pointers(webhooks.Items)) {
-			e.Operations = append(e.Operations, answer{Operation: a.Operation, Tier: a.Tier, By: a.By, Default: a.Default})
+		e := explanation{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Hub: asked, Served: served(kind)}
+		for _, a := range tiers.Explain(kind, pointers(customizations.Items), pointers(webhooks.Items), known) {
+			said := answer{Operation: a.Operation, Tier: a.Tier, By: a.By, Default: a.Default}
+			for _, b := range a.Besides {
+				said.Besides = append(said.Besides, besides(b))
+			}
+			e.Operations = append(e.Operations, said)
 		}
 		all = append(all, e)
 	}
 	return all, nil
+}
+
+// knownTo adds what the definitions of kinds on a hub say of them.
+func knownTo(ctx context.Context, c client.Reader, mapper meta.RESTMapper, kinds []schema.GroupVersionKind, o customization.Options) (customization.Options, error) {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, kind := range kinds {
+		mapping, err := mapper.RESTMapping(kind.GroupKind())
+		if err != nil || kind.Group == "" {
+			continue // not served, or a kind of Kubernetes
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err = c.Get(ctx, client.ObjectKey{Name: mapping.Resource.GroupResource().String()}, crd)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return o, fmt.Errorf("read the definition of %s: %w", kind.Kind, err)
+		}
+		crds = append(crds, crd)
+	}
+	return interpreter.Known(crds, o), nil
 }
 
 func pointers[T any](items []T) []*T {
@@ -143,15 +196,16 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// servedAs are the kinds of a hub that go by a name, in the version that the hub prefers.
-func servedAs(mapper meta.RESTMapper, name string) []schema.GroupVersionKind {
+// servedAs are the kinds of a hub that go by a name, in the version that the hub prefers; a name in full is that kind whether or not
+// it is served.
+func servedAs(mapper meta.RESTMapper, name string) ([]schema.GroupVersionKind, error) {
 	if gvk, ok := inFull(name); ok {
-		return []schema.GroupVersionKind{gvk}
+		return []schema.GroupVersionKind{gvk}, nil
 	}
 	resource, group, _ := strings.Cut(strings.ToLower(name), ".")
 	kinds, err := mapper.KindsFor(schema.GroupVersionResource{Group: group, Resource: resource})
-	if err != nil {
-		return nil
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("ask the hub what it serves: %w", err)
 	}
 	var first []schema.GroupVersionKind
 	for _, k := range kinds {
@@ -159,7 +213,7 @@ func servedAs(mapper meta.RESTMapper, name string) []schema.GroupVersionKind {
 			first = append(first, k)
 		}
 	}
-	return first
+	return first, nil
 }
 
 // inFull reads group/version/Kind and version/Kind.
@@ -240,11 +294,7 @@ func printExplained(out io.Writer, all []explanation) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		where := "as this hub has it"
-		if !e.Hub {
-			where = "without a hub"
-		}
-		fmt.Fprintf(out, "%s %s, %s\n", schema.GroupVersion{Group: e.Group, Version: e.Version}, e.Kind, where)
+		fmt.Fprintf(out, "%s %s, %s\n", e.gvk().GroupVersion(), e.Kind, e.where())
 		tabs := printers.GetNewTabWriter(out)
 		fmt.Fprintln(tabs, "OPERATION\tTIER\tBY")
 		for _, a := range e.Operations {
@@ -257,6 +307,42 @@ func printExplained(out io.Writer, all []explanation) error {
 		if err := tabs.Flush(); err != nil {
 			return err
 		}
+		for _, a := range e.Operations {
+			for _, b := range a.Besides {
+				fmt.Fprintf(out, "%s is also said by %s, for %s\n", a.Operation, b.By, b.Version)
+			}
+		}
+		if slices.ContainsFunc(e.Operations, func(a answer) bool { return len(a.Besides) > 0 }) {
+			fmt.Fprintf(out, "Who is written for an object's own version answers, and else who is first by name of those whose version it can be converted to.\n")
+		}
 	}
 	return nil
+}
+
+// where says what the explanation is true for.
+func (e *explanation) where() string {
+	switch {
+	case !e.Hub:
+		return "without a hub"
+	case e.Served:
+		return "as this hub has it"
+	}
+	how := "apply its CustomResourceDefinition"
+	if family := familyOf(e.gvk()); family != "" {
+		how = "start it with " + family + " among --workload-kinds, or apply a CustomResourceDefinition"
+	}
+	return "which this hub does not serve; this is what would answer if it did (" + how + ")"
+}
+
+// familyOf is the name by which a hub is told to serve a kind; empty for kinds that it does not bring.
+func familyOf(kind schema.GroupVersionKind) string {
+	for family, known := range map[string]func() ([]definition.Kind, error){"openkruise": kruise.Kinds, "argo": argo.Kinds} {
+		kinds, err := known()
+		if err == nil && slices.ContainsFunc(kinds, func(k definition.Kind) bool {
+			return k.Group == kind.Group && k.Kind == kind.Kind && slices.ContainsFunc(k.Versions, func(v definition.Version) bool { return v.Name == kind.Version })
+		}) {
+			return family
+		}
+	}
+	return ""
 }

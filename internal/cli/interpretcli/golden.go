@@ -109,7 +109,7 @@ func test(cmd *cobra.Command, names []string, machine, verbose bool) error {
 		}
 	} else {
 		printTested(cmd.OutOrStdout(), all, verbose)
-		fmt.Fprintf(cmd.OutOrStdout(), "%d cases in %d files, %d failed\n", cases, len(all), failed)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s in %s, %d failed\n", counted(cases, "case"), counted(len(all), "file"), failed)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d failed", failed)
@@ -173,7 +173,7 @@ func printTested(out io.Writer, all []tested, verbose bool) {
 			}
 		}
 		if bad == 0 && !verbose {
-			fmt.Fprintf(out, "ok    %s: %d cases\n", t.File, len(t.Results))
+			fmt.Fprintf(out, "ok    %s: %s\n", t.File, counted(len(t.Results), "case"))
 		}
 	}
 }

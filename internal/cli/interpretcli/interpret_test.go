@@ -307,7 +307,7 @@ cases:
 func TestFilesOfCasesAreRun(t *testing.T) {
 	given := map[string]string{"ric.yaml": cloneset, "cases/good.yaml": cases, "cases/ric.yaml": cloneset}
 	out, _, err := run(t, noHub{}, given, "test", "cases")
-	if want := "ok    cases/good.yaml: 3 cases\n3 cases in 1 files, 0 failed\n"; out != want || err != nil {
+	if want := "ok    cases/good.yaml: 3 cases\n3 cases in 1 file, 0 failed\n"; out != want || err != nil {
 		t.Errorf("output %q, error %v", out, err)
 	}
 
@@ -373,14 +373,14 @@ func TestLintNamesFileAndLineAndSaysHowToMend(t *testing.T) {
 		"piece.yaml": "replicaRevision:\n  luaScript: |\n    function ReviseReplica(obj, n) obj.spec.replica = n return obj end\n"}
 	finding := ": warning: spec.customizations.replicaResource.luaScript: Widget has no field spec.sise: it is always nil [unknown-field]\n    fix: use size, or remove it\n"
 	for _, c := range []struct{ args, want, err string }{
-		{"-f ric.yaml --schema crd.yaml", "ric.yaml:10" + finding + "1 customizations, 0 errors, 1 warnings, 0 hints\n", ""},
-		{"-f ric.yaml --schema crds", "ric.yaml:10" + finding + "1 customizations, 0 errors, 1 warnings, 0 hints\n", ""},
-		{"-f both.yaml", "both.yaml:24" + finding + "1 customizations, 0 errors, 1 warnings, 0 hints\n", ""},
-		{"-f ric.yaml --schema crd.yaml --fail-on warning", "ric.yaml:10" + finding + "1 customizations, 0 errors, 1 warnings, 0 hints\n", "lint found warnings"},
+		{"-f ric.yaml --schema crd.yaml", "ric.yaml:10" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", ""},
+		{"-f ric.yaml --schema crds", "ric.yaml:10" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", ""},
+		{"-f both.yaml", "both.yaml:24" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", ""},
+		{"-f ric.yaml --schema crd.yaml --fail-on warning", "ric.yaml:10" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", "lint found warnings"},
 		{"-f ric.yaml", "ric.yaml:5: info: spec.target: the fields of example.org/v1 Widget are not known, so they are not checked [unknown-kind]\n" +
-			"    fix: give its CustomResourceDefinition with --schema, or a hub that serves it with --kubeconfig\n1 customizations, 0 errors, 0 warnings, 1 hints\n", ""},
+			"    fix: give its CustomResourceDefinition with --schema, or a hub that serves it with --kubeconfig\n1 customization, 0 errors, 0 warnings, 1 hint\n", ""},
 		{"-f piece.yaml --target apps/v1/Deployment", "piece.yaml:3: warning: spec.customizations.replicaRevision.luaScript: Deployment has no field spec.replica: it is always nil [unknown-field]\n" +
-			"    fix: use replicas, or remove it\n1 customizations, 0 errors, 1 warnings, 0 hints\n", ""},
+			"    fix: use replicas, or remove it\n1 customization, 0 errors, 1 warning, 0 hints\n", ""},
 		{"-f crd.yaml", "", "there is no ResourceInterpreterCustomization in crd.yaml"},
 		{"-f ric.yaml --schema ric.yaml", "", "--schema: there is no CustomResourceDefinition"},
 		{"-f piece.yaml --target Deployment", "", "write it as apps.kruise.io/v1alpha1/CloneSet"},
@@ -473,7 +473,8 @@ func TestExplainAndLintAskTheHub(t *testing.T) {
 		"/apis/apiextensions.k8s.io":    `{"kind":"APIGroup","name":"apiextensions.k8s.io","versions":[{"groupVersion":"apiextensions.k8s.io/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apiextensions.k8s.io/v1","version":"v1"}}`,
 		"/apis/apiextensions.k8s.io/v1": `{"kind":"APIResourceList","groupVersion":"apiextensions.k8s.io/v1","resources":[{"name":"customresourcedefinitions","kind":"CustomResourceDefinition","verbs":["list"]}]}`,
 		"/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations": `{"kind":"ResourceInterpreterCustomizationList","apiVersion":"config.karmada.io/v1alpha1","items":[
-			{"metadata":{"name":"ours"},"spec":{"target":{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet"},"customizations":{"replicaResource":{"jsonPath":".spec.replicas"}}}}]}`,
+			{"metadata":{"name":"ours"},"spec":{"target":{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet"},"customizations":{"replicaResource":{"jsonPath":".spec.replicas"}}}},
+			{"metadata":{"name":"newer"},"spec":{"target":{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet"},"customizations":{"replicaResource":{"jsonPath":".spec.replicas"}}}}]}`,
 		"/apis/config.karmada.io/v1alpha1/resourceinterpreterwebhookconfigurations": `{"kind":"ResourceInterpreterWebhookConfigurationList","apiVersion":"config.karmada.io/v1alpha1","items":[]}`,
 		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions": `{"kind":"CustomResourceDefinitionList","apiVersion":"apiextensions.k8s.io/v1","items":[
 			{"metadata":{"name":"widgets.example.org"},"spec":{"group":"example.org","scope":"Namespaced","names":{"kind":"Widget","plural":"widgets"},"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"}}}}}}}]}}]}`,
@@ -497,9 +498,19 @@ func TestExplainAndLintAskTheHub(t *testing.T) {
 		"apps.kruise.io/v1alpha1 CloneSet, as this hub has it\n",
 		"InterpretReplica      ResourceInterpreterCustomization   ours\n",
 		"ReviseReplica         built in",
+		"InterpretReplica is also said by newer, for v1beta1\nWho is written for an object's own version answers",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output has no %q:\n%s", want, out)
+		}
+	}
+	for kind, want := range map[string]string{
+		"Workflow":                        "argoproj.io/v1alpha1 Workflow, which this hub does not serve; this is what would answer if it did (start it with argo among --workload-kinds, or apply a CustomResourceDefinition)\n",
+		"apps.kruise.io/v1beta1/CloneSet": "apps.kruise.io/v1beta1 CloneSet, which this hub does not serve; this is what would answer if it did (start it with openkruise among --workload-kinds",
+		"example.org/v1/Widget":           "example.org/v1 Widget, which this hub does not serve; this is what would answer if it did (apply its CustomResourceDefinition)\n",
+	} {
+		if out, _, err = run(t, testHub{server.URL}, nil, "explain", kind); err != nil || !strings.HasPrefix(out, want) {
+			t.Errorf("explain %s: error %v, output\n%s", kind, err, out)
 		}
 	}
 

@@ -156,7 +156,16 @@ func printFindings(out io.Writer, findings []lint.Finding, count int) {
 			fmt.Fprintf(out, "    fix: %s\n", f.Fix)
 		}
 	}
-	fmt.Fprintf(out, "%d customizations, %d errors, %d warnings, %d hints\n", count, number[lint.Error], number[lint.Warning], number[lint.Info])
+	fmt.Fprintf(out, "%s, %s, %s, %s\n", counted(count, "customization"), counted(number[lint.Error], "error"),
+		counted(number[lint.Warning], "warning"), counted(number[lint.Info], "hint"))
+}
+
+// counted is "1 error", "2 errors".
+func counted(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
 }
 
 func indented(text string) string {

@@ -18,6 +18,16 @@ type Namer interface {
 	By(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string
 }
 
+// Besider is a Tier that knows who would answer for objects in another version, or if others did not answer first.
+type Besider interface {
+	Besides(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []Besides
+}
+
+// Besides is an object that says something of an operation as well, for a version of the kind.
+type Besides struct {
+	Version, By string
+}
+
 // Answer says who answers an operation for a kind.
 type Answer struct {
 	Operation configv1alpha1.InterpreterOperation
@@ -26,6 +36,9 @@ type Answer struct {
 	Default string
 	// By are the objects that answer, where the tier has such.
 	By []string
+	// Besides are the objects that say something of it, too, and are not asked about objects in the version, in the order in which
+	// they would be.
+	Besides []Besides
 }
 
 // operations are all that a kind is asked, in the order of an object's way.
@@ -50,6 +63,9 @@ func Explain(kind schema.GroupVersionKind, sources []Source) []Answer {
 	for _, o := range operations {
 		a := Answer{Operation: o.operation, Default: o.otherwise}
 		for _, s := range sources {
+			if b, ok := s.Tier.(Besider); ok {
+				a.Besides = append(a.Besides, b.Besides(kind, o.operation)...)
+			}
 			h := HooksOf(s.Tier, kind)
 			if h == nil || !o.answers(h) {
 				continue

@@ -24,16 +24,16 @@ import (
 // Options are what is known besides the customizations. Each may be nil.
 type Options struct {
 	// Schema of a kind in a version, by which empty lists and objects are told apart; nil where it is not known.
-	Schema func(schema.GroupVersionKind) *script.Schema
-	// Convert brings an object to another version of its kind; nil where nobody knows how.
-	Convert func(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error)
+	Schema  func(schema.GroupVersionKind) *script.Schema
+	Convert interpret.Convert
 	// Below are the tiers that fill in what a customization leaves out of its answer.
 	Below []interpret.Tier
 }
 
 // Tier answers as the customizations say. It is never changed.
 type Tier struct {
-	kinds map[schema.GroupKind]*kind
+	kinds  map[schema.GroupKind]*kind
+	schema func(schema.GroupVersionKind) *script.Schema
 }
 
 // rule is one customization: what it is called, what version it is written for, and what it answers.
@@ -46,17 +46,23 @@ type rule struct {
 type kind struct {
 	rules []rule
 	hooks *interpret.Hooks
+	// real are the rules for versions whose fields are known, and their hooks, which are nil if there are no such rules.
+	real      []rule
+	realHooks *interpret.Hooks
 }
 
 // New is the tier of all customizations, in any order. Those of one kind are merged in the order of their names: for each
 // operation the first one answers that is written for the object's version; if none is, the first one whose version the object can be
 // converted to. What several say of dependencies is joined.
 //
+// A customization for a version that nobody has heard of, of a kind whose versions are known, says nothing of objects in those: it
+// harms nobody until there is such a version. Where versions are known and their difference is not, the operation answers with that.
+//
 // A rule that is broken harms its own operation, which then answers with the fault.
 func New(all []*configv1alpha1.ResourceInterpreterCustomization, o Options) *Tier {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b *configv1alpha1.ResourceInterpreterCustomization) int { return cmp.Compare(a.Name, b.Name) })
-	t := &Tier{kinds: map[schema.GroupKind]*kind{}}
+	t := &Tier{kinds: map[schema.GroupKind]*kind{}, schema: o.Schema}
 	for _, c := range sorted {
 		gvk := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)
 		if gvk.Version == "" {
@@ -67,12 +73,28 @@ func New(all []*configv1alpha1.ResourceInterpreterCustomization, o Options) *Tie
 			k = &kind{}
 			t.kinds[gvk.GroupKind()] = k
 		}
-		k.rules = append(k.rules, rule{name: c.Name, version: gvk.Version, hooks: hooksOf(c, gvk, o)})
+		r := rule{name: c.Name, version: gvk.Version, hooks: hooksOf(c, gvk, o)}
+		k.rules = append(k.rules, r)
+		if t.heardOf(gvk) {
+			k.real = append(k.real, r)
+		}
 	}
 	for gk, k := range t.kinds {
-		k.hooks = complete(k.merged(o.Convert), below(gk, o.Below))
+		k.hooks = complete(merged(k.rules, o.Convert), below(gk, o.Below))
+		switch len(k.real) {
+		case len(k.rules):
+			k.realHooks = k.hooks
+		case 0:
+		default:
+			k.realHooks = complete(merged(k.real, o.Convert), below(gk, o.Below))
+		}
 	}
 	return t
+}
+
+// heardOf says whether the fields of a version are known.
+func (t *Tier) heardOf(gvk schema.GroupVersionKind) bool {
+	return t.schema != nil && t.schema(gvk) != nil
 }
 
 // Hooks implements interpret.Tier.
@@ -83,13 +105,33 @@ func (t *Tier) Hooks(gk schema.GroupKind) *interpret.Hooks {
 	return nil
 }
 
+// HooksOf implements interpret.Versioned.
+func (t *Tier) HooksOf(gvk schema.GroupVersionKind) *interpret.Hooks {
+	k := t.kinds[gvk.GroupKind()]
+	switch {
+	case k == nil:
+		return nil
+	case k.hooks != k.realHooks && t.heardOf(gvk):
+		return k.realHooks
+	}
+	return k.hooks
+}
+
+// rulesOf are the rules that say something of objects in a version.
+func (t *Tier) rulesOf(gvk schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []rule {
+	k := t.kinds[gvk.GroupKind()]
+	switch {
+	case k == nil:
+		return nil
+	case t.heardOf(gvk):
+		return answering(k.real, operation)
+	}
+	return answering(k.rules, operation)
+}
+
 // By implements interpret.Namer.
 func (t *Tier) By(gvk schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
-	k := t.kinds[gvk.GroupKind()]
-	if k == nil {
-		return nil
-	}
-	rules := k.answering(operation)
+	rules := t.rulesOf(gvk, operation)
 	if at := slices.IndexFunc(rules, func(r rule) bool { return r.version == gvk.Version }); at > 0 {
 		rules = slices.Concat(rules[at:at+1], rules[:at], rules[at+1:])
 	}
@@ -103,6 +145,22 @@ func (t *Tier) By(gvk schema.GroupVersionKind, operation configv1alpha1.Interpre
 		names = names[:1]
 	}
 	return names
+}
+
+// Besides implements interpret.Besider.
+func (t *Tier) Besides(gvk schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []interpret.Besides {
+	k := t.kinds[gvk.GroupKind()]
+	if k == nil {
+		return nil
+	}
+	by := t.By(gvk, operation)
+	var all []interpret.Besides
+	for _, r := range answering(k.rules, operation) {
+		if !slices.Contains(by, r.name) {
+			all = append(all, interpret.Besides{Version: r.version, By: r.name})
+		}
+	}
+	return all
 }
 
 // hooksOf is what one customization says, by script or by path.
@@ -268,9 +326,9 @@ var operations = map[configv1alpha1.InterpreterOperation]func(*interpret.Hooks) 
 }
 
 // answering are the rules that answer the operation, in order.
-func (k *kind) answering(operation configv1alpha1.InterpreterOperation) []rule {
+func answering(all []rule, operation configv1alpha1.InterpreterOperation) []rule {
 	var rules []rule
-	for _, r := range k.rules {
+	for _, r := range all {
 		if operations[operation](r.hooks) {
 			rules = append(rules, r)
 		}
@@ -287,7 +345,7 @@ type asked struct {
 // choices are the rules for one operation, and how an object comes to the version of one.
 type choices struct {
 	rules   []rule
-	convert func(*unstructured.Unstructured, string) (*unstructured.Unstructured, error)
+	convert interpret.Convert
 }
 
 // choose is the rule that answers for obj.
@@ -311,22 +369,13 @@ func (c choices) choose(obj *unstructured.Unstructured) (asked, error) {
 
 // to is obj in a version; obj itself if it is in it.
 func (c choices) to(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
-	gvk := obj.GroupVersionKind()
-	if gvk.Version == version {
-		return obj, nil
-	}
-	var converted *unstructured.Unstructured
-	if c.convert != nil {
-		var err error
-		if converted, err = c.convert(obj, version); err != nil {
-			return nil, err
-		}
-	}
-	if converted == nil {
-		return nil, fmt.Errorf("the object is %s, and how the two versions of %s differ is not known; write the customization for %s",
+	converted, err := c.convert.To(obj, version)
+	if err == nil && converted == nil {
+		gvk := obj.GroupVersionKind()
+		err = fmt.Errorf("the object is %s, and how the two versions of %s differ is not known; write the customization for %s",
 			gvk.Version, gvk.Kind, gvk.GroupVersion())
 	}
-	return converted, nil
+	return converted, err
 }
 
 // back is what a rule made of the object it was given, in the version of the original; the original if it was left alone.
@@ -341,10 +390,10 @@ func (c choices) back(a asked, original, made *unstructured.Unstructured, err er
 }
 
 // merged are the hooks of all rules as one.
-func (k *kind) merged(convert func(*unstructured.Unstructured, string) (*unstructured.Unstructured, error)) *interpret.Hooks {
+func merged(all []rule, convert interpret.Convert) *interpret.Hooks {
 	h := &interpret.Hooks{}
 	of := func(operation configv1alpha1.InterpreterOperation) (choices, bool) {
-		rules := k.answering(operation)
+		rules := answering(all, operation)
 		return choices{rules, convert}, len(rules) > 0
 	}
 	if c, ok := of(configv1alpha1.InterpreterOperationInterpretReplica); ok {

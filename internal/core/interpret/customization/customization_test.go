@@ -16,6 +16,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/interpret/script"
 )
 
 var kind = schema.GroupKind{Group: "example.com", Kind: "Shop"}
@@ -159,6 +160,49 @@ func TestTheCustomizationForTheObjectsOwnVersionAnswers(t *testing.T) {
 	for version, want := range map[string]string{"v1": "a", "v2": "b", "v3": "a"} {
 		if by := tier.By(kind.WithVersion(version), configv1alpha1.InterpreterOperationInterpretHealth); len(by) != 1 || by[0] != want {
 			t.Errorf("health of %s is answered by %v, want %s", version, by, want)
+		}
+	}
+}
+
+func TestACustomizationForAVersionThatIsNoneHarmsNobody(t *testing.T) {
+	// v1 and v2 are versions of the kind; nobody knows how they differ.
+	o := customization.Options{Schema: func(gvk schema.GroupVersionKind) *script.Schema {
+		if gvk.GroupKind() == kind && (gvk.Version == "v1" || gvk.Version == "v2") {
+			return &script.Schema{Type: "object"}
+		}
+		return nil
+	}}
+	tier := customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "typo", "v9", fine)}, o)
+	expectHealth(t, interpret.New(tier), shop(t, "v1", "status: {phase: Open}"), interpret.Healthy)
+	if by := tier.By(kind.WithVersion("v1"), configv1alpha1.InterpreterOperationInterpretHealth); by != nil {
+		t.Errorf("health is answered by %v", by)
+	}
+	if diff := cmp.Diff([]interpret.Besides{{Version: "v9", By: "typo"}}, tier.Besides(kind.WithVersion("v1"), configv1alpha1.InterpreterOperationInterpretHealth)); diff != "" {
+		t.Errorf("who would (-want +got):\n%s", diff)
+	}
+	expectHealth(t, interpret.New(tier), shop(t, "v9", "status: {phase: Open}"), interpret.Degraded)
+
+	// Another one is asked as if the first were not there; of a version that is one, the author is told what is missing.
+	i := interpret.New(customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "a-typo", "v9", fine), ric(t, "b", "v2", opened)}, o))
+	expectHealth(t, i, shop(t, "v2", "status: {phase: Open}"), interpret.Healthy)
+	expectHealth(t, i, shop(t, "v1", "status: {phase: Open}"), interpret.Unknown, `customization "b" is written for v2: the object is v1`)
+}
+
+func TestWhoIsPassedOverIsNamed(t *testing.T) {
+	tier := customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "c", "v1", fine), ric(t, "a", "v2", fine), ric(t, "b", "v1", opened)}, customization.Options{Convert: versions})
+	o := configv1alpha1.InterpreterOperationInterpretHealth
+	for version, want := range map[string]struct {
+		by      string
+		besides []interpret.Besides
+	}{
+		"v1": {"b", []interpret.Besides{{Version: "v2", By: "a"}, {Version: "v1", By: "c"}}},
+		"v2": {"a", []interpret.Besides{{Version: "v1", By: "b"}, {Version: "v1", By: "c"}}},
+	} {
+		if by := tier.By(kind.WithVersion(version), o); len(by) != 1 || by[0] != want.by {
+			t.Errorf("%s is answered by %v, want %s", version, by, want.by)
+		}
+		if diff := cmp.Diff(want.besides, tier.Besides(kind.WithVersion(version), o)); diff != "" {
+			t.Errorf("of %s, besides (-want +got):\n%s", version, diff)
 		}
 	}
 }

@@ -71,7 +71,8 @@ var statuses = map[schema.GroupVersionKind][]string{
 	},
 }
 
-// Add takes in every version of a definition, in place of what was known of it.
+// Add takes in every version of a definition, in place of what was known of it. What it leaves open stays known, and what a hub
+// takes and rewrites is no field.
 func (s *Set) Add(crd *apiextensionsv1.CustomResourceDefinition) {
 	for _, v := range crd.Spec.Versions {
 		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
@@ -85,11 +86,53 @@ func (s *Set) Add(crd *apiextensionsv1.CustomResourceDefinition) {
 		root.Properties["metadata"] = *ofType(metav1.ObjectMeta{})
 		root.Properties["apiVersion"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 		root.Properties["kind"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
-		s.put(schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, Kind{
+		gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}
+		dropRewritten(root)
+		if before, known := s.kinds[gvk]; known {
+			fillOpen(root, before.Schema)
+		}
+		s.put(gvk, Kind{
 			Schema:        root,
 			ClusterScoped: crd.Spec.Scope == apiextensionsv1.ClusterScoped,
 			StatusApart:   v.Subresources != nil && v.Subresources.Status != nil,
 		})
+	}
+}
+
+// dropRewritten removes the spellings that a hub accepts for others.
+func dropRewritten(props *apiextensionsv1.JSONSchemaProps) {
+	for name, p := range props.Properties {
+		if p.Description == definition.Rewritten {
+			delete(props.Properties, name)
+			continue
+		}
+		dropRewritten(&p)
+		props.Properties[name] = p
+	}
+	if props.Items != nil && props.Items.Schema != nil {
+		dropRewritten(props.Items.Schema)
+	}
+	if props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil {
+		dropRewritten(props.AdditionalProperties.Schema)
+	}
+}
+
+// fillOpen gives objects of which a schema names no field those that were known before.
+func fillOpen(props, before *apiextensionsv1.JSONSchemaProps) {
+	for name, p := range props.Properties {
+		was, known := before.Properties[name]
+		switch {
+		case !known:
+			continue
+		case len(p.Properties) == 0 && p.XPreserveUnknownFields != nil && len(was.Properties) > 0:
+			p = was
+		default:
+			fillOpen(&p, &was)
+		}
+		props.Properties[name] = p
+	}
+	if props.Items != nil && props.Items.Schema != nil && before.Items != nil && before.Items.Schema != nil {
+		fillOpen(props.Items.Schema, before.Items.Schema)
 	}
 }
 

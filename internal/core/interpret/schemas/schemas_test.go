@@ -7,6 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/api/argo"
+	"github.com/argosy-io/argosy/api/kruise"
 	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
 )
 
@@ -69,5 +71,38 @@ func TestADefinitionTakesThePlaceOfWhatWasKnown(t *testing.T) {
 	}
 	if versions := set.Versions(gvk.GroupKind()); !slices.Contains(versions, "v9") || slices.Contains(versions, "v10") {
 		t.Errorf("versions are %v", versions)
+	}
+}
+
+func TestADefinitionOfAHubTakesAwayNothingThatIsKnown(t *testing.T) {
+	set, err := schemas.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, definitions := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){kruise.Hub, argo.CRDs} {
+		crds, err := definitions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, crd := range crds {
+			set.Add(crd)
+		}
+	}
+	fields := func(group, kind, part string) map[string]apiextensionsv1.JSONSchemaProps {
+		k, ok := set.Of(schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: kind})
+		if !ok {
+			t.Fatalf("%s is not known", kind)
+		}
+		return k.Schema.Properties[part].Properties
+	}
+	if status := fields("argoproj.io", "Workflow", "status"); status["phase"].Type != "string" || len(status) < 10 {
+		t.Errorf("the status of a Workflow, which its definition leaves open, has %d known fields", len(status))
+	}
+	topology := fields("apps.kruise.io", "UnitedDeployment", "spec")["topology"].Properties
+	if _, ok := topology["subsets"]; !ok {
+		t.Error("a UnitedDeployment has no subsets")
+	}
+	if _, ok := topology["pools"]; ok {
+		t.Error("topology.pools, which a hub rewrites, passes for a field of a UnitedDeployment")
 	}
 }

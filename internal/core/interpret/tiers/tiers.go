@@ -38,8 +38,14 @@ func Below() []interpret.Tier {
 var below = []interpret.Source{{Name: Shipped, Tier: shipped.Tier()}, {Name: BuiltIn, Tier: builtin.Tier()}}
 
 // Explain says which tier answers each operation for a kind, and by which object, on a hub with these customizations and webhook
-// configurations, in any order.
+// configurations, in any order. What the hub knows of kinds besides is in o; by its zero value it knows what Argosy knows by itself.
 func Explain(kind schema.GroupVersionKind, customizations []*configv1alpha1.ResourceInterpreterCustomization,
-	configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration) []interpret.Answer {
-	return interpret.Explain(kind, Sources(customization.New(customizations, customization.Options{}), webhook.New(configurations, nil, nil)))
+	configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration, o customization.Options) []interpret.Answer {
+	if o.Schema == nil {
+		o.Schema = Schema
+	}
+	if o.Convert == nil {
+		o.Convert = Convert
+	}
+	return interpret.Explain(kind, Sources(customization.New(customizations, o), webhook.New(configurations, webhook.Options{Convert: o.Convert})))
 }

@@ -12,6 +12,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	custom "github.com/argosy-io/argosy/internal/core/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 )
 
@@ -24,6 +25,9 @@ func customization(t *testing.T, name, spec string) *configv1alpha1.ResourceInte
 	}
 	return c
 }
+
+// none says that nothing is known of kinds but what Argosy knows by itself.
+var none custom.Options
 
 // shown is who answers, a line for each operation: "InterpretHealth: tier [by]".
 func shown(answers []interpret.Answer) (lines []string) {
@@ -71,7 +75,7 @@ func TestEachOperationIsAnsweredByTheFirstTierThatKnowsIt(t *testing.T) {
 			"InterpretDependency: (no dependencies)",
 		},
 	} {
-		got := shown(tiers.Explain(kind, customizations, hooks))
+		got := shown(tiers.Explain(kind, customizations, hooks, none))
 		if kind.Kind == "Deployment" { // whether it has components is the kind's own affair
 			got[1], want[1] = "", ""
 		}
@@ -79,9 +83,28 @@ func TestEachOperationIsAnsweredByTheFirstTierThatKnowsIt(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
 	}
-	seen := strings.Join(shown(tiers.Explain(schema.GroupVersionKind{Group: "flink.apache.org", Version: "v1beta1", Kind: "FlinkDeployment"}, nil, nil)), "\n")
+	seen := strings.Join(shown(tiers.Explain(schema.GroupVersionKind{Group: "flink.apache.org", Version: "v1beta1", Kind: "FlinkDeployment"}, nil, nil, none)), "\n")
 	if !strings.Contains(seen, "InterpretHealth: shipped script") {
 		t.Errorf("a kind that we ship scripts for is explained as\n%s", seen)
+	}
+}
+
+func TestWhoSpeaksOfAnotherVersionIsNamedBesideWhoAnswers(t *testing.T) {
+	health := `healthInterpretation: {jsonPath: .status.phase, expected: Fine}`
+	customizations := []*configv1alpha1.ResourceInterpreterCustomization{
+		customization(t, "old", `{target: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}, customizations: {`+health+`}}`),
+		customization(t, "new", `{target: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}, customizations: {`+health+`}}`),
+		customization(t, "typo", `{target: {apiVersion: apps.kruise.io/v9, kind: CloneSet}, customizations: {`+health+`}}`),
+	}
+	for version, want := range map[string]string{
+		"v1alpha1": "[old] besides [{v1beta1 new} {v9 typo}]",
+		"v1beta1":  "[new] besides [{v1alpha1 old} {v9 typo}]",
+	} {
+		for _, a := range tiers.Explain(schema.GroupVersionKind{Group: "apps.kruise.io", Version: version, Kind: "CloneSet"}, customizations, nil, none) {
+			if got := fmt.Sprintf("%v besides %v", a.By, a.Besides); a.Operation == configv1alpha1.InterpreterOperationInterpretHealth && got != want {
+				t.Errorf("health of %s is answered by %s, want %s", version, got, want)
+			}
+		}
 	}
 }
 

@@ -32,23 +32,46 @@ func (h Hook) String() string { return h.Configuration + "/" + h.Name }
 // answer; it need not say which webhook it was.
 type Call func(ctx context.Context, h Hook, body []byte) ([]byte, error)
 
+// Options are what the tier works with. For who only wants to know which webhook would answer, none is needed.
+type Options struct {
+	Call Call
+	// NewID makes the uid of a request.
+	NewID func() types.UID
+	// Convert brings objects to the versions that rules list.
+	Convert interpret.Convert
+	// Unchanged is told of an answer without a patch to a question that is answered by one; nil to tell nobody.
+	Unchanged func(context.Context, Unchanged)
+}
+
+// Unchanged is an answer that changes nothing. That may be right: the object may be what was asked for.
+type Unchanged struct {
+	Hook
+	Operation configv1alpha1.InterpreterOperation
+	// Object is what was to be changed.
+	Object *unstructured.Unstructured
+	// Replicas are those that ReviseReplica was asked for, Items the statuses of AggregateStatus.
+	Replicas int32
+	Items    []workv1alpha2.AggregatedStatusItem
+}
+
 // Tier answers as webhooks do. It is never changed, and may be asked by many at once.
 type Tier struct {
 	hooks []Hook
-	call  Call
-	newID func() types.UID
+	Options
 
 	known sync.Map // schema.GroupVersionKind → *interpret.Hooks, which may be nil
 }
 
 // New is the tier of all configurations, in any order: their webhooks are asked in the order of the configurations' names and of
-// the lists in them. For each operation the first one answers, alone, that has a rule for the object's group, version and kind.
-func New(all []*configv1alpha1.ResourceInterpreterWebhookConfiguration, call Call, newID func() types.UID) *Tier {
+// the lists in them. For each operation the first one answers, alone, that has a rule for the object's group, version and kind. If
+// there is none, it is the first one with a rule for the group and kind in a version that the object can be converted to, and is
+// asked about the object in that version: what it does not list it is never sent.
+func New(all []*configv1alpha1.ResourceInterpreterWebhookConfiguration, o Options) *Tier {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b *configv1alpha1.ResourceInterpreterWebhookConfiguration) int {
 		return cmp.Compare(a.Name, b.Name)
 	})
-	t := &Tier{call: call, newID: newID}
+	t := &Tier{Options: o}
 	for _, c := range sorted {
 		for i := range c.Webhooks {
 			t.hooks = append(t.hooks, Hook{c.Name, &c.Webhooks[i]})
@@ -75,10 +98,14 @@ func (t *Tier) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 
 // By implements interpret.Namer.
 func (t *Tier) By(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
-	if h, ok := t.answering(kind, operation); ok {
-		return []string{h.String()}
+	h, ok := t.answering(kind, operation)
+	switch {
+	case !ok:
+		return nil
+	case h.version != kind.Version:
+		return []string{fmt.Sprintf("%s (asked in %s)", h.Hook, h.version)}
 	}
-	return nil
+	return []string{h.String()}
 }
 
 // Concerns says whether a configuration has a webhook for any operation and version of the kind.
@@ -90,15 +117,51 @@ func Concerns(c *configv1alpha1.ResourceInterpreterWebhookConfiguration, kind sc
 	})
 }
 
-func (t *Tier) answering(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) (Hook, bool) {
-	for _, h := range t.hooks {
-		for _, r := range h.Rules {
-			if matches(r.Operations, operation) && matches(r.APIGroups, kind.Group) && matches(r.APIVersions, kind.Version) && matches(r.Kinds, kind.Kind) {
-				return h, true
+// Kinds are those that the rules of a configuration name, with repetitions; what a * stands for is not among them.
+func Kinds(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) []schema.GroupKind {
+	var all []schema.GroupKind
+	for _, w := range c.Webhooks {
+		for _, r := range w.Rules {
+			for _, group := range r.APIGroups {
+				for _, kind := range r.Kinds {
+					if group != "*" && kind != "*" {
+						all = append(all, schema.GroupKind{Group: group, Kind: kind})
+					}
+				}
 			}
 		}
 	}
-	return Hook{}, false
+	return all
+}
+
+// asked is a webhook, and the version in which it is asked about objects.
+type asked struct {
+	Hook
+	version string
+}
+
+// answering is the webhook that answers an operation for a kind.
+func (t *Tier) answering(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) (asked, bool) {
+	var converted *asked
+	for _, h := range t.hooks {
+		for _, r := range h.Rules {
+			if !matches(r.Operations, operation) || !matches(r.APIGroups, kind.Group) || !matches(r.Kinds, kind.Kind) {
+				continue
+			}
+			if matches(r.APIVersions, kind.Version) {
+				return asked{h, kind.Version}, true
+			}
+			for _, version := range r.APIVersions {
+				if converted == nil && t.Convert.Knows(kind, version) {
+					converted = &asked{h, version}
+				}
+			}
+		}
+	}
+	if converted == nil {
+		return asked{}, false
+	}
+	return *converted, true
 }
 
 func matches[S ~string](list []S, s S) bool {
@@ -116,9 +179,9 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 			case err != nil:
 				return 0, nil, err
 			case answer.Replicas == nil:
-				return 0, nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretReplica, "says no replicas")
+				return 0, nil, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretReplica, "says no replicas")
 			case *answer.Replicas < 0:
-				return 0, nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretReplica, "says %d replicas, and there are from 0 to %d", *answer.Replicas, math.MaxInt32)
+				return 0, nil, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretReplica, "says %d replicas, and there are from 0 to %d", *answer.Replicas, math.MaxInt32)
 			}
 			return *answer.Replicas, answer.ReplicaRequirements, nil
 		}
@@ -130,7 +193,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 			if err != nil {
 				return nil, err
 			}
-			return components(h, answer.Components)
+			return components(h.Hook, answer.Components)
 		}
 	}
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationReviseReplica); ok {
@@ -146,7 +209,11 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 		some = true
 		out.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			return t.patched(ctx, h, configv1alpha1.InterpreterOperationRetain, desired, func(r *configv1alpha1.ResourceInterpreterRequest) error {
-				raw, err := raw(observed)
+				given, err := t.to(observed, h.version)
+				if err != nil {
+					return fmt.Errorf("the member's object: %w", err)
+				}
+				raw, err := raw(given)
 				r.ObservedObject = &raw
 				return err
 			})
@@ -168,7 +235,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 			if err != nil {
 				return nil, err
 			}
-			return status(h, answer.RawStatus)
+			return status(h.Hook, answer.RawStatus)
 		}
 	}
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretHealth); ok {
@@ -179,7 +246,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 			case err != nil:
 				return interpret.Unknown, err
 			case answer.Healthy == nil:
-				return interpret.Unknown, nonsense(h, configv1alpha1.InterpreterOperationInterpretHealth, "does not say healthy, true or false")
+				return interpret.Unknown, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretHealth, "does not say healthy, true or false")
 			case *answer.Healthy:
 				return interpret.Healthy, nil
 			}
@@ -193,7 +260,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 			if err != nil {
 				return nil, err
 			}
-			return dependencies(h, answer.Dependencies)
+			return dependencies(h.Hook, answer.Dependencies)
 		}
 	}
 	if !some {

@@ -52,7 +52,7 @@ func answering(t *testing.T, text string) (i interpret.Interpreter, asked *confi
 	asked = &configv1alpha1.ResourceInterpreterContext{}
 	n := 0
 	tier := webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{configuration(t, "conf", every)},
-		func(_ context.Context, _ webhook.Hook, body []byte) ([]byte, error) {
+		webhook.Options{Call: func(_ context.Context, _ webhook.Hook, body []byte) ([]byte, error) {
 			*asked = configv1alpha1.ResourceInterpreterContext{}
 			if err := json.Unmarshal(body, asked); err != nil {
 				t.Errorf("the request is no JSON: %v", err)
@@ -61,8 +61,7 @@ func answering(t *testing.T, text string) (i interpret.Interpreter, asked *confi
 				return nil, errors.New("nobody is there")
 			}
 			return []byte(strings.ReplaceAll(text, "UID", string(asked.Request.UID))), nil
-		},
-		func() types.UID { n++; return types.UID(fmt.Sprintf("id-%d", n)) })
+		}, NewID: func() types.UID { n++; return types.UID(fmt.Sprintf("id-%d", n)) }})
 	return interpret.New(tier), asked
 }
 
@@ -243,7 +242,7 @@ func TestTheFirstWebhookWithARuleForObjectAndOperationIsAsked(t *testing.T) {
 			{name: second.b, rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: [v1], kinds: ["*"]}]}]`),
 		configuration(t, "a", `[{name: first.a, rules: [{operations: [InterpretReplica], apiGroups: [example.com], apiVersions: ["*"], kinds: [Shop, Stall]}, {operations: [Retain], apiGroups: [""], apiVersions: [v1], kinds: [Pod]}]}]`),
 	}
-	tier := webhook.New(all, nil, nil)
+	tier := webhook.New(all, webhook.Options{})
 	for _, c := range []struct {
 		group, version, kind string
 		operation            configv1alpha1.InterpreterOperation
@@ -276,5 +275,94 @@ func TestTheFirstWebhookWithARuleForObjectAndOperationIsAsked(t *testing.T) {
 	}
 	if webhook.Concerns(all[1], schema.GroupKind{Group: "apps", Kind: "Deployment"}) || !webhook.Concerns(all[1], schema.GroupKind{Kind: "Pod"}) || !webhook.Concerns(all[0], schema.GroupKind{Group: "apps", Kind: "Deployment"}) {
 		t.Error("the kinds that a configuration concerns are wrong")
+	}
+}
+
+// versions converts between v1, with spec.replicas, and v2, with spec.size; of others nothing is known.
+func versions(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
+	from, to, is := "replicas", "size", obj.GroupVersionKind().Version
+	if version == "v1" {
+		from, to = to, from
+	}
+	if is != "v1" && is != "v2" || version != "v1" && version != "v2" {
+		return nil, nil
+	}
+	out := obj.DeepCopy()
+	out.SetAPIVersion("example.com/" + version)
+	if spec, ok := out.Object["spec"].(map[string]any); ok {
+		if v, ok := spec[from]; ok {
+			spec[to] = v
+			delete(spec, from)
+		}
+	}
+	return out, nil
+}
+
+func TestAWebhookIsAskedInAVersionThatItsRuleLists(t *testing.T) {
+	var asked configv1alpha1.ResourceInterpreterContext
+	answer := ""
+	tier := webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{
+		configuration(t, "a", `[{name: old.a, rules: [{operations: ["*"], apiGroups: [example.com], apiVersions: [v7, v2], kinds: [Shop]}]}]`),
+		configuration(t, "b", `[{name: own.b, rules: [{operations: [InterpretHealth], apiGroups: [example.com], apiVersions: [v1], kinds: [Shop]}]}]`),
+	}, webhook.Options{Convert: versions, NewID: func() types.UID { return "1" }, Call: func(_ context.Context, _ webhook.Hook, body []byte) ([]byte, error) {
+		asked = configv1alpha1.ResourceInterpreterContext{}
+		if err := json.Unmarshal(body, &asked); err != nil {
+			t.Errorf("the request is no JSON: %v", err)
+		}
+		return []byte(strings.ReplaceAll(answer, "UID", "1")), nil
+	}})
+	i := interpret.New(tier)
+
+	answer = response(patch(t, `[{"op":"replace","path":"/spec/size","value":7}]`))
+	revised, err := i.Revise(t.Context(), shop(t, "spec: {replicas: 1}"), 7)
+	if diff := cmp.Diff(shop(t, "spec: {replicas: 7}").Object, content(revised)); diff != "" || err != nil {
+		t.Errorf("%v; the answer is not in the version of the object (-want +got):\n%s", err, diff)
+	}
+	if r := asked.Request; r.Kind.Version != "v2" || !strings.Contains(string(r.Object.Raw), `"apiVersion":"example.com/v2"`) || !strings.Contains(string(r.Object.Raw), `"size":1`) {
+		t.Errorf("it was asked about %v, %s", r.Kind, r.Object.Raw)
+	}
+
+	answer = response(patch(t, `[{"op":"replace","path":"/spec/size","value":4}]`))
+	retained, err := i.Retain(t.Context(), shop(t, "spec: {replicas: 1}"), shop(t, "spec: {replicas: 4}"))
+	if diff := cmp.Diff(shop(t, "spec: {replicas: 4}").Object, content(retained)); diff != "" || err != nil || !strings.Contains(string(asked.Request.ObservedObject.Raw), `"size":4`) {
+		t.Errorf("retained: %v, member's object %s (-want +got):\n%s", err, asked.Request.ObservedObject.Raw, diff)
+	}
+	unknown := shop(t, "spec: {replicas: 4}")
+	unknown.SetAPIVersion("example.com/v9")
+	_, err = i.Retain(t.Context(), shop(t, "spec: {replicas: 1}"), unknown)
+	if err == nil || !strings.Contains(err.Error(), "the member's object: how Shop v9 and v2 differ is not known; list v9 in the rule's apiVersions if the webhook understands it") {
+		t.Errorf("a member's object of a version that nobody knows: %v", err)
+	}
+
+	answer = response(`,"healthy":true`)
+	if _, err := i.Health(t.Context(), shop(t, "spec: {}")); err != nil || asked.Request.Kind.Version != "v1" {
+		t.Errorf("though a webhook has a rule for the version, it is asked in %s: %v", asked.Request.Kind.Version, err)
+	}
+	if _, err := i.Health(t.Context(), unknown); err != nil {
+		t.Errorf("a version that nobody has a rule for is left to the next tier: %v", err)
+	}
+	if diff := cmp.Diff([]string{"a/old.a (asked in v2)"}, tier.By(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}, revise)); diff != "" {
+		t.Errorf("who answers (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnAnswerThatChangesNothingIsTold(t *testing.T) {
+	var told []string
+	tier := webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{configuration(t, "conf", every)}, webhook.Options{
+		NewID: func() types.UID { return "1" },
+		Call: func(context.Context, webhook.Hook, []byte) ([]byte, error) {
+			return []byte(strings.ReplaceAll(response(`,"healthy":true,"replicas":1`), "UID", "1")), nil
+		},
+		Unchanged: func(_ context.Context, u webhook.Unchanged) {
+			told = append(told, fmt.Sprintf("%s %s of %s: %d replicas, %d items", u.Hook, u.Operation, u.Object.GetName(), u.Replicas, len(u.Items)))
+		},
+	})
+	for _, o := range []configv1alpha1.InterpreterOperation{replica, revise, retain, aggregate, reflection, health} {
+		if _, err := ask(t, interpret.New(tier), o, shop(t, "spec: {replicas: 1}")); err != nil {
+			t.Errorf("%s: %v", o, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"conf/a.b.c ReviseReplica of s: 7 replicas, 0 items", "conf/a.b.c Retain of s: 0 replicas, 0 items", "conf/a.b.c AggregateStatus of s: 0 replicas, 1 items"}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }

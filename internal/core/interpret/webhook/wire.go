@@ -25,11 +25,26 @@ const contextKind = "ResourceInterpreterContext"
 // sizeLimit bounds what a patch makes: with copies of copies, each operation may double the object. No store takes as much.
 const sizeLimit = 4 << 20
 
+// to is obj in the version that a webhook is asked in.
+func (t *Tier) to(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
+	out, err := t.Convert.To(obj, version)
+	if err == nil && out == nil {
+		gvk := obj.GroupVersionKind()
+		err = fmt.Errorf("how %s %s and %s differ is not known; list %s in the rule's apiVersions if the webhook understands it",
+			gvk.Kind, gvk.Version, version, gvk.Version)
+	}
+	return out, err
+}
+
 // ask sends one question, and reads the answer. more completes the request; it may be nil.
-func (t *Tier) ask(ctx context.Context, h Hook, operation configv1alpha1.InterpreterOperation, obj *unstructured.Unstructured,
+func (t *Tier) ask(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation, obj *unstructured.Unstructured,
 	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	failed := func(doing string, err error) error {
-		return fmt.Errorf("interpreter webhook %s, %s: %s: %w", h, operation, doing, err)
+		return fmt.Errorf("interpreter webhook %s, %s: %s: %w", h.Hook, operation, doing, err)
+	}
+	obj, err := t.to(obj, h.version)
+	if err != nil {
+		return nil, failed("write the request", err)
 	}
 	object, err := raw(obj)
 	if err != nil {
@@ -37,7 +52,7 @@ func (t *Tier) ask(ctx context.Context, h Hook, operation configv1alpha1.Interpr
 	}
 	gvk := obj.GroupVersionKind()
 	request := &configv1alpha1.ResourceInterpreterRequest{
-		UID:  t.newID(),
+		UID:  t.NewID(),
 		Kind: metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind},
 		Name: obj.GetName(), Namespace: obj.GetNamespace(),
 		Operation: operation, Object: object,
@@ -54,11 +69,11 @@ func (t *Tier) ask(ctx context.Context, h Hook, operation configv1alpha1.Interpr
 	if err != nil {
 		return nil, failed("write the request", err)
 	}
-	answer, err := t.call(ctx, h, body)
+	answer, err := t.Call(ctx, h.Hook, body)
 	if err != nil {
 		return nil, failed("ask it", err)
 	}
-	return read(h, request, answer)
+	return read(h.Hook, request, answer)
 }
 
 // read is the response in an answer.
@@ -93,14 +108,25 @@ func beginning(answer []byte) []byte {
 	return bytes.ToValidUTF8(answer[:min(len(answer), enough)], []byte("?"))
 }
 
-// patched asks a question whose answer is a patch of obj; without one it is obj itself.
-func (t *Tier) patched(ctx context.Context, h Hook, operation configv1alpha1.InterpreterOperation, obj *unstructured.Unstructured,
+// patched asks a question whose answer is a patch of obj, in the version in which it is asked; without one it is obj itself.
+func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation, obj *unstructured.Unstructured,
 	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*unstructured.Unstructured, error) {
-	answer, err := t.ask(ctx, h, operation, obj, more)
+	var request *configv1alpha1.ResourceInterpreterRequest
+	answer, err := t.ask(ctx, h, operation, obj, func(r *configv1alpha1.ResourceInterpreterRequest) error {
+		request = r
+		return more(r)
+	})
 	if err != nil {
 		return nil, err
 	}
 	if len(answer.Patch) == 0 {
+		if t.Unchanged != nil {
+			u := Unchanged{Hook: h.Hook, Operation: operation, Object: obj, Items: request.AggregatedStatus}
+			if request.DesiredReplicas != nil {
+				u.Replicas = *request.DesiredReplicas
+			}
+			t.Unchanged(ctx, u)
+		}
 		return obj, nil
 	}
 	if answer.PatchType == nil || *answer.PatchType != configv1alpha1.PatchTypeJSONPatch {
@@ -108,14 +134,21 @@ func (t *Tier) patched(ctx context.Context, h Hook, operation configv1alpha1.Int
 		if answer.PatchType != nil {
 			is = *answer.PatchType
 		}
-		return nil, nonsense(h, operation, "has a patch whose patchType is %s; it must be %s", is, configv1alpha1.PatchTypeJSONPatch)
+		return nil, nonsense(h.Hook, operation, "has a patch whose patchType is %s; it must be %s", is, configv1alpha1.PatchTypeJSONPatch)
 	}
-	out, err := apply(answer.Patch, obj)
+	given, err := t.to(obj, h.version)
 	if err != nil {
-		return nil, nonsense(h, operation, "has a patch that does not apply: %v", err)
+		return nil, fmt.Errorf("interpreter webhook %s, %s: %w", h.Hook, operation, err)
 	}
-	if out.GroupVersionKind() != obj.GroupVersionKind() || out.GetName() != obj.GetName() || out.GetNamespace() != obj.GetNamespace() {
-		return nil, nonsense(h, operation, "makes of the object another one: %s %s/%s", out.GroupVersionKind(), out.GetNamespace(), out.GetName())
+	out, err := apply(answer.Patch, given)
+	if err != nil {
+		return nil, nonsense(h.Hook, operation, "has a patch that does not apply: %v", err)
+	}
+	if out.GroupVersionKind() != given.GroupVersionKind() || out.GetName() != obj.GetName() || out.GetNamespace() != obj.GetNamespace() {
+		return nil, nonsense(h.Hook, operation, "makes of the object another one: %s %s/%s", out.GroupVersionKind(), out.GetNamespace(), out.GetName())
+	}
+	if out, err = t.to(out, obj.GroupVersionKind().Version); err != nil {
+		return nil, nonsense(h.Hook, operation, "has a patch after which the object cannot be had in %s: %v", obj.GroupVersionKind().Version, err)
 	}
 	return out, nil
 }

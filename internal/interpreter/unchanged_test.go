@@ -1,0 +1,59 @@
+package interpreter
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
+)
+
+func TestATemplateIsToldOfAnAnswerThatChangesNothingWhereSomethingIsDue(t *testing.T) {
+	shop := func(status map[string]any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Shop", "metadata": map[string]any{"name": "s", "uid": "1"}}}
+		if status != nil {
+			u.Object["status"] = status
+		}
+		return u
+	}
+	reported := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: &runtime.RawExtension{Raw: []byte(`{"n":1}`)}}, {ClusterName: "m2"}}
+	for name, c := range map[string]struct {
+		said webhook.Unchanged
+		want string // empty for nothing
+	}{
+		"a share that is not written": {webhook.Unchanged{Operation: "ReviseReplica", Object: shop(nil), Replicas: 2},
+			"Warning InterpreterChangedNothing Interpreter webhook conf/a.b.c answers ReviseReplica without a patch, so a cluster that is to have some of its replicas gets all 5: patch the object to request.replicas"},
+		"one cluster that is to have all": {webhook.Unchanged{Operation: "ReviseReplica", Object: shop(nil), Replicas: 5}, ""},
+		"a status that is not written": {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(nil), Items: reported},
+			"AggregateStatus without a patch, so the status stays empty, though 1 of 2 clusters have reported one: patch /status by request.aggregatedStatus"},
+		"a status that is what it was":      {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(map[string]any{"n": int64(1)}), Items: reported}, ""},
+		"no status, as nobody has one":      {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(nil), Items: reported[1:]}, ""},
+		"a member that has nothing its own": {webhook.Unchanged{Operation: "Retain", Object: shop(nil)}, ""},
+	} {
+		events := record.NewFakeRecorder(5)
+		i := &Interpreter{options: Options{Events: events}, Interpreter: interpret.New(interpret.Kinds{schema.GroupKind{Group: "example.com", Kind: "Shop"}: {
+			Replicas: func(context.Context, *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+				return 5, nil, nil
+			},
+		}})}
+		c.said.Hook = webhook.Hook{Configuration: "conf", ResourceInterpreterWebhook: &configv1alpha1.ResourceInterpreterWebhook{Name: "a.b.c"}}
+		i.unchanged(t.Context(), c.said)
+		i.unchanged(t.Context(), c.said) // what is told once is not told again
+		close(events.Events)
+		var told []string
+		for text := range events.Events {
+			told = append(told, text)
+		}
+		if c.want == "" && len(told) > 0 || c.want != "" && (len(told) != 1 || !strings.Contains(told[0], c.want)) {
+			t.Errorf("%s: told %q, want %q", name, told, c.want)
+		}
+	}
+}
