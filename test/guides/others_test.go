@@ -150,7 +150,7 @@ var s002 = []row{
 		}
 		s.drop(u, p)
 		return "4 and 2"
-	}, open: "issue 4: one region is enough for minGroups 1, so that all replicas go to one of the two clusters that have weights"},
+	}},
 	{id: "70", block: "S002-CPP-namespace", want: "the namespace is in the clusters", see: func(s *story) string {
 		s.apply(s.doc("S002", 365))
 		u := s.apply(s.object(`{apiVersion: v1, kind: Namespace, metadata: {name: nginx-system}}`))

@@ -58,7 +58,10 @@ func (s *selection) choose() ([]Candidate, error) {
 	for i := range all {
 		all[i] = i
 	}
-	members := s.keep()
+	var members []int
+	if s.strategy != static { // weights are shared out anew each time
+		members = s.keep()
+	}
 	if members == nil {
 		members = s.narrow(0, all)
 	}
@@ -306,9 +309,10 @@ func (s *selection) narrow(d int, members []int) []int {
 }
 
 // reduce drops the last of the groups, of which chosen was chosen, as long as the rest does: where their number has a
-// maximum, no more are used than it takes. Groups in use, which come first, stay.
+// maximum, no more are used than it takes. Groups in use, which come first, stay. Static weights mean all their clusters,
+// and give up none that may be used.
 func (s *selection) reduce(d int, members []int, subset []group, least int, chosen []int) []int {
-	if s.groupings[d].MaxGroups == 0 {
+	if s.groupings[d].MaxGroups == 0 || s.strategy == static {
 		return chosen
 	}
 	for i := range subset {

@@ -78,7 +78,9 @@ func TestSpreadByGroups(t *testing.T) {
 		"divided by room, in the region with a fair share":   {deployment(6, by(byAvailability(), "region", 1, 1)), "e1=2 e2=2 u1=9 u2=0 a1=1", "u1=6"},
 		"divided by room, in another where one is too small": {deployment(6, by(byAvailability(), "region", 1, 2)), "e1=2 e2=2 u1=2 u2=0 a1=1", "e1=2 e2=2 u1=2"},
 		"packed, but in two regions at least":                {deployment(6, by(together(), "region", 2, 2)), "e1=9 e2=9 u1=9 u2=9 a1=1", "e1=5 u1=1"},
-		"static weights, in the two heaviest regions":        {deployment(6, by(byWeight("e1=3 u1=2 a1=1"), "region", 1, 2)), "", "e1=6"},
+		"static weights, in as many regions as there may be": {deployment(6, by(byWeight("e1=3 u1=2 a1=1"), "region", 1, 2)), "", "e1=4 u1=2"},
+		"... also where fewer were in use":                   {placed(deployment(6, by(byWeight("e1=3 u1=2 a1=1"), "region", 1, 2)), "u1=4"), "", "e1=4 u1=2"},
+		"... of which those in use stay":                     {placed(deployment(6, by(byWeight("e1=3 u1=2 a1=1"), "region", 1, 1)), "u1=4"), "", "u1=6"},
 		"static weights, in two regions":                     {deployment(10, by(byWeight("e1=3 u1=2 a1=1"), "region", 2, 2)), "", "e1=6 u1=4"},
 		"the smaller of two keeps one":                       {placed(deployment(4, by(byAvailability(), "region", 2, 2)), "e1=40 u1=1"), "", "e1=3 u1=1"},
 	} {
