@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// rebalancer names Deployments of a namespace, as a user would write it.
+func rebalancer(ns, rest string, deployments ...string) string {
+	var all []string
+	for _, d := range deployments {
+		all = append(all, fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, namespace: %s, name: %s}", ns, d))
+	}
+	return fmt.Sprintf("{apiVersion: apps.karmada.io/v1alpha1, kind: WorkloadRebalancer, metadata: {name: %s}, spec: {workloads: [%s]%s}}", ns, strings.Join(all, ", "), rest)
+}
+
+// rebalanced is what a rebalancer's status says: "web=Successful late=Failed".
+func rebalanced(t *testing.T, name string) string {
+	t.Helper()
+	r := &appsv1alpha1.WorkloadRebalancer{}
+	if err := fleet.Hub.Get(t.Context(), types.NamespacedName{Name: name}, r); err != nil {
+		return err.Error()
+	}
+	var out []string
+	for _, o := range r.Status.ObservedWorkloads {
+		out = append(out, fmt.Sprintf("%s=%s%s", o.Workload.Name, o.Result, o.Reason))
+	}
+	if r.Status.FinishTime == nil {
+		out = append(out, "unfinished")
+	}
+	return strings.Join(out, " ")
+}
+
+func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1]}, "+divided(byRoom)+"}"))
+	fleet.Hub.Apply(t, hungry(ns, "web", 4))
+	fleet.Hub.Apply(t, hungry(ns, "other", 2))
+	now := func() string { return shares(t, ns, "web-deployment") + ", " + shares(t, ns, "other-deployment") }
+	is(t, "all are in the only cluster", "m1:4, m1:2", now)
+	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m1", "m2"}, "placement", "clusterAffinity", "clusterNames")
+	kit.Eventually(t, "the wider placement is taken in, and moves nothing", func() string {
+		for _, name := range []string{"web", "other"} {
+			b := binding(t, ns, name+"-deployment")
+			if b.Status.LastScheduledTime == nil || b.Status.SchedulerObservedGeneration != b.Generation || len(b.Spec.Placement.ClusterAffinity.ClusterNames) != 2 {
+				return fmt.Sprintf("%s: generation %d, status %+v", name, b.Generation, b.Status)
+			}
+		}
+		if got := now(); got != "m1:4, m1:2" {
+			return got
+		}
+		return ""
+	})
+
+	// Times have seconds: a rebalancer is of a later one than the schedules before it.
+	kit.Eventually(t, "the second is over", func() string {
+		if last := binding(t, ns, "web-deployment").Status.LastScheduledTime; time.Now().Truncate(time.Second).After(last.Time) {
+			return ""
+		}
+		return "it is the same second"
+	})
+	fleet.Hub.Apply(t, rebalancer(ns, "", "web", "missing"))
+	is(t, "its status says for whom it was asked", "missing=FailedReferencedBindingNotFound web=Successful", func() string { return rebalanced(t, ns) })
+	is(t, "what it names is divided anew, and nothing else", "m1:2 m2:2, m1:2", now)
+	r := &appsv1alpha1.WorkloadRebalancer{}
+	if err := fleet.Hub.Get(t.Context(), types.NamespacedName{Name: ns}, r); err != nil {
+		t.Fatal(err)
+	}
+	if at := binding(t, ns, "web-deployment").Spec.RescheduleTriggeredAt; !at.Equal(&metav1.Time{Time: r.CreationTimestamp.Time}) {
+		t.Errorf("the binding was asked at %v, want the rebalancer's creation, %v", at, r.CreationTimestamp)
+	}
+	is(t, "the members follow", "2 2", func() string {
+		return fmt.Sprint(inMember(t, "m1", "apps/v1", "Deployment", ns, "web", "spec", "replicas"), " ",
+			inMember(t, "m2", "apps/v1", "Deployment", ns, "web", "spec", "replicas"))
+	})
+
+	fleet.Hub.Apply(t, hungry(ns, "missing", 1))
+	is(t, "what was missing is found when it appears", "missing=Successful web=Successful", func() string { return rebalanced(t, ns) })
+	fleet.Hub.Apply(t, rebalancer(ns, ", ttlSecondsAfterFinished: 1", "web", "missing"))
+	kit.Eventually(t, "it goes after its time to live", func() string {
+		if got := rebalanced(t, ns); !strings.Contains(got, "not found") {
+			return got
+		}
+		return ""
+	})
+}
+
+func TestARebalancerThatNamesNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	for text, want := range map[string]string{
+		rebalancer(ns, ""): "spec.workloads in body should have at least 1 items",
+		strings.ReplaceAll(rebalancer(ns, "", "web"), "namespace: "+ns+", ", ""): "spec.workloads[0].namespace: Required value: a Deployment is in a namespace: name it",
+		rebalancer(ns, ", ttlSecondsAfterFinished: -1", "web"):                   "spec.ttlSecondsAfterFinished: Invalid value: -1: must be 0, which is at once, or more",
+	} {
+		u := kit.Object(t, text)
+		if err := fleet.Hub.Create(t.Context(), u); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\nis answered with %v, want %q", text, err, want)
+		}
+	}
+}
