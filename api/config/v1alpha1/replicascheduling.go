@@ -107,6 +107,6 @@ const (
 	ReasonMoving = "Moving"
 	// ReasonNothingToMove: a cluster is over the threshold, and no replica in it may go or has somewhere to go.
 	ReasonNothingToMove = "NothingToMove"
-	// ReasonDisabled: the policy, or the descheduler, is switched off.
+	// ReasonDisabled: the policy is switched off.
 	ReasonDisabled = "Disabled"
 )

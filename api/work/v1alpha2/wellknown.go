@@ -60,6 +60,8 @@ const (
 	EventSyncScheduleResultSucceed   = "SyncScheduleResultToDependenciesSucceed"
 	EventScheduleBindingFailed       = "ScheduleBindingFailed"
 	EventScheduleBindingSucceed      = "ScheduleBindingSucceed"
+	EventDescheduleBindingFailed     = "DescheduleBindingFailed"
+	EventDescheduleBindingSucceed    = "DescheduleBindingSucceed"
 	EventSyncWorkFailed              = "SyncWorkFailed"
 	EventSyncWorkSucceed             = "SyncWorkSucceed"
 	EventCleanupWorkFailed           = "CleanupWorkFailed"

@@ -161,7 +161,14 @@ type Rebalanced struct {
 	// Over are the clusters that were over the threshold, sorted by name, with the resource that they were most over in.
 	Over map[string]corev1.ResourceName
 	// Held says of those that give nothing now, why.
-	Held map[string]string
+	Held map[string]Held
+}
+
+// Held is why a cluster over the threshold gives nothing.
+type Held struct {
+	Why string
+	// Waits says that it will by itself.
+	Waits bool
 }
 
 // Rebalance has clusters over the threshold give replicas to clusters that are well under it, the largest first, until they are at
@@ -169,7 +176,7 @@ type Rebalanced struct {
 // bindings. A workload gives while all of its replicas are ready, and never its last: so no more than is allowed are out at a time.
 // load is changed as if the moves had been made.
 func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, allowed intstr.IntOrString, most int, now time.Time) Rebalanced {
-	out := Rebalanced{Over: map[string]corev1.ResourceName{}, Held: map[string]string{}}
+	out := Rebalanced{Over: map[string]corev1.ResourceName{}, Held: map[string]Held{}}
 	shares := map[string]float64{}
 	for cluster, u := range load {
 		if name, share, over := u.worst(t); over {
@@ -184,7 +191,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 		if len(out.Decisions) >= most {
 			break // the others have their turn later
 		}
-		held := "no replicas that this policy may move ask for any of its " + string(out.Over[from])
+		held := Held{Why: "no replicas that this policy may move ask for any of its " + string(out.Over[from])}
 		before := len(out.Decisions)
 		for _, b := range largest(targets, from, out.Over[from]) {
 			if _, _, over := load[from].worst(t); !over || len(out.Decisions) >= most {
@@ -195,13 +202,13 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 				continue
 			}
 			if !spare(b, from, now) {
-				held = "the workloads in it have replicas that are not ready, or that moved a short while ago"
+				held = Held{"the workloads in it have replicas that are not ready, or that moved a short while ago", true}
 				continue
 			}
 			replicas := b.BindingSpec().Replicas
 			n := min(Allowance(allowed, replicas), replicas-1, assigned(b, from), wanted)
 			if n <= 0 {
-				held = "the workloads in it have one replica, which does not move while it is ready"
+				held.Why = "the workloads in it have one replica, which does not move while it is ready"
 				continue
 			}
 			record := RecordOf(b)
@@ -212,7 +219,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 				return load[cluster].room(t, b), true
 			})
 			if err != nil {
-				held = "no other cluster takes more without coming near the threshold"
+				held.Why = "no other cluster takes more without coming near the threshold"
 				continue
 			}
 			load.move(b, from, -m.Left[from], 0)

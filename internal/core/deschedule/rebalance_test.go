@@ -103,7 +103,7 @@ func TestClustersOverTheThresholdGiveReplicasToThoseUnderIt(t *testing.T) {
 				got = append(got, d.Binding.GetName()+": "+placed(d.Move.Clusters))
 			}
 			for c, why := range out.Held {
-				held = append(held, c+": "+why)
+				held = append(held, c+": "+why.Why)
 			}
 			must(t, strings.Join(got, ", ") == tt.want, "moves %q, want %q; held %q", got, tt.want, held)
 			must(t, strings.HasPrefix(strings.Join(held, ", "), tt.held) && (tt.held != "" || len(held) == 0), "held %q, want %q", held, tt.held)
@@ -174,7 +174,7 @@ func TestAFleetComesToRestAndNothingMovesBack(t *testing.T) {
 			}
 			// The twin: whoever is over has nothing that anybody could take.
 			for _, from := range names {
-				must(t, over(from) == (out.Held[from] != ""), "seed %d: %s over %v, held %q", seed, from, over(from), out.Held[from])
+				must(t, over(from) == (out.Held[from].Why != ""), "seed %d: %s over %v, held %+v", seed, from, over(from), out.Held[from])
 				for _, b := range all {
 					one := request(b, "cpu") / 1000
 					if !over(from) || assigned(b, from) == 0 || b.BindingSpec().Replicas < 2 || one == 0 {

@@ -22,8 +22,8 @@ import (
 // Stuck is how many replicas of a template have found no node in a member since before a time, given the pods of the member that wait.
 // inMember are the replicas that the member shall have.
 func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.Pending, before time.Time) int32 {
-	if template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
-		return 0 // how many they are is the member's to say
+	if ScaledByMembers(template) {
+		return 0
 	}
 	var stuck []capacity.Pending
 	owns := ownerOf(template)
@@ -39,6 +39,11 @@ func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.
 		return 0 // which subset shrinks with it is its own to say, and may have none that waits
 	}
 	return int32(len(stuck))
+}
+
+// ScaledByMembers says whether each member decides by itself how many replicas it has: to move some would change nothing.
+func ScaledByMembers(template *unstructured.Unstructured) bool {
+	return template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
 }
 
 // ownerOf says of a pod whether it is the template's: the one that the template itself controls, or one that its selector selects

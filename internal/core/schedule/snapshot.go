@@ -84,6 +84,15 @@ func unchanged(a, b *clusterv1alpha1.Cluster) bool {
 // Len is the number of clusters.
 func (s Snapshot) Len() int { return len(s.members) }
 
+// Names are those of the clusters, sorted.
+func (s Snapshot) Names() []string {
+	names := make([]string, len(s.members))
+	for i := range s.members {
+		names[i] = s.members[i].cluster.Name
+	}
+	return names
+}
+
 // Cluster is the cluster of that name; nil if it is not in the fleet or is leaving.
 func (s Snapshot) Cluster(name string) *clusterv1alpha1.Cluster {
 	if m := s.member(name); m != nil {

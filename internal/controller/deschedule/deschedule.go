@@ -1,0 +1,351 @@
+// Package deschedule moves replicas that find no node in their cluster for long, and, where a ReplicaSchedulingPolicy says so, those
+// of clusters that are used too much. Which go, and where to, is decided by core/deschedule; here it is asked from time to time,
+// and a move is one write of the binding.
+package deschedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/deschedule"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// Options of the controller.
+type Options struct {
+	Fleet     *capacity.Fleet
+	Templates *template.Store
+	// SchedulerName is whose bindings are moved.
+	SchedulerName string
+	// Interval is how often pods without a node are looked for; Unschedulable how long they have none before they move.
+	Interval, Unschedulable time.Duration
+	// Waiting are the pods of a cluster that have no node, and Used the share of its nodes that pods request; the Fleet's by default.
+	Waiting func(cluster string) []capacity.Pending
+	Used    func(cluster string) map[corev1.ResourceName]float64
+	// Clock is the time; default the real one.
+	Clock clock.PassiveClock
+}
+
+// maxBindings are the workloads that move in one round at most: what was moved by mistake is then no more than that.
+const maxBindings = 100
+
+// maxMoved are the replicas of a workload that leave for want of a node at a time at most.
+var maxMoved = intstr.FromString("25%")
+
+type reconciler struct {
+	Options
+	client client.Client
+	events record.EventRecorder
+	// told are the bindings of which users know that nothing can be moved.
+	told commit.Told[types.NamespacedName]
+}
+
+// Setup registers the controller with the manager.
+func Setup(mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Waiting == nil {
+		o.Waiting = o.Fleet.Unschedulable
+	}
+	if o.Used == nil {
+		o.Used = o.Fleet.Utilisation
+	}
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "karmada-descheduler")}
+	// One worker: a round sees what the one before it moved.
+	return ctrl.NewControllerManagedBy(mgr).Named("deschedule").
+		Watches(&configv1alpha1.ReplicaSchedulingPolicy{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(rounds{r}).Complete(r)
+}
+
+// round is the request to look for pods without a node; no policy has an empty name.
+var round = reconcile.Request{}
+
+// rounds queues the first of them, and holds everything up until the fleet is known.
+type rounds struct{ r *reconciler }
+
+var _ source.SyncingSource = rounds{}
+
+// Start implements source.Source.
+func (s rounds) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	q.AddAfter(round, s.r.Interval)
+	return nil
+}
+
+// WaitForSync implements source.SyncingSource.
+func (s rounds) WaitForSync(ctx context.Context) error { return s.r.Fleet.WaitForSync(ctx) }
+
+// Reconcile runs a round, or looks at the clusters for a policy, and says when to do so again.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req == round {
+		return ctrl.Result{RequeueAfter: r.Interval}, r.relieve(ctx)
+	}
+	after, err := r.rebalance(ctx, req.NamespacedName)
+	return ctrl.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
+}
+
+// relieve moves replicas that find no node.
+func (r *reconciler) relieve(ctx context.Context) error {
+	s, now := r.Fleet.Snapshot(), r.Clock.Now()
+	waiting := map[string]map[string][]capacity.Pending{} // cluster, namespace
+	for _, cluster := range ready(s) {
+		for _, p := range r.Waiting(cluster) {
+			if waiting[cluster] == nil {
+				waiting[cluster] = map[string][]capacity.Pending{}
+			}
+			waiting[cluster][p.Namespace] = append(waiting[cluster][p.Namespace], p)
+		}
+	}
+	bindings, err := r.bindings(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	moved := 0
+	for _, b := range bindings {
+		key := client.ObjectKeyFromObject(b)
+		stuck, err := r.stuck(ctx, b, s, waiting, now.Add(-r.Unschedulable))
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		if len(stuck) == 0 {
+			r.told.Forget(key)
+			continue
+		}
+		if moved >= maxBindings {
+			break
+		}
+		m, ok, err := deschedule.Relieve(b, stuck, r.fleet(s), maxMoved, now)
+		switch {
+		case err != nil:
+			if r.told.News(key, err.Error()) {
+				r.tell(b, corev1.EventTypeWarning, workv1alpha2.EventDescheduleBindingFailed, err.Error())
+			}
+			continue
+		case !ok:
+			continue
+		}
+		r.told.Forget(key)
+		wrote, err := r.move(ctx, b, m, fmt.Sprintf("%s found no node for %s and left", deschedule.Listed(m.Left), r.Unschedulable))
+		if err != nil {
+			failed = append(failed, err)
+		}
+		if wrote {
+			moved++
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// stuck are the replicas of b that find no node, by cluster; none if it is not to be moved.
+func (r *reconciler) stuck(ctx context.Context, b workv1alpha2.Binding, s schedule.Snapshot, waiting map[string]map[string][]capacity.Pending, before time.Time) (map[string]int32, error) {
+	spec := b.BindingSpec()
+	if !slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return len(waiting[t.Name][spec.Resource.Namespace]) > 0 }) ||
+		!deschedule.Rests(b, s, r.SchedulerName) {
+		return nil, nil
+	}
+	obj, err := r.template(ctx, b)
+	if err != nil || obj == nil {
+		return nil, err
+	}
+	stuck := map[string]int32{}
+	for _, t := range spec.Clusters {
+		if n := deschedule.Stuck(obj, t.Replicas, waiting[t.Name][spec.Resource.Namespace], before); n > 0 {
+			stuck[t.Name] = n
+		}
+	}
+	return stuck, nil
+}
+
+// rebalance has clusters over a policy's threshold give replicas away, and says in its status how that stands.
+func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	policy := &configv1alpha1.ReplicaSchedulingPolicy{}
+	if err := r.client.Get(ctx, key, policy); err != nil || policy.DeletionTimestamp != nil {
+		return 0, err
+	}
+	validate.DefaultReplicaScheduling(policy)
+	rule := &policy.Spec.ReschedulePolicy
+	if !*rule.Enabled {
+		return 0, r.report(ctx, policy, metav1.Condition{Status: metav1.ConditionUnknown, Reason: configv1alpha1.ReasonDisabled, Message: "The policy is switched off by enabled: false."})
+	}
+	all, err := r.bindings(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s, now := r.Fleet.Snapshot(), r.Clock.Now()
+	var targets []workv1alpha2.Binding
+	for _, b := range all {
+		may, err := r.targets(ctx, policy, b, s)
+		if err != nil {
+			return 0, err
+		}
+		if may {
+			targets = append(targets, b)
+		}
+	}
+	threshold := deschedule.Threshold{}
+	for name, percent := range map[corev1.ResourceName]*int32{corev1.ResourceCPU: rule.Threshold.CPUUtilization, corev1.ResourceMemory: rule.Threshold.MemoryUtilization} {
+		if percent != nil {
+			threshold[name] = *percent
+		}
+	}
+	load := deschedule.LoadOf(s, ready(s), r.Used, all)
+	out := deschedule.Rebalance(threshold, targets, load, r.fleet(s), *rule.MaxMoved, maxBindings, now)
+	var failed []error
+	for _, d := range out.Decisions {
+		why := fmt.Sprintf("%s left, as the cluster is over the %s threshold of ReplicaSchedulingPolicy %s,", deschedule.Listed(d.Move.Left), out.Over[d.From], policy.Name)
+		if _, err := r.move(ctx, d.Binding, d.Move, why); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	failed = append(failed, r.report(ctx, policy, balanced(out)))
+	return rule.Interval.Duration, errors.Join(failed...)
+}
+
+// targets says whether replicas of b may be moved for the policy.
+func (r *reconciler) targets(ctx context.Context, policy *configv1alpha1.ReplicaSchedulingPolicy, b workv1alpha2.Binding, s schedule.Snapshot) (bool, error) {
+	if !deschedule.Rests(b, s, r.SchedulerName) {
+		return false, nil
+	}
+	obj, err := r.template(ctx, b)
+	if err != nil || obj == nil || deschedule.ScaledByMembers(obj) {
+		return false, err
+	}
+	selectors := policy.Spec.ResourceSelectors
+	return len(selectors) == 0 || propagate.SelectedBy("", selectors, propagate.TemplateOf(obj)) != propagate.NoMatch, nil
+}
+
+// balanced is the condition of a policy after a look at the clusters.
+func balanced(out deschedule.Rebalanced) metav1.Condition {
+	var moving, held []string
+	waits := false
+	for _, cluster := range slices.Sorted(maps.Keys(out.Over)) {
+		h, ok := out.Held[cluster]
+		if waits = waits || !ok || h.Waits; !ok {
+			moving = append(moving, fmt.Sprintf("cluster %s gives replicas away, as it is over the threshold of %s", cluster, out.Over[cluster]))
+			continue
+		}
+		held = append(held, fmt.Sprintf("cluster %s is over the threshold of %s and gives nothing: %s", cluster, out.Over[cluster], h.Why))
+	}
+	c := metav1.Condition{Status: metav1.ConditionFalse, Reason: configv1alpha1.ReasonNothingToMove, Message: strings.Join(append(moving, held...), "; ") + "."}
+	switch {
+	case len(out.Over) == 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, configv1alpha1.ReasonBelowThreshold, "No cluster is over the threshold."
+	case waits:
+		c.Reason = configv1alpha1.ReasonMoving
+	}
+	return c
+}
+
+func (r *reconciler) report(ctx context.Context, policy *configv1alpha1.ReplicaSchedulingPolicy, c metav1.Condition) error {
+	want := policy.DeepCopy()
+	c.Type, c.ObservedGeneration, c.LastTransitionTime = configv1alpha1.Balanced, policy.Generation, metav1.NewTime(r.Clock.Now())
+	meta.SetStatusCondition(&want.Status.Conditions, c)
+	want.Status.ObservedGeneration = policy.Generation
+	_, err := commit.Status(ctx, r.client, policy, want)
+	return err
+}
+
+// move writes a move, and tells of it. Who wrote the binding since it was read comes first: the next round sees what it is then.
+func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m deschedule.Move, why string) (bool, error) {
+	want := b.DeepCopyObject().(workv1alpha2.Binding)
+	m.Apply(want, r.Clock.Now())
+	r.Fleet.Assume(b, m.Clusters)
+	if _, err := commit.Update(ctx, r.client, b, want); err != nil {
+		r.Fleet.Assume(b, b.BindingSpec().Clusters)
+		if commit.Stale(err) {
+			return false, nil
+		}
+		err = fmt.Errorf("move replicas (%s left): %w", deschedule.Listed(m.Left), err)
+		r.tell(b, corev1.EventTypeWarning, workv1alpha2.EventDescheduleBindingFailed, err.Error())
+		return false, err
+	}
+	ctrl.LoggerFrom(ctx).Info("descheduled", "binding", client.ObjectKeyFromObject(b), "left", m.Left, "took", m.Took, "why", why)
+	var result []string
+	for _, t := range m.Clusters {
+		result = append(result, fmt.Sprintf("%s:%d", t.Name, t.Replicas))
+	}
+	r.tell(b, corev1.EventTypeNormal, workv1alpha2.EventDescheduleBindingSucceed,
+		fmt.Sprintf("Replicas of %s to %s. Result: {%s}", why, deschedule.Listed(m.Took), strings.Join(result, ", ")))
+	return true, nil
+}
+
+// tell says it of the binding and of its template, where users look.
+func (r *reconciler) tell(b workv1alpha2.Binding, kind, reason, message string) {
+	ref := b.BindingSpec().Resource
+	for _, obj := range []runtime.Object{b, &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}} {
+		r.events.Event(obj, kind, reason, message)
+	}
+}
+
+// bindings are all of them as they are in memory, and not to be changed; those come first that matter most.
+func (r *reconciler) bindings(ctx context.Context) ([]workv1alpha2.Binding, error) {
+	all, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list bindings: %w", err)
+	}
+	slices.SortFunc(all, schedule.Urgency)
+	return all, nil
+}
+
+// template is that of a binding; nil if it is gone.
+func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*unstructured.Unstructured, error) {
+	ref := b.BindingSpec().Resource
+	obj, found, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	if err != nil || !found || obj.GetDeletionTimestamp() != nil || ref.UID != "" && obj.GetUID() != ref.UID {
+		return nil, err
+	}
+	return obj, nil
+}
+
+// fleet is the fleet as core/deschedule asks about it.
+func (r *reconciler) fleet(s schedule.Snapshot) deschedule.Fleet {
+	room := func(b workv1alpha2.Binding) schedule.Capacity { return r.Fleet.Room(b, s) }
+	return deschedule.Fleet{Snapshot: s, Room: room, Schedule: func(b workv1alpha2.Binding, limit schedule.Capacity) (schedule.Result, error) {
+		return schedule.Schedule(b, s, schedule.Least(room(b), limit))
+	}}
+}
+
+// ready are the clusters that answer, by name: what was seen of others may be long gone.
+func ready(s schedule.Snapshot) []string {
+	var names []string
+	for _, name := range s.Names() {
+		if meta.IsStatusConditionTrue(s.Cluster(name).Status.Conditions, clusterv1alpha1.ClusterConditionReady) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
