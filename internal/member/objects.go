@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
 // managed selects the objects that a hub created or adopted.
@@ -185,7 +186,7 @@ func keyOf(u *unstructured.Unstructured) types.NamespacedName {
 }
 
 // trim drops the managed fields, which nobody reads, but for a mark without fields that says that our manager's fields
-// still come from the creation (see Apply). All else is compared with what a manifest sets, annotations too.
+// still come from the creation (see Apply), and who else has set the replicas (see execute.Share). All else is compared with what a manifest sets, annotations too.
 func trim(u *unstructured.Unstructured) {
 	if u.GetManagedFields() == nil {
 		return
@@ -194,7 +195,7 @@ func trim(u *unstructured.Unstructured) {
 	if created(u) {
 		mark = []metav1.ManagedFieldsEntry{{Manager: Manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: u.GetAPIVersion()}}
 	}
-	u.SetManagedFields(mark)
+	u.SetManagedFields(append(mark, execute.ScaledBy(u, Manager)...))
 }
 
 // created says whether our manager's fields still come from a create or a full update, not from an apply.

@@ -373,7 +373,13 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 	if work.DeletionTimestamp == nil {
 		var err error
 		desired, err = execute.Desired(work, observed, func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			return r.Interpreter.Retain(ctx, desired, observed)
+			retained, err := r.Interpreter.Retain(ctx, desired, observed)
+			if err != nil {
+				return nil, err
+			}
+			retained, overruled := execute.Share(desired, retained, observed, member.Manager)
+			r.tellOverruled(work, desired, overruled)
+			return retained, nil
 		})
 		if err != nil {
 			return "", observed, err

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -146,6 +147,19 @@ func (r *reconciler) warn(work *workv1alpha1.Work, reason string, err error) {
 	} else if r.told.News(about, err.Error()) {
 		r.events.Event(work, corev1.EventTypeWarning, reason, err.Error())
 	}
+}
+
+// retainOverruled is the reason of an event of our own.
+const retainOverruled = "RetainOverruled"
+
+// tellOverruled tells users that what a customization would retain is not: to keep replicas that the hub itself gave before would
+// undo every scaling.
+func (r *reconciler) tellOverruled(work *workv1alpha1.Work, manifest *unstructured.Unstructured, overruled bool) {
+	if !overruled {
+		return // it was said once, and stays true of the customization
+	}
+	r.unread(work, manifest, retainOverruled, errors.New("Retain keeps spec.replicas, which nobody in the member has set: the hub's replicas are applied; "+
+		"to leave them to the member, label the template "+policyv1alpha1.RetainReplicasLabel+`: "true"`))
 }
 
 // unread tells users of a Work, and of the template that it is of, what no interpreter could read in the member.

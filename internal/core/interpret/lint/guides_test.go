@@ -97,7 +97,7 @@ func TestTheFaultsOfTheGuidesAreFound(t *testing.T) {
 			{963, lint.Generation, "status.observedGeneration"},
 			{963, lint.FalseHealth, "what is nil on both sides is equal"},
 			{963, lint.FalseHealth, "none of its 3 replicas is healthy"},
-			{978, lint.MemberOwned, "neither scaling from the hub nor the division of replicas has any effect"},
+			{978, lint.MemberOwned, "once somebody in the member sets it, neither scaling from the hub nor the division of replicas has any effect there"},
 		}},
 		{"003", 4, []fault{
 			{230, lint.Folded, "a comment would swallow the code"},

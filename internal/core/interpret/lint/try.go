@@ -248,7 +248,7 @@ func (c *checker) judgeRetention(read *reading, ask func(script.Inputs) *script.
 		fix := fmt.Sprintf("keep it only where the template leaves it open: if desiredObj.%s == nil", path)
 		switch k.path[len(k.path)-1] {
 		case "replicas":
-			message = fmt.Sprintf("the member's %s always wins: neither scaling from the hub nor the division of replicas has any effect", path)
+			message = fmt.Sprintf("the member's %s always wins: once somebody in the member sets it, neither scaling from the hub nor the division of replicas has any effect there", path)
 			fix = "remove it; where an autoscaler in the member owns the replicas, label the template resourcetemplate.karmada.io/retain-replicas: \"true\""
 		case "suspend", "paused":
 			message = fmt.Sprintf("the member's %s always wins: the hub can neither suspend nor resume it", path)

@@ -1,0 +1,69 @@
+package execute
+
+import (
+	"bytes"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+)
+
+// Share is retained with the replicas of manifest, where it has those of the member's object though nobody in the member has set
+// them: then they are what the hub gave it before, and to keep them would only mean that nobody can scale. What an autoscaler or
+// somebody else set there stays, and so it does where the label retain-replicas leaves all of it to the member.
+// It says whether it differs from retained, which is not changed. manager is the hub's in managed fields.
+func Share(manifest, retained, observed *unstructured.Unstructured, manager string) (*unstructured.Unstructured, bool) {
+	if retained == manifest || manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
+		return retained, false
+	}
+	given, set := replicas(manifest)
+	kept, keeps := replicas(retained)
+	if has, there := replicas(observed); !set || !keeps || !there || kept != has || kept == given || len(ScaledBy(observed, manager)) > 0 {
+		return retained, false
+	}
+	out := retained.DeepCopy()
+	if unstructured.SetNestedField(out.Object, given, "spec", "replicas") != nil {
+		return retained, false
+	}
+	return out, true
+}
+
+func replicas(obj *unstructured.Unstructured) (int64, bool) {
+	v, _, err := unstructured.NestedFieldNoCopy(obj.Object, "spec", "replicas")
+	switch n := v.(type) {
+	case int64:
+		return n, err == nil
+	case float64:
+		return int64(n), err == nil && n == float64(int64(n))
+	}
+	return 0, false
+}
+
+// replicasAlone are fields that are spec.replicas and no other.
+var replicasAlone = []byte(`{"f:spec":{"f:replicas":{}}}`)
+
+// ScaledBy are the entries of the managed fields of observed by which somebody but manager has set spec.replicas, each with that
+// field alone.
+func ScaledBy(observed *unstructured.Unstructured, manager string) (entries []metav1.ManagedFieldsEntry) {
+	metadata, _ := observed.Object["metadata"].(map[string]any)
+	if managed, _ := metadata["managedFields"].([]any); len(managed) == 0 {
+		return nil
+	}
+	for _, e := range observed.GetManagedFields() {
+		if e.Manager == manager || e.Subresource == "status" || e.FieldsV1 == nil || !bytes.Contains(e.FieldsV1.Raw, []byte(`"f:replicas"`)) {
+			continue
+		}
+		var fields struct {
+			Spec struct {
+				Replicas *struct{} `json:"f:replicas"`
+			} `json:"f:spec"`
+		}
+		if json.Unmarshal(e.FieldsV1.Raw, &fields) == nil && fields.Spec.Replicas != nil {
+			e.Time, e.FieldsV1 = nil, &metav1.FieldsV1{Raw: replicasAlone}
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
