@@ -18,7 +18,11 @@ func divide(b workv1alpha2.Binding, chosen []Candidate) ([]workv1alpha2.TargetCl
 	spec := b.BindingSpec()
 	switch s := strategyOf(spec); s {
 	case everywhere:
-		return each(chosen, 0), nil
+		targets := each(chosen, 0)
+		for i := range targets {
+			targets[i].Components = sharesOf(spec.Components)
+		}
+		return targets, nil
 	case duplicated:
 		return each(chosen, spec.Replicas), nil
 	case static:
@@ -28,6 +32,18 @@ func divide(b workv1alpha2.Binding, chosen []Candidate) ([]workv1alpha2.TargetCl
 	default:
 		return divideByRoom(spec, chosen, s, fresh(b))
 	}
+}
+
+// sharesOf is what each cluster takes of components: all.
+func sharesOf(components []workv1alpha2.Component) []workv1alpha2.TargetComponent {
+	if len(components) == 0 {
+		return nil
+	}
+	shares := make([]workv1alpha2.TargetComponent, len(components))
+	for i := range components {
+		shares[i] = workv1alpha2.TargetComponent{Name: components[i].Name, Replicas: components[i].Replicas}
+	}
+	return shares
 }
 
 func each(chosen []Candidate, replicas int32) []workv1alpha2.TargetCluster {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -79,6 +80,14 @@ func TestDivide(t *testing.T) {
 func components(b *workv1alpha2.ResourceBinding) *workv1alpha2.ResourceBinding {
 	b.Spec.Components = []workv1alpha2.Component{{Name: "leader", Replicas: 1}, {Name: "worker", Replicas: 5}}
 	return b
+}
+
+func TestEachClusterOfSeveralComponentsIsToldWhatItTakes(t *testing.T) {
+	r, err := Schedule(components(deployment(0, upTo(policyv1alpha1.Placement{}, 1, 1))), fleet(named("a", "b")...), room("a=0 b=1"))
+	want := []workv1alpha2.TargetCluster{{Name: "b", Components: []workv1alpha2.TargetComponent{{Name: "leader", Replicas: 1}, {Name: "worker", Replicas: 5}}}}
+	if err != nil || !reflect.DeepEqual(r.Clusters, want) {
+		t.Errorf("got %+v (%v), want %+v", r.Clusters, err, want)
+	}
 }
 
 func TestTiesFollowTheWorkloadsUID(t *testing.T) {

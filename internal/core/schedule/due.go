@@ -103,7 +103,7 @@ func settled(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) boo
 	return err == nil && len(chosen) == here && !slices.ContainsFunc(chosen, func(c Candidate) bool { return c.Score != maxScore })
 }
 
-// replicasFit says whether the targets hold the replicas asked for: together if divided, else each.
+// replicasFit says whether the targets hold the replicas asked for: together if divided, else each, and each all components.
 func replicasFit(spec *workv1alpha2.ResourceBindingSpec) bool {
 	s := strategyOf(spec)
 	if s.divided() {
@@ -117,7 +117,10 @@ func replicasFit(spec *workv1alpha2.ResourceBindingSpec) bool {
 	if s == everywhere {
 		want = 0
 	}
-	return !slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Replicas != want })
+	components := sharesOf(spec.Components)
+	return !slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool {
+		return t.Replicas != want || !slices.Equal(t.Components, components)
+	})
 }
 
 // AppliedPlacement is the value of the annotation applied-placement: the placement that was last scheduled.

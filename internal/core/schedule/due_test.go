@@ -49,18 +49,23 @@ func TestDue(t *testing.T) {
 		"divided replicas that do not add up":   {placed(deployment(3, equally()), "a=1 b=1"), ReplicasChanged},
 		"a duplicate that has other replicas":   {placed(deployment(2, policyv1alpha1.Placement{}), "a=2 b=1"), ReplicasChanged},
 		"replicas of what has no longer any":    {placed(configMap(policyv1alpha1.Placement{}), "a=1 b=1"), ReplicasChanged},
-		"a target that is being deleted":        {placed(deployment(2, equally()), "a=1 c=1"), TargetLeft},
-		"a target that there is not":            {placed(deployment(2, equally()), "a=1 x=1"), TargetLeft},
-		"a run that failed":                     {change(placed(deployment(1, equally()), "a=1"), func(b binding) { b.Status.Conditions[0].Status = metav1.ConditionFalse }), NotYetSuccessful},
-		"a run that was not recorded":           {change(placed(deployment(1, equally()), "a=1"), func(b binding) { b.Status.Conditions = nil }), NotYetSuccessful},
-		"the affinity term in use was renamed":  {change(placed(configMap(terms), "a"), observed("zeroth")), AffinityRemoved},
-		"the second affinity term in use":       {change(placed(configMap(terms), "b"), observed("second")), notDue},
-		"a cluster that joined, duplicated":     {placed(configMap(policyv1alpha1.Placement{}), "a"), CandidatesChanged},
-		"... but not with as many as allowed":   {placed(configMap(upTo(policyv1alpha1.Placement{}, 1, 1)), "b"), notDue},
-		"a cluster that joined, divided":        {placed(deployment(3, equally()), "a=3"), notDue},
-		"a target that stopped to match":        {placed(deployment(3, inProdDivided(inProd)), "a=2 b=1"), TargetUnwanted},
-		"... duplicated":                        {placed(configMap(inProd), "a b"), CandidatesChanged},
-		"a target tainted NoSchedule stays":     {placed(configMap(policyv1alpha1.Placement{}), "a b d"), notDue},
+		"components that were never placed":     {components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), ReplicasChanged},
+		"components placed and not changed":     {change(components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), takeAll), notDue},
+		"a component that was scaled": {change(change(components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), takeAll), func(b binding) {
+			b.Spec.Components[1].Replicas = 9
+		}), ReplicasChanged},
+		"a target that is being deleted":       {placed(deployment(2, equally()), "a=1 c=1"), TargetLeft},
+		"a target that there is not":           {placed(deployment(2, equally()), "a=1 x=1"), TargetLeft},
+		"a run that failed":                    {change(placed(deployment(1, equally()), "a=1"), func(b binding) { b.Status.Conditions[0].Status = metav1.ConditionFalse }), NotYetSuccessful},
+		"a run that was not recorded":          {change(placed(deployment(1, equally()), "a=1"), func(b binding) { b.Status.Conditions = nil }), NotYetSuccessful},
+		"the affinity term in use was renamed": {change(placed(configMap(terms), "a"), observed("zeroth")), AffinityRemoved},
+		"the second affinity term in use":      {change(placed(configMap(terms), "b"), observed("second")), notDue},
+		"a cluster that joined, duplicated":    {placed(configMap(policyv1alpha1.Placement{}), "a"), CandidatesChanged},
+		"... but not with as many as allowed":  {placed(configMap(upTo(policyv1alpha1.Placement{}, 1, 1)), "b"), notDue},
+		"a cluster that joined, divided":       {placed(deployment(3, equally()), "a=3"), notDue},
+		"a target that stopped to match":       {placed(deployment(3, inProdDivided(inProd)), "a=2 b=1"), TargetUnwanted},
+		"... duplicated":                       {placed(configMap(inProd), "a b"), CandidatesChanged},
+		"a target tainted NoSchedule stays":    {placed(configMap(policyv1alpha1.Placement{}), "a b d"), notDue},
 		"an evicted target is not missed": {change(placed(configMap(policyv1alpha1.Placement{}), "a"), func(b binding) {
 			b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "b"}}
 		}), notDue},
@@ -71,6 +76,13 @@ func TestDue(t *testing.T) {
 				t.Errorf("due: %v, because %q, want %q", due, reason, test.want)
 			}
 		})
+	}
+}
+
+// takeAll gives each target all components.
+func takeAll(b *workv1alpha2.ResourceBinding) {
+	for i := range b.Spec.Clusters {
+		b.Spec.Clusters[i].Components = sharesOf(b.Spec.Components)
 	}
 }
 
