@@ -237,6 +237,37 @@ func TestCustomizationsConflictWithThoseThatExist(t *testing.T) {
 	}
 }
 
+func TestWhatNobodyUsesIsWarnedOfOnceAndAccepted(t *testing.T) {
+	ric := func(name, target, health string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: `+name+`},
+			spec: {target: {`+target+`}, customizations: {`+health+`}}}`)
+	}
+	const health = "healthInterpretation: {jsonPath: .status.phase, expected: Fine}"
+	widgets, old := ric("widgets", "apiVersion: example.org/v1, kind: Widget", health), ric("old", "apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet", health)
+	h := newHub(t, old)
+	for _, c := range []struct {
+		obj, was *unstructured.Unstructured
+		want     []string
+	}{
+		{widgets, nil, []string{"spec.target: the hub serves no kind Widget of group example.org yet: nothing uses the customization until it does"}},
+		{widgets, widgets, nil},
+		{ric("typo", "apiVersion: apps/v9, kind: Deployment", health), nil,
+			[]string{"spec.target: the hub serves Deployment as apps/v1, not as apps/v9: nothing uses the customization until it does; name apps/v1 if that is what is meant"}},
+		{ric("empty", "apiVersion: apps/v1, kind: Deployment", ""), nil,
+			[]string{"spec.customizations: is empty, so it changes nothing; add an operation, such as replicaResource or healthInterpretation"}},
+		{ric("new", "apiVersion: apps.kruise.io/v1beta1, kind: CloneSet", health), nil,
+			[]string{"spec.customizations: ResourceInterpreterCustomization(old) has healthInterpretation for CloneSet v1alpha1 as well: each answers for objects in its own version, and new, the first by name, for those in others"}},
+		{object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterWebhookConfiguration, metadata: {name: w}, webhooks: [{name: a.b.c, interpreterContextVersions: [v1alpha1],
+			clientConfig: {url: "https://example.org"}, rules: [{operations: ["*"], apiGroups: [apps], apiVersions: [v1beta1], kinds: [Deployment]}]}]}`), nil,
+			[]string{"webhooks[0].rules[0]: the hub serves Deployment as apps/v1, not as apps/v1beta1: nothing uses a.b.c until it does; name apps/v1 if that is what is meant"}},
+	} {
+		_, warnings, err := h.write("admin", c.obj, c.was)
+		if diff := cmp.Diff(c.want, warnings); diff != "" || err != nil {
+			t.Errorf("%s: %v, warnings (-want +got):\n%s", c.obj.GetName(), err, diff)
+		}
+	}
+}
+
 func TestAnAuthorMayHaveTheOtherOperationsOfABrokenCustomization(t *testing.T) {
 	h := newHub(t)
 	ric := func(annotations, rest string) *unstructured.Unstructured {

@@ -45,6 +45,7 @@ var listKinds = map[schema.GroupVersionResource]string{
 	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "overridepolicies"}:                  "OverridePolicyList",
 	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "clusteroverridepolicies"}:           "ClusterOverridePolicyList",
 	{Group: "config.karmada.io", Version: "v1alpha1", Resource: "resourceinterpretercustomizations"}: "ResourceInterpreterCustomizationList",
+	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}:            "CustomResourceDefinitionList",
 }
 
 // newHub holds the objects and has seen them all.
@@ -56,10 +57,13 @@ func newHub(t *testing.T, objects ...*unstructured.Unstructured) *hub {
 	}
 	h := &hub{t: t, client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, runtimeObjects...),
 		mayCreateCPP: map[string]bool{"admin": true}}
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}, {Group: "apps.kruise.io", Version: "v1beta1"}})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}, {Group: "apps.kruise.io", Version: "v1beta1"}, {Group: "apps", Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 	mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "SidecarSet"}, meta.RESTScopeRoot)
-	mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"}, meta.RESTScopeNamespace)
+	for _, kind := range []string{"CloneSet", "StatefulSet", "UnitedDeployment"} {
+		mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: kind}, meta.RESTScopeNamespace)
+	}
+	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })

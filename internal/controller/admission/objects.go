@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/dynamic"
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
@@ -166,14 +164,8 @@ func (r request) normalise(ctx context.Context) error {
 	if r.old != nil {
 		known = dialect.Advise(r.old)
 	}
-	for _, text := range dialect.Advise(r.obj) {
-		if !slices.Contains(known, text) {
-			warnings = append(warnings, text)
-		}
-	}
-	for _, text := range warnings {
-		warning.AddWarning(ctx, "", text)
-	}
+	warn(ctx, warnings, nil)
+	warn(ctx, dialect.Advise(r.obj), known)
 	return nil
 }
 
