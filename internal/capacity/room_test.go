@@ -1,0 +1,281 @@
+package capacity_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+// measured is a hub whose fleet is measured by nodes and pods.
+type measured struct {
+	*controllertest.Hub
+	t       *testing.T
+	fleet   *capacity.Fleet
+	servers map[string]*membertest.Server
+	clock   *clocktesting.FakePassiveClock
+	room    chan string // clusters in which room appeared
+}
+
+// measure has members with these nodes, as {"m1": {"2", "4"}} with their CPUs.
+func measure(t *testing.T, nodes map[string][]string) *measured {
+	t.Helper()
+	w := &measured{Hub: controllertest.New(t), t: t, servers: map[string]*membertest.Server{}, room: make(chan string, 1000),
+		clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))}
+	for name, cpus := range nodes {
+		w.servers[name] = w.Join(name, controllertest.Deployment)
+		for i, cpu := range cpus {
+			w.node(name, fmt.Sprintf("n%d", i), cpu)
+		}
+	}
+	var members *member.Members
+	w.Run(func(ctx context.Context, mgr ctrl.Manager) (err error) {
+		members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		if w.fleet, err = capacity.NewFleet(ctx, mgr.GetCache()); err != nil {
+			return err
+		}
+		w.fleet.Clock = w.clock
+		w.fleet.OnRoom(func(cluster string) { w.room <- cluster })
+		if err := w.fleet.Measure(ctx, mgr.GetCache(), members); err != nil {
+			return err
+		}
+		return mgr.Add(members)
+	})
+	if err := w.fleet.WaitForSync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name := range nodes {
+		m, err := members.Get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, synced, listed := m.Load(); !synced {
+			<-listed
+		}
+	}
+	return w
+}
+
+func (w *measured) node(cluster, name, cpu string) {
+	n := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("110")}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	w.servers[cluster].Put(n)
+}
+
+// pod of a Deployment, on a node.
+func (w *measured) pod(cluster, deployment, name, node, cpu string) {
+	yes := true
+	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
+		Labels:          map[string]string{"pod-template-hash": "x"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-x", Controller: &yes}}}}
+	p.Spec.NodeName = node
+	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+	w.servers[cluster].Put(p)
+}
+
+// wants is the binding of a Deployment whose replicas are divided by room.
+func wants(name string, replicas int32, cpu string) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-deployment", Generation: 1}}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: name}
+	b.Spec.Replicas = replicas
+	b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+	b.Spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+		WeightPreference: &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}}
+	return b
+}
+
+// has waits until the fleet's room for a replica is that, as {"m1": "3", "m2": "unknown"}.
+func (w *measured) has(what string, b workv1alpha2.Binding, want map[string]string) {
+	w.t.Helper()
+	w.Eventually(what, func() string {
+		room, got := w.fleet.Room(b, w.fleet.Snapshot()), map[string]string{}
+		for name := range want {
+			got[name] = "unknown"
+			if n, known := room(name); known {
+				got[name] = fmt.Sprint(n)
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Sprintf("the room is %v, want %v", got, want)
+		}
+		return ""
+	})
+}
+
+func TestRoomIsThatOfNodesAndOnlyASilentMemberIsUnknown(t *testing.T) {
+	t.Parallel()
+	w := measure(t, map[string][]string{"m1": {"2", "2"}, "m2": {"4"}, "none": nil, "summed": nil})
+	w.ClusterStatus("summed", func(s *clusterv1alpha1.ClusterStatus) {
+		s.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("9")}}
+	})
+	three := wants("web", 1, "3")
+	w.has("by node, else by the summary, else unknown", three, map[string]string{"m1": "0", "m2": "1", "none": "unknown", "summed": "3"})
+
+	w.servers["m2"].Down(true)
+	w.has("what was seen last counts until it is decided that the member is silent", three, map[string]string{"m1": "0", "m2": "1"})
+	w.Ready("m2", metav1.ConditionFalse, "ClusterNotReachable")
+	w.has("then it is unknown, and only it", three, map[string]string{"m1": "0", "m2": "unknown", "summed": "3"})
+	w.servers["m2"].Down(false)
+	w.Ready("m2", metav1.ConditionTrue, "ClusterReady")
+	w.has("it answers again", three, map[string]string{"m1": "0", "m2": "1"})
+
+	w.fleet.Estimate(func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity {
+		return schedule.Answers(map[string]int32{"m2": 7, "summed": 2, "none": 5})
+	})
+	w.has("the least of what is known", three, map[string]string{"m1": "0", "m2": "1", "none": "5", "summed": "2"})
+}
+
+// Many bindings are placed at once, while members' pods come and go: no member is ever given more than it has.
+func TestBindingsPlacedAtOnceNeverTakeTheSameRoom(t *testing.T) {
+	t.Parallel()
+	w := measure(t, map[string][]string{"m1": {"4", "4"}, "m2": {"3"}})
+	s := w.fleet.Snapshot()
+	var mu sync.Mutex
+	given := map[string]int32{}
+	var refused int
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			b := wants(fmt.Sprintf("w%d", i), 2, "1")
+			result, err := w.fleet.Schedule(b, s)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				refused++
+				return
+			}
+			for _, target := range result.Clusters {
+				given[target.Name] += target.Replicas
+				for k := range target.Replicas {
+					if i%2 == 0 { // the pods of some are there soon
+						w.pod(target.Name, b.Spec.Resource.Name, fmt.Sprintf("%s-x-%d", b.Spec.Resource.Name, k), "", "1")
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	if given["m1"] > 8 || given["m2"] > 3 {
+		t.Errorf("m1 was given %d of 8 and m2 %d of 3", given["m1"], given["m2"])
+	}
+	if sum := given["m1"] + given["m2"]; sum != 10 || refused != 7 {
+		t.Errorf("%d replicas were placed and %d bindings refused, want 10 and 7: there is room for 11", sum, refused)
+	}
+}
+
+func TestAPlacementThatComesToNothingGivesItsRoomBack(t *testing.T) {
+	t.Parallel()
+	w := measure(t, map[string][]string{"m1": {"4"}, "m2": {"4"}})
+	one := wants("one", 1, "1")
+	place := func(b *workv1alpha2.ResourceBinding, clusters ...workv1alpha2.TargetCluster) {
+		w.fleet.Assume(b, clusters)
+	}
+	full := map[string]string{"m1": "4", "m2": "4"}
+	w.has("at first", one, full)
+
+	web := wants("web", 3, "1")
+	web.Generation = 0
+	place(web, workv1alpha2.TargetCluster{Name: "m1", Replicas: 3})
+	w.has("placed", one, map[string]string{"m1": "1", "m2": "4"})
+	place(web, workv1alpha2.TargetCluster{Name: "m2", Replicas: 2})
+	w.has("placed elsewhere", one, map[string]string{"m1": "4", "m2": "2"})
+
+	web.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 2}}
+	w.Make(web)
+	controllertest.Change(w.Hub, web, func(b *workv1alpha2.ResourceBinding) { b.Labels = map[string]string{"a": "b"} })
+	w.has("written as placed", one, map[string]string{"m1": "4", "m2": "2"})
+	controllertest.Change(w.Hub, web, func(b *workv1alpha2.ResourceBinding) {
+		b.Generation++ // as the server counts
+		b.Spec.Clusters = nil
+	})
+	w.has("taken away by somebody else", one, full)
+
+	api := wants("api", 2, "1")
+	w.Make(api)
+	place(api, workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
+	w.has("placed", one, map[string]string{"m1": "2", "m2": "4"})
+	w.Gone(api)
+	w.has("the binding goes", one, full)
+
+	place(wants("lost", 2, "1"), workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
+	w.has("placed", one, map[string]string{"m1": "2", "m2": "4"})
+	w.clock.SetTime(w.clock.Now().Add(5*time.Minute - time.Second))
+	w.fleet.Sweep()
+	w.has("its pods are late", one, map[string]string{"m1": "2", "m2": "4"})
+	w.clock.SetTime(w.clock.Now().Add(time.Second))
+	w.fleet.Sweep()
+	w.has("its pods never come", one, full)
+
+	place(wants("good", 2, "1"), workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
+	w.pod("m1", "good", "good-x-1", "n0", "1")
+	w.pod("m1", "good", "good-x-2", "n0", "1")
+	w.Eventually("its pods are seen", func() string {
+		if used := w.fleet.Utilisation("m1")[corev1.ResourceCPU]; used != 0.5 {
+			return fmt.Sprintf("%v is used", used)
+		}
+		return ""
+	})
+	w.has("its pods are there", one, map[string]string{"m1": "2", "m2": "4"})
+	w.servers["m1"].Remove(membertest.Pod, "default", "good-x-1")
+	w.has("and go", one, map[string]string{"m1": "3", "m2": "4"})
+}
+
+func TestRoomInAMemberIsToldOf(t *testing.T) {
+	t.Parallel()
+	w := measure(t, map[string][]string{"m1": {"4"}, "m2": {"4"}})
+	w.pod("m1", "web", "web-x-1", "n0", "4")
+	one := wants("one", 1, "1")
+	w.has("full", one, map[string]string{"m1": "0", "m2": "4"})
+	for len(w.room) > 0 {
+		<-w.room
+	}
+	w.servers["m1"].Remove(membertest.Pod, "default", "web-x-1")
+	// Who is told finds the room.
+	for {
+		select {
+		case cluster := <-w.room:
+			if n, _ := w.fleet.Room(one, w.fleet.Snapshot())(cluster); cluster == "m1" && n == 4 {
+				return
+			}
+		case <-time.After(controllertest.Patience):
+			t.Fatal("nobody was told that a pod is gone")
+		}
+	}
+}
+
+func TestWhatWaitsAndHowFullAMemberIs(t *testing.T) {
+	t.Parallel()
+	w := measure(t, map[string][]string{"m1": {"4"}})
+	w.pod("m1", "web", "web-x-1", "n0", "3")
+	waiting := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "waits"}}
+	waiting.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	w.servers["m1"].Put(waiting)
+	w.Eventually("it is seen", func() string {
+		pending, used := w.fleet.Unschedulable("m1"), w.fleet.Utilisation("m1")
+		if len(pending) != 1 || pending[0].Name != "waits" || used[corev1.ResourceCPU] != 0.75 {
+			return fmt.Sprintf("%+v wait, used are %v", pending, used)
+		}
+		return ""
+	})
+	if w.fleet.Unschedulable("nobody") != nil || w.fleet.Utilisation("nobody") != nil {
+		t.Error("something is known of a cluster that is not there")
+	}
+}
