@@ -30,6 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/cluster"
 
 	"github.com/argosy-io/argosy/internal/controller/dependency"
+	"github.com/argosy-io/argosy/internal/controller/deschedule"
 	"github.com/argosy-io/argosy/internal/controller/dispatch"
 	"github.com/argosy-io/argosy/internal/controller/execute"
 	"github.com/argosy-io/argosy/internal/controller/namespace"
@@ -54,7 +55,12 @@ type Options struct {
 	ClusterStatusFrequency time.Duration
 	// ClusterThresholds are how long members must answer, or not answer, before that counts.
 	ClusterThresholds membership.Thresholds
+	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
+	Descheduling *Descheduling
 }
+
+// Descheduling is how often replicas that find no node are looked for, and for how long they have found none when they move.
+type Descheduling struct{ Interval, Unschedulable time.Duration }
 
 // The defaults of Options, and what is not worth an option.
 const (
@@ -162,6 +168,13 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 				ConfirmWindow: firstWindow})
 		}},
 		{"rebalance", func() error { return rebalance.Setup(ctx, mgr, rebalance.Options{}) }},
+		{"deschedule", func() error {
+			if o.Descheduling == nil {
+				return nil
+			}
+			return deschedule.Setup(mgr, deschedule.Options{Fleet: fleet, Templates: templates, SchedulerName: policyv1alpha1.DefaultSchedulerName,
+				Interval: o.Descheduling.Interval, Unschedulable: o.Descheduling.Unschedulable})
+		}},
 		{"dispatch", func() error {
 			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Pods: dispatch.PodsOf(members), Concurrency: o.Concurrency})
 		}},

@@ -35,6 +35,8 @@ type Config struct {
 	WorkloadKinds []string `json:"workloadKinds"`
 	// Members is how member clusters are looked after.
 	Members MembersConfig `json:"members"`
+	// Descheduler is when replicas that find no node are moved to other clusters; the component descheduler does it.
+	Descheduler DeschedulerConfig `json:"descheduler"`
 	// KubeconfigOut is one more file to merge the admin kubeconfig into.
 	KubeconfigOut string `json:"kubeconfigOut,omitempty"`
 	// Log is about the hub's log.
@@ -56,6 +58,14 @@ type MembersConfig struct {
 	// FailureThreshold and SuccessThreshold are how long one must not answer, or answer again, before its condition Ready follows.
 	FailureThreshold metav1.Duration `json:"failureThreshold"`
 	SuccessThreshold metav1.Duration `json:"successThreshold"`
+}
+
+// DeschedulerConfig is when replicas are moved after they were placed.
+type DeschedulerConfig struct {
+	// Interval is how often replicas are looked for that find no node.
+	Interval metav1.Duration `json:"interval"`
+	// UnschedulableThreshold is how long one has found none when it is moved.
+	UnschedulableThreshold metav1.Duration `json:"unschedulableThreshold"`
 }
 
 // LogConfig says where the log goes and how much of it there is.
@@ -84,6 +94,10 @@ func DefaultConfig() Config {
 			StatusUpdateFrequency: metav1.Duration{Duration: 10 * time.Second},
 			FailureThreshold:      metav1.Duration{Duration: 30 * time.Second},
 			SuccessThreshold:      metav1.Duration{Duration: 30 * time.Second},
+		},
+		Descheduler: DeschedulerConfig{
+			Interval:               metav1.Duration{Duration: 2 * time.Minute},
+			UnschedulableThreshold: metav1.Duration{Duration: 5 * time.Minute},
 		},
 		Log: LogConfig{Format: "text"},
 	}
@@ -122,6 +136,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.Members.StatusUpdateFrequency.Duration, "cluster-status-update-frequency", c.Members.StatusUpdateFrequency.Duration, "how often each member cluster is asked how it is")
 	fs.DurationVar(&c.Members.FailureThreshold.Duration, "cluster-failure-threshold", c.Members.FailureThreshold.Duration, "how long a member cluster must not answer before it is not Ready")
 	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must answer again before it is Ready")
+	fs.DurationVar(&c.Descheduler.Interval.Duration, "descheduling-interval", c.Descheduler.Interval.Duration, "how often replicas are looked for that find no node in their cluster")
+	fs.DurationVar(&c.Descheduler.UnschedulableThreshold.Duration, "unschedulable-threshold", c.Descheduler.UnschedulableThreshold.Duration, "how long a replica has found no node when it moves to another cluster")
 	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut, "one more file to merge the admin kubeconfig into")
 	fs.StringVar(&c.Log.File, "log-file", c.Log.File, "where the log goes, - for standard error (default argosy.log in the data folder)")
 	fs.StringVar(&c.Log.Format, "log-format", c.Log.Format, "text or json")
@@ -198,10 +214,11 @@ func (c *Config) Validate() error {
 	case len(c.Etcd.Servers) == 0 && c.Etcd.CAFile+c.Etcd.CertFile != "":
 		return errors.New("etcd has TLS files but no servers: give --etcd-servers")
 	}
-	for flag, duration := range map[string]metav1.Duration{"status-update-frequency": c.Members.StatusUpdateFrequency,
-		"failure-threshold": c.Members.FailureThreshold, "success-threshold": c.Members.SuccessThreshold} {
+	for flag, duration := range map[string]metav1.Duration{"cluster-status-update-frequency": c.Members.StatusUpdateFrequency,
+		"cluster-failure-threshold": c.Members.FailureThreshold, "cluster-success-threshold": c.Members.SuccessThreshold,
+		"descheduling-interval": c.Descheduler.Interval, "unschedulable-threshold": c.Descheduler.UnschedulableThreshold} {
 		if duration.Duration < time.Second {
-			return fmt.Errorf("%v is too short: give a second or more with --cluster-%s", duration.Duration, flag)
+			return fmt.Errorf("%v is too short: give a second or more with --%s", duration.Duration, flag)
 		}
 	}
 	for _, server := range c.Etcd.Servers {

@@ -28,11 +28,15 @@ func AllParts() Parts {
 		Handler: func(d Deps, next http.Handler) http.Handler { return explained(d, admission.KeepNamespace(next)) },
 		Convert: convert.Review,
 		Controllers: func(ctx context.Context, d Deps) error {
-			return controller.Run(ctx, controller.Options{
+			o := controller.Options{
 				Config:                 d.Config,
 				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
 				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},
-			})
+			}
+			if d.Descheduler != nil {
+				o.Descheduling = &controller.Descheduling{Interval: d.Descheduler.Interval.Duration, Unschedulable: d.Descheduler.UnschedulableThreshold.Duration}
+			}
+			return controller.Run(ctx, o)
 		},
 	}
 }

@@ -63,6 +63,8 @@ type Deps struct {
 	Files   pki.Files
 	// Members is how member clusters are looked after.
 	Members MembersConfig
+	// Descheduler is when replicas are moved after they were placed; nil where that component is left out.
+	Descheduler *DeschedulerConfig
 }
 
 // component is one part of the process. start returns when later components can rely on it, within ctx; stop ends it and
@@ -106,8 +108,9 @@ func known() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "loops" || name == "workload-kinds" })
 }
 
-// optional can be left out: the hub still serves its API, and another replica may do the work.
-func optional() []string { return []string{"controller-manager", "controllers"} }
+// optional can be left out: the hub still serves its API, and another replica may do the work. The descheduler is one of the
+// controllers.
+func optional() []string { return []string{"controller-manager", "controllers", "descheduler"} }
 
 const (
 	// startTimeout bounds one component's start; only a store that replays a large log comes near.
@@ -330,6 +333,9 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	loopback := apiserver.NewLoopback()
 	h.deps = Deps{Config: loopback.Config(), DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members}
+	if h.config.runs("descheduler") {
+		h.deps.Descheduler = &h.config.Descheduler
+	}
 	kept, err := stored()
 	if err != nil {
 		return nil, err
