@@ -5,12 +5,12 @@ package schedule
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -60,6 +59,7 @@ type reconciler struct {
 	client client.Client
 	events record.EventRecorder
 
+	index *index
 	peers peers
 
 	// placed are the bindings that came placed and wait for their confirmation.
@@ -71,12 +71,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "default-scheduler")}
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "default-scheduler"), index: newIndex(o.Name)}
 	r.placed.Rate = confirmRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	for _, kind := range scope.Bindings.Kinds() {
-		b = b.Watches(kind, byPriority, builder.WithPredicates(relevant)).
-			Watches(kind, handler.EnqueueRequestsFromMapFunc(r.waitingPeers), builder.WithPredicates(relevant))
+		b = b.Watches(kind, r.bindings())
 	}
 	return b.WatchesRawSource(fleetChanges{r}).Complete(r)
 }
@@ -95,6 +94,30 @@ func confirmed(obj client.Object) bool {
 	return ok && meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled)
 }
 
+// bindings takes each binding into the index before it is queued, with those that wait for it.
+func (r *reconciler) bindings() handler.EventHandler {
+	waiting := handler.EnqueueRequestsFromMapFunc(r.waitingPeers)
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			r.index.put(e.Object.(workv1alpha2.Binding))
+			byPriority.Create(ctx, e, q)
+			waiting.Create(ctx, e, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			r.index.put(e.ObjectNew.(workv1alpha2.Binding))
+			if relevant.Update(e) {
+				byPriority.Update(ctx, e, q)
+				waiting.Update(ctx, e, q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			r.index.remove(client.ObjectKeyFromObject(e.Object))
+			byPriority.Delete(ctx, e, q)
+			waiting.Delete(ctx, e, q)
+		},
+	}
+}
+
 // fleetChanges queues the bindings that a change of a cluster may move. No binding is looked at before the fleet is known:
 // on half of a fleet everything would move.
 type fleetChanges struct{ r *reconciler }
@@ -102,11 +125,16 @@ type fleetChanges struct{ r *reconciler }
 var _ source.SyncingSource = fleetChanges{}
 
 // Start implements source.Source.
-func (f fleetChanges) Start(ctx context.Context, q queue) error {
-	f.r.Fleet.OnChange(func(c capacity.Change) { f.r.wake(ctx, c, q) })
+func (f fleetChanges) Start(_ context.Context, q queue) error {
+	add := func(bindings []workv1alpha2.Binding) {
+		for _, b := range bindings { // those that matter most look first at what there is now
+			enqueue(q, b, 0)
+		}
+	}
+	f.r.Fleet.OnChange(func(c capacity.Change) { add(f.r.index.changed(c)) })
 	f.r.Fleet.OnRoom(func(name string) {
 		if cluster := f.r.Fleet.Snapshot().Cluster(name); cluster != nil {
-			f.r.wakeIf(ctx, func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, cluster) }, q)
+			add(f.r.index.waits(name, func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, cluster) }))
 		}
 	})
 	return nil
@@ -146,17 +174,16 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	read, err := scope.Bindings.Get(ctx, r.client, key)
 	if err != nil || !schedule.Ours(read, r.Name) {
 		r.placed.Told(key)
+		if apierrors.IsNotFound(err) {
+			r.peers.forget(key)
+		}
 		return 0, err
 	}
 	s := r.Fleet.Snapshot()
 	if schedule.Grouped(read) {
 		r.peers.Lock()
 		defer r.peers.Unlock()
-		others, err := r.peers.of(ctx, r.client, read)
-		if err != nil {
-			return 0, err
-		}
-		s = s.Among(others)
+		s = s.Among(r.peers.of(read, r.index.peers(read)))
 	}
 	reason, due := schedule.Due(read, s)
 	if !due {
@@ -249,31 +276,6 @@ func (r *reconciler) scheduled(b workv1alpha2.Binding) {
 func templateOf(b workv1alpha2.Binding) *corev1.ObjectReference {
 	ref := b.BindingSpec().Resource
 	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
-}
-
-// wake queues the bindings that a change of a cluster may move.
-func (r *reconciler) wake(ctx context.Context, c capacity.Change, q queue) {
-	r.wakeIf(ctx, func(b workv1alpha2.Binding) bool { return schedule.Affects(b, c.Old, c.New) }, q)
-}
-
-// wakeIf queues the bindings that concern it. It reads what is in memory, so that it does not block.
-func (r *reconciler) wakeIf(ctx context.Context, concerns func(workv1alpha2.Binding) bool, q queue) {
-	bindings, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		ctrl.Log.WithName("schedule").Error(err, "list the bindings that a change of a cluster may move")
-		return
-	}
-	var affected []workv1alpha2.Binding
-	for _, b := range bindings {
-		if schedule.Ours(b, r.Name) && concerns(b) {
-			affected = append(affected, b)
-		}
-	}
-	// Those that matter most look first at what there is now.
-	slices.SortFunc(affected, schedule.Urgency)
-	for _, b := range affected {
-		enqueue(q, b, 0)
-	}
 }
 
 // clusters is the placement in words: "member1:2, member2:1".
