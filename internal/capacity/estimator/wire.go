@@ -1,0 +1,210 @@
+package estimator
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// The methods of karmada-scheduler-estimator's service, by their full names.
+const (
+	service               = "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/"
+	maxAvailableReplicas  = service + "MaxAvailableReplicas"
+	maxAvailableSets      = service + "MaxAvailableComponentSets"
+	unschedulableReplicas = service + "GetUnschedulableReplicas"
+)
+
+// Kubernetes' own types travel as their own encoding: as messages up to release 1.18, and as bytes in fields of their own from
+// 1.18 on. Both have the same wire type, so both are written, and every release reads its own.
+
+// frame is an encoded message; codec carries it as it is.
+type frame []byte
+
+// codec is that of protocol buffers, by its name on the wire.
+type codec struct{}
+
+func (codec) Name() string { return "proto" }
+
+func (codec) Marshal(v any) ([]byte, error) {
+	f, ok := v.(*frame)
+	if !ok {
+		return nil, fmt.Errorf("encode %T: not a frame", v)
+	}
+	return *f, nil
+}
+
+func (codec) Unmarshal(data []byte, v any) error {
+	f, ok := v.(*frame)
+	if !ok {
+		return fmt.Errorf("decode %T: not a frame", v)
+	}
+	*f = slices.Clone(data)
+	return nil
+}
+
+// message is one being written. What is empty is left out, as it reads the same. Maps are written in the order of their keys,
+// so that the same request has the same bytes.
+type message struct {
+	bytes []byte
+	err   error
+}
+
+func (m *message) text(n protowire.Number, s string) {
+	if s != "" {
+		m.raw(n, []byte(s))
+	}
+}
+
+func (m *message) number(n protowire.Number, v int64) {
+	if v != 0 {
+		m.bytes = protowire.AppendVarint(protowire.AppendTag(m.bytes, n, protowire.VarintType), uint64(v))
+	}
+}
+
+// raw writes bytes, and by that a text or a message, also when they are empty.
+func (m *message) raw(n protowire.Number, data []byte) {
+	m.bytes = protowire.AppendBytes(protowire.AppendTag(m.bytes, n, protowire.BytesType), data)
+}
+
+func (m *message) nested(n protowire.Number, of message) {
+	m.raw(n, of.bytes)
+	if m.err == nil {
+		m.err = of.err
+	}
+}
+
+// entry is one of a map.
+func (m *message) entry(n protowire.Number, key string, value []byte) {
+	var e message
+	e.raw(1, []byte(key))
+	e.raw(2, value)
+	m.nested(n, e)
+}
+
+// kubernetes is the encoding of one of Kubernetes' types.
+func (m *message) kubernetes(of interface{ Marshal() ([]byte, error) }) []byte {
+	data, err := of.Marshal()
+	if err != nil && m.err == nil {
+		m.err = fmt.Errorf("encode %T: %w", of, err)
+	}
+	return data
+}
+
+func (m *message) resources(asMessage, asBytes protowire.Number, list corev1.ResourceList) {
+	names := slices.Sorted(maps.Keys(list))
+	for _, n := range []protowire.Number{asMessage, asBytes} {
+		for _, name := range names {
+			q := list[name]
+			m.entry(n, string(name), m.kubernetes(&q))
+		}
+	}
+}
+
+func nodeClaim(claim *workv1alpha2.NodeClaim) (m message) {
+	if claim.HardNodeAffinity != nil {
+		m.raw(1, m.kubernetes(claim.HardNodeAffinity))
+	}
+	for _, key := range slices.Sorted(maps.Keys(claim.NodeSelector)) {
+		m.entry(2, key, []byte(claim.NodeSelector[key]))
+	}
+	for i := range claim.Tolerations {
+		m.raw(3, m.kubernetes(&claim.Tolerations[i]))
+	}
+	if claim.HardNodeAffinity != nil {
+		m.raw(4, m.kubernetes(claim.HardNodeAffinity))
+	}
+	for i := range claim.Tolerations {
+		m.raw(5, m.kubernetes(&claim.Tolerations[i]))
+	}
+	return m
+}
+
+// requirements of nil are those of a pod that asks for nothing.
+func requirements(r *workv1alpha2.ReplicaRequirements) (m message) {
+	if r == nil {
+		return m
+	}
+	if r.NodeClaim != nil {
+		m.nested(1, nodeClaim(r.NodeClaim))
+	}
+	m.resources(2, 5, r.ResourceRequest)
+	m.text(3, r.Namespace)
+	m.text(4, r.PriorityClassName)
+	return m
+}
+
+func componentRequirements(r *workv1alpha2.ComponentReplicaRequirements) (m message) {
+	if r == nil {
+		return m
+	}
+	if r.NodeClaim != nil {
+		m.nested(1, nodeClaim(r.NodeClaim))
+	}
+	m.resources(2, 4, r.ResourceRequest)
+	m.text(3, r.PriorityClassName)
+	return m
+}
+
+func replicasRequest(cluster string, r *workv1alpha2.ReplicaRequirements) ([]byte, error) {
+	var m message
+	m.text(1, cluster)
+	m.nested(2, requirements(r))
+	return m.bytes, m.err
+}
+
+func setsRequest(cluster, namespace string, components []workv1alpha2.Component) ([]byte, error) {
+	var m message
+	m.text(1, cluster)
+	for i := range components {
+		c := &components[i]
+		var component message
+		component.text(1, c.Name)
+		component.nested(2, componentRequirements(c.ReplicaRequirements))
+		component.number(3, int64(c.Replicas))
+		m.nested(2, component)
+	}
+	m.text(3, namespace)
+	return m.bytes, m.err
+}
+
+func unschedulableRequest(cluster string, ref workv1alpha2.ObjectReference, threshold time.Duration) ([]byte, error) {
+	var m, resource message
+	resource.text(1, ref.APIVersion)
+	resource.text(2, ref.Kind)
+	resource.text(3, ref.Namespace)
+	resource.text(4, ref.Name)
+	m.text(1, cluster)
+	m.nested(2, resource)
+	m.number(3, int64(threshold)) // nanoseconds
+	return m.bytes, m.err
+}
+
+// answer is field 1 of a response, which each of them has alone: 0 if it is left out.
+func answer(data []byte) (n int32, err error) {
+	for len(data) > 0 {
+		field, kind, length := protowire.ConsumeTag(data)
+		if length < 0 {
+			return 0, fmt.Errorf("decode the answer: %w", protowire.ParseError(length))
+		}
+		data = data[length:]
+		if field == 1 && kind == protowire.VarintType {
+			var v uint64
+			v, length = protowire.ConsumeVarint(data)
+			n = int32(v)
+		} else {
+			length = protowire.ConsumeFieldValue(field, kind, data)
+		}
+		if length < 0 {
+			return 0, fmt.Errorf("decode the answer: %w", protowire.ParseError(length))
+		}
+		data = data[length:]
+	}
+	return n, nil
+}
