@@ -120,6 +120,19 @@ var outcomes = map[string]func(*story){
 			return ""
 		})
 	},
+	"Replicas that should move again": func(s *story) {
+		s.until("the workload was found", func() string {
+			u := s.find(fleet.Hub, "apps.karmada.io/v1alpha1", "WorkloadRebalancer", "shop-after-maintenance")
+			if u == nil {
+				return "there is no rebalancer"
+			}
+			got, _, _ := unstructured.NestedSlice(u.Object, "status", "observedWorkloads")
+			if len(got) != 1 || got[0].(map[string]any)["result"] != "Successful" {
+				return fmt.Sprint(got)
+			}
+			return ""
+		})
+	},
 	"A kind of your own": func(s *story) {
 		u := s.find(fleet.Hub, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "trains")
 		if u == nil {
