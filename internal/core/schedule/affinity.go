@@ -35,24 +35,26 @@ func selectsLabels(s *metav1.LabelSelector, labels map[string]string) bool {
 		}
 	}
 	for i := range s.MatchExpressions {
-		e := &s.MatchExpressions[i]
-		value, has := labels[e.Key]
-		var holds bool
-		switch e.Operator {
-		case metav1.LabelSelectorOpIn:
-			holds = has && slices.Contains(e.Values, value)
-		case metav1.LabelSelectorOpNotIn:
-			holds = len(e.Values) > 0 && !(has && slices.Contains(e.Values, value))
-		case metav1.LabelSelectorOpExists:
-			holds = has && len(e.Values) == 0
-		case metav1.LabelSelectorOpDoesNotExist:
-			holds = !has && len(e.Values) == 0
-		}
-		if !holds {
+		if !selectsLabel(&s.MatchExpressions[i], labels) {
 			return false
 		}
 	}
 	return true
+}
+
+func selectsLabel(e *metav1.LabelSelectorRequirement, labels map[string]string) bool {
+	value, has := labels[e.Key]
+	switch e.Operator {
+	case metav1.LabelSelectorOpIn:
+		return has && slices.Contains(e.Values, value)
+	case metav1.LabelSelectorOpNotIn:
+		return len(e.Values) > 0 && !(has && slices.Contains(e.Values, value))
+	case metav1.LabelSelectorOpExists:
+		return has && len(e.Values) == 0
+	case metav1.LabelSelectorOpDoesNotExist:
+		return !has && len(e.Values) == 0
+	}
+	return false
 }
 
 // selectsFields: In holds if any value of the field is listed, NotIn if none is. A cluster may have several zones.

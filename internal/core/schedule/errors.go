@@ -57,6 +57,8 @@ type FitError struct {
 	Clusters int
 	// Rejections say why, cluster by cluster.
 	Rejections Rejections
+	// mismatch is what no cluster has that the affinity asks for; empty where one matches it.
+	mismatch string
 }
 
 // Error is the message of the condition.
@@ -113,7 +115,11 @@ func (e *FitError) Help() string {
 		}
 		remedies[r.Remedy] = append(remedies[r.Remedy], r.Cluster)
 	}
-	if len(order) == 0 {
+	switch {
+	case len(order) > 0:
+	case e.mismatch != "":
+		return e.mismatch
+	default:
 		return "correct the names, labels and fields that clusterAffinity asks for, or give them to a cluster"
 	}
 	slices.SortStableFunc(order, func(a, b string) int { return len(remedies[b]) - len(remedies[a]) })
@@ -122,6 +128,20 @@ func (e *FitError) Help() string {
 		texts = append(texts, fmt.Sprintf("for %s: %s", listed(remedies[remedy]), remedy))
 	}
 	return strings.Join(texts, "; ")
+}
+
+// termsError is the first term's failure, where there are several: nothing helps but what helps one of them.
+type termsError struct {
+	error
+	help []string
+}
+
+// Unwrap is the first term's failure.
+func (e *termsError) Unwrap() error { return e.error }
+
+// Help says of each term what would make it fit.
+func (e *termsError) Help() string {
+	return "satisfy one of the affinities: " + strings.Join(e.help, "; or ")
 }
 
 // Help says how much is missing.

@@ -7,6 +7,7 @@ package schedule
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -51,6 +52,7 @@ func Schedule(b workv1alpha2.Binding, s Snapshot, room Capacity) (Result, error)
 	}
 	var failed Result
 	var failure error
+	var help []string
 	for i := currentTerm(b); i < terms(spec.Placement); i++ {
 		r, err := attempt(b, s, room, i)
 		if err == nil {
@@ -60,6 +62,10 @@ func Schedule(b workv1alpha2.Binding, s Snapshot, room Capacity) (Result, error)
 		if failure == nil {
 			failed, failure = r, err
 		}
+		help = append(help, fmt.Sprintf("%s: %s", termOf(spec.Placement, i).name, Help(err)))
+	}
+	if len(help) > 1 {
+		failure = &termsError{failure, help}
 	}
 	var unfit *FitError
 	if !errors.As(failure, &unfit) {
@@ -73,7 +79,11 @@ func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, 
 	candidates, rejections := feasible(b, s, t)
 	r := Result{Candidates: candidates, Rejections: rejections}
 	if len(candidates) == 0 {
-		return r, &FitError{Clusters: s.Len(), Rejections: rejections}
+		e := &FitError{Clusters: s.Len(), Rejections: rejections}
+		if !slices.ContainsFunc(rejections, func(r Rejection) bool { return r.Reason != reasonAffinity }) {
+			e.mismatch = mismatch(termOf(b.BindingSpec().Placement, t).affinity, s)
+		}
+		return r, e
 	}
 	if err := weightless(b.BindingSpec(), s); err != nil {
 		return r, err

@@ -458,9 +458,7 @@ func (s *selection) holds(members []int) bool {
 	}
 	for d, g := range s.groupings {
 		if n := s.tally.used[d]; n < g.MinGroups || g.MaxGroups > 0 && n > g.MaxGroups {
-			s.fail(choiceMissing, func() error {
-				return &SpreadError{Text: lacking(g), Hint: fmt.Sprintf("no choice of clusters satisfies the spread constraint by %s together with the others: allow more clusters, or lower its minGroups", g.name())}
-			})
+			s.fail(choiceMissing, func() error { return s.conflicting(d, n) })
 			return false
 		}
 	}
@@ -473,6 +471,25 @@ func (s *selection) holds(members []int) bool {
 		return false
 	}
 	return true
+}
+
+// conflicting says that clusters which the other constraints allow are in n groups by grouping d, which are too few or too many.
+func (s *selection) conflicting(d, n int) error {
+	g := s.groupings[d]
+	var others []string
+	for e, other := range s.bounds.all() {
+		if e != d+1 && other.MaxGroups > 0 { // clusters come first
+			others = append(others, other.name())
+		}
+	}
+	if n > g.MinGroups || len(others) == 0 {
+		return &SpreadError{Text: lacking(g), Hint: fmt.Sprintf("no choice of clusters satisfies the spread constraint by %s together with the others: let the policy match more clusters, or raise its maxGroups", g.name())}
+	}
+	return &SpreadError{
+		Text: lacking(g),
+		Hint: fmt.Sprintf("clusters that maxGroups by %s allows are in %d by %s, %d are wanted: raise maxGroups by %[1]s, or lower minGroups by %[3]s to %[2]d",
+			strings.Join(others, " and "), n, g.name(), g.MinGroups),
+	}
 }
 
 // failClusters notes that the groups that may be used have too few clusters.

@@ -195,6 +195,9 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 		best := slices.MinFunc(unfit.Rejections, func(a, b schedule.Rejection) int {
 			return cmp.Or(cmp.Compare(distance(a.Reason), distance(b.Reason)), strings.Compare(a.Cluster, b.Cluster))
 		})
+		if best.Reason == schedule.ReasonAffinity {
+			return schedule.Help(failure) // none is nearer than another
+		}
 		why, next := e.rejected(best)
 		return strings.TrimSuffix(fmt.Sprintf("nearest is %s, which %s: %s", best.Cluster, why, next), ": ")
 	}

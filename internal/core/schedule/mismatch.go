@@ -1,0 +1,164 @@
+package schedule
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+)
+
+// mismatch says which parts of an affinity no cluster of the fleet has, and what would give them one; where each part has some,
+// that none has all. It is for an affinity that matches nothing.
+func mismatch(a *policyv1alpha1.ClusterAffinity, s Snapshot) string {
+	if a == nil || len(s.members) == 0 {
+		return ""
+	}
+	var missing, found []string
+	ask := func(part, text string, holds func(c *clusterv1alpha1.Cluster) bool) {
+		var have []string
+		for i := range s.members {
+			if holds(s.members[i].cluster) {
+				have = append(have, s.members[i].cluster.Name)
+			}
+		}
+		if len(have) == 0 {
+			missing = append(missing, text)
+		} else {
+			found = append(found, fmt.Sprintf("%s (%s)", part, listed(have)))
+		}
+	}
+	if len(a.ClusterNames) > 0 {
+		ask("clusterNames", fmt.Sprintf("the fleet has no %s, which clusterNames asks for: correct it to one of %s, or join a cluster of that name",
+			either(a.ClusterNames), listed(namesOf(s))),
+			func(c *clusterv1alpha1.Cluster) bool { return slices.Contains(a.ClusterNames, c.Name) })
+	}
+	if sel := a.LabelSelector; sel != nil {
+		for _, key := range slices.Sorted(maps.Keys(sel.MatchLabels)) {
+			e := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{sel.MatchLabels[key]}}
+			ask("label "+key, lackingLabel(e, s), func(c *clusterv1alpha1.Cluster) bool { return selectsLabel(&e, c.Labels) })
+		}
+		for i := range sel.MatchExpressions {
+			e := &sel.MatchExpressions[i]
+			ask("label "+e.Key, lackingLabel(*e, s), func(c *clusterv1alpha1.Cluster) bool { return selectsLabel(e, c.Labels) })
+		}
+	}
+	if sel := a.FieldSelector; sel != nil {
+		for i := range sel.MatchExpressions {
+			e := sel.MatchExpressions[i]
+			one := &policyv1alpha1.FieldSelector{MatchExpressions: []corev1.NodeSelectorRequirement{e}}
+			ask("field "+e.Key, lackingField(e, s), func(c *clusterv1alpha1.Cluster) bool { return selectsFields(one, c) })
+		}
+	}
+	if len(missing) > 0 {
+		return strings.Join(missing, "; ")
+	}
+	if len(a.ExcludeClusters) > 0 {
+		rest := *a
+		rest.ExcludeClusters = nil
+		var out []string
+		for i := range s.members {
+			if allows(&rest, s.members[i].cluster) {
+				out = append(out, s.members[i].cluster.Name)
+			}
+		}
+		if len(out) > 0 {
+			return fmt.Sprintf("exclude takes out all that the rest of the affinity matches (%s): take one of them off exclude", listed(out))
+		}
+	}
+	return fmt.Sprintf("no cluster has all that the affinity asks for together, though some have each: %s; give one of them the rest, or ask for less", strings.Join(found, ", "))
+}
+
+// lackingLabel is for a requirement that no cluster's labels satisfy.
+func lackingLabel(e metav1.LabelSelectorRequirement, s Snapshot) string {
+	values := map[string]bool{}
+	for i := range s.members {
+		if v, ok := s.members[i].cluster.Labels[e.Key]; ok {
+			values[v] = true
+		}
+	}
+	have := slices.Sorted(maps.Keys(values))
+	switch e.Operator {
+	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpExists:
+		set := e.Key
+		if len(e.Values) > 0 {
+			set += "=" + e.Values[0]
+		}
+		if len(have) == 0 {
+			return fmt.Sprintf("no cluster has label %s: label one with %s, or correct the labelSelector", e.Key, set)
+		}
+		return fmt.Sprintf("no cluster has %s of label %s, whose values are %s: label one with %s, or correct the labelSelector", either(e.Values), e.Key, listed(have), set)
+	case metav1.LabelSelectorOpNotIn:
+		if len(e.Values) == 0 {
+			return fmt.Sprintf("NotIn of label %s has no values: give it some, or remove it", e.Key)
+		}
+		return fmt.Sprintf("every cluster has label %s with a value that the labelSelector rules out (%s): label one otherwise, or correct the labelSelector", e.Key, listed(have))
+	case metav1.LabelSelectorOpDoesNotExist:
+		return fmt.Sprintf("every cluster has label %s, which the labelSelector rules out: remove it from one, or correct the labelSelector", e.Key)
+	}
+	return fmt.Sprintf("operator %q of label %s is none: use In, NotIn, Exists or DoesNotExist", e.Operator, e.Key)
+}
+
+// lackingField is for a requirement that no cluster's fields satisfy.
+func lackingField(e corev1.NodeSelectorRequirement, s Snapshot) string {
+	values := map[string]bool{}
+	for i := range s.members {
+		c := s.members[i].cluster
+		switch policyv1alpha1.SpreadFieldValue(e.Key) {
+		case policyv1alpha1.SpreadByFieldProvider:
+			values[c.Spec.Provider] = true
+		case policyv1alpha1.SpreadByFieldRegion:
+			values[c.Spec.Region] = true
+		case policyv1alpha1.SpreadByFieldZone:
+			for _, z := range zones(c) {
+				values[z] = true
+			}
+		default:
+			return fmt.Sprintf("field %s cannot be selected by: use provider, region or zone", e.Key)
+		}
+	}
+	delete(values, "")
+	have := slices.Sorted(maps.Keys(values))
+	are := "none has one"
+	if len(have) > 0 {
+		are = "they are " + listed(have)
+	}
+	if e.Operator == corev1.NodeSelectorOpNotIn {
+		return fmt.Sprintf("the fieldSelector rules out every cluster by %s (%s): correct it", e.Key, listed(have))
+	}
+	return fmt.Sprintf("no cluster's %s is %s (%s): set spec.%s of one, or correct the fieldSelector", e.Key, either(e.Values), are, specField(e.Key))
+}
+
+// specField is the field of a cluster's spec that is spread and selected by.
+func specField(key string) string {
+	if key == string(policyv1alpha1.SpreadByFieldZone) {
+		return "zones"
+	}
+	return key
+}
+
+// either is some names of which one would do.
+func either(names []string) string {
+	switch {
+	case len(names) == 0:
+		return "any value"
+	case len(names) == 1:
+		return names[0]
+	case len(names) > 4:
+		return listed(names)
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+func namesOf(s Snapshot) []string {
+	names := make([]string, len(s.members))
+	for i := range s.members {
+		names[i] = s.members[i].cluster.Name
+	}
+	return names
+}
