@@ -2,25 +2,30 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// budgets are the kinds that bound how many pods may be disrupted, with where their status counts the pods they protect.
-var budgets = map[schema.GroupKind]string{
-	{Group: "policy", Kind: "PodDisruptionBudget"}:            "expectedPods",
-	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: "totalReplicas",
+// budget is where the status of a kind that bounds how many pods may be disrupted counts those that it protects, and those of them
+// that are well.
+type budget struct{ pods, available string }
+
+var budgets = map[schema.GroupKind]budget{
+	{Group: "policy", Kind: "PodDisruptionBudget"}:            {"expectedPods", "currentHealthy"},
+	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {"totalReplicas", "currentAvailable"},
 }
 
 // shareBudget divides a budget by the pods that it protects in each cluster, so that what the clusters grant adds up to what it
 // grants. A share of none is legal: there no pod may be disrupted.
 //
 // As long as a cluster has not reported its pods, it gets what cannot be too much: all of minAvailable, and of maxUnavailable
-// an equal part of a number, none of a percentage.
-func (f *fleet) shareBudget(counter string) error {
-	matched, known := f.counted(counter)
+// an equal part of a number, none of a percentage; nothing of what others have already.
+func (f *fleet) shareBudget(b budget) error {
+	matched, known := f.counted(b.pods)
 	total := sum(matched)
 	for _, name := range []string{"minAvailable", "maxUnavailable"} {
 		v := field(f.Template.Object, "spec", name)
@@ -28,6 +33,12 @@ func (f *fleet) shareBudget(counter string) error {
 			continue
 		}
 		least := name == "minAvailable"
+		if !least && f.granted() {
+			if err := f.rotateBudget(v, b, matched, known); err != nil {
+				return err
+			}
+			continue
+		}
 		if !known {
 			n, isNumber := whole(v)
 			if _, err := Resolve(v, 0, Up); err != nil {
@@ -54,6 +65,9 @@ func (f *fleet) shareBudget(counter string) error {
 			return fmt.Errorf("spec.%s: %w", name, err)
 		}
 		shares := f.steady(n, matched, name)
+		if !least {
+			shares = proportional(n, matched)
+		}
 		for i, share := range shares {
 			f.put(f.members[i], share, "spec", name)
 		}
@@ -73,6 +87,103 @@ func (f *fleet) shareBudget(counter string) error {
 		}
 	}
 	return nil
+}
+
+// granted says whether any cluster has been given a part of maxUnavailable: then there is something to take back before it is given
+// to another one.
+func (f *fleet) granted() bool {
+	return slices.ContainsFunc(f.members, func(m *member) bool {
+		if m.before == nil {
+			return false
+		}
+		_, ok := whole(field(m.before.Object, "spec", "maxUnavailable"))
+		return ok
+	})
+}
+
+// rotateBudget moves parts of maxUnavailable, see tokens. Nothing moves while a cluster has yet to tell of its pods.
+func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error {
+	n, err := Resolve(v, sum(matched), Up)
+	if err != nil {
+		return fmt.Errorf("spec.maxUnavailable: %w", err)
+	}
+	holders := make([]holder, len(f.members))
+	for i, m := range f.members {
+		h := &holders[i]
+		h.matched, h.still = matched[i], m.Suspended || m.Base == nil || !m.Reachable
+		if m.before != nil {
+			h.before = number(m.before.Object, "spec", "maxUnavailable")
+		}
+		h.using = h.before
+		if m.note != nil {
+			h.turn, _ = time.Parse(time.RFC3339, m.note.Turn) // one that somebody broke was long ago
+			if !m.fresh {
+				h.using = max(h.using, m.note.Pending)
+			}
+		}
+		available, told := whole(m.status[b.available])
+		switch {
+		case m.Reachable && told:
+			h.down = max(0, matched[i]-available)
+		case m.Reachable:
+		case f.options.ignoreLost:
+			h.matched, h.using = 0, 0
+		default:
+			h.down = matched[i]
+		}
+	}
+	if _, isNumber := whole(v); !known {
+		// Until then each keeps what it has; of a lower number, its part.
+		seats := make([]Seat, len(holders))
+		for i, h := range holders {
+			seats[i] = Seat{Weight: h.before, Cap: h.before}
+		}
+		if !isNumber {
+			n = sum(had(holders))
+		}
+		for i, share := range Split(n, seats) {
+			f.grant(i, holders[i], share)
+		}
+		return nil
+	}
+	shares, after := tokens(n, holders, f.Now)
+	for i, share := range shares {
+		f.grant(i, holders[i], share)
+	}
+	f.result.RecheckAfter = after
+	if total := sum(matched); n > total && total > 0 {
+		f.tell(BudgetExceedsPods, "spec.maxUnavailable is %d pods, and all clusters together have %d that it protects", n, total)
+	}
+	return nil
+}
+
+// had is what each holder's Work grants.
+func had(holders []holder) []int64 {
+	all := make([]int64, len(holders))
+	for i, h := range holders {
+		all[i] = h.before
+	}
+	return all
+}
+
+// grant writes a part of maxUnavailable, with what may still be in use beyond it, and since when.
+func (f *fleet) grant(i int, h holder, n int64) {
+	m := f.members[i]
+	if m.Base == nil {
+		return
+	}
+	f.put(m, n, "spec", "maxUnavailable")
+	note := parseNote(f.result.Notes[m.Cluster])
+	if m.note != nil {
+		note.Turn = m.note.Turn
+	}
+	if h.using > n {
+		note.Pending = h.using
+	}
+	if ((n > 0) != (h.before > 0) || n > 0 && note.Turn == "") && !f.Now.IsZero() {
+		note.Turn = f.Now.UTC().Format(time.RFC3339)
+	}
+	f.result.Notes[m.Cluster] = note.String()
 }
 
 // counted is a counter of each member's status, and whether all have reported it.

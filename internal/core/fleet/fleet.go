@@ -407,8 +407,8 @@ var handlers = func() map[schema.GroupKind]handler {
 	for kind, w := range workloads {
 		all[kind] = handler{divides: w.desired == "", share: func(f *fleet) error { return f.rollOut(w, nil) }}
 	}
-	for kind, counter := range budgets {
-		all[kind] = handler{share: func(f *fleet) error { return f.shareBudget(counter) }}
+	for kind, b := range budgets {
+		all[kind] = handler{share: func(f *fleet) error { return f.shareBudget(b) }}
 	}
 	all[cloneSetKind] = handler{divides: true, share: (*fleet).cloneSet,
 		always: func(template map[string]any) bool { return len(list(template, podsToDeletePath...)) > 0 }}

@@ -26,6 +26,8 @@ type Note struct {
 	// Missing are those that were in no cluster: names, with commas between.
 	Deleted string `json:"deleted,omitempty"`
 	Missing string `json:"missing,omitempty"`
+	// Turn is when the cluster was last given a part of a budget that clusters take turns with, or gave it back.
+	Turn string `json:"turn,omitempty"`
 	// Versions are those of a SidecarSet that the cluster has had before the one it has: names, with commas between.
 	Versions string `json:"versions,omitempty"`
 }
