@@ -220,8 +220,14 @@ func (r *run) tooMuch() *fault {
 	return &fault{MemoryExceeded, 0, fmt.Sprintf("holds more than %d MiB; look for a table or a string that grows in a loop", r.bounds.memory>>20)}
 }
 
-// What things weigh, about, in bytes.
-const tableBytes, fieldsBytes, slotBytes, fieldBytes, functionBytes, stringBytes = 160, 512, 16, 100, 120, 32
+// What things weigh, about, in bytes. The first few fields of a table lie closer together than those of a larger one.
+const (
+	tableBytes, slotBytes                   = 160, 16
+	fieldsBytes, fieldBytes, manyFieldBytes = 512, 100, 180
+	fewFields                               = 8
+	functionBytes, upvalueBytes             = 120, 48
+	stringBytes, numberBytes                = 32, 8
+)
 
 // weigh adds up what the script can still reach, and stops the call when that is too much.
 func (r *run) weigh() {
@@ -234,6 +240,8 @@ func (r *run) weigh() {
 		switch v := v.(type) {
 		case lua.LString:
 			total += stringBytes + len(v) // however many hold it: who of them has one of his own is not to be seen
+		case lua.LNumber:
+			total += numberBytes
 		case *lua.LTable, *lua.LFunction:
 			if !seen[v] {
 				seen[v] = true
@@ -289,12 +297,13 @@ func (r *run) weigh() {
 				visit(value)
 			}
 			if fields > 0 {
-				total += fieldsBytes + fields*fieldBytes
+				total += fieldsBytes + min(fields, fewFields)*fieldBytes + max(0, fields-fewFields)*manyFieldBytes
 			}
 		case *lua.LFunction:
 			total += functionBytes
 			for _, u := range v.Upvalues {
 				if u != nil {
+					total += upvalueBytes
 					visit(u.Value())
 				}
 			}

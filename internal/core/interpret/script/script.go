@@ -17,7 +17,7 @@ import (
 const (
 	// Deadline is how long a call may take.
 	Deadline = time.Second
-	// MemoryLimit is how much a call may hold at a time, in bytes, about.
+	// MemoryLimit is how much a call may hold at a time, in bytes, about: what the process holds for it may be half as much again.
 	MemoryLimit = 64 << 20
 	// DepthLimit is how many calls may be under way in one another.
 	DepthLimit = 200
