@@ -65,7 +65,7 @@ func (s *selection) choose() ([]Candidate, error) {
 	if members == nil {
 		members = s.narrow(0, all)
 	}
-	if members == nil {
+	if members == nil && s.near != fleetLacks {
 		members = s.exhaust()
 	}
 	if members == nil {
@@ -91,6 +91,7 @@ func (s *selection) keep() []int {
 		return nil
 	}
 	if used = s.extend(used); !s.holds(used) {
+		s.nearest, s.near = nil, 0 // what others than these are missing is to be told
 		return nil
 	}
 	return used
@@ -131,6 +132,8 @@ const (
 	choiceMissing
 	clustersMissing
 	roomMissing
+	// fleetLacks groups altogether, so that nothing else matters.
+	fleetLacks
 )
 
 // fail notes a failure; the one nearest to success is told.
@@ -272,7 +275,11 @@ func (s *selection) narrow(d int, members []int) []int {
 	g := s.groupings[d]
 	all := s.groups(d, members)
 	if len(all) < g.MinGroups {
-		s.fail(groupsMissing, func() error { return tooFew(g, all) })
+		near := groupsMissing
+		if d == 0 {
+			near = fleetLacks
+		}
+		s.fail(near, func() error { return tooFew(g, all) })
 		return nil
 	}
 	most := groups(g.SpreadConstraint, len(all))
