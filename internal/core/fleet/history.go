@@ -130,7 +130,8 @@ func (f *fleet) stageRevision() error {
 		return nil
 	}
 	named, current := namedVersion(f.Template.Object), customVersion(f.Template.Object)
-	var unknown []string
+	own := f.ownRevisions()
+	var unknown, nameless []string
 	for _, m := range f.members {
 		if m.Base == nil {
 			continue
@@ -151,16 +152,92 @@ func (f *fleet) stageRevision() error {
 				unknown = append(unknown, m.Cluster)
 			}
 		}
+		name := revisionName(f.Template.Object)
+		if object(f.manifest(m).Object, "spec", "injectionStrategy", "revision") == nil {
+			name = ""
+		}
+		switch mine := own[m.Cluster]; {
+		case name == "":
+		case mine == "" && m.refused:
+			nameless = append(nameless, m.Cluster)
+		case mine != "" && mine != name:
+			f.put(m, mine, "spec", "injectionStrategy", "revision", "revisionName")
+		}
 		note := parseNote(f.result.Notes[m.Cluster])
 		note.Versions = strings.Join(m.versionsBefore(written), ",")
+		if m.note != nil {
+			note.Revisions = m.note.Revisions
+		}
+		if mine := own[m.Cluster]; mine != "" {
+			note.Revisions = withName(note.Revisions, revisionName(f.Template.Object), mine)
+		}
 		// What a member reports next decides about it.
 		f.result.Notes[m.Cluster] = note.String()
+	}
+	if len(nameless) > 0 {
+		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, and nobody knows what %s calls it: each cluster names its revisions by itself; "+
+			"give versions a customVersion, and name that", revisionName(f.Template.Object), strings.Join(unique(nameless), ", "))
 	}
 	if len(unknown) > 0 {
 		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the version %q, of which the hub has no template, so that it cannot be brought to %s; "+
 			"write the SidecarSet of that version once more, with that name, and then go on from it", named, strings.Join(unique(unknown), ", "))
 	}
 	return nil
+}
+
+// revisionName is the revision that a SidecarSet has injected into new pods, by the name that a cluster gave it; empty if it does not
+// say, or by its version.
+func revisionName(obj map[string]any) string {
+	return text(obj, "spec", "injectionStrategy", "revision", "revisionName")
+}
+
+// ownRevisions is what each cluster calls the revision that the template names by a name of one of them, as far as that is known: what was
+// seen before, or that a cluster that injects the same calls its latest one so.
+func (f *fleet) ownRevisions() map[string]string {
+	name := revisionName(f.Template.Object)
+	if name == "" {
+		return nil
+	}
+	own := map[string]string{}
+	latest := func(m *member) string {
+		if m.before == nil || !m.fresh {
+			return ""
+		}
+		return text(m.status, "latestRevision")
+	}
+	var of *member
+	for _, m := range f.members {
+		if m.note != nil {
+			for _, pair := range split(m.note.Revisions) {
+				if key, mine, ok := strings.Cut(pair, "="); ok && key == name {
+					own[m.Cluster] = mine
+				}
+			}
+		}
+		if latest(m) == name {
+			of = m
+		}
+	}
+	if of == nil {
+		return own
+	}
+	content := revisionOf(of.before).Name
+	for _, m := range f.members {
+		if mine := latest(m); mine != "" && own[m.Cluster] == "" && revisionOf(m.before).Name == content {
+			own[m.Cluster] = mine
+		}
+	}
+	return own
+}
+
+// namedRevisions bounds how many names are remembered.
+const namedRevisions = 10
+
+// withName adds a cluster's own name of a revision to those remembered.
+func withName(pairs, name, own string) string {
+	all := slices.DeleteFunc(split(pairs), func(pair string) bool { return strings.HasPrefix(pair, name+"=") })
+	all = append(all, name+"="+own)
+	return strings.Join(all[max(0, len(all)-namedRevisions):], ",")
 }
 
 // sendPast has m get what an earlier version injected, and no pod of it changed for that.

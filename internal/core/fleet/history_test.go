@@ -179,3 +179,40 @@ func TestClustersThatDidNotTakeAChangeOfSidecarsAreTold(t *testing.T) {
 	h.look()
 	h.tells("of a cluster that refuses", "RevisionSkew: c2 may")
 }
+
+// Members name their revisions by what they make of them, so that a name of one may mean nothing to another.
+func TestARevisionThatIsNamedAsOneClusterDoesIsNamedAsEachDoes(t *testing.T) {
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {containers: [{name: s, image: s:1}], injectionStrategy: {revision: {policy: Always}}}}", 0, 0)
+	h.in.Divided = false
+	const named = "spec.injectionStrategy.revision.revisionName"
+	h.expect("at first", named+"=<nil> <nil>")
+	h.report("latestRevision: x-a", "latestRevision: x-b")
+	h.edit("x-a", "spec", "injectionStrategy", "revision", "revisionName")
+	h.expect("with the name that one gave", named+"=x-a x-b")
+	h.report("latestRevision: x-a", "latestRevision: x-b")
+	h.expect("when they have taken it", named+"=x-a x-b")
+
+	h.edit([]any{map[string]any{"name": "s", "image": "s:2"}}, "spec", "containers")
+	h.expect("when there is another since", named+"=x-a x-b")
+	h.report("latestRevision: x-c", "latestRevision: x-d")
+	h.expect("which they have made", named+"=x-a x-b")
+	h.edit("x-d", "spec", "injectionStrategy", "revision", "revisionName")
+	h.expect("on to that", named+"=x-c x-d")
+	h.tells("all the while", "")
+
+	h.report("latestRevision: x-c", "latestRevision: x-d")
+	h.in.Members = append(h.in.Members, Member{Cluster: "c3", Reachable: true})
+	h.expect("in a cluster that has none", named+"=x-c x-d <nil>")
+	h.report(silent, silent, "latestRevision: x-e")
+	h.expect("when it has made the one that is named", named+"=x-c x-d x-e")
+	h.report(silent, silent, "latestRevision: x-e")
+
+	h.edit("x-a", "spec", "injectionStrategy", "revision", "revisionName")
+	h.report("latestRevision: x-c", "latestRevision: x-d", "latestRevision: x-e")
+	h.expect("back to what it never had", named+"=x-a x-b x-a")
+	work := h.in.Members[2].Work.DeepCopy()
+	work.Status.Conditions[0].Status = "False"
+	h.in.Members[2].Work = work
+	h.look()
+	h.tells("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-a", and nobody knows what c3 calls it`)
+}

@@ -30,6 +30,8 @@ type Note struct {
 	Turn string `json:"turn,omitempty"`
 	// Versions are those of a SidecarSet that the cluster has had before the one it has: names, with commas between.
 	Versions string `json:"versions,omitempty"`
+	// Revisions are names by which a SidecarSet names a revision, with the cluster's own name of it: name=own, with commas between.
+	Revisions string `json:"revisions,omitempty"`
 }
 
 func (n Note) String() string {
