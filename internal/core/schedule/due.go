@@ -146,10 +146,10 @@ func samePlacement(applied string, p *policyv1alpha1.Placement) bool {
 
 // Confirm puts into the status of a binding that was created with its clusters what the run said that placed it, and
 // reports whether it did. Whoever writes that status first says it, which saves a write of its own.
-// It says nothing of a binding that a run has spoken of since, nor of one with affinity terms: which one was used is the run's to say.
+// It says nothing of a binding that a run has spoken of since or is asked for, nor of one with affinity terms: which one was used is the run's to say.
 func Confirm(b workv1alpha2.Binding, now metav1.Time) bool {
 	spec, status := b.BindingSpec(), b.BindingStatus()
-	if spec.Placement == nil || len(spec.Placement.ClusterAffinities) > 0 || len(spec.Clusters) == 0 || status.LastScheduledTime != nil ||
+	if spec.Placement == nil || len(spec.Placement.ClusterAffinities) > 0 || len(spec.Clusters) == 0 || status.LastScheduledTime != nil || fresh(b) ||
 		meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled) != nil ||
 		!samePlacement(b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation], spec.Placement) || !replicasFit(spec) {
 		return false

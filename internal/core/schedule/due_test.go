@@ -43,14 +43,16 @@ func TestDue(t *testing.T) {
 		"the same placement in another spelling": {change(placed(deployment(1, policyv1alpha1.Placement{}), "a=1 b=1"), func(b binding) {
 			b.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = ` { "clusterTolerations" : [] } `
 		}), notDue},
-		"an applied placement that is not JSON": {change(placed(deployment(1, policyv1alpha1.Placement{}), "a=1 b=1"), func(b binding) { b.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = "{" }), PlacementChanged},
-		"a rebalancing later than the last run": {rebalanced(placed(deployment(1, equally()), "a=1")), RescheduleAsked},
-		"... but not one before it":             {change(placed(deployment(1, equally()), "a=1"), func(b binding) { b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: time.Unix(99, 0)} }), notDue},
-		"divided replicas that do not add up":   {placed(deployment(3, equally()), "a=1 b=1"), ReplicasChanged},
-		"a duplicate that has other replicas":   {placed(deployment(2, policyv1alpha1.Placement{}), "a=2 b=1"), ReplicasChanged},
-		"replicas of what has no longer any":    {placed(configMap(policyv1alpha1.Placement{}), "a=1 b=1"), ReplicasChanged},
-		"components that were never placed":     {components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), ReplicasChanged},
-		"components placed and not changed":     {change(components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), takeAll), notDue},
+		"an applied placement that is not JSON":               {change(placed(deployment(1, policyv1alpha1.Placement{}), "a=1 b=1"), func(b binding) { b.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = "{" }), PlacementChanged},
+		"a rebalancing later than the last run":               {rebalanced(placed(deployment(1, equally()), "a=1")), RescheduleAsked},
+		"... but not one before it":                           {change(placed(deployment(1, equally()), "a=1"), func(b binding) { b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: time.Unix(99, 0)} }), notDue},
+		"a rebalancing of what was created with its clusters": {unconfirmed(placed(deployment(1, equally()), "a=1"), 50, 51), RescheduleAsked},
+		"... asked for before that":                           {unconfirmed(placed(deployment(1, equally()), "a=1"), 50, 50), NotYetSuccessful},
+		"divided replicas that do not add up":                 {placed(deployment(3, equally()), "a=1 b=1"), ReplicasChanged},
+		"a duplicate that has other replicas":                 {placed(deployment(2, policyv1alpha1.Placement{}), "a=2 b=1"), ReplicasChanged},
+		"replicas of what has no longer any":                  {placed(configMap(policyv1alpha1.Placement{}), "a=1 b=1"), ReplicasChanged},
+		"components that were never placed":                   {components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), ReplicasChanged},
+		"components placed and not changed":                   {change(components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), takeAll), notDue},
 		"a component that was scaled": {change(change(components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), takeAll), func(b binding) {
 			b.Spec.Components[1].Replicas = 9
 		}), ReplicasChanged},
@@ -237,6 +239,7 @@ func TestABindingThatCameWithItsClustersIsConfirmedOnceByWhoeverWritesItsStatusF
 	for name, spoil := range map[string]func(*workv1alpha2.ResourceBinding){
 		"that has no clusters yet":      func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = nil },
 		"whose placement changed since": func(b *workv1alpha2.ResourceBinding) { *b.Spec.Placement = together() },
+		"that is to be scheduled anew":  func(b *workv1alpha2.ResourceBinding) { b.Spec.RescheduleTriggeredAt = &now },
 		"whose replicas changed since":  func(b *workv1alpha2.ResourceBinding) { b.Spec.Replicas = 5 },
 		"that a run has failed on": func(b *workv1alpha2.ResourceBinding) {
 			b.Status.Conditions = []metav1.Condition{Condition(errNoClusters)}
@@ -251,4 +254,12 @@ func TestABindingThatCameWithItsClustersIsConfirmedOnceByWhoeverWritesItsStatusF
 			t.Errorf("a binding %s was confirmed", name)
 		}
 	}
+}
+
+// unconfirmed is a binding created with its clusters at a time, of which nobody has written a status, asked for a fresh run at another.
+func unconfirmed(b *workv1alpha2.ResourceBinding, created, asked int64) *workv1alpha2.ResourceBinding {
+	b.Status = workv1alpha2.ResourceBindingStatus{}
+	b.CreationTimestamp = metav1.NewTime(time.Unix(created, 0))
+	b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: time.Unix(asked, 0)}
+	return b
 }

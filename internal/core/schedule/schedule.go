@@ -172,10 +172,15 @@ func observedTerm(b workv1alpha2.Binding) int {
 		func(t policyv1alpha1.ClusterAffinityTerm) bool { return t.AffinityName == observed })
 }
 
-// fresh says whether a run was asked for that may move replicas already placed.
+// fresh says whether a run was asked for that may move replicas already placed. A binding that was created with its clusters
+// was placed then, also while nobody has confirmed that.
 func fresh(b workv1alpha2.Binding) bool {
 	asked, last := b.BindingSpec().RescheduleTriggeredAt, b.BindingStatus().LastScheduledTime
-	return asked != nil && last != nil && asked.After(last.Time)
+	if last == nil {
+		created := b.GetCreationTimestamp()
+		last = &created
+	}
+	return asked != nil && asked.After(last.Time)
 }
 
 // strategy is how replicas are shared out.
