@@ -90,6 +90,35 @@ func TestEachClusterOfSeveralComponentsIsToldWhatItTakes(t *testing.T) {
 	}
 }
 
+func TestWorkloadsWithoutReplicasAreKeptWhereThatIsAskedFor(t *testing.T) {
+	s := fleet(named("a", "b", "c")...)
+	for name, test := range map[string]struct {
+		binding workv1alpha2.Binding
+		room    string
+		want    string
+	}{
+		"clusters without a share have the workload":     {deployment(1, equally()), "", "a=1 b c"},
+		"a workload scaled to nothing stays where it is": {placed(deployment(0, byAvailability()), "a=2 b=1"), "", "a b c"},
+		"of the clusters chosen":                         {deployment(1, upTo(byAvailability(), 1, 2)), "a=1 b=3 c=4", "b c=1"},
+		"packed":                                         {deployment(3, only(together(), "a", "b")), "a=3 b=3", "a=3 b"},
+		"duplicated it is everywhere anyway":             {deployment(2, policyv1alpha1.Placement{}), "", "a=2 b=2 c=2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := s.KeepingEmpty().Next(named("c", "b", "a"))
+			if got := schedule(t, test.binding, kept, room(test.room)); got != test.want {
+				t.Fatalf("got %q, want %q", got, test.want)
+			}
+			placed(test.binding.(*workv1alpha2.ResourceBinding), test.want)
+			if reason, due := Due(test.binding, kept); due {
+				t.Errorf("due again, because %s", reason)
+			}
+			if again := schedule(t, test.binding, kept, room("")); again != test.want {
+				t.Errorf("a second run gives %q", again)
+			}
+		})
+	}
+}
+
 func TestTiesFollowTheWorkloadsUID(t *testing.T) {
 	b := deployment(4, equally())
 	b.Spec.Resource.UID = oddUID

@@ -90,7 +90,11 @@ func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, 
 	}
 	var err error
 	// The candidates are ours, so that they may be ranked in place.
-	r.Clusters, err = decide(b, candidates, room)
+	var chosen []Candidate
+	r.Clusters, chosen, err = decide(b, candidates, room)
+	if err == nil && s.keepEmpty && strategyOf(b.BindingSpec()).divided() {
+		r.Clusters = withEmpty(r.Clusters, chosen)
+	}
 	return r, err
 }
 
@@ -109,13 +113,14 @@ func Decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]wo
 	if b.BindingSpec().Placement == nil {
 		return nil, errNoPlacement
 	}
-	return decide(b, slices.Clone(candidates), room)
+	targets, _, err := decide(b, slices.Clone(candidates), room)
+	return targets, err
 }
 
-// decide is Decide on candidates that it may change.
-func decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]workv1alpha2.TargetCluster, error) {
+// decide is Decide on candidates that it may change. It tells also which were chosen to divide among.
+func decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]workv1alpha2.TargetCluster, []Candidate, error) {
 	if len(candidates) == 0 {
-		return nil, errNoClusters
+		return nil, nil, errNoClusters
 	}
 	spec := b.BindingSpec()
 	if NeedsRoom(b) {
@@ -123,19 +128,32 @@ func decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]wo
 	}
 	if len(spec.Components) > 0 && spreads(spec) {
 		if candidates = withRoomForSet(candidates); len(candidates) == 0 {
-			return nil, &UnschedulableError{Wanted: 1}
+			return nil, nil, &UnschedulableError{Wanted: 1}
 		}
 	}
 	chosen, err := spread(spec, candidates, fresh(b))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	targets, err := divide(b, chosen)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	slices.SortFunc(targets, func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
-	return targets, nil
+	return targets, chosen, nil
+}
+
+// withEmpty are the targets and, without replicas, the chosen that are none.
+func withEmpty(targets []workv1alpha2.TargetCluster, chosen []Candidate) []workv1alpha2.TargetCluster {
+	all := each(chosen, 0)
+	byName := func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(all, byName)
+	for _, t := range targets {
+		if i, ok := slices.BinarySearchFunc(all, t, byName); ok {
+			all[i] = t
+		}
+	}
+	return all
 }
 
 // terms counts the affinity terms of a placement; without a list there is one, unnamed.

@@ -21,6 +21,8 @@ type Snapshot struct {
 	index map[string]int
 	// peers are set for one binding's run.
 	peers Peers
+	// keepEmpty has divided workloads go to clusters that get no replica, too.
+	keepEmpty bool
 }
 
 // member is a cluster and what is asked of it often.
@@ -49,8 +51,9 @@ func NewSnapshot(clusters []*clusterv1alpha1.Cluster) Snapshot { return Snapshot
 // cluster's change costs one cluster's work.
 func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 	next := Snapshot{
-		members: make([]member, 0, len(clusters)),
-		index:   make(map[string]int, len(clusters)),
+		members:   make([]member, 0, len(clusters)),
+		index:     make(map[string]int, len(clusters)),
+		keepEmpty: s.keepEmpty,
 	}
 	var sets apiSets
 	for _, c := range clusters {
@@ -74,6 +77,13 @@ func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 		next.index[next.members[i].cluster.Name] = i
 	}
 	return next
+}
+
+// KeepingEmpty is the same fleet, and what Next makes of it, where a workload that divides its replicas goes also to the chosen
+// clusters that get none of them: scaled to zero it is still there. It is Karmada's enable-empty-workload-propagation.
+func (s Snapshot) KeepingEmpty() Snapshot {
+	s.keepEmpty = true
+	return s
 }
 
 // unchanged says whether both are the same version of the same object.
