@@ -134,16 +134,20 @@ func setOf(components []workv1alpha2.Component) (set resources, pods int64) {
 	return set, max(1, pods)
 }
 
-// Room estimates from the clusters' own summaries: what is free divided by what one replica requests, and free pods.
+// request is a positive amount.
+type request struct {
+	name   corev1.ResourceName
+	amount int64
+}
+
+// Room estimates from the clusters' own summaries: what is free divided by what one replica requests, and free pods. In a
+// cluster whose nodes the hub does not see, its resource models say how that is spread over nodes.
 // A cluster without a summary is unknown; one that has none of a resource requested has no room.
 func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
-	type request struct {
-		name   corev1.ResourceName
-		amount int64
-	}
 	var requests []request
 	pods := int64(1)
-	if spec := b.BindingSpec(); len(spec.Components) > 0 {
+	spec := b.BindingSpec()
+	if len(spec.Components) > 0 {
 		var set resources
 		set, pods = setOf(spec.Components)
 		for name, n := range set {
@@ -168,6 +172,35 @@ func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 		for _, r := range requests {
 			n = min(n, m.free[r.name]/r.amount)
 		}
+		if m.cluster.Spec.SyncMode == clusterv1alpha1.Pull && len(spec.Components) == 0 {
+			n = min(n, modelled(m.cluster, requests))
+		}
 		return int32(n), true
 	}
+}
+
+// modelled is how many replicas fit on nodes of which only the grade is known: each has the least of its grade. Resources that the
+// models do not name bound nothing, and neither do models that name none of the resources.
+func modelled(c *clusterv1alpha1.Cluster, requests []request) int64 {
+	total, says := int64(0), false
+	for _, counted := range c.Status.ResourceSummary.AllocatableModelings {
+		at := slices.IndexFunc(c.Spec.ResourceModels, func(m clusterv1alpha1.ResourceModel) bool { return m.Grade == counted.Grade })
+		if at < 0 {
+			continue // the models changed, and the nodes were not counted by them yet
+		}
+		each := int64(math.MaxInt32)
+		for _, r := range requests {
+			for i := range c.Spec.ResourceModels[at].Ranges {
+				if least := &c.Spec.ResourceModels[at].Ranges[i]; least.Name == r.name {
+					says = true
+					each = min(each, max(0, amount(r.name, &least.Min))/r.amount)
+				}
+			}
+		}
+		total = min(math.MaxInt32, total+each*int64(max(0, counted.Count)))
+	}
+	if !says {
+		return math.MaxInt32
+	}
+	return total
 }

@@ -133,3 +133,68 @@ func TestSeveralComponentsGoWhereAllOfThemFitTogether(t *testing.T) {
 		})
 	}
 }
+
+// A cluster that reports by itself has its nodes counted in grades: what they have at least counts.
+func TestResourceModelsSayHowRoomIsSpreadWhereNodesAreNotSeen(t *testing.T) {
+	grade := func(g uint, least string) clusterv1alpha1.ResourceModel {
+		m := clusterv1alpha1.ResourceModel{Grade: g}
+		for name, q := range quantities(least) {
+			m.Ranges = append(m.Ranges, clusterv1alpha1.ResourceModelRange{Name: name, Min: q})
+		}
+		return m
+	}
+	models := []clusterv1alpha1.ResourceModel{grade(1, "cpu=2 memory=4Gi"), grade(0, "cpu=0 memory=0"), grade(2, "cpu=4 memory=8Gi")}
+	counted := func(mode clusterv1alpha1.ClusterSyncMode, counts ...int) with {
+		return func(c *clusterv1alpha1.Cluster) {
+			c.Spec.SyncMode, c.Spec.ResourceModels = mode, models
+			c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: quantities("cpu=20 memory=40Gi pods=50 gpu=8")}
+			for g, n := range counts {
+				c.Status.ResourceSummary.AllocatableModelings = append(c.Status.ResourceSummary.AllocatableModelings, clusterv1alpha1.AllocatableModeling{Grade: uint(g), Count: n})
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		cluster  with
+		requests string
+		want     int32
+	}{
+		"each node has the least of its grade":             {counted(clusterv1alpha1.Pull, 1, 2, 3), "cpu=1", 16},
+		"its scarcest resource counts":                     {counted(clusterv1alpha1.Pull, 0, 2, 3), "cpu=1 memory=4Gi", 8},
+		"what fits no node does not fit their sum":         {counted(clusterv1alpha1.Pull, 5, 4, 1), "cpu=5", 0},
+		"the summary bounds what models would allow":       {counted(clusterv1alpha1.Pull, 0, 0, 9), "cpu=1", 20},
+		"a resource that no model names is bounded by it":  {counted(clusterv1alpha1.Pull, 1, 1, 1), "gpu=2", 4},
+		"models by which nothing was counted yet: it, too": {counted(clusterv1alpha1.Pull), "cpu=5", 4},
+		"where the hub sees the nodes, models add nothing": {counted(clusterv1alpha1.Push, 5, 0, 0), "cpu=5", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployment(1, policyv1alpha1.Placement{})
+			b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: quantities(test.requests)}
+			if n, known := fleet(cluster("m", test.cluster)).Room(b)("m"); n != test.want || !known {
+				t.Errorf("room for %d (known: %v), want %d", n, known, test.want)
+			}
+		})
+	}
+}
+
+func TestWhoDidNotGetTheRoomItAskedForAwaitsIt(t *testing.T) {
+	waiting := func(p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding { return deployment(3, p) }
+	scheduled := deployment(3, byAvailability())
+	record(scheduled, Result{Clusters: targets("m=3")}, nil, time.Unix(1, 0))
+	scheduled.Spec.Clusters = targets("m=3")
+	for name, test := range map[string]struct {
+		b       *workv1alpha2.ResourceBinding
+		cluster *clusterv1alpha1.Cluster
+		want    bool
+	}{
+		"it was not placed":                           {waiting(byAvailability()), cluster("m"), true},
+		"it takes no room of clusters it may not use": {waiting(only(byAvailability(), "other")), cluster("m"), false},
+		"nor of tainted ones":                         {waiting(byAvailability()), cluster("m", tainted("k", "NoSchedule")), false},
+		"nor of those that leave":                     {waiting(byAvailability()), cluster("m", leaving), false},
+		"it does not go by room":                      {waiting(equally()), cluster("m"), false},
+		"it has what it asked for":                    {scheduled, cluster("m"), false},
+	} {
+		if got := AwaitsRoom(test.b, test.cluster); got != test.want {
+			t.Errorf("%s: awaits room: %t", name, got)
+		}
+	}
+}
