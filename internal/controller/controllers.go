@@ -25,6 +25,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/capacity/estimator"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/aggregate"
 	"github.com/argosy-io/argosy/internal/controller/cluster"
@@ -55,6 +56,8 @@ type Options struct {
 	ClusterStatusFrequency time.Duration
 	// ClusterThresholds are how long members must answer, or not answer, before that counts.
 	ClusterThresholds membership.Thresholds
+	// Estimator is how members' scheduler estimators are asked for room; nil: they are not.
+	Estimator *estimator.Options
 	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
 	Descheduling *Descheduling
 }
@@ -139,6 +142,13 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	if err := fleet.Measure(ctx, mgr.GetCache(), members); err != nil {
 		return err
+	}
+	if o.Estimator != nil {
+		estimators, err := estimator.New(*o.Estimator)
+		if err != nil {
+			return err
+		}
+		estimators.Join(ctx, fleet)
 	}
 	for _, r := range []interface{ Start(context.Context) error }{interpreter, templates, members} {
 		if err := mgr.Add(r); err != nil {

@@ -14,6 +14,9 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/argosy-io/argosy/internal/capacity/estimator"
+	"github.com/argosy-io/argosy/internal/core/names"
 )
 
 // Config is everything that can be set about a hub. A file, flags and defaults all end up here.
@@ -58,6 +61,38 @@ type MembersConfig struct {
 	// FailureThreshold and SuccessThreshold are how long one must not answer, or answer again, before its condition Ready follows.
 	FailureThreshold metav1.Duration `json:"failureThreshold"`
 	SuccessThreshold metav1.Duration `json:"successThreshold"`
+	// Estimator is how the members' scheduler estimators are asked, beside what the hub knows of their room by itself.
+	Estimator EstimatorConfig `json:"estimator"`
+}
+
+// EstimatorConfig reaches the scheduler estimators of members, as Karmada runs them.
+type EstimatorConfig struct {
+	// Enabled has them asked.
+	Enabled bool `json:"enabled"`
+	// SkipPull leaves out clusters whose agent pulls their work.
+	SkipPull bool `json:"skipPull,omitempty"`
+	// Timeout is how long one is waited for.
+	Timeout metav1.Duration `json:"timeout"`
+	// ServicePrefix, ServiceNamespace and Port make their addresses in the cluster that the hub runs in.
+	ServicePrefix    string `json:"servicePrefix"`
+	ServiceNamespace string `json:"serviceNamespace"`
+	Port             int    `json:"port"`
+	// Addresses are those of estimators elsewhere, as CLUSTER=HOST:PORT; * is every other cluster, {cluster} its name.
+	Addresses []string `json:"addresses,omitempty"`
+	// CAFile, CertFile and KeyFile encrypt the connections; InsecureSkipVerify does without knowing whom one speaks to.
+	CAFile             string `json:"caFile,omitempty"`
+	CertFile           string `json:"certFile,omitempty"`
+	KeyFile            string `json:"keyFile,omitempty"`
+	InsecureSkipVerify bool   `json:"insecureSkipVerify,omitempty"`
+}
+
+// options of the estimators; nil if they are not asked.
+func (c EstimatorConfig) options() *estimator.Options {
+	if !c.Enabled {
+		return nil
+	}
+	return &estimator.Options{Timeout: c.Timeout.Duration, ServicePrefix: c.ServicePrefix, ServiceNamespace: c.ServiceNamespace, Port: c.Port,
+		Addresses: c.Addresses, SkipPull: c.SkipPull, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, InsecureSkipVerify: c.InsecureSkipVerify}
 }
 
 // DeschedulerConfig is when replicas are moved after they were placed.
@@ -94,6 +129,8 @@ func DefaultConfig() Config {
 			StatusUpdateFrequency: metav1.Duration{Duration: 10 * time.Second},
 			FailureThreshold:      metav1.Duration{Duration: 30 * time.Second},
 			SuccessThreshold:      metav1.Duration{Duration: 30 * time.Second},
+			Estimator: EstimatorConfig{Timeout: metav1.Duration{Duration: 3 * time.Second}, Port: 10352,
+				ServicePrefix: "karmada-scheduler-estimator", ServiceNamespace: names.System},
 		},
 		Descheduler: DeschedulerConfig{
 			Interval:               metav1.Duration{Duration: 2 * time.Minute},
@@ -138,6 +175,18 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must answer again before it is Ready")
 	fs.DurationVar(&c.Descheduler.Interval.Duration, "descheduling-interval", c.Descheduler.Interval.Duration, "how often replicas are looked for that find no node in their cluster")
 	fs.DurationVar(&c.Descheduler.UnschedulableThreshold.Duration, "unschedulable-threshold", c.Descheduler.UnschedulableThreshold.Duration, "how long a replica has found no node when it moves to another cluster")
+	e := &c.Members.Estimator
+	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled, "ask the members' scheduler estimators for room, too; the least of what they and the hub know counts")
+	fs.DurationVar(&e.Timeout.Duration, "scheduler-estimator-timeout", e.Timeout.Duration, "how long an estimator is waited for")
+	fs.BoolVar(&e.SkipPull, "disable-scheduler-estimator-in-pull-mode", e.SkipPull, "do not ask the estimators of clusters whose agent pulls their work")
+	fs.StringVar(&e.ServicePrefix, "scheduler-estimator-service-prefix", e.ServicePrefix, "what the names of the estimators' Services begin with; -CLUSTER follows")
+	fs.StringVar(&e.ServiceNamespace, "scheduler-estimator-service-namespace", e.ServiceNamespace, "namespace of these Services, in the cluster that the hub runs in")
+	fs.IntVar(&e.Port, "scheduler-estimator-port", e.Port, "port of these Services")
+	fs.StringSliceVar(&e.Addresses, "scheduler-estimator-address", e.Addresses, "CLUSTER=HOST:PORT of an estimator elsewhere; * is every other cluster, and {cluster} stands for its name")
+	fs.StringVar(&e.CAFile, "scheduler-estimator-ca-file", e.CAFile, "CA of the estimators' certificates; without it, connections are not encrypted")
+	fs.StringVar(&e.CertFile, "scheduler-estimator-cert-file", e.CertFile, "client certificate for the estimators")
+	fs.StringVar(&e.KeyFile, "scheduler-estimator-key-file", e.KeyFile, "key of that certificate")
+	fs.BoolVar(&e.InsecureSkipVerify, "insecure-skip-estimator-verify", e.InsecureSkipVerify, "encrypt connections to estimators without verifying their certificates")
 	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut, "one more file to merge the admin kubeconfig into")
 	fs.StringVar(&c.Log.File, "log-file", c.Log.File, "where the log goes, - for standard error (default argosy.log in the data folder)")
 	fs.StringVar(&c.Log.Format, "log-format", c.Log.Format, "text or json")
@@ -221,6 +270,13 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("%v is too short: give a second or more with --%s", duration.Duration, flag)
 		}
 	}
+	if o := c.Members.Estimator.options(); o != nil {
+		if err := o.Validate(); err != nil {
+			return err
+		}
+	} else if len(c.Members.Estimator.Addresses) > 0 {
+		return errors.New("there are addresses of estimators, and they are not to be asked: give --enable-scheduler-estimator, or no --scheduler-estimator-address")
+	}
 	for _, server := range c.Etcd.Servers {
 		if u, err := url.Parse(server); err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) || u.Host+u.Path == "" {
 			return fmt.Errorf("etcd server %q is not a URL such as https://10.0.0.1:2379: correct --etcd-servers", server)
@@ -240,7 +296,8 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("workloadKinds names %q, which is none of %s: correct --workload-kinds", bare, strings.Join(families(), ", "))
 		}
 	}
-	for _, path := range []*string{&c.DataDir, &c.PKIDir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile} {
+	for _, path := range []*string{&c.DataDir, &c.PKIDir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile,
+		&c.Members.Estimator.CAFile, &c.Members.Estimator.CertFile, &c.Members.Estimator.KeyFile} {
 		if *path == "" {
 			continue
 		}

@@ -32,6 +32,7 @@ func AllParts() Parts {
 				Config:                 d.Config,
 				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
 				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},
+				Estimator:              d.Members.Estimator.options(),
 			}
 			if d.Descheduler != nil {
 				o.Descheduling = &controller.Descheduling{Interval: d.Descheduler.Interval.Duration, Unschedulable: d.Descheduler.UnschedulableThreshold.Duration}

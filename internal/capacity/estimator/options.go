@@ -28,6 +28,8 @@ type Options struct {
 	// Addresses are those of estimators elsewhere, each as CLUSTER=HOST:PORT. The cluster * is every other one, and {cluster}
 	// stands for its name in the address.
 	Addresses []string
+	// SkipPull leaves out clusters whose agent pulls their work: their networks are often not to be reached from the hub.
+	SkipPull bool
 	// CAFile has the authorities of the estimators' certificates. Without it connections are not encrypted, unless
 	// InsecureSkipVerify is set, which encrypts them and trusts anybody.
 	CAFile             string

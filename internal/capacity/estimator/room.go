@@ -6,6 +6,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -39,8 +40,23 @@ func (e *Estimators) Room(ctx context.Context, b workv1alpha2.Binding, clusters 
 	return schedule.Answers(answers)
 }
 
-// Candidates are the clusters of s that a placement of b may ask about, by any of its affinity terms, but for those that skip says.
-func Candidates(b workv1alpha2.Binding, s schedule.Snapshot, skip func(*clusterv1alpha1.Cluster) bool) []string {
+// Join has the estimators asked by a fleet whenever it places by room, about the clusters that the binding may go to, until ctx
+// ends. The least of what they and the fleet say counts, as among Karmada's estimators: they do not know what was placed a moment
+// ago, and the fleet does.
+func (e *Estimators) Join(ctx context.Context, fleet *capacity.Fleet) {
+	context.AfterFunc(ctx, e.Close)
+	fleet.OnChange(func(c capacity.Change) {
+		if c.New == nil {
+			e.Forget(c.Old.Name)
+		}
+	})
+	fleet.Estimate(func(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
+		return e.Room(ctx, b, e.candidates(b, s))
+	})
+}
+
+// candidates are the clusters of s that a placement of b may ask about, by any of its affinity terms.
+func (e *Estimators) candidates(b workv1alpha2.Binding, s schedule.Snapshot) []string {
 	placement := b.BindingSpec().Placement
 	if placement == nil {
 		return nil
@@ -50,11 +66,10 @@ func Candidates(b workv1alpha2.Binding, s schedule.Snapshot, skip func(*clusterv
 	add := func(b workv1alpha2.Binding) {
 		candidates, _ := schedule.Feasible(b, s)
 		for i := range candidates {
-			if c := candidates[i].Cluster; !seen[c.Name] {
+			c := candidates[i].Cluster
+			if !seen[c.Name] && !(e.options.SkipPull && c.Spec.SyncMode == clusterv1alpha1.Pull) {
 				seen[c.Name] = true
-				if skip == nil || !skip(c) {
-					out = append(out, c.Name)
-				}
+				out = append(out, c.Name)
 			}
 		}
 	}
@@ -71,6 +86,3 @@ func Candidates(b workv1alpha2.Binding, s schedule.Snapshot, skip func(*clusterv
 	}
 	return out
 }
-
-// Pulls says whether a cluster's agent pulls its work, so that its estimator may be out of reach.
-func Pulls(c *clusterv1alpha1.Cluster) bool { return c.Spec.SyncMode == clusterv1alpha1.Pull }
