@@ -133,7 +133,7 @@ func (r *reconciler) relieve(ctx context.Context) error {
 		return err
 	}
 	var failed []error
-	moved := 0
+	moved, waits := 0, map[types.NamespacedName]bool{}
 	for _, b := range bindings {
 		key := client.ObjectKeyFromObject(b)
 		stuck, err := r.stuck(ctx, b, s, waiting, now.Add(-r.Unschedulable))
@@ -141,12 +141,8 @@ func (r *reconciler) relieve(ctx context.Context) error {
 			failed = append(failed, err)
 			continue
 		}
-		if len(stuck) == 0 {
-			r.told.Forget(key)
+		if waits[key] = len(stuck) > 0; !waits[key] || moved >= maxBindings {
 			continue
-		}
-		if moved >= maxBindings {
-			break
 		}
 		m, ok, err := deschedule.Relieve(b, stuck, r.fleet(s), maxMoved, now)
 		switch {
@@ -167,6 +163,7 @@ func (r *reconciler) relieve(ctx context.Context) error {
 			moved++
 		}
 	}
+	r.told.ForgetAll(func(key types.NamespacedName) bool { return !waits[key] })
 	return errors.Join(failed...)
 }
 
@@ -201,11 +198,21 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 	if !*rule.Enabled {
 		return 0, r.report(ctx, policy, metav1.Condition{Status: metav1.ConditionUnknown, Reason: configv1alpha1.ReasonDisabled, Message: "The policy is switched off by enabled: false."})
 	}
+	threshold := deschedule.Threshold{}
+	for name, percent := range map[corev1.ResourceName]*int32{corev1.ResourceCPU: rule.Threshold.CPUUtilization, corev1.ResourceMemory: rule.Threshold.MemoryUtilization} {
+		if percent != nil {
+			threshold[name] = *percent
+		}
+	}
+	s, now := r.Fleet.Snapshot(), r.Clock.Now()
+	clusters := ready(s)
+	if !deschedule.LoadOf(s, clusters, r.Used, nil).Over(threshold) { // mostly so, and known without a look at any binding
+		return rule.Interval.Duration, r.report(ctx, policy, balanced(deschedule.Rebalanced{}))
+	}
 	all, err := r.bindings(ctx)
 	if err != nil {
 		return 0, err
 	}
-	s, now := r.Fleet.Snapshot(), r.Clock.Now()
 	var targets []workv1alpha2.Binding
 	for _, b := range all {
 		may, err := r.targets(ctx, policy, b, s)
@@ -216,13 +223,7 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 			targets = append(targets, b)
 		}
 	}
-	threshold := deschedule.Threshold{}
-	for name, percent := range map[corev1.ResourceName]*int32{corev1.ResourceCPU: rule.Threshold.CPUUtilization, corev1.ResourceMemory: rule.Threshold.MemoryUtilization} {
-		if percent != nil {
-			threshold[name] = *percent
-		}
-	}
-	load := deschedule.LoadOf(s, ready(s), r.Used, all)
+	load := deschedule.LoadOf(s, clusters, r.Used, all)
 	out := deschedule.Rebalance(threshold, targets, load, r.fleet(s), *rule.MaxMoved, maxBindings, now)
 	var failed []error
 	for _, d := range out.Decisions {

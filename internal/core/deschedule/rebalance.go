@@ -83,6 +83,16 @@ func LoadOf(s schedule.Snapshot, clusters []string, used func(cluster string) ma
 	return l
 }
 
+// Over says whether a cluster may be over the threshold. Counted with nothing on its way it is at most that.
+func (l Load) Over(t Threshold) bool {
+	for _, u := range l {
+		if _, _, over := u.worst(t); over {
+			return true
+		}
+	}
+	return false
+}
+
 // move counts replicas that leave a cluster, a negative number, and that come to it.
 func (l Load) move(b workv1alpha2.Binding, cluster string, leave, come int32) {
 	u := l[cluster]
