@@ -15,7 +15,7 @@ var noNamespace = map[string][]string{
 	"apps.kruise.io":               {"SidecarSet", "BroadcastJobTemplate", "ImagePullJobTemplate", "NodeImage", "NodePodProbe"},
 	"argoproj.io":                  {"ClusterWorkflowTemplate", "ClusterAnalysisTemplate"},
 	"cluster.karmada.io":           {"Cluster"},
-	"config.karmada.io":            {"ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration"},
+	"config.karmada.io":            {"ReplicaSchedulingPolicy", "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration"},
 	"networking.k8s.io":            {"IngressClass"},
 	"node.k8s.io":                  {"RuntimeClass"},
 	"policy.karmada.io":            {"ClusterPropagationPolicy", "ClusterOverridePolicy"},
