@@ -66,18 +66,26 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("rebalance").
 		WithOptions(controller.Options{RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
-		For(&appsv1alpha1.WorkloadRebalancer{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		For(&appsv1alpha1.WorkloadRebalancer{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Predicate(replaced))))
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(appears))
 	}
 	return b.Complete(r)
 }
 
+// replaced passes objects in the place of others of the same name, whose end nobody saw.
+var replaced = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	UpdateFunc:  func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
 // appears passes bindings that are new, also in the place of one that was there. Those of the start are all in memory before the
 // first rebalancer is looked at.
 var appears = predicate.Funcs{
 	CreateFunc:  func(e event.CreateEvent) bool { return !e.IsInInitialList },
-	UpdateFunc:  func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() },
+	UpdateFunc:  replaced.UpdateFunc,
 	DeleteFunc:  func(event.DeleteEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
