@@ -11,7 +11,6 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-
 // list reads "cpu 2, memory 4Gi".
 func list(text string) corev1.ResourceList {
 	l := corev1.ResourceList{}

@@ -68,7 +68,7 @@ type workload struct {
 	requests []request
 }
 
-// NewMember knows of nothing.
+// NewMember knows of nothing yet.
 func NewMember() *Member {
 	return &Member{
 		byName: map[string]*node{}, pods: map[podKey]pod{}, waiting: Amounts{}, workloads: map[Workload]*workload{},

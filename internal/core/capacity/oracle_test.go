@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -206,7 +207,32 @@ func TestReplicasAreExactlyWhatFits(t *testing.T) {
 				t.Fatalf("seed %d: there is room for %d, want %d", seed, got, want)
 			}
 		}
+		anew := NewMember()
+		for _, n := range f.nodes {
+			anew.set(n)
+		}
+		for _, p := range f.pods {
+			anew.set(p)
+		}
+		if got, want := sums(m), sums(anew); got != want {
+			t.Fatalf("seed %d: nodes and what is requested are %s, counted anew %s", seed, got, want)
+		}
 	}
+}
+
+func sums(m *Member) (text string) {
+	m.Nodes(func(n *Node, requested Amounts) {
+		text += fmt.Sprintf("%s has %s and requested are %s; ", n.Name, quantities(n.Allocatable.List()), quantities(requested.List()))
+	})
+	return text + quantities(m.Waiting().List())
+}
+
+func quantities(l corev1.ResourceList) (text string) {
+	for _, name := range slices.Sorted(maps.Keys(l)) {
+		q := l[name]
+		text += fmt.Sprintf("%s=%s ", name, q.String())
+	}
+	return text
 }
 
 // What is said to fit, and what is expected already, can all be put onto the nodes together: so no two take the same room.

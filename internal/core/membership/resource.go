@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
@@ -19,61 +18,9 @@ type Node struct {
 	Allocatable corev1.ResourceList
 }
 
-// NodeOf keeps what counts of a node.
-func NodeOf(n *corev1.Node) Node {
-	ready := false
-	for _, c := range n.Status.Conditions {
-		ready = ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	}
-	return Node{Name: n.Name, Ready: ready, Schedulable: !n.Spec.Unschedulable, Allocatable: n.Status.Allocatable}
-}
-
-// Pod is what counts of a pod: its node, empty while it has none, and what it asks for, one slot for a pod included.
-type Pod struct {
-	Node     string
-	Requests corev1.ResourceList
-}
-
-// PodOf keeps what counts of a pod; a pod that has ended counts for nothing.
-func PodOf(p *corev1.Pod) (Pod, bool) {
-	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		return Pod{}, false
-	}
-	requests := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
-	requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
-	return Pod{Node: p.Spec.NodeName, Requests: requests}, true
-}
-
-// Load sums what pods ask for, per node; the empty node stands for the pods that have none. It never holds a zero,
-// so that equal pods make an equal load in whatever order they came and went.
+// Load sums what pods ask for, one slot for a pod included, per node; the empty node stands for the pods that have none. It
+// never holds a zero.
 type Load map[string]corev1.ResourceList
-
-// Add counts a pod.
-func (l Load) Add(p Pod) {
-	sum := l[p.Node]
-	if sum == nil {
-		sum = corev1.ResourceList{}
-		l[p.Node] = sum
-	}
-	add(sum, p.Requests)
-}
-
-// Remove discounts a pod that was counted.
-func (l Load) Remove(p Pod) {
-	sum := l[p.Node]
-	for name, q := range p.Requests {
-		left := sum[name]
-		left.Sub(q)
-		if left.IsZero() {
-			delete(sum, name)
-			continue
-		}
-		sum[name] = left
-	}
-	if len(sum) == 0 {
-		delete(l, p.Node)
-	}
-}
 
 // add never stores a zero, nor a quantity that shares memory with the addend.
 func add(sum, more corev1.ResourceList) {

@@ -2,7 +2,6 @@ package membership
 
 import (
 	"fmt"
-	"math/rand"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,15 +50,7 @@ func TestResourcesCountOnlyNodesThatTakePods(t *testing.T) {
 	cordoned.Schedulable = false
 	broken := node("broken", list("8", "32Gi", "110"))
 	broken.Ready = false
-	load := Load{}
-	for _, p := range []Pod{
-		{Node: "good", Requests: list("500m", "1Gi", "1")},
-		{Node: "good", Requests: list("1500m", "1Gi", "1")},
-		{Node: "broken", Requests: list("4", "1Gi", "1")},
-		{Node: "", Requests: list("250m", "", "1")},
-	} {
-		load.Add(p)
-	}
+	load := Load{"good": list("2", "2Gi", "2"), "broken": list("4", "1Gi", "1"), "": list("250m", "", "1")}
 	nodes := []Node{node("good", list("4", "16Gi", "110")), cordoned, broken}
 	got := Resources(nodes, load, nil)
 	want := &clusterv1alpha1.ResourceSummary{
@@ -76,11 +67,7 @@ func TestResourcesCountOnlyNodesThatTakePods(t *testing.T) {
 }
 
 func TestModelingsCountEveryNodeByItsScarcestResource(t *testing.T) {
-	load := Load{}
-	for i := range 110 {
-		load.Add(Pod{Node: "full", Requests: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1"), "x": *resource.NewQuantity(int64(i), resource.DecimalSI)}})
-	}
-	load.Add(Pod{Node: "busy", Requests: list("7", "1Gi", "1")})
+	load := Load{"full": list("", "", "110"), "busy": list("7", "1Gi", "1")}
 	nodes := []Node{
 		node("full", list("8", "32Gi", "110")),   // no slot for a pod: counted nowhere, and does not hide the rest
 		node("big", list("8", "32Gi", "110")),    // grade 2
@@ -93,53 +80,5 @@ func TestModelingsCountEveryNodeByItsScarcestResource(t *testing.T) {
 	got := counts(Resources(nodes, load, models()))
 	if want := map[uint]int{0: 2, 1: 2, 2: 2}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("nodes per grade are %v, want %v", got, want)
-	}
-}
-
-func TestLoadIsTheSumOfItsPodsInWhateverOrderTheyCameAndWent(t *testing.T) {
-	r := rand.New(rand.NewSource(1))
-	for range 200 {
-		var kept, gone []Pod
-		for range r.Intn(20) {
-			p := Pod{Node: fmt.Sprint("n", r.Intn(3)), Requests: corev1.ResourceList{
-				corev1.ResourceCPU:  *resource.NewMilliQuantity(int64(r.Intn(3)*100), resource.DecimalSI),
-				corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI),
-			}}
-			if r.Intn(2) == 0 {
-				kept = append(kept, p)
-			} else {
-				gone = append(gone, p)
-			}
-		}
-		want, got := Load{}, Load{}
-		for _, p := range kept {
-			want.Add(p)
-		}
-		for _, p := range append(append([]Pod{}, gone...), kept...) {
-			got.Add(p)
-		}
-		for _, i := range r.Perm(len(gone)) {
-			got.Remove(gone[i])
-		}
-		if !equality.Semantic.DeepEqual(got, want) {
-			t.Fatalf("with %d pods gone the load is %v, without them %v", len(gone), got, want)
-		}
-	}
-}
-
-func TestPodOfCountsLivePodsWithInitContainersAndOverhead(t *testing.T) {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{
-		NodeName:       "n",
-		InitContainers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("2", "", "")}}},
-		Containers:     []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("1", "1Gi", "")}}},
-		Overhead:       list("100m", "", ""),
-	}}
-	got, live := PodOf(pod)
-	if want := (Pod{Node: "n", Requests: list("2100m", "1Gi", "1")}); !live || !equality.Semantic.DeepEqual(got, want) {
-		t.Errorf("got %v (live %t), want %v", got, live, want)
-	}
-	pod.Status.Phase = corev1.PodSucceeded
-	if _, live := PodOf(pod); live {
-		t.Error("a pod that has ended still counts")
 	}
 }
