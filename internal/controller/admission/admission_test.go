@@ -268,6 +268,26 @@ func TestWhatNobodyUsesIsWarnedOfOnceAndAccepted(t *testing.T) {
 	}
 }
 
+func TestAMistakeInAPodIsWarnedOfOnceAndStored(t *testing.T) {
+	h := newHub(t)
+	const told = `unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or refuse the object; did you mean imagePullPolicy?`
+	for kind, text := range map[string]string{
+		"apps.kruise.io/v1beta1, kind: CloneSet":     "selector: {}, template: {spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
+		"apps.kruise.io/v1beta1, kind: BroadcastJob": "template: {spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
+		"argoproj.io/v1alpha1, kind: Rollout":        "template: {spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
+	} {
+		obj := object(t, `{apiVersion: `+kind+`, metadata: {name: w, namespace: default}, spec: {`+text+`}}`)
+		stored, warnings, err := h.write("admin", obj, nil)
+		if diff := cmp.Diff([]string{told}, warnings); diff != "" || err != nil {
+			t.Errorf("%s: %v, warnings (-want +got):\n%s", kind, err, diff)
+			continue
+		}
+		if _, warnings, err := h.write("admin", stored, stored); len(warnings) > 0 || err != nil {
+			t.Errorf("%s: a second time: %v, %q", kind, err, warnings)
+		}
+	}
+}
+
 func TestAnAuthorMayHaveTheOtherOperationsOfABrokenCustomization(t *testing.T) {
 	h := newHub(t)
 	ric := func(annotations, rest string) *unstructured.Unstructured {

@@ -497,17 +497,35 @@ func alternatives(s *apiextensionsv1.JSONSchemaProps, name string) string {
 
 // oneOf is the name that was probably meant, or all if they are few.
 func oneOf(name string, names []string) string {
-	for _, n := range names {
-		a, b := strings.ToLower(n), strings.ToLower(name)
-		if a == b || distance(a, b) <= 2 || len(b) > 4 && (strings.HasPrefix(a, b) || strings.HasSuffix(a, b) || strings.HasPrefix(b, a)) {
-			return n
-		}
+	if n := Meant(name, names); n != "" {
+		return n
 	}
 	const few = 12
 	if len(names) > few {
 		return "one of " + strings.Join(names[:few], ", ") + ", …"
 	}
 	return "one of " + strings.Join(names, ", ")
+}
+
+// Meant is the one of the names that was probably meant by another one: the nearest by letters, or one that is a part of it or of which
+// it is a part; empty if none is like it.
+func Meant(name string, names []string) string {
+	best, least := "", 3
+	for _, n := range names {
+		if d := distance(strings.ToLower(n), strings.ToLower(name)); d < least {
+			best, least = n, d
+		}
+	}
+	if best != "" {
+		return best
+	}
+	for _, n := range names {
+		a, b := strings.ToLower(n), strings.ToLower(name)
+		if len(b) > 4 && (strings.HasPrefix(a, b) || strings.HasSuffix(a, b) || strings.HasPrefix(b, a)) {
+			return n
+		}
+	}
+	return ""
 }
 
 // distance is how many letters are to be changed, added or removed to make one word of the other.

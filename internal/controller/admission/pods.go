@@ -1,0 +1,37 @@
+package admission
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/argosy-io/argosy/internal/core/validate"
+)
+
+// advisePods warns of mistakes in pods that the definition of the kind lets pass, unless they were there before or the client does
+// not want to know of such.
+func advisePods(ctx context.Context, r request) error {
+	advice := validate.PodAdvice(r.obj)
+	if len(advice) == 0 || r.fieldValidation() == metav1.FieldValidationIgnore {
+		return nil
+	}
+	var known []string
+	if r.old != nil {
+		known = validate.PodAdvice(r.old)
+	}
+	warn(ctx, advice, known)
+	return nil
+}
+
+// fieldValidation is what the client wants done about unknown fields; empty if it does not say.
+func (r request) fieldValidation() string {
+	switch o := r.GetOperationOptions().(type) {
+	case *metav1.CreateOptions:
+		return o.FieldValidation
+	case *metav1.UpdateOptions:
+		return o.FieldValidation
+	case *metav1.PatchOptions:
+		return o.FieldValidation
+	}
+	return ""
+}
