@@ -42,6 +42,7 @@ func rebalanced(t *testing.T, name string) string {
 func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
+	room(t, ns)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1]}, "+divided(byRoom)+"}"))
 	fleet.Hub.Apply(t, hungry(ns, "web", 4))
 	fleet.Hub.Apply(t, hungry(ns, "other", 2))

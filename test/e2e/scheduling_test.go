@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -25,9 +27,36 @@ const (
 	packed = "replicaDivisionPreference: Aggregated"
 )
 
-// hungry is a Deployment of which a member has room for nine: three nodes with 32 CPUs. It is paused and takes no room from others.
+// room makes, in each member, a node with room for nine replicas of what is hungry in this namespace, and for nothing else, and
+// waits until the hub knows all three.
+func room(t *testing.T, ns string) {
+	t.Helper()
+	for name, m := range fleet.Members {
+		node(t, m, name+"-"+ns, "cpu: 1, pods: 100, example.com/"+ns+": 9", ns)
+	}
+	for name := range fleet.Members {
+		kit.Eventually(t, "the hub sees the node in "+name, func() string {
+			if r := clusterOf(t, name).Status.ResourceSummary; r == nil || r.Allocatable.Name(corev1.ResourceName("example.com/"+ns), resource.DecimalSI).Value() != 9 {
+				return fmt.Sprintf("%+v", r)
+			}
+			return ""
+		})
+	}
+}
+
+// node makes a fake node that has what is given, for those alone that tolerate the taint.
+func node(t *testing.T, m kit.Cluster, name, has, taint string) {
+	t.Helper()
+	m.Apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s, annotations: {kwok.x-k8s.io/node: fake}, labels: {type: kwok}},
+		spec: {taints: [{key: %s, effect: NoSchedule}]}, status: {phase: Running, capacity: {%[3]s}, allocatable: {%[3]s},
+		conditions: [{type: Ready, status: "True", reason: KubeletReady, message: fake}]}}`, name, taint, has))
+}
+
+// hungry is a Deployment of which a member has room for nine, on the node that is there for its namespace alone (see room). It is paused.
 func hungry(ns, name string, replicas int) string {
-	return strings.NewReplacer("cpu: 10m", "cpu: 10", "spec:\n  replicas", "spec:\n  paused: true\n  replicas").
+	own := "example.com/" + ns
+	return strings.NewReplacer("{cpu: 10m, memory: 16Mi}", "{"+own+": 1}, limits: {"+own+": 1}", "      containers:",
+		"      tolerations: [{key: "+ns+", operator: Exists}]\n      containers:", "spec:\n  replicas", "spec:\n  paused: true\n  replicas").
 		Replace(deployment(ns, name, replicas, "example.com/web:1"))
 }
 
@@ -55,6 +84,9 @@ func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			ns := fleet.Namespace(t)
+			if strings.Contains(tt.placement, "spread") || strings.Contains(tt.placement, byRoom) {
+				room(t, ns)
+			}
 			fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", tt.placement))
 			fleet.Hub.Apply(t, hungry(ns, "web", tt.replicas))
 			is(t, "the clusters and replicas", tt.want, func() string { return shares(t, ns, "web-deployment") })
@@ -75,10 +107,10 @@ func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
 	}
 }
 
-// A member has room for nine, as paused Deployments take none.
 func TestAggregatedReplicasUseAsFewClustersAsHaveRoom(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
+	room(t, ns)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+divided(packed)+"}"))
 	clusters := func(name string) func() int {
 		return func() int {
@@ -132,6 +164,7 @@ func unscheduled(t *testing.T, ns, deployment, reason, text string) string {
 func TestScalingMovesNothingUnlessAFreshScheduleIsAskedFor(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
+	room(t, ns)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1]}, "+divided(byRoom)+"}"))
 	fleet.Hub.Apply(t, hungry(ns, "web", 4))
 	now := func() string { return shares(t, ns, "web-deployment") }
@@ -352,4 +385,48 @@ func TestADivisionMayBecomeADuplicationAndBack(t *testing.T) {
 	is(t, "it is duplicated", "m1:6 m2:6 m3:6", now)
 	changeSpec(t, "PropagationPolicy", ns, "p", map[string]any{"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}, "placement", "replicaScheduling")
 	is(t, "it is divided otherwise", "m1:2 m2:2 m3:2", now)
+}
+
+// Two nodes have a slot left each: together they would do for a pod that takes two, and none does alone.
+func TestAReplicaGoesOnlyWhereANodeHasRoomForIt(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	own, m1 := "example.com/"+ns, fleet.Members["m1"]
+	kit.Eventually(t, "the namespace is there and takes pods", func() string {
+		if m1.Find(t, "v1", "ServiceAccount", ns, "default") == nil {
+			return "it has no service account"
+		}
+		return ""
+	})
+	for _, n := range []string{"a", "b"} {
+		node(t, m1, ns+"-"+n, "cpu: 1, pods: 100, "+own+": 3", ns)
+		m1.Apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %[2]s, namespace: %[1]s}, spec: {nodeName: %[1]s-%[2]s, terminationGracePeriodSeconds: 0,
+			tolerations: [{operator: Exists}], containers: [{name: c, image: "example.com/x:1", resources: {requests: {%[3]s: 2}, limits: {%[3]s: 2}}}]}}`, ns, n, own))
+	}
+	kit.Eventually(t, "the hub sees two slots that are free", func() string {
+		s, name := clusterOf(t, "m1").Status.ResourceSummary, corev1.ResourceName(own)
+		if s == nil || s.Allocatable.Name(name, resource.DecimalSI).Value() != 6 || s.Allocated.Name(name, resource.DecimalSI).Value() != 4 {
+			return fmt.Sprintf("%+v", s)
+		}
+		return ""
+	})
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1]}, "+divided(byRoom)+"}"))
+	two := strings.NewReplacer("  paused: true\n", "", "/"+ns+": 1}", "/"+ns+": 2}")
+	fleet.Hub.Apply(t, two.Replace(hungry(ns, "web", 1)))
+	kit.Eventually(t, "it is not sent where it fits no node", func() string {
+		return unscheduled(t, ns, "web", "Unschedulable", "Clusters available replicas 0 are not enough to schedule.")
+	})
+
+	m1.Remove(t, "v1", "Pod", ns, "b")
+	is(t, "it goes when a node has room", "m1:1", func() string { return shares(t, ns, "web-deployment") })
+	kit.Eventually(t, "and runs", func() string {
+		if n := kit.Field(fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web"), "status", "readyReplicas"); n != int64(1) {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+	fleet.Hub.Apply(t, two.Replace(hungry(ns, "late", 1)))
+	kit.Eventually(t, "the next finds that room taken", func() string { return unscheduled(t, ns, "late", "Unschedulable", "are not enough to schedule") })
+	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "web")
+	is(t, "and gets it when the first is gone", "m1:1", func() string { return shares(t, ns, "late-deployment") })
 }
