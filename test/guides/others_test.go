@@ -450,7 +450,7 @@ var s003 = []row{
 	{id: "117", block: "S004-CronHPA", want: "a kind for schedules", see: served("autoscaling.karmada.io/v1alpha1", "CronFederatedHPA"), open: noIssue + "as 113"},
 	{id: "118", block: "S004-targeted-scaling", want: "pods to delete go to their cluster", see: shownBy("test/e2e", "TestAPodToDeleteIsDeletedInItsOwnMember")},
 	{id: "119", block: "S004-claim-rollback", want: "as 112; an undo of the fleet", see: shownBy("internal/core/fleet", "TestARollbackFindsThePodsThatAreStillOld")},
-	{id: "120", block: "S004-claim-simulator", want: "an accurate estimator", see: hasCommand("estimator", "up"), open: "issue 4: real capacity; until then nodes' sums"},
+	{id: "120", block: "S004-claim-simulator", want: "an accurate estimator", see: shownBy("test/e2e", "TestAReplicaGoesOnlyWhereANodeHasRoomForIt")},
 	{id: "121", block: "S004-claim-OpenKruise-release", want: "stages in the API", see: shownBy("internal/core/fleet", "TestARolloutGoesInStagesThatPause", "TestAnOrderedRolloutFillsOneClusterAfterTheOther")},
 }
 
