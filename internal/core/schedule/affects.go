@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -17,7 +18,7 @@ import (
 //	divided and scheduled       a target leaves, or stops or starts to match the affinity
 //	duplicated, not a workload  the cluster starts or stops to fit: labels, fields, taints, kinds served
 //	spread over groups          the cluster goes into another group
-//	not scheduled               the same, or a fit of another kind of reason; by room, also when the cluster has more room
+//	not scheduled               the same, the versions served of what not all can say, or a fit of another kind of reason; by room, also when the cluster has more room
 func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster) bool {
 	spec := b.BindingSpec()
 	was, is := seen(old), seen(now)
@@ -51,6 +52,8 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster) bool {
 	switch {
 	case !fits:
 		return !scheduled && strategy == static && weighs(spec, was) != weighs(spec, is)
+	case !scheduled && versions(b) != nil && otherVersions(schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(), old, now):
+		return true
 	case spreads(spec) && regrouped(spec, old, now):
 		return true
 	}

@@ -16,6 +16,7 @@ const (
 	ReasonProvider = reasonProvider
 	ReasonRegion   = reasonRegion
 	ReasonZones    = reasonZones
+	ReasonVersion  = reasonVersion
 )
 
 // Repels is the taint of the cluster that a Rejection is for; false if it is for something else.

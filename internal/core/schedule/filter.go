@@ -22,6 +22,7 @@ const (
 	reasonZones    = "cluster(s) did not have zones property"
 	reasonTogether = "cluster(s) did not match the workload affinity constraint"
 	reasonApart    = "cluster(s) did not match the workload anti-affinity constraint"
+	reasonVersion  = "cluster(s) did not serve a version that has the template's fields"
 	// These are followed by the taint, or the label's key.
 	reasonTaint = "cluster(s) had untolerated taint "
 	reasonLabel = "cluster(s) did not have label "
@@ -31,6 +32,9 @@ const (
 type question struct {
 	spec *workv1alpha2.ResourceBindingSpec
 	kind schema.GroupKind
+	// version is the template's own, and versions are all that can say it; nil is any.
+	version  string
+	versions []string
 	// affinity of the term in use; nil allows every cluster.
 	affinity *policyv1alpha1.ClusterAffinity
 	// overflow are the term's further tiers.
@@ -205,6 +209,8 @@ func (q *question) remedy(reason string) string {
 		return "wait until the eviction has ended"
 	case reasonAPI:
 		return "install the API that has " + q.kind.String()
+	case reasonVersion:
+		return "serve " + q.kind.String() + " in " + strings.Join(q.versions, " or ") + " there, or remove the fields that other versions lack"
 	case reasonTogether:
 		return "place the workloads of group " + q.spec.WorkloadAffinityGroups.AffinityGroup + " there too"
 	case reasonApart:
@@ -240,6 +246,7 @@ type Candidate struct {
 func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejections) {
 	q := newQuestion(b.BindingSpec(), t)
 	q.peers = s.peers
+	q.version, q.versions = schema.FromAPIVersionAndKind(q.spec.Resource.APIVersion, q.spec.Resource.Kind).Version, versions(b)
 	assigned := s.assigned(q.spec.Clusters)
 	candidates := make([]Candidate, 0, len(s.members))
 	var rejections Rejections
@@ -267,5 +274,5 @@ func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejection
 			candidates[len(candidates)-1].Tier = q.tier(m)
 		}
 	}
-	return candidates, rejections
+	return q.preferServed(candidates, rejections, s, fresh(b))
 }

@@ -15,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -90,7 +91,11 @@ func (e *explanation) explainBinding() {
 	}
 	// What the loops have to say of the template as a whole, but for what is explained below.
 	for _, c := range b.BindingStatus().Conditions {
-		if c.Status == metav1.ConditionFalse && c.Type != workv1alpha2.Scheduled && c.Type != workv1alpha2.FullyApplied {
+		bad := metav1.ConditionFalse
+		if slices.Contains(fleet.ConditionTypes(), c.Type) {
+			bad = metav1.ConditionTrue
+		}
+		if c.Status == bad && c.Type != workv1alpha2.Scheduled && c.Type != workv1alpha2.FullyApplied {
 			e.find(Attention, "", fmt.Sprintf("%s: %s", c.Type, c.Message), "")
 		}
 	}
@@ -456,6 +461,9 @@ func (e *explanation) rejected(r schedule.Rejection) (why, next string) {
 			return why, "see what of the member's API does not answer"
 		}
 		return fmt.Sprintf("does not serve the kind %s", gk), fmt.Sprintf("install what defines %s in cluster %s, for example its CustomResourceDefinition", gk, r.Cluster)
+	case schedule.ReasonVersion:
+		gk := e.template.GroupKind()
+		return fmt.Sprintf("serves %s in %s only, which lacks what the template says, and the replicas have room elsewhere", gk, strings.Join(e.fleet.Versions(r.Cluster, gk), ", ")), r.Remedy
 	case schedule.ReasonProvider:
 		return "has no provider, and the placement spreads over it", "set spec.provider of cluster " + r.Cluster
 	case schedule.ReasonRegion:

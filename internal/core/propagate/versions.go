@@ -1,0 +1,48 @@
+package propagate
+
+import (
+	"errors"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/convert/kruise"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// convertible are the versions that the hub converts kinds between.
+var convertible = []string{"v1alpha1", "v1beta1"}
+
+// sayVersions notes on b in which versions of its kind the template can be said, where it is not in all: so that the scheduler,
+// which does not see the template, prefers clusters that serve one of these.
+func sayVersions(b workv1alpha2.Binding, template *unstructured.Unstructured) {
+	group := template.GroupVersionKind().Group
+	if !strings.HasSuffix(group, ".kruise.io") {
+		return // what is known of conversions is made when it is first asked for
+	}
+	var can []string
+	lossy := false
+	for _, version := range convertible {
+		there, err := kruise.ForMember(template, []string{schema.GroupVersion{Group: group, Version: version}.String()})
+		switch {
+		case errors.As(err, new(*kruise.Lossy)):
+			lossy = true
+		case err == nil && there != nil:
+			can = append(can, version)
+		}
+	}
+	_, noted := b.GetAnnotations()[schedule.VersionsAnnotation]
+	switch {
+	case lossy && len(can) > 0:
+		if annotations, changed := merged(b.GetAnnotations(), map[string]string{schedule.VersionsAnnotation: strings.Join(can, ",")}); changed {
+			b.SetAnnotations(annotations)
+		}
+	case noted:
+		annotations := maps.Clone(b.GetAnnotations())
+		delete(annotations, schedule.VersionsAnnotation)
+		b.SetAnnotations(annotations)
+	}
+}
