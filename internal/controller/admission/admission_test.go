@@ -244,13 +244,21 @@ func TestWhatNobodyUsesIsWarnedOfOnceAndAccepted(t *testing.T) {
 	}
 	const health = "healthInterpretation: {jsonPath: .status.phase, expected: Fine}"
 	widgets, old := ric("widgets", "apiVersion: example.org/v1, kind: Widget", health), ric("old", "apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet", health)
-	h := newHub(t, old)
+	// A kind that was just defined is known though nobody has told the API server's own map of kinds.
+	stalls := object(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: stalls.example.com},
+		spec: {group: example.com, names: {kind: Stall}, conversion: {strategy: Webhook}, versions: [{name: v1, served: true}, {name: v1beta1, served: true}, {name: v2, served: false}]}}`)
+	h := newHub(t, old, stalls)
 	for _, c := range []struct {
 		obj, was *unstructured.Unstructured
 		want     []string
 	}{
 		{widgets, nil, []string{"spec.target: the hub serves no kind Widget of group example.org yet: nothing uses the customization until it does"}},
 		{widgets, widgets, nil},
+		{ric("stalls", "apiVersion: example.com/v1, kind: Stall", health), nil, nil},
+		{ric("stalls", "apiVersion: example.com/v2, kind: Stall", health), nil,
+			[]string{"spec.target: the hub serves Stall as example.com/v1, example.com/v1beta1, not as example.com/v2: nothing uses the customization until it does; name example.com/v1 if that is what is meant"}},
+		{ric("stalls", "apiVersion: example.com/v1beta1, kind: Stall", health), nil,
+			[]string{"spec.target: the hub reads Stall as example.com/v1, which nobody knows how to convert to v1beta1: name example.com/v1 to have the customization used"}},
 		{ric("typo", "apiVersion: apps/v9, kind: Deployment", health), nil,
 			[]string{"spec.target: the hub serves Deployment as apps/v1, not as apps/v9: nothing uses the customization until it does; name apps/v1 if that is what is meant"}},
 		{ric("empty", "apiVersion: apps/v1, kind: Deployment", ""), nil,
@@ -310,9 +318,9 @@ func TestThePathsOfACustomizationAreCheckedOnceTheKindIsDefined(t *testing.T) {
 	if _, _, err := newHub(t).write("admin", ric, nil); err != nil {
 		t.Errorf("a kind that is not defined yet: %v", err)
 	}
-	h := newHub(t, object(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: clonesets.apps.kruise.io}, spec: {versions: [
-		{name: v1alpha1, schema: {openAPIV3Schema: {type: object}}},
-		{name: v1beta1, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}}}}}}}]}}`))
+	h := newHub(t, object(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: clonesets.apps.kruise.io},
+		spec: {group: apps.kruise.io, names: {kind: CloneSet}, versions: [{name: v1alpha1, served: true, schema: {openAPIV3Schema: {type: object}}},
+		{name: v1beta1, served: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}}}}}}}]}}`))
 	h.refuses("admin", ric, nil, `spec.customizations.replicaResource.jsonPath: Invalid value: ".spec.replica": .spec.replica does not exist in the kind's schema; did you mean replicas?`)
 	ric.Object["spec"].(map[string]any)["target"].(map[string]any)["apiVersion"] = "apps.kruise.io/v1"
 	if _, _, err := h.write("admin", ric, nil); err != nil {

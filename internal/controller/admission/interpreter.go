@@ -3,18 +3,21 @@ package admission
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/warning"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 	"github.com/argosy-io/argosy/internal/core/validate"
@@ -52,20 +55,20 @@ func (o *objects) validateCustomization(ctx context.Context, r request) error {
 	if len(errs) > 0 {
 		return r.refuse(errs)
 	}
-	crd, err := o.definitionOf(ctx, schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind).GroupKind())
+	target := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)
+	known, err := o.knows(ctx, target.GroupKind())
 	if err != nil {
 		return err
 	}
-	if of := fieldsOf(crd, c.Spec.Target); of != nil {
+	if of := fieldsOf(known.crds[target.GroupKind()], target.Version); of != nil {
 		errs = validate.CustomizationPaths(c, of)
 	}
 	if len(errs) == 0 {
-		convert := convertOf(crd)
-		var known []string
+		var before []string
 		if was := (&configv1alpha1.ResourceInterpreterCustomization{}); r.old != nil && into(r.old, was) == nil {
-			known = validate.CustomizationAdvice(was, others, o.served, convert)
+			before = validate.CustomizationAdvice(was, others, known.served, known.convert())
 		}
-		warn(ctx, validate.CustomizationAdvice(c, others, o.served, convert), known)
+		warn(ctx, validate.CustomizationAdvice(c, others, known.served, known.convert()), before)
 	}
 	return r.refuse(errs)
 }
@@ -79,14 +82,62 @@ func warn(ctx context.Context, advice, known []string) {
 	}
 }
 
-// served are the versions in which the hub serves a kind, the preferred one first. What it cannot be asked it does not serve.
-func (o *objects) served(kind schema.GroupKind) []string {
-	preferred, err := o.mapper.RESTMapping(kind)
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// kindsKnown is what the hub knows of some kinds.
+type kindsKnown struct {
+	mapper meta.RESTMapper
+	crds   map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
+}
+
+// knows reads the definitions of kinds, of those that have one.
+func (o *objects) knows(ctx context.Context, kinds ...schema.GroupKind) (kindsKnown, error) {
+	k := kindsKnown{o.mapper, map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}}
+	for _, kind := range kinds {
+		if _, read := k.crds[kind]; read || kind.Group == "" {
+			continue
+		}
+		// The mapper learns of new kinds after some time, and until then a kind's name is a good guess.
+		resource, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
+		if mapping, err := o.mapper.RESTMapping(kind); err == nil {
+			resource = mapping.Resource
+		}
+		found, err := o.client.Resource(definitions).Get(ctx, resource.GroupResource().String(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return k, fmt.Errorf("get the definition of %s: %w", kind, err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := into(found, crd); err != nil {
+			return k, fmt.Errorf("read the definition of %s: %w", kind, err)
+		}
+		if crd.Spec.Names.Kind == kind.Kind {
+			k.crds[kind] = crd
+		}
+	}
+	return k, nil
+}
+
+// served are the versions in which the hub serves a kind, the preferred one first.
+func (k kindsKnown) served(kind schema.GroupKind) []string {
+	var versions []string
+	if crd := k.crds[kind]; crd != nil {
+		for _, v := range crd.Spec.Versions {
+			if v.Served {
+				versions = append(versions, v.Name)
+			}
+		}
+		slices.SortFunc(versions, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
+		return versions
+	}
+	preferred, err := k.mapper.RESTMapping(kind)
 	if err != nil {
 		return nil
 	}
-	versions := []string{preferred.GroupVersionKind.Version}
-	all, _ := o.mapper.RESTMappings(kind)
+	versions = append(versions, preferred.GroupVersionKind.Version)
+	all, _ := k.mapper.RESTMappings(kind)
 	for _, m := range all {
 		if v := m.GroupVersionKind.Version; !slices.Contains(versions, v) {
 			versions = append(versions, v)
@@ -95,49 +146,26 @@ func (o *objects) served(kind schema.GroupKind) []string {
 	return versions
 }
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-
-// definitionOf is the definition of a kind; nil if there is none, or not yet.
-func (o *objects) definitionOf(ctx context.Context, kind schema.GroupKind) (*unstructured.Unstructured, error) {
-	mapping, err := o.mapper.RESTMapping(kind)
-	if err != nil || kind.Group == "" {
-		return nil, nil // a kind that is not served is judged by its name alone
-	}
-	crd, err := o.client.Resource(definitions).Get(ctx, mapping.Resource.GroupResource().String(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get the definition of %s: %w", kind, err)
-	}
-	return crd, nil
+// convert is how the interpreter converts objects of the kinds.
+func (k kindsKnown) convert() interpret.Convert {
+	return interpreter.Known(slices.Collect(maps.Values(k.crds)), customization.Options{Convert: tiers.Convert}).Convert
 }
 
-// fieldsOf is the schema that a definition has for a version; nil if it has none.
-func fieldsOf(crd *unstructured.Unstructured, target configv1alpha1.CustomizationTarget) map[string]any {
+// fieldsOf is the schema that a definition has for a version, as JSON; nil if it has none.
+func fieldsOf(crd *apiextensionsv1.CustomResourceDefinition, version string) map[string]any {
 	if crd == nil {
 		return nil
 	}
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, v := range versions {
-		if version, ok := v.(map[string]any); ok && version["name"] == schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).Version {
-			found, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+	for _, v := range crd.Spec.Versions {
+		if v.Name == version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			found, err := schemas.Map(v.Schema.OpenAPIV3Schema)
+			if err != nil {
+				return nil // what a server stores can be written
+			}
 			return found
 		}
 	}
 	return nil
-}
-
-// convertOf is how the interpreter converts objects, given the definitions of their kinds, of which some may be nil.
-func convertOf(crds ...*unstructured.Unstructured) interpret.Convert {
-	var defined []*apiextensionsv1.CustomResourceDefinition
-	for _, crd := range crds {
-		typed := &apiextensionsv1.CustomResourceDefinition{}
-		if crd != nil && into(crd, typed) == nil {
-			defined = append(defined, typed)
-		}
-	}
-	return interpreter.Known(defined, customization.Options{Convert: tiers.Convert}).Convert
 }
 
 func (o *objects) validateWebhookConfiguration(ctx context.Context, r request) error {
@@ -145,23 +173,17 @@ func (o *objects) validateWebhookConfiguration(ctx context.Context, r request) e
 	if err := into(r.obj, c); err != nil {
 		return r.invalid(err)
 	}
-	errs := validate.WebhookConfiguration(c)
-	if len(errs) > 0 {
+	if errs := validate.WebhookConfiguration(c); len(errs) > 0 {
 		return r.refuse(errs)
 	}
-	var crds []*unstructured.Unstructured
-	for _, kind := range webhook.Kinds(c) {
-		crd, err := o.definitionOf(ctx, kind)
-		if err != nil {
-			return err
-		}
-		crds = append(crds, crd)
+	known, err := o.knows(ctx, webhook.Kinds(c)...)
+	if err != nil {
+		return err
 	}
-	convert := convertOf(crds...)
-	var known []string
+	var before []string
 	if was := (&configv1alpha1.ResourceInterpreterWebhookConfiguration{}); r.old != nil && into(r.old, was) == nil {
-		known = validate.WebhookConfigurationAdvice(was, o.served, convert)
+		before = validate.WebhookConfigurationAdvice(was, known.served, known.convert())
 	}
-	warn(ctx, validate.WebhookConfigurationAdvice(c, o.served, convert), known)
+	warn(ctx, validate.WebhookConfigurationAdvice(c, known.served, known.convert()), before)
 	return nil
 }
