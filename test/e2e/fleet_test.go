@@ -8,9 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -202,6 +204,47 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 		return ""
 	})
 	is(t, "nobody refuses it", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
+	bound := func(name string) (b workv1alpha2.ResourceBinding) {
+		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &b); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if !meta.IsStatusConditionTrue(bound("shop-cloneset").Status.Conditions, "PodNotFound") {
+		t.Errorf("the binding does not say it: %v", bound("shop-cloneset").Status.Conditions)
+	}
+
+	// Its containers are recreated where a pod is, and nowhere else.
+	const request = "ContainerRecreateRequest"
+	fleet.Hub.Apply(t, policy(ns, "r", group, request, "{clusterAffinity: {clusterNames: [m1, m2, m3]}}"))
+	recreate := func(name, pod string) {
+		fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: %s}, spec: {podName: %s, containers: [{name: main}]}}", group, request, name, ns, pod))
+	}
+	recreate("there", pods(t, "m3", ns, "shop")[0].Name)
+	recreate("nowhere", "shop-nowhere")
+	kit.Eventually(t, "it is in m3", func() string {
+		if fleet.Members["m3"].Find(t, group, request, ns, "there") == nil {
+			return "it is not"
+		}
+		return ""
+	})
+	kit.Eventually(t, "all is applied", func() string {
+		if c := bound("there-containerrecreaterequest").Status.Conditions; !meta.IsStatusConditionTrue(c, workv1alpha2.FullyApplied) {
+			return fmt.Sprint(c)
+		}
+		return ""
+	})
+	kit.Eventually(t, "it is told of the one whose pod is nowhere", func() string {
+		if c := bound("nowhere-containerrecreaterequest").Status.Conditions; !meta.IsStatusConditionTrue(c, "PodNotFound") {
+			return fmt.Sprint(c)
+		}
+		return ""
+	})
+	for _, m := range []string{"m1", "m2"} {
+		if fleet.Members[m].Find(t, group, request, ns, "there") != nil {
+			t.Errorf("%s has it, too", m)
+		}
+	}
 }
 
 func TestHalvesOfAnOddUnitedDeploymentAddUpInEveryMember(t *testing.T) {

@@ -234,7 +234,9 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 	if b, err = r.tellVersions(ctx, b, d.Results); err != nil {
 		return 0, err
 	}
-	r.tellFleet(b, in.Template, d.Conditions)
+	if b, err = r.tellFleet(ctx, b, in.Template, d.Conditions); err != nil {
+		return 0, err
+	}
 	if err := r.record(ctx, b, d); err != nil {
 		return 0, err
 	}

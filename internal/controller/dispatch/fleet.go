@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,20 +24,43 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// tellFleet puts what users should know of a template in its fleet into events, each when it begins or changes.
-func (r *reconciler) tellFleet(b workv1alpha2.Binding, tmpl *unstructured.Unstructured, conditions []fleet.Condition) {
+// tellFleet puts what users should know of a template in its fleet into conditions of the binding, True for as long as it is so, and
+// into events, each when it begins or changes. The binding returned is the one to go on with.
+func (r *reconciler) tellFleet(ctx context.Context, b workv1alpha2.Binding, tmpl *unstructured.Unstructured, conditions []fleet.Condition) (workv1alpha2.Binding, error) {
+	want := b
+	change := func(apply func(all *[]metav1.Condition)) {
+		if want == b {
+			want = b.DeepCopyObject().(workv1alpha2.Binding)
+		}
+		apply(&want.BindingStatus().Conditions)
+	}
 	for _, kind := range fleet.ConditionTypes() {
 		var err error
+		was := meta.FindStatusCondition(b.BindingStatus().Conditions, kind)
 		if i := slices.IndexFunc(conditions, func(c fleet.Condition) bool { return c.Type == kind }); i >= 0 {
 			err = errors.New(conditions[i].Message)
+			if message := limited(conditions[i].Message); was == nil || was.Message != message {
+				change(func(all *[]metav1.Condition) {
+					meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: message})
+				})
+			}
+		} else if was != nil {
+			change(func(all *[]metav1.Condition) { meta.RemoveStatusCondition(all, kind) })
 		}
 		r.warn(b, tmpl, "", kind, err)
 	}
+	if want == b {
+		return b, nil
+	}
+	if _, err := commit.Status(ctx, r.client, b, want); err != nil {
+		return b, err
+	}
+	return want, nil
 }
 
 // record writes what the Works alone do not remember to the binding, before they are written.
 func (r *reconciler) record(ctx context.Context, b workv1alpha2.Binding, d dispatch.Decision) error {
-	values := map[string]string{fleet.OrdinalsAnnotation: d.Record, fleet.ProgressAnnotation: d.Progress}
+	values := map[string]string{fleet.OrdinalsAnnotation: d.Record, fleet.ProgressAnnotation: d.Progress, fleet.RoutedAnnotation: d.Routed}
 	annotations := maps.Clone(b.GetAnnotations())
 	for key, value := range values {
 		switch {

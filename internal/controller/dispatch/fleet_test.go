@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -229,6 +230,23 @@ func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
 	w.Eventually("what is nowhere is told", func() string {
 		if told := w.told(fleet.PodNotFound); len(told) != 2 || !strings.Contains(told[0], "c-z in no cluster") {
 			return fmt.Sprintf("told is %q", told)
+		}
+		return ""
+	})
+	condition := func() *metav1.Condition {
+		b := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(t.Context(), w.key(), b); err != nil {
+			t.Fatal(err)
+		}
+		return meta.FindStatusCondition(b.Status.Conditions, fleet.PodNotFound)
+	}
+	if c := condition(); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "c-z in no cluster") {
+		t.Errorf("the binding says %+v", c)
+	}
+	w.edit([]any{"c-b"}, "spec", "scaleStrategy", "podsToDelete")
+	w.Eventually("it is said no more", func() string {
+		if c := condition(); c != nil {
+			return fmt.Sprintf("the binding says %+v", c)
 		}
 		return ""
 	})

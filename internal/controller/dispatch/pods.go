@@ -14,7 +14,7 @@ import (
 
 // Pods finds pods in members.
 type Pods interface {
-	// Owned says whether the cluster has a pod of that name that an object of that kind and name controls.
+	// Owned says whether the cluster has a pod of that name that an object of that kind and name controls, or any if these are empty.
 	Owned(ctx context.Context, cluster, namespace, pod, kind, owner string) (bool, error)
 }
 
@@ -32,6 +32,9 @@ func (a asking) Owned(ctx context.Context, cluster, namespace, pod, kind, owner 
 	if err != nil || u == nil || u.GetDeletionTimestamp() != nil {
 		return false, err
 	}
+	if kind == "" && owner == "" {
+		return true, nil
+	}
 	c := metav1.GetControllerOf(u)
 	return c != nil && c.Kind == kind && c.Name == owner, nil
 }
@@ -43,12 +46,13 @@ func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]
 	if err != nil || len(names) == 0 || r.Pods == nil {
 		return nil, err
 	}
+	kind, owner := fleet.PodOwner(in.Template)
 	found, silent := map[string][]string{}, false
 	for _, target := range dispatch.Targets(in.Binding) {
 		for _, name := range names {
-			there, err := r.Pods.Owned(ctx, target.Name, in.Template.GetNamespace(), name, in.Template.GetKind(), in.Template.GetName())
+			there, err := r.Pods.Owned(ctx, target.Name, in.Template.GetNamespace(), name, kind, owner)
 			if err != nil {
-				ctrl.LoggerFrom(ctx).Info("cannot look for a pod to delete", "cluster", target.Name, "pod", name, "cause", err.Error())
+				ctrl.LoggerFrom(ctx).Info("cannot look for a pod that a template names", "cluster", target.Name, "pod", name, "cause", err.Error())
 				silent = true
 				break
 			}

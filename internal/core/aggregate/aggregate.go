@@ -20,6 +20,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 )
@@ -30,7 +31,7 @@ import (
 // only when its status changes. Works in clusters that b has left do not count.
 func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time) workv1alpha2.ResourceBindingStatus {
 	status := *b.BindingStatus().DeepCopy()
-	expected := clusters(b.BindingSpec())
+	expected := clusters(b)
 
 	was := map[string]workv1alpha2.AggregatedStatusItem{}
 	for _, item := range status.AggregatedStatus {
@@ -125,7 +126,7 @@ func faults(works []workv1alpha1.Work, expected []string, operation configv1alph
 // one where nothing is known yet. A cluster that is missing in aggregatedStatus is behind, not absent.
 func Items(b workv1alpha2.Binding) []workv1alpha2.AggregatedStatusItem {
 	items := slices.Clone(b.BindingStatus().AggregatedStatus)
-	for _, cluster := range clusters(b.BindingSpec()) {
+	for _, cluster := range clusters(b) {
 		known := slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster })
 		if !known {
 			items = append(items, workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Health: workv1alpha1.ResourceUnknown})
@@ -136,8 +137,9 @@ func Items(b workv1alpha2.Binding) []workv1alpha2.AggregatedStatusItem {
 }
 
 // clusters are those that hold a Work of the binding when all is done: scheduled to, required by another binding, or left
-// in good order. Sorted, each once.
-func clusters(spec *workv1alpha2.ResourceBindingSpec) []string {
+// in good order. Sorted, each once. A template that is about a pod goes where that is, of all of these.
+func clusters(b workv1alpha2.Binding) []string {
+	spec := b.BindingSpec()
 	var all []string
 	for _, c := range spec.Clusters {
 		all = append(all, c.Name)
@@ -151,6 +153,9 @@ func clusters(spec *workv1alpha2.ResourceBindingSpec) []string {
 		if t.PurgeMode != policyv1alpha1.PurgeModeDirectly {
 			all = append(all, t.FromCluster)
 		}
+	}
+	if routed, ok := fleet.RoutedTo(b.GetAnnotations()); ok {
+		all = slices.DeleteFunc(all, func(cluster string) bool { return !slices.Contains(routed, cluster) })
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -145,6 +145,18 @@ func TestABindingIsNotFullyAppliedWhileAClusterHasAnEarlierTemplate(t *testing.T
 	}
 }
 
+func TestOnlyTheClustersThatATemplateIsRoutedToCount(t *testing.T) {
+	b := binding("m1", "m2", "m3")
+	b.Annotations = map[string]string{"argosy.io/routed-to": "m2"}
+	b.Status = Binding(b, []workv1alpha1.Work{applied("m2")}, noon)
+	if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
+		t.Errorf("got %+v", b.Status.Conditions)
+	}
+	if got := say(Items(b)); got != `m2 applied {"replicas":1} Healthy` {
+		t.Errorf("folded are %s", got)
+	}
+}
+
 func TestWhatOthersWroteIntoTheStatusIsKept(t *testing.T) {
 	b := binding("m1")
 	b.Status = workv1alpha2.ResourceBindingStatus{

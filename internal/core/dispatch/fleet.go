@@ -41,7 +41,7 @@ func (in Input) share(parts []part) (fleet.Result, error) {
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
 	}
 	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods, History: in.History, Target: in.Target,
-		Progress: in.Binding.GetAnnotations()[fleet.ProgressAnnotation], Now: in.Now}
+		Progress: in.Binding.GetAnnotations()[fleet.ProgressAnnotation], Routed: in.Binding.GetAnnotations()[fleet.RoutedAnnotation], Now: in.Now}
 	for _, p := range parts {
 		if divided && !scheduled(p.Name) {
 			continue // it is there because another one requires it, whole

@@ -69,6 +69,9 @@ const (
 	OrdinalsAnnotation = "argosy.io/ordinals"
 	// ProgressAnnotation on a binding is when a rollout last went on, while one with a deadline is under way.
 	ProgressAnnotation = "argosy.io/rollout-progress"
+	// RoutedAnnotation on a binding is the clusters, "a,b", that alone get a template that is about a pod of theirs; it is on none
+	// before that is known, nor on those of other templates.
+	RoutedAnnotation = "argosy.io/routed-to"
 )
 
 // order is where new pods come first.
@@ -183,4 +186,10 @@ func (o options) sorted(clusters []string) []string {
 		}
 	}
 	return out
+}
+
+// RoutedTo are the clusters that alone get the template of a binding with these annotations; ok is false where all of its clusters do.
+func RoutedTo(annotations map[string]string) (clusters []string, ok bool) {
+	v, ok := annotations[RoutedAnnotation]
+	return split(v), ok
 }

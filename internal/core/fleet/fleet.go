@@ -28,6 +28,8 @@ type Input struct {
 	Members []Member
 	// Record is the OrdinalsAnnotation of the binding, Progress its ProgressAnnotation.
 	Record, Progress string
+	// Routed is the RoutedAnnotation of the binding.
+	Routed string
 	// Now dates progress.
 	Now time.Time
 	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; an entry
@@ -68,6 +70,8 @@ type Result struct {
 	Record string
 	// Progress is the value for ProgressAnnotation on the binding, empty for none.
 	Progress string
+	// Routed is the value for RoutedAnnotation on the binding, empty for none.
+	Routed string
 	// RecheckAfter is when to ask again though nothing has happened; 0 for never.
 	RecheckAfter time.Duration
 	// Conditions are what users should know, in a fixed order.
@@ -421,6 +425,7 @@ var handlers = func() map[schema.GroupKind]handler {
 	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
 	all[broadcastJobKind] = handler{share: func(f *fleet) error { return f.parallelism(true) }}
 	all[imagePullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(false) }}
+	all[recreateRequestKind] = handler{share: (*fleet).recreateRequest, always: func(map[string]any) bool { return true }}
 	return all
 }()
 

@@ -23,11 +23,12 @@ var examples = map[schema.GroupKind]string{
 		topology: {subsets: [{name: a, replicas: 50%}, {name: b, minReplicas: 1, maxReplicas: 4}]}, updateStrategy: {manualUpdate: {partitions: {a: 1, b: 1}}}}}`,
 	sidecarSetKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, ` + fleetWide + `, spec: {containers: [{name: c}],
 		injectionStrategy: {revision: {customVersion: v}}, updateStrategy: {partition: 50%}}}`,
-	workloadSpreadKind:                                        `{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, ` + fleetWide + `, spec: {subsets: [{name: a, maxReplicas: 3}, {name: b}]}}`,
-	broadcastJobKind:                                          `{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, ` + fleetWide + `, spec: {parallelism: 1, paused: false}}`,
-	imagePullJobKind:                                          `{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, ` + fleetWide + `, spec: {parallelism: 2}}`,
-	{Group: kruise, Kind: "DaemonSet"}:                        `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, ` + fleetWide + `, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxSurge: 1}}}}`,
-	{Group: "policy", Kind: "PodDisruptionBudget"}:            `{apiVersion: policy/v1, kind: PodDisruptionBudget, ` + fleetWide + `, spec: {minAvailable: 50%}}`,
+	workloadSpreadKind:                             `{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, ` + fleetWide + `, spec: {subsets: [{name: a, maxReplicas: 3}, {name: b}]}}`,
+	broadcastJobKind:                               `{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, ` + fleetWide + `, spec: {parallelism: 1, paused: false}}`,
+	recreateRequestKind:                            `{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: x}, spec: {podName: p, containers: [{name: c}]}}`,
+	imagePullJobKind:                               `{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, ` + fleetWide + `, spec: {parallelism: 2}}`,
+	{Group: kruise, Kind: "DaemonSet"}:             `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, ` + fleetWide + `, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxSurge: 1}}}}`,
+	{Group: "policy", Kind: "PodDisruptionBudget"}: `{apiVersion: policy/v1, kind: PodDisruptionBudget, ` + fleetWide + `, spec: {minAvailable: 50%}}`,
 	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, ` + fleetWide + `, spec: {maxUnavailable: 3}}`,
 }
 
@@ -43,6 +44,7 @@ func TestMutilatedObjectsAreRefusedOrDividedAndBreakNothing(t *testing.T) {
 				random := rand.New(rand.NewSource(seed))
 				h := newHub(t, example, 3, 3)
 				h.in.Divided = handlers[kind].divides
+				h.in.Pods = map[string][]string{"p": {"c1", "c2"}}
 				// One Work stands and has reported; both, and the template, may be broken.
 				h.look()
 				h.report("replicas: 3, latestRevision: a", "desired: 1, matchedPods: 2")

@@ -14,9 +14,15 @@ import (
 
 var podsToDeletePath = []string{"spec", "scaleStrategy", "podsToDelete"}
 
-// PodsAskedFor are the names in a CloneSet's podsToDelete that have to be looked for in the clusters, sorted: those that are
-// not routed yet. Others' are none.
+// PodsAskedFor are the names in a CloneSet's podsToDelete, and that of a ContainerRecreateRequest's pod, that have to be looked for in
+// the clusters, sorted: those that are not routed yet. Others' are none.
 func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) ([]string, error) {
+	if template.GroupVersionKind().GroupKind() == recreateRequestKind {
+		if pod := text(template.Object, "spec", "podName"); pod != "" && len(existing) == 0 {
+			return []string{pod}, nil
+		}
+		return nil, nil
+	}
 	if template.GroupVersionKind().GroupKind() != cloneSetKind {
 		return nil, nil
 	}

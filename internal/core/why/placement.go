@@ -463,7 +463,7 @@ func (e *explanation) rejected(r schedule.Rejection) (why, next string) {
 		return fmt.Sprintf("does not serve the kind %s", gk), fmt.Sprintf("install what defines %s in cluster %s, for example its CustomResourceDefinition", gk, r.Cluster)
 	case schedule.ReasonVersion:
 		gk := e.template.GroupKind()
-		return fmt.Sprintf("serves %s in %s only, which lacks what the template says, and the replicas have room elsewhere", gk, strings.Join(e.fleet.Versions(r.Cluster, gk), ", ")), r.Remedy
+		return fmt.Sprintf("serves %s in %s only, which lacks what the template says, and other clusters can take it", gk, strings.Join(e.fleet.Versions(r.Cluster, gk), ", ")), r.Remedy
 	case schedule.ReasonProvider:
 		return "has no provider, and the placement spreads over it", "set spec.provider of cluster " + r.Cluster
 	case schedule.ReasonRegion:

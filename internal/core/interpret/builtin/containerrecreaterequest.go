@@ -11,8 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// containerRecreateRequest is OpenKruise's ContainerRecreateRequest, v1alpha1 and v1beta1. A pod is in one cluster, so one
-// cluster answers and the others refuse; where pods of the same name are in several, each cluster restarts its own.
+// containerRecreateRequest is OpenKruise's ContainerRecreateRequest, v1alpha1 and v1beta1. A pod is in one cluster, to
+// which it goes alone (core/fleet); where pods of the same name are in several, each cluster restarts its own.
 func containerRecreateRequest() *interpret.Hooks {
 	return &interpret.Hooks{
 		Retain: retainRecreateRequest,

@@ -1,0 +1,50 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var recreateRequestKind = schema.GroupKind{Group: kruise, Kind: "ContainerRecreateRequest"}
+
+// podRecheck is how soon a pod that was found nowhere is looked for again.
+const podRecheck = time.Minute
+
+// PodOwner is the controller that the pods that PodsAskedFor names must have, empty for any.
+func PodOwner(template *unstructured.Unstructured) (kind, name string) {
+	if template.GroupVersionKind().GroupKind() == recreateRequestKind {
+		return "", ""
+	}
+	return template.GetKind(), template.GetName()
+}
+
+// recreateRequest sends a ContainerRecreateRequest to the clusters that have its pod, and to no other: there it would be refused for
+// ever. Where it has gone it stays, as it cannot change.
+func (f *fleet) recreateRequest() error {
+	pod := text(f.Template.Object, "spec", "podName")
+	before := split(f.Routed)
+	var routed []string
+	for _, m := range f.members {
+		switch {
+		case m.before != nil, slices.Contains(before, m.Cluster), len(before) == 0 && slices.Contains(f.Pods[pod], m.Cluster):
+			routed = append(routed, m.Cluster)
+		default:
+			f.result.Waiting = append(f.result.Waiting, m.Cluster)
+		}
+	}
+	f.result.Routed = strings.Join(unique(routed), ",")
+	if len(routed) > 0 {
+		return nil
+	}
+	f.result.RecheckAfter = podRecheck
+	where := "in no cluster that answers"
+	if _, all := f.Pods[pod]; all {
+		where = "in none of " + strings.Join(unique(f.clusters()), ", ")
+	}
+	f.tell(PodNotFound, "the pod %q that spec.podName names is %s, so that there is nothing to recreate; name one that runs in a cluster of the policy", pod, where)
+	return nil
+}
