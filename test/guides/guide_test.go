@@ -271,6 +271,10 @@ func (s *story) ours(dir, text string) {
 		return
 	}
 	warnings, err := s.write(u)
+	// The guide's own kind is one that nobody has, and the guide says that the hub says so.
+	warnings = slices.DeleteFunc(warnings, func(text string) bool {
+		return strings.HasSuffix(text, "of group guide.example.com yet: nothing uses the customization until it does")
+	})
 	if err != nil || len(warnings) > 0 {
 		s.fail("%s %s: %v, warnings %q", u.GetKind(), u.GetName(), err, warnings)
 	}
