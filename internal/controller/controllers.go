@@ -56,6 +56,8 @@ type Options struct {
 	ClusterStatusFrequency time.Duration
 	// ClusterThresholds are how long members must answer, or not answer, before that counts.
 	ClusterThresholds membership.Thresholds
+	// Fleet is given what the scheduler sees when it starts to look; nil gives it to nobody.
+	Fleet func(*capacity.Fleet)
 	// Estimator is how members' scheduler estimators are asked for room; nil: they are not.
 	Estimator *estimator.Options
 	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
@@ -149,6 +151,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 		estimators.Join(ctx, fleet)
+	}
+	if o.Fleet != nil {
+		o.Fleet(fleet)
 	}
 	for _, r := range []interface{ Start(context.Context) error }{interpreter, templates, members} {
 		if err := mgr.Add(r); err != nil {

@@ -3,20 +3,32 @@ package server
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/admission"
 	"github.com/argosy-io/argosy/internal/core/convert"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
 // AllParts are the parts of a whole hub: the one place where they are put together.
 func AllParts() Parts {
+	// fleet is what the scheduler sees, once it runs.
+	var fleet atomic.Pointer[capacity.Fleet]
+	room := func(_ context.Context, b workv1alpha2.Binding) schedule.Capacity {
+		if f := fleet.Load(); f != nil && f.Synced() {
+			return f.Room(b, f.Snapshot())
+		}
+		return nil
+	}
 	return Parts{
 		Admission: func(Deps) []apiserver.AdmissionPlugin {
 			var plugins []apiserver.AdmissionPlugin
@@ -25,13 +37,14 @@ func AllParts() Parts {
 			}
 			return plugins
 		},
-		Handler: func(d Deps, next http.Handler) http.Handler { return explained(d, admission.KeepNamespace(next)) },
+		Handler: func(d Deps, next http.Handler) http.Handler { return explained(d, room, admission.KeepNamespace(next)) },
 		Convert: convert.Review,
 		Controllers: func(ctx context.Context, d Deps) error {
 			o := controller.Options{
 				Config:                 d.Config,
 				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
 				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},
+				Fleet:                  fleet.Store,
 				Estimator:              d.Members.Estimator.options(),
 			}
 			if d.Descheduler != nil {
@@ -42,14 +55,18 @@ func AllParts() Parts {
 	}
 }
 
-// explained answers why.Path, and leaves all else to next.
-func explained(d Deps, next http.Handler) http.Handler {
-	explain := why.Handler(func() (client.Reader, meta.RESTMapper, error) { return why.Connect(d.Config) })
+// explained answers why.Path and why.RoomPath, and leaves all else to next.
+func explained(d Deps, room why.Room, next http.Handler) http.Handler {
+	connect := func() (client.Reader, meta.RESTMapper, error) { return why.Connect(d.Config) }
+	explain, measure := why.Handler(connect, room), why.RoomHandler(connect, room)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == why.Path {
+		switch r.URL.Path {
+		case why.Path:
 			explain.ServeHTTP(w, r)
-			return
+		case why.RoomPath:
+			measure.ServeHTTP(w, r)
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }

@@ -34,6 +34,8 @@ type Query struct {
 	Namespace, Name string
 	// Cluster narrows the answer; empty for the fleet.
 	Cluster string
+	// Room is asked for the binding's; nil asks nobody.
+	Room Room
 }
 
 // Error is a question that has no answer.
@@ -61,6 +63,9 @@ func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) 
 	facts, err := collect(ctx, r, template)
 	if err != nil {
 		return why.Answer{}, err
+	}
+	if q.Room != nil && facts.Binding != nil {
+		facts.Room = q.Room(ctx, facts.Binding)
 	}
 	answer := why.Explain(facts)
 	if q.Cluster == "" {

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -14,13 +15,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/why"
 )
 
@@ -141,7 +145,7 @@ func TestWhatHasToDoWithATemplateIsCollected(t *testing.T) {
 
 func TestOverHTTP(t *testing.T) {
 	r, mapper := hub(&corev1.Namespace{ObjectMeta: in("", "shop")}, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")})
-	h := Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil })
+	h := Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, nil)
 	ask := func(method, query string, into any) int {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, httptest.NewRequest(method, Path+"?"+query, nil))
@@ -163,10 +167,43 @@ func TestOverHTTP(t *testing.T) {
 			t.Errorf("%s: %d %+v", method, code, s)
 		}
 	}
-	broken := Handler(func() (client.Reader, meta.RESTMapper, error) { return nil, nil, errors.New("no key") })
+	broken := Handler(func() (client.Reader, meta.RESTMapper, error) { return nil, nil, errors.New("no key") }, nil)
 	rec := httptest.NewRecorder()
 	broken.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, Path+"?kind=namespace&name=shop", nil))
 	if rec.Code != http.StatusServiceUnavailable || !strings.Contains(rec.Body.String(), "no key") {
 		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+}
+
+func TestTheSchedulersRoomOverHTTP(t *testing.T) {
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", "web-deployment")}
+	r, mapper := hub(b, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")}, &clusterv1alpha1.Cluster{ObjectMeta: in("", "us")})
+	var knows schedule.Capacity
+	server := httptest.NewServer(RoomHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil },
+		func(_ context.Context, of workv1alpha2.Binding) schedule.Capacity {
+			if of.GetName() != b.Name {
+				t.Errorf("asked about %s", of.GetName())
+			}
+			return knows
+		}))
+	defer server.Close()
+	room := RoomOf(&rest.Config{Host: server.URL})
+	if room(t.Context(), b) != nil {
+		t.Error("a hub without a scheduler knows room")
+	}
+	knows = schedule.Answers(map[string]int32{"eu": 3, "left": 9})
+	got := room(t.Context(), b)
+	if n, known := got("eu"); n != 3 || !known {
+		t.Errorf("eu: %d, %t; want 3", n, known)
+	}
+	for _, cluster := range []string{"us", "left"} {
+		if _, known := got(cluster); known {
+			t.Errorf("the room of %s is known", cluster)
+		}
+	}
+	other := b.DeepCopy()
+	other.Name = "none"
+	if room(t.Context(), other) != nil {
+		t.Error("there is room for a binding that is not there")
 	}
 }

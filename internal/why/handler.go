@@ -19,7 +19,8 @@ import (
 const Path = "/argosy/why"
 
 // Handler answers queries. connect gives what to ask with, for each query anew, since the kinds that the hub serves change.
-func Handler(connect func() (client.Reader, meta.RESTMapper, error)) http.Handler {
+// room is what the scheduler knows; nil for nothing.
+func Handler(connect func() (client.Reader, meta.RESTMapper, error), room Room) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet {
 			w.Header().Set("Allow", http.MethodGet)
@@ -27,7 +28,7 @@ func Handler(connect func() (client.Reader, meta.RESTMapper, error)) http.Handle
 			return
 		}
 		v := req.URL.Query()
-		q := Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"), Cluster: v.Get("cluster")}
+		q := Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"), Cluster: v.Get("cluster"), Room: room}
 		reader, mapper, err := connect()
 		if err != nil {
 			refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, fmt.Sprintf("reach the hub's API: %v", err))
