@@ -72,18 +72,22 @@ func Binary() (string, error) {
 // Start runs a hub and members of these names; the folder is the caller's to remove. Tests share a fleet through TestMain,
 // since a start takes seconds.
 func Start(dir string, members ...string) (*Fleet, error) {
-	binary, err := Binary()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
 	// By default the hub is sure of a member after 30 s, and some stories would do little else than wait for that.
-	o := lab.Options{Binary: binary, Dir: dir, HubArgs: []string{"--cluster-failure-threshold=10s", "--cluster-success-threshold=10s"}}
+	o := lab.Options{Dir: dir, HubArgs: []string{"--cluster-failure-threshold=10s", "--cluster-success-threshold=10s"}}
 	for i, name := range members {
 		o.Members = append(o.Members, sim.Member{Name: name, Nodes: 3, Provider: "lab",
 			Region: []string{"eu-west", "us-east", "ap-south"}[i%3], Zone: "z1"})
 	}
+	return StartWith(o)
+}
+
+// StartWith is Start for other members or arguments of the hub; the binary is Binary's.
+func StartWith(o lab.Options) (_ *Fleet, err error) {
+	if o.Binary, err = Binary(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
 	l, err := lab.Start(ctx, o)
 	if err != nil {
 		return nil, err
