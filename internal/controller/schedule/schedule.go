@@ -29,6 +29,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -244,7 +245,16 @@ type outcome struct {
 // confirm says in the status that the scheduler has seen this generation, and how it went; nothing is written when that stands there.
 func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outcome) error {
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
-	status, now := want.BindingStatus(), metav1.NewTime(r.Clock.Now())
+	now := metav1.NewTime(r.Clock.Now())
+	if o.told {
+		// Its Works are not those of the clusters that it is in now: that would be the next status to write.
+		works, err := scope.WorksOf(ctx, r.client, client.ObjectKeyFromObject(b))
+		if err != nil {
+			return err
+		}
+		*want.BindingStatus() = aggregate.Binding(want, works, now)
+	}
+	status := want.BindingStatus()
 	condition := schedule.Condition(o.failure)
 	condition.LastTransitionTime = now
 	news := meta.SetStatusCondition(&status.Conditions, condition)

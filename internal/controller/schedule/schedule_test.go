@@ -69,6 +69,9 @@ func (w *world) run() {
 		if w.fleet, err = capacity.NewFleet(ctx, mgr.GetCache()); err != nil {
 			return err
 		}
+		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
 		return Setup(mgr, Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock, ConfirmWindow: w.window})
 	})
 	if err := w.fleet.WaitForSync(w.t.Context()); err != nil {
