@@ -371,3 +371,87 @@ func BenchmarkAPodComesAndGoes(b *testing.B) {
 		m.RemovePod("shop", "p")
 	}
 }
+
+// Nodes change and go under what is expected on them: what is kept is still kept where it fits, or nowhere.
+func TestWhatIsExpectedMovesOnWithTheNodes(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		m := NewMember()
+		for range 60 {
+			name, pod, workload := fmt.Sprintf("n%d", r.IntN(4)), fmt.Sprintf("p%d", r.IntN(8)), fmt.Sprintf("w%d", r.IntN(5))
+			switch r.IntN(8) {
+			case 0:
+				m.RemoveNode(name)
+			case 1, 2:
+				m.set(anyNode(r, name))
+			case 3:
+				m.RemovePod("shop", pod)
+			case 4:
+				m.Release(workload)
+			case 5:
+				p := anyPod(r, "x")
+				m.Assume(Assumption{Key: workload, Workload: Workload{"shop", "CloneSet", workload}, Parts: []Part{{asked(p), 1}, {asked(anyPod(r, "y")), 2}},
+					Before: int64(r.IntN(2)), Replicas: int64(r.IntN(4))})
+			default:
+				p := anyPod(r, pod)
+				if ownedBy("CloneSet", workload)(p); r.IntN(3) > 0 {
+					p.Spec.NodeName = name
+				}
+				m.set(p)
+			}
+			if r.IntN(3) == 0 {
+				m.Sets([]Part{{asked(anyPod(r, "z")), 1}, {asked(anyPod(r, "z")), 1}})
+			}
+			if r.IntN(2) == 0 {
+				continue // answers may be far apart
+			}
+			m.settle()
+			for _, n := range m.nodes {
+				free := maps.Clone(n.Allocatable)
+				if free == nil {
+					free = Amounts{}
+				}
+				for name, amount := range n.requested {
+					free[name] -= amount
+				}
+				for h, k := range n.holds {
+					free.add(h.need.requests, -k)
+					if !n.admits(h.need) || h.at[n] != k {
+						t.Fatalf("seed %d: %d replicas are kept on %s, which does not take them, or the hold has %d there", seed, k, n.Name, h.at[n])
+					}
+				}
+				for name, left := range n.free {
+					if left != free[name] {
+						t.Fatalf("seed %d: %s has %d of %s free, and counted anew %d", seed, n.Name, left, name, free[name])
+					}
+				}
+				for h := range n.holds {
+					for _, q := range h.need.requests {
+						if n.free[q.name] < 0 {
+							t.Fatalf("seed %d: more %s is kept on %s than it has", seed, q.name, n.Name)
+						}
+					}
+				}
+			}
+			all := slices.Collect(maps.Values(m.queued))
+			for _, a := range m.assumptions {
+				all = append(all, a.holds...)
+			}
+			for _, h := range all {
+				placed := int64(0)
+				for _, k := range h.at {
+					placed += k
+				}
+				if _, unplaced := m.unplaced[h]; placed != h.placed || placed > h.replicas || unplaced != (placed < h.replicas) {
+					t.Fatalf("seed %d: of %d replicas %d are kept, %d by count, unplaced: %t", seed, h.replicas, placed, h.placed, unplaced)
+				}
+				if h.placed < h.replicas && slices.ContainsFunc(m.nodes, func(n *node) bool { return n.takes(h.need) > 0 }) {
+					t.Fatalf("seed %d: there is room for what is expected, and it is not kept", seed)
+				}
+			}
+			if len(m.unplaced) > len(all) {
+				t.Fatalf("seed %d: %d holds are looked after, and there are %d", seed, len(m.unplaced), len(all))
+			}
+		}
+	}
+}
