@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -16,15 +17,47 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// decisions counts how many bindings a second the core places: 100 clusters, replicas divided by the room there is.
-func decisions() Row {
-	const clusters, bindings = 100, 1000
+// decisions counts how many bindings a second the core places, replicas divided by the room there is.
+func decisions(clusters int, must float64, karmada string) Row {
+	s, work := problem(clusters, 1000)
+	began, done := time.Now(), 0
+	for time.Since(began) < time.Second {
+		for _, b := range work {
+			if _, err := schedule.Schedule(b, s, s.Room(b)); err == nil {
+				done++
+			}
+		}
+	}
+	return Row{Work: fmt.Sprintf("scheduler decisions in core, %d clusters, dynamic weights", clusters), Unit: "1/s",
+		Value: float64(done) / time.Since(began).Seconds(), Must: must, AtLeast: true, Karmada: karmada}
+}
+
+// growth is how the time in which the core places all bindings grows with them and with the clusters: each cell once.
+func growth(ctx context.Context) (rows []Row, err error) {
+	for _, of := range cells {
+		s, work := problem(of.clusters, of.bindings)
+		began := time.Now()
+		for _, b := range work {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if _, err := schedule.Schedule(b, s, s.Room(b)); err != nil {
+				return nil, fmt.Errorf("place %s in %d clusters: %w", b.Name, of.clusters, err)
+			}
+		}
+		rows = append(rows, Row{Work: fmt.Sprintf("… %d clusters × %d bindings, placed in core", of.clusters, of.bindings), Unit: "s", Value: time.Since(began).Seconds()})
+	}
+	return rows, nil
+}
+
+// problem is a fleet, and bindings to place in it.
+func problem(clusters, bindings int) (schedule.Snapshot, []*workv1alpha2.ResourceBinding) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	fleet := make([]*clusterv1alpha1.Cluster, clusters)
 	for i := range fleet {
 		quantity := func(format string, n int) resource.Quantity { return resource.MustParse(fmt.Sprintf(format, n)) }
 		fleet[i] = &clusterv1alpha1.Cluster{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster-%03d", i), Labels: map[string]string{"tier": []string{"a", "b"}[i%2]}},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster-%04d", i), Labels: map[string]string{"tier": []string{"a", "b"}[i%2]}},
 			Status: clusterv1alpha1.ClusterStatus{
 				Conditions: []metav1.Condition{
 					{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue},
@@ -52,15 +85,5 @@ func decisions() Row {
 			},
 		}
 	}
-	s := schedule.NewSnapshot(fleet)
-	began, done := time.Now(), 0
-	for time.Since(began) < time.Second {
-		for _, b := range work {
-			if _, err := schedule.Schedule(b, s, s.Room(b)); err == nil {
-				done++
-			}
-		}
-	}
-	return Row{Work: "scheduler decisions in core, 100 clusters, dynamic weights", Unit: "1/s",
-		Value: float64(done) / time.Since(began).Seconds(), Must: 10_000, AtLeast: true, Karmada: "15–22/s end to end"}
+	return schedule.NewSnapshot(fleet), work
 }

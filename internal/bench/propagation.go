@@ -273,12 +273,16 @@ func (f *fleet) account(ctx context.Context) (books, error) {
 	if err != nil {
 		return books{}, err
 	}
-	revision, err := strconv.ParseInt(list.GetResourceVersion(), 10, 64)
+	return booksOf(list.GetResourceVersion(), f.lab.Hub)
+}
+
+func booksOf(resourceVersion string, h *lab.Hub) (books, error) {
+	revision, err := strconv.ParseInt(resourceVersion, 10, 64)
 	if err != nil {
 		return books{}, err
 	}
-	used, err := lab.Used(f.lab.Hub.PID())
-	return books{revision: revision, cpu: used.CPU}, err
+	spent, err := lab.Used(h.PID())
+	return books{revision: revision, cpu: spent.CPU}, err
 }
 
 // quiet waits until the hub has written nothing for two seconds.
