@@ -63,6 +63,8 @@ type reconciler struct {
 	client client.Client
 	events record.EventRecorder
 	index  index
+	// injections are of SidecarSets, whose containers need things where pods of others are.
+	injections injections
 
 	// told is what users were told last of a binding.
 	told commit.Told[types.NamespacedName]
@@ -93,8 +95,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return nil
 	})}
 	for _, kind := range scope.Bindings.Kinds() {
-		sources = append(sources, source.Kind(mgr.GetCache(), kind, bindingChanged()))
+		sources = append(sources, source.Kind(mgr.GetCache(), kind, r.bindingChanged()))
 	}
+	sources = append(sources, source.Kind(mgr.GetCache(), &corev1.Namespace{}, r.namespaceChanged()))
 	for _, s := range sources {
 		if err := c.Watch(s); err != nil {
 			return fmt.Errorf("watch for the distribution of dependencies: %w", err)
@@ -115,12 +118,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	b, err := scope.Bindings.Get(ctx, r.client, key)
 	if apierrors.IsNotFound(err) {
+		r.injections.drop(key)
 		return 0, r.release(ctx, key, nil)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("get binding %s: %w", key, err)
 	}
 	if !dependency.Distributes(b) {
+		r.injections.drop(key)
 		return 0, r.release(ctx, key, b)
 	}
 
@@ -133,7 +138,12 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if !found || tpl.GetUID() != ref.UID {
 		return 0, nil // the binding goes soon, or is made anew
 	}
-	refs, err := r.Interpreter.Dependencies(ctx, tpl)
+	asked, where, err := r.sidecars(ctx, key, tpl)
+	if err != nil {
+		r.fails(b, tpl, workv1alpha2.EventGetDependenciesFailed, err)
+		return 0, err
+	}
+	refs, err := r.Interpreter.Dependencies(ctx, asked)
 	if err != nil {
 		r.fails(b, tpl, workv1alpha2.EventGetDependenciesFailed, err)
 	}
@@ -164,7 +174,11 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	}
 	var failures []error
 	for _, obj := range objs {
-		if err := r.attach(ctx, recorded, obj); err != nil {
+		of := recorded
+		if clusters := where[obj.GetNamespace()]; clusters != nil {
+			of = dependency.In(recorded, clusters)
+		}
+		if err := r.attach(ctx, of, obj); err != nil {
 			failures = append(failures, fmt.Errorf("%s %s: %w", obj.GetKind(), client.ObjectKeyFromObject(obj), err))
 		}
 	}
@@ -324,6 +338,9 @@ func (r *reconciler) remove(ctx context.Context, b workv1alpha2.Binding) error {
 // objectChanged adds the bindings that depend on what appeared, changed or went.
 func (r *reconciler) objectChanged(add func(reconcile.Request)) template.Handler {
 	return func(was, is *unstructured.Unstructured) {
+		for _, key := range r.injections.moved(was, is) {
+			add(reconcile.Request{NamespacedName: key})
+		}
 		if was != nil && is != nil && propagate.SameContent(was, is) {
 			return
 		}
@@ -340,16 +357,24 @@ func (r *reconciler) objectChanged(add func(reconcile.Request)) template.Handler
 
 // bindingChanged adds a binding whose dependencies may have to follow, and those whose marks somebody took off an attached one,
 // or changed there.
-func bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request] {
+func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[workv1alpha2.Binding], q queue) {
+			for _, key := range r.injections.placed(client.ObjectKeyFromObject(e.Object)) {
+				q.Add(reconcile.Request{NamespacedName: key})
+			}
 			if concerned(e.Object) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[workv1alpha2.Binding], q queue) {
 			was, is := e.ObjectOld, e.ObjectNew
+			if !sameClusters(was, is) {
+				for _, key := range r.injections.placed(client.ObjectKeyFromObject(is)) {
+					q.Add(reconcile.Request{NamespacedName: key})
+				}
+			}
 			changed := was.GetGeneration() != is.GetGeneration() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
 				was.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != is.GetAnnotations()[workv1alpha2.DependenciesAnnotation] ||
 				!slices.Equal(was.GetFinalizers(), is.GetFinalizers())
@@ -365,6 +390,9 @@ func bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding], q queue) {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
+			for _, key := range r.injections.placed(client.ObjectKeyFromObject(e.Object)) {
+				q.Add(reconcile.Request{NamespacedName: key})
+			}
 			for _, key := range requirers(e.Object) {
 				q.Add(reconcile.Request{NamespacedName: key})
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +33,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -54,13 +56,16 @@ var resources = map[string]schema.GroupVersionResource{
 	"ConfigMap":   {Version: "v1", Resource: "configmaps"},
 	"Deployment":  {Group: "apps", Version: "v1", Resource: "deployments"},
 	"ClusterTool": {Group: "example.io", Version: "v1", Resource: "clustertools"},
+	"SidecarSet":  {Group: "apps.kruise.io", Version: "v1beta1", Resource: "sidecarsets"},
 }
 
 func newHub(t *testing.T) *hub {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := workv1alpha2.AddToScheme(s); err != nil {
-		t.Fatal(err)
+	for _, add := range []func(*runtime.Scheme) error{workv1alpha2.AddToScheme, corev1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
 	}
 	h := &hub{t: t, recorder: record.NewFakeRecorder(100)}
 	wrote := func(verb string, obj client.Object) { h.writes = append(h.writes, verb+" "+obj.GetName()) }
@@ -87,7 +92,7 @@ func newHub(t *testing.T) *hub {
 	var served []*metav1.APIResourceList
 	for kind, resource := range resources {
 		lists[resource] = kind + "List"
-		served = append(served, &metav1.APIResourceList{GroupVersion: resource.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: resource.Resource, Kind: kind, Namespaced: kind != "ClusterTool"}}})
+		served = append(served, &metav1.APIResourceList{GroupVersion: resource.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: resource.Resource, Kind: kind, Namespaced: kind != "ClusterTool" && kind != "SidecarSet"}}})
 	}
 	h.templates = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
 	store := template.New(h.templates, &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: served}})
@@ -110,7 +115,7 @@ func (h *hub) restart(store *template.Store) {
 		Options: Options{Templates: store, Interpreter: interpret.New(interpret.Kinds{
 			{Group: "apps", Kind: "Deployment"}:        hooks,
 			{Group: "example.io", Kind: "ClusterTool"}: hooks,
-		})},
+		}, builtin.Tier())},
 		client: h.client, events: h.recorder,
 	}
 }
@@ -513,7 +518,7 @@ func TestATornOffDependencyIsAttachedAgain(t *testing.T) {
 		is := was.DeepCopy()
 		tear(is)
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		bindingChanged().UpdateFunc(t.Context(), event.TypedUpdateEvent[workv1alpha2.Binding]{ObjectOld: was, ObjectNew: is}, q)
+		(&reconciler{}).bindingChanged().UpdateFunc(t.Context(), event.TypedUpdateEvent[workv1alpha2.Binding]{ObjectOld: was, ObjectNew: is}, q)
 		if q.Len() != 1 {
 			t.Errorf("%s wakes %d bindings, want shop/db alone", name, q.Len())
 		} else if got, _ := q.Get(); got.NamespacedName != shop("db") {

@@ -1,0 +1,104 @@
+package dependency
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// SidecarSetKind is the kind whose containers run in pods of others, and need what they need where those are.
+var SidecarSetKind = schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}
+
+// Injection says into which pods a SidecarSet injects its containers.
+type Injection struct {
+	pods       labels.Selector
+	namespaces labels.Selector // nil for all
+}
+
+// InjectionOf reads the selectors of a SidecarSet. ok is false for other kinds, and for one that names its namespaces itself, so that
+// what it needs there does not depend on anybody else.
+func InjectionOf(obj *unstructured.Unstructured) (i Injection, ok bool, err error) {
+	if obj.GroupVersionKind().GroupKind() != SidecarSetKind {
+		return i, false, nil
+	}
+	spec, _ := obj.Object["spec"].(map[string]any)
+	if ns, _ := spec["namespace"].(string); ns != "" {
+		return i, false, nil
+	}
+	pods, _ := spec["selector"].(map[string]any)
+	if len(pods) == 0 {
+		return i, false, nil // it injects nowhere
+	}
+	if i.pods, err = selector(pods); err != nil {
+		return i, false, fmt.Errorf("read spec.selector of SidecarSet %s: %w", obj.GetName(), err)
+	}
+	namespaces, _ := spec["namespaceSelector"].(map[string]any)
+	if namespaces == nil {
+		return i, true, nil
+	}
+	if i.namespaces, err = selector(namespaces); err != nil {
+		return i, false, fmt.Errorf("read spec.namespaceSelector of SidecarSet %s: %w", obj.GetName(), err)
+	}
+	return i, true, nil
+}
+
+func selector(raw map[string]any) (labels.Selector, error) {
+	var s metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &s); err != nil {
+		return nil, err
+	}
+	return metav1.LabelSelectorAsSelector(&s)
+}
+
+// Selects says whether pods of the workload are injected into, if its namespace is one of those.
+func (i Injection) Selects(workload *unstructured.Unstructured) bool {
+	return workload.GetNamespace() != "" && slices.ContainsFunc(interpret.PodTemplates(workload), func(path []string) bool {
+		of, _, _ := unstructured.NestedStringMap(workload.Object, slices.Concat(path, []string{"metadata", "labels"})...)
+		return of != nil && i.pods.Matches(labels.Set(of))
+	})
+}
+
+// SelectsNamespace says whether pods of a namespace with these labels are injected into, where any are.
+func (i Injection) SelectsNamespace(name string, of map[string]string) bool {
+	if i.namespaces == nil {
+		return true
+	}
+	set := labels.Set{corev1.LabelMetadataName: name} // which every API server sets
+	for k, v := range of {
+		set[k] = v
+	}
+	return i.namespaces.Matches(set)
+}
+
+// Narrowed is a SidecarSet as if it injected into these namespaces alone, so that it can be asked what it depends on there.
+func Narrowed(sidecars *unstructured.Unstructured, namespaces []string) (*unstructured.Unstructured, error) {
+	values := make([]any, len(namespaces))
+	for i, ns := range namespaces {
+		values[i] = ns
+	}
+	out := sidecars.DeepCopy()
+	err := unstructured.SetNestedMap(out.Object, map[string]any{"matchExpressions": []any{
+		map[string]any{"key": corev1.LabelMetadataName, "operator": "In", "values": values}}}, "spec", "namespaceSelector")
+	return out, err
+}
+
+// In is independent as if it were in those of its clusters alone that are given; itself when all are.
+func In(independent workv1alpha2.Binding, clusters map[string]bool) workv1alpha2.Binding {
+	leaves := func(c workv1alpha2.TargetCluster) bool { return !clusters[c.Name] }
+	if !slices.ContainsFunc(independent.BindingSpec().Clusters, leaves) {
+		return independent
+	}
+	out := independent.DeepCopyObject().(workv1alpha2.Binding)
+	spec := out.BindingSpec()
+	spec.Clusters = slices.DeleteFunc(spec.Clusters, leaves)
+	return out
+}
