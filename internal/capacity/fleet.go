@@ -43,6 +43,9 @@ type Fleet struct {
 	estimators []func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity
 	assumed    map[types.NamespacedName]assumed
 	sweeping   bool
+	// recent are bindings that were placed shortly before the start; recalled are the members that were told.
+	recent   map[types.NamespacedName]workv1alpha2.Binding
+	recalled map[string]bool
 
 	room []func(cluster string)
 	// toldAt is when listeners were told of room in a cluster last; telling are those of which they are about to be.
@@ -56,7 +59,8 @@ type Fleet struct {
 func NewFleet(ctx context.Context, c ctrlcache.Informers) (*Fleet, error) {
 	f := &Fleet{
 		clusters: map[string]*clusterv1alpha1.Cluster{}, Clock: clock.RealClock{},
-		assumed: map[types.NamespacedName]assumed{}, toldAt: map[string]time.Time{}, telling: map[string]bool{},
+		assumed: map[types.NamespacedName]assumed{}, recent: map[types.NamespacedName]workv1alpha2.Binding{}, recalled: map[string]bool{},
+		toldAt: map[string]time.Time{}, telling: map[string]bool{},
 	}
 	informer, err := c.GetInformer(ctx, &clusterv1alpha1.Cluster{})
 	if err != nil {

@@ -45,19 +45,31 @@ type assumed struct {
 // to run there from the bindings of c. Without it, the clusters' summaries are all there is. It is called before the caches start.
 func (f *Fleet) Measure(ctx context.Context, c ctrlcache.Informers, members *member.Members) error {
 	f.members = members
-	members.OnRoom(f.grown)
+	members.OnRoom(func(cluster string) {
+		f.recall(cluster)
+		f.grown(cluster)
+	})
 	for _, kind := range scope.Bindings.Kinds() {
 		informer, err := c.GetInformer(ctx, kind)
 		if err != nil {
 			return fmt.Errorf("watch bindings: %w", err)
 		}
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(obj any, initial bool) {
+				if initial {
+					f.remember(obj.(workv1alpha2.Binding))
+				}
+			},
 			UpdateFunc: func(_, obj any) { f.rewritten(obj.(workv1alpha2.Binding)) },
 			DeleteFunc: func(obj any) {
 				if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 					obj = gone.Obj
 				}
-				f.release(keyOf(obj.(client.Object)), nil)
+				key := keyOf(obj.(client.Object))
+				f.mu.Lock()
+				delete(f.recent, key)
+				f.mu.Unlock()
+				f.release(key, nil)
 			},
 		}); err != nil {
 			return fmt.Errorf("watch bindings: %w", err)
@@ -162,39 +174,93 @@ func (f *Fleet) Assume(b workv1alpha2.Binding, clusters []workv1alpha2.TargetClu
 	if f.members == nil || spec.Replicas == 0 && len(spec.Components) == 0 {
 		return
 	}
-	key, name := keyOf(b), keyOf(b).String()
-	parts, sets := capacity.Parts(spec)
-	replicas := func(targets []workv1alpha2.TargetCluster, cluster string) int64 {
-		at := slices.IndexFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
-		switch {
-		case at < 0:
-			return 0
-		case sets:
-			return 1
-		}
-		return int64(targets[at].Replicas)
-	}
+	key, parts := keyOf(b), capacity.PartsOf(spec)
 	placed := assumed{generation: b.GetGeneration(), until: f.Clock.Now().Add(patience)}
 	for _, t := range clusters {
-		f.state(t.Name, func(m *capacity.Member) {
-			if m.Assume(capacity.Assumption{
-				Key:      name,
-				Workload: capacity.Workload{Namespace: spec.Resource.Namespace, Kind: spec.Resource.Kind, Name: spec.Resource.Name},
-				Parts:    parts, Before: replicas(spec.Clusters, t.Name), Replicas: replicas(clusters, t.Name), Until: placed.until,
-			}) {
-				placed.clusters = append(placed.clusters, t.Name)
-			}
-		})
+		if f.expect(b, t.Name, capacity.Assumption{Parts: parts, Before: replicasIn(b, spec.Clusters, t.Name), Replicas: replicasIn(b, clusters, t.Name), Until: placed.until}) {
+			placed.clusters = append(placed.clusters, t.Name)
+		}
 	}
 	f.release(key, placed.clusters)
-	if len(placed.clusters) > 0 {
-		f.mu.Lock()
-		f.assumed[key] = placed
-		if !f.sweeping {
-			f.sweeping = true
-			time.AfterFunc(sweeps, f.sweep)
-		}
+	f.note(key, placed)
+}
+
+// expect has a member keep room for a binding, and reports whether it does.
+func (f *Fleet) expect(b workv1alpha2.Binding, cluster string, a capacity.Assumption) (kept bool) {
+	of := b.BindingSpec().Resource
+	a.Key, a.Workload = keyOf(b).String(), capacity.Workload{Namespace: of.Namespace, Kind: of.Kind, Name: of.Name}
+	f.state(cluster, func(m *capacity.Member) { kept = m.Assume(a) })
+	return kept
+}
+
+// replicasIn is how many of a binding's replicas, or sets of its components, go to a cluster.
+func replicasIn(b workv1alpha2.Binding, targets []workv1alpha2.TargetCluster, cluster string) int64 {
+	at := slices.IndexFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	switch {
+	case at < 0:
+		return 0
+	case len(b.BindingSpec().Components) > 0:
+		return 1
+	}
+	return int64(targets[at].Replicas)
+}
+
+// note remembers what is waited for.
+func (f *Fleet) note(key client.ObjectKey, a assumed) {
+	if len(a.clusters) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.assumed[key] = a
+	if !f.sweeping {
+		f.sweeping = true
+		time.AfterFunc(sweeps, f.sweep)
+	}
+}
+
+// remember keeps a binding in mind that was placed a moment before the hub started: its pods may not be there yet.
+func (f *Fleet) remember(b workv1alpha2.Binding) {
+	spec, last := b.BindingSpec(), b.BindingStatus().LastScheduledTime
+	if last == nil || len(spec.Clusters) == 0 || spec.Replicas == 0 && len(spec.Components) == 0 || !f.Clock.Now().Before(last.Add(patience)) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.recent[keyOf(b)] = b
+}
+
+// recall keeps room in a member, once its pods are known, for what is remembered to go there.
+func (f *Fleet) recall(cluster string) {
+	now := f.Clock.Now()
+	f.mu.Lock()
+	if len(f.recent) == 0 || f.recalled[cluster] {
 		f.mu.Unlock()
+		return
+	}
+	f.recalled[cluster] = true
+	var there []workv1alpha2.Binding
+	for key, b := range f.recent {
+		if !now.Before(b.BindingStatus().LastScheduledTime.Add(patience)) {
+			delete(f.recent, key)
+		} else if replicasIn(b, b.BindingSpec().Clusters, cluster) > 0 {
+			there = append(there, b)
+		}
+	}
+	f.mu.Unlock()
+	for _, b := range there {
+		spec, until := b.BindingSpec(), b.BindingStatus().LastScheduledTime.Add(patience)
+		if f.expect(b, cluster, capacity.Assumption{Parts: capacity.PartsOf(spec), Replicas: replicasIn(b, spec.Clusters, cluster), Until: until}) {
+			key := keyOf(b)
+			f.mu.Lock()
+			known, ok := f.assumed[key]
+			f.mu.Unlock()
+			if !ok {
+				known = assumed{generation: b.GetGeneration() - 1, until: until}
+			}
+			known.clusters = append(slices.Clone(known.clusters), cluster)
+			f.note(key, known)
+		}
 	}
 }
 
@@ -203,6 +269,9 @@ func (f *Fleet) rewritten(b workv1alpha2.Binding) {
 	key := keyOf(b)
 	f.mu.Lock()
 	known, ok := f.assumed[key]
+	if last := f.recent[key]; last != nil && b.GetGeneration() > last.GetGeneration() {
+		delete(f.recent, key)
+	}
 	f.mu.Unlock()
 	if !ok || b.GetGeneration() <= known.generation {
 		return

@@ -135,8 +135,8 @@ func (l *load) change(change func(*capacity.Member)) {
 		close(l.synced)
 	}
 	l.mu.Unlock()
-	if now && grown {
-		l.grown()
+	if now && (grown || !was) {
+		l.grown() // also of what was listed first
 	}
 }
 

@@ -89,7 +89,7 @@ func (m *Members) OnAnswer(f func(cluster string)) {
 	m.answered = append(m.answered, f)
 }
 
-// OnRoom adds a function that is called when room may have appeared in a member whose nodes and pods are followed. It must not
+// OnRoom adds a function that is called when room may have appeared in a member whose nodes and pods are followed, and when they were listed first. It must not
 // block, and is added before the first Get.
 func (m *Members) OnRoom(f func(cluster string)) {
 	m.mu.Lock()

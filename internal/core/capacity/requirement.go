@@ -68,6 +68,12 @@ func Parts(spec *workv1alpha2.ResourceBindingSpec) (parts []Part, sets bool) {
 	return parts, true
 }
 
+// PartsOf is Parts for who need not tell sets from replicas.
+func PartsOf(spec *workv1alpha2.ResourceBindingSpec) []Part {
+	parts, _ := Parts(spec)
+	return parts
+}
+
 // tolerates says whether a taint lets the replica onto its node. Numeric operators, which clusters may have turned off, tolerate nothing.
 func (r *Requirement) tolerates(taint corev1.Taint) bool {
 	return slices.ContainsFunc(r.tolerations, func(t corev1.Toleration) bool {
