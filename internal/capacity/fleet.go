@@ -101,6 +101,13 @@ func (f *Fleet) OnChange(tell func(Change)) {
 	f.tell = append(f.tell, tell)
 }
 
+// KeepEmpty has divided workloads go also to clusters that get none of their replicas, from now on.
+func (f *Fleet) KeepEmpty() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.snapshot = f.snapshot.KeepingEmpty()
+}
+
 // Snapshot is the fleet now. It is never changed afterwards.
 func (f *Fleet) Snapshot() schedule.Snapshot {
 	f.mu.Lock()

@@ -56,6 +56,8 @@ type Options struct {
 	ClusterStatusFrequency time.Duration
 	// ClusterThresholds are how long members must answer, or not answer, before that counts.
 	ClusterThresholds membership.Thresholds
+	// EmptyWorkloads has workloads that divide their replicas go also to clusters that get none of them.
+	EmptyWorkloads bool
 	// Fleet is given what the scheduler sees when it starts to look; nil gives it to nobody.
 	Fleet func(*capacity.Fleet)
 	// Estimator is how members' scheduler estimators are asked for room; nil: they are not.
@@ -141,6 +143,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
 	if err != nil {
 		return err
+	}
+	if o.EmptyWorkloads {
+		fleet.KeepEmpty()
 	}
 	if err := fleet.Measure(ctx, mgr.GetCache(), members); err != nil {
 		return err

@@ -61,6 +61,8 @@ type MembersConfig struct {
 	// FailureThreshold and SuccessThreshold are how long one must not answer, or answer again, before its condition Ready follows.
 	FailureThreshold metav1.Duration `json:"failureThreshold"`
 	SuccessThreshold metav1.Duration `json:"successThreshold"`
+	// EmptyWorkloads sends workloads that divide their replicas also to the clusters chosen that get none of them.
+	EmptyWorkloads bool `json:"emptyWorkloads,omitempty"`
 	// Estimator is how the members' scheduler estimators are asked, beside what the hub knows of their room by itself.
 	Estimator EstimatorConfig `json:"estimator"`
 }
@@ -173,6 +175,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.Members.StatusUpdateFrequency.Duration, "cluster-status-update-frequency", c.Members.StatusUpdateFrequency.Duration, "how often each member cluster is asked how it is")
 	fs.DurationVar(&c.Members.FailureThreshold.Duration, "cluster-failure-threshold", c.Members.FailureThreshold.Duration, "how long a member cluster must not answer before it is not Ready")
 	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must answer again before it is Ready")
+	fs.BoolVar(&c.Members.EmptyWorkloads, "enable-empty-workload-propagation", c.Members.EmptyWorkloads, "send workloads that divide their replicas also to the clusters chosen that get none of them, and keep them there when they are scaled to zero")
 	fs.DurationVar(&c.Descheduler.Interval.Duration, "descheduling-interval", c.Descheduler.Interval.Duration, "how often replicas are looked for that find no node in their cluster")
 	fs.DurationVar(&c.Descheduler.UnschedulableThreshold.Duration, "unschedulable-threshold", c.Descheduler.UnschedulableThreshold.Duration, "how long a replica has found no node when it moves to another cluster")
 	e := &c.Members.Estimator

@@ -44,6 +44,7 @@ func AllParts() Parts {
 				Config:                 d.Config,
 				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
 				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},
+				EmptyWorkloads:         d.Members.EmptyWorkloads,
 				Fleet:                  fleet.Store,
 				Estimator:              d.Members.Estimator.options(),
 			}
