@@ -133,6 +133,9 @@ var outcomes = map[string]func(*story){
 			return ""
 		})
 	},
+	"Replicas that find no node, and clusters that are full": func(s *story) {
+		s.until("no member is used too much, and it says so", func() string { return s.balanced("even") })
+	},
 	"A kind of your own": func(s *story) {
 		u := s.find(fleet.Hub, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "trains")
 		if u == nil {
@@ -234,6 +237,18 @@ func shopNamespace(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return ns.Name
+}
+
+// balanced says what a ReplicaSchedulingPolicy says instead of that no cluster is over its threshold.
+func (s *story) balanced(policy string) string {
+	u := s.find(fleet.Hub, "config.karmada.io/v1alpha1", "ReplicaSchedulingPolicy", policy)
+	conditions, _ := kit.Field(u, "status", "conditions").([]any)
+	for _, c := range conditions {
+		if c := c.(map[string]any); c["type"] == "Balanced" && c["status"] == "True" && c["reason"] == "BelowThreshold" {
+			return ""
+		}
+	}
+	return fmt.Sprint(conditions)
 }
 
 // ref names an object of the guide.

@@ -312,9 +312,11 @@ var s002 = []row{
 		return "stored so"
 	}},
 	{id: "86", block: "S002-ReplicaSchedulingPolicy", want: "a kind that rebalances", see: func(s *story) string {
-		s.apply(s.doc("S002", 749))
-		return "accepted"
-	}, open: "issue 4: the kind is not there yet"},
+		u := s.apply(s.doc("S002", 749))
+		s.until("no cluster is over 80 %, and it says so", func() string { return s.balanced(u.GetName()) })
+		s.shows(u, map[string]any{"spec.reschedulePolicy.interval": "60s", "spec.reschedulePolicy.threshold.cpuUtilization": 80})
+		return "no cluster is over 80 %; " + shownBy("test/deschedule", "TestAClusterOverTheThresholdOfAPolicyGivesReplicasUntilItIsUnderIt")(s)
+	}},
 	{id: "87", block: "S002-ServiceExport", want: "accepted", see: accepted("S002", 769), open: noIssue + "no multi-cluster services yet"},
 	{id: "88", block: "S002-ServiceImport", want: "accepted", see: accepted("S002", 776), open: noIssue + "as 87"},
 	{id: "89", block: "S002-PP-serviceexport", want: "accepted", see: accepted("S002", 793)},
