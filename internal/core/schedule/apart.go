@@ -37,9 +37,6 @@ func spreadHolds(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) bool {
 
 // reaches says whether the clusters with replicas are in that many groups. Mostly the first few are.
 func (g grouping) reaches(least int, chosen []Candidate, replicas []int32) bool {
-	if least <= 1 {
-		return true // one has some anyway
-	}
 	seen := make([]string, 0, least)
 	for i := range chosen {
 		if replicas[i] == 0 {
@@ -136,7 +133,7 @@ func (o *occupied) needed(i int) bool {
 // wanted. replicas are those of chosen, in the same order; limited says that no cluster takes more than it holds.
 // Few replicas that cannot be in enough groups by several constraints at once are an error.
 func keepApart(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, replicas []int32, limited bool) error {
-	all := boundsOf(spec.Placement).all()
+	all := slices.DeleteFunc(boundsOf(spec.Placement).all(), func(g grouping) bool { return g.least(spec.Replicas) <= 1 }) // one has some anyway
 	var o *occupied
 	for d, g := range all {
 		least := g.least(spec.Replicas)
