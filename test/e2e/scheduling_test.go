@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/why"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -416,6 +418,13 @@ func TestAReplicaGoesOnlyWhereANodeHasRoomForIt(t *testing.T) {
 	kit.Eventually(t, "it is not sent where it fits no node", func() string {
 		return unscheduled(t, ns, "web", "Unschedulable", "Clusters available replicas 0 are not enough to schedule.")
 	})
+
+	// Who is asked why knows the nodes, too.
+	out, complaint := explain(t, "deploy", "web", "-n", ns, "-o", "json")
+	var answer why.Answer
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Placement == nil || !strings.Contains(answer.Placement.Failure, "available replicas 0 are not enough") {
+		t.Errorf("why says %s%s", out, complaint)
+	}
 
 	m1.Remove(t, "v1", "Pod", ns, "b")
 	is(t, "it goes when a node has room", "m1:1", func() string { return shares(t, ns, "web-deployment") })
