@@ -48,6 +48,30 @@ func withDependencies(ns, name, deployment, placement string) string {
 	return propagation(ns, name, "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: "+deployment+"}], placement: "+placement+"}")
 }
 
+func TestWhatSidecarsNeedGoesToTheWorkloadsThatTheyAreInjectedInto(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	const group = "apps.kruise.io/v1beta1"
+	// The SidecarSet names no namespace: whose pods it is injected into is known when there are some.
+	for _, text := range []string{
+		fmt.Sprintf(`{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: %[1]s}, spec: {propagateDeps: true,
+			resourceSelectors: [{apiVersion: %[2]s, kind: SidecarSet, name: %[1]s}], placement: %[3]s}}`, ns, group, to("m1", "m2", "m3")),
+		fmt.Sprintf(`{apiVersion: %[2]s, kind: SidecarSet, metadata: {name: %[1]s}, spec: {selector: {matchLabels: {app: %[1]s}},
+			containers: [{name: logs, image: example.com/logs:1, envFrom: [{configMapRef: {name: logs}}]}]}}`, ns, group),
+	} {
+		fleet.Hub.RemoveAtEnd(t, fleet.Hub.Apply(t, text)[0])
+	}
+	fleet.Hub.Apply(t, configMap(ns, "logs", "1"))
+	kit.Eventually(t, "the SidecarSet is everywhere", func() string { return holds(t, group, "SidecarSet", "", ns, "m1", "m2", "m3") })
+	if wrong := holds(t, "v1", "ConfigMap", ns, "logs"); wrong != "" {
+		t.Errorf("nobody is injected into, and %s", wrong)
+	}
+
+	fleet.Hub.Apply(t, propagation(ns, "p", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: "+ns+"}], placement: "+to("m1", "m2")+"}"))
+	fleet.Hub.Apply(t, needing(ns, ns, "", "", "", ""))
+	kit.Eventually(t, "what it needs is where the workload is", func() string { return holds(t, "v1", "ConfigMap", ns, "logs", "m1", "m2") })
+}
+
 func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
