@@ -128,6 +128,14 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 			func(_ *testing.T, c *Config) { c.WorkloadKinds = []string{"*", "-knative"} },
 			[]string{`"knative"`, "openkruise, argo", "--workload-kinds"},
 		},
+		"a descheduler that never rests": {
+			func(_ *testing.T, c *Config) { c.Descheduler.Interval.Duration = time.Millisecond },
+			[]string{"1ms is too short", "--descheduling-interval"},
+		},
+		"replicas that never wait": {
+			func(_ *testing.T, c *Config) { c.Descheduler.UnschedulableThreshold.Duration = 0 },
+			[]string{"0s is too short", "--unschedulable-threshold"},
+		},
 		"a log format that does not exist": {
 			func(_ *testing.T, c *Config) { c.Log.Format = "xml" },
 			[]string{`"xml" is neither text nor json`, "--log-format"},
