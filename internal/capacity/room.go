@@ -213,10 +213,7 @@ func (f *Fleet) note(key client.ObjectKey, a assumed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.assumed[key] = a
-	if !f.sweeping {
-		f.sweeping = true
-		time.AfterFunc(sweeps, f.sweep)
-	}
+	f.sweepLater()
 }
 
 // remember keeps a binding in mind that was placed a moment before the hub started: its pods may not be there yet.
@@ -228,6 +225,7 @@ func (f *Fleet) remember(b workv1alpha2.Binding) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.recent[keyOf(b)] = b
+	f.sweepLater()
 }
 
 // recall keeps room in a member, once its pods are known, for what is remembered to go there.
@@ -240,10 +238,8 @@ func (f *Fleet) recall(cluster string) {
 	}
 	f.recalled[cluster] = true
 	var there []workv1alpha2.Binding
-	for key, b := range f.recent {
-		if !now.Before(b.BindingStatus().LastScheduledTime.Add(patience)) {
-			delete(f.recent, key)
-		} else if replicasIn(b, b.BindingSpec().Clusters, cluster) > 0 {
+	for _, b := range f.recent {
+		if now.Before(b.BindingStatus().LastScheduledTime.Add(patience)) && replicasIn(b, b.BindingSpec().Clusters, cluster) > 0 {
 			there = append(there, b)
 		}
 	}
@@ -303,6 +299,14 @@ func (f *Fleet) release(key client.ObjectKey, but []string) {
 	}
 }
 
+// sweepLater is called with the lock held.
+func (f *Fleet) sweepLater() {
+	if !f.sweeping {
+		f.sweeping = true
+		time.AfterFunc(sweeps, f.sweep)
+	}
+}
+
 // sweep gives up what was waited for too long, and looks again while anything is waited for.
 func (f *Fleet) sweep() {
 	now := f.Clock.Now()
@@ -316,8 +320,14 @@ func (f *Fleet) sweep() {
 			delete(f.assumed, key)
 		}
 	}
-	if f.sweeping = len(f.assumed) > 0; f.sweeping {
-		time.AfterFunc(sweeps, f.sweep)
+	for key, b := range f.recent {
+		if !now.Before(b.BindingStatus().LastScheduledTime.Add(patience)) {
+			delete(f.recent, key)
+		}
+	}
+	f.sweeping = false
+	if len(f.assumed)+len(f.recent) > 0 {
+		f.sweepLater()
 	}
 	f.mu.Unlock()
 	for cluster := range clusters {

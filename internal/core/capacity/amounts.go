@@ -46,7 +46,7 @@ func (a Amounts) List() corev1.ResourceList {
 	return list
 }
 
-// add changes a by times each request.
+// add adds each request that many times, which may be negative.
 func (a Amounts) add(requests []request, times int64) {
 	for _, r := range requests {
 		a[r.name] += r.amount * times

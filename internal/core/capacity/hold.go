@@ -185,12 +185,6 @@ func (m *Member) Release(key string) {
 	}
 }
 
-// Assumes says whether a placement is waited for.
-func (m *Member) Assumes(key string) bool {
-	m.settle()
-	return m.assumptions[key] != nil
-}
-
 func (m *Member) forget(a *assumption) {
 	for _, h := range a.holds {
 		m.resize(h, 0)

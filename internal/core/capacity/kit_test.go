@@ -107,3 +107,9 @@ func (m *Member) assume(deployment, requests string, before, replicas int64) boo
 	return m.Assume(Assumption{Key: deployment, Workload: Workload{"shop", "Deployment", deployment}, Parts: []Part{{needs(requests, nil), 1}},
 		Before: before, Replicas: replicas})
 }
+
+// Assumes says whether a placement is waited for.
+func (m *Member) Assumes(key string) bool {
+	m.settle()
+	return m.assumptions[key] != nil
+}
