@@ -69,7 +69,7 @@ const (
 	OrdinalsAnnotation = "argosy.io/ordinals"
 	// ProgressAnnotation on a binding is when a rollout last went on, while one with a deadline is under way.
 	ProgressAnnotation = "argosy.io/rollout-progress"
-	// RoutedAnnotation on a binding is the clusters, "a,b", that alone get a template that is about a pod of theirs; it is on none
+	// RoutedAnnotation on a binding is the clusters, "a,b", that alone get a template that is about pods of theirs; it is on none
 	// before that is known, nor on those of other templates.
 	RoutedAnnotation = "argosy.io/routed-to"
 )

@@ -423,8 +423,9 @@ var handlers = func() map[schema.GroupKind]handler {
 	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment}
 	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: func(template map[string]any) bool { return customVersion(template) != "" || stagesRevision(template) }}
 	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
-	all[broadcastJobKind] = handler{share: func(f *fleet) error { return f.parallelism(true) }}
-	all[imagePullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(false) }}
+	all[broadcastJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active", pauses: true}) }}
+	all[imagePullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active"}) }}
+	all[ephemeralJobKind] = handler{share: (*fleet).ephemeralJob}
 	all[recreateRequestKind] = handler{share: (*fleet).recreateRequest, always: func(map[string]any) bool { return true }}
 	return all
 }()

@@ -1,19 +1,80 @@
 package fleet
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 var (
 	broadcastJobKind = schema.GroupKind{Group: kruise, Kind: "BroadcastJob"}
 	imagePullJobKind = schema.GroupKind{Group: kruise, Kind: "ImagePullJob"}
+	ephemeralJobKind = schema.GroupKind{Group: kruise, Kind: "EphemeralJob"}
 )
+
+// job is how a kind that runs once counts what it runs on.
+type job struct {
+	// desired and active count nodes or pods in the status: all, and those under way.
+	desired, active string
+	// pauses says that the kind can be paused.
+	pauses bool
+}
+
+// ephemeralJob divides to how many pods containers are added, by the pods that match in each cluster, evenly until that is reported;
+// one that cannot have any gets no copy. What runs or ran in a cluster stays its part. Then parallelism is divided.
+func (f *fleet) ephemeralJob() error {
+	if v := field(f.Template.Object, "spec", "replicas"); v != nil {
+		n, ok := whole(v)
+		if !ok || n < 0 {
+			return fmt.Errorf("spec.replicas: %v is no number of pods", v)
+		}
+		seats, before := make([]Seat, len(f.members)), make([]int64, len(f.members))
+		fits := true
+		for i, m := range f.members {
+			matched, known := whole(m.status["match"])
+			ran := number(m.status, "running") + number(m.status, "succeeded") + number(m.status, "failed")
+			seats[i] = Seat{Weight: 1, Cap: n}
+			if known {
+				seats[i] = Seat{Weight: matched, Cap: max(matched, ran)}
+			}
+			if m.before == nil {
+				continue
+			}
+			before[i] = number(m.before.Object, "spec", "replicas")
+			if known {
+				before[i] = max(before[i], 1)
+			}
+			// It has a copy, which would be done at once with no pod to go to.
+			seats[i].Cap = max(seats[i].Cap, 1)
+			seats[i].Floor = max(min(before[i], ran), 1)
+			fits = fits && before[i] <= seats[i].Cap
+		}
+		shares := Split(n, seats)
+		if fits && sum(before) == sum(shares) {
+			shares = before
+		}
+		var routed []string
+		for i, m := range f.members {
+			if shares[i] == 0 {
+				f.result.Waiting = append(f.result.Waiting, m.Cluster)
+				continue
+			}
+			routed = append(routed, m.Cluster)
+			f.put(m, shares[i], "spec", "replicas")
+		}
+		f.result.Routed = strings.Join(unique(routed), ",")
+	}
+	return f.parallelism(job{desired: "match", active: "running", pauses: true})
+}
 
 // parallelism divides how many pods run, or nodes pull, at once, by the nodes of each cluster that are still to be done; evenly
 // until they are reported. What runs in a cluster is given up when it has ended, not before. A percentage means the same in
 // every cluster. Where a share is nothing a BroadcastJob is paused until it is its turn; an ImagePullJob cannot be, so that it
 // is not sent before, and keeps one until it has ended.
-func (f *fleet) parallelism(pauses bool) error {
+func (f *fleet) parallelism(j job) error {
+	pauses := j.pauses
 	v := field(f.Template.Object, "spec", "parallelism")
 	n, ok := whole(v)
 	if !ok {
@@ -26,8 +87,13 @@ func (f *fleet) parallelism(pauses bool) error {
 	}
 	seats := make([]Seat, len(f.members))
 	for i, m := range f.members {
-		desired, known := whole(m.status["desired"])
-		if !known || m.status == nil {
+		desired, known := whole(m.status[j.desired])
+		if most, set := whole(field(f.manifest(m).Object, "spec", "replicas")); set && m.Base != nil {
+			desired = min(desired, most)
+		}
+		if slices.Contains(f.result.Waiting, m.Cluster) {
+			seats[i] = Seat{}
+		} else if !known || m.status == nil {
 			// It may have any number of nodes; what it was given it may be using.
 			seats[i] = Seat{Weight: 1, Cap: n}
 		} else {
@@ -38,7 +104,7 @@ func (f *fleet) parallelism(pauses bool) error {
 			if before, ok := whole(field(m.before.Object, "spec", "parallelism")); ok && (field(m.before.Object, "spec", "paused") != true || !pauses) {
 				seats[i].Floor = min(before, seats[i].Cap)
 				if m.status != nil && known {
-					seats[i].Floor = min(seats[i].Floor, max(number(m.status, "active"), 0))
+					seats[i].Floor = min(seats[i].Floor, max(number(m.status, j.active), 0))
 				}
 			}
 			if !pauses {

@@ -26,6 +26,7 @@ var examples = map[schema.GroupKind]string{
 	workloadSpreadKind:                             `{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, ` + fleetWide + `, spec: {subsets: [{name: a, maxReplicas: 3}, {name: b}]}}`,
 	broadcastJobKind:                               `{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, ` + fleetWide + `, spec: {parallelism: 1, paused: false}}`,
 	recreateRequestKind:                            `{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: x}, spec: {podName: p, containers: [{name: c}]}}`,
+	ephemeralJobKind:                               `{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, ` + fleetWide + `, spec: {replicas: 4, parallelism: 2}}`,
 	imagePullJobKind:                               `{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, ` + fleetWide + `, spec: {parallelism: 2}}`,
 	{Group: kruise, Kind: "DaemonSet"}:             `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, ` + fleetWide + `, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxSurge: 1}}}}`,
 	{Group: "policy", Kind: "PodDisruptionBudget"}: `{apiVersion: policy/v1, kind: PodDisruptionBudget, ` + fleetWide + `, spec: {minAvailable: 50%}}`,

@@ -497,3 +497,25 @@ func TestAStatusThatDoesNotTellWhatIsNewIsTold(t *testing.T) {
 	h.look()
 	h.tells("without counters", "StatusIncomplete: the status reported from c2 has no updatedReplicas")
 }
+
+func TestAnEphemeralJobIsDividedByThePodsThatItMatches(t *testing.T) {
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, "+fleetWide+", spec: {replicas: 5, parallelism: 2}}", 0, 0, 0)
+	h.in.Divided = false
+	h.expect("evenly at first", "spec.replicas=2 2 1", "spec.parallelism=1 1 1", "spec.paused=<nil> <nil> true")
+	h.report("match: 8", "match: 1", "match: 1")
+	h.expect("by the pods that there are, as far as it has not begun", "spec.replicas=3 1 1", "spec.parallelism=2 1 1", "spec.paused=<nil> true true")
+	h.report("match: 8, running: 1, succeeded: 2", "match: 1", "match: 1")
+	h.expect("when it nears its end in one, another begins", "spec.replicas=3 1 1", "spec.parallelism=1 1 1", "spec.paused=<nil> false true")
+	h.report("match: 8, succeeded: 3", "match: 1, running: 1", "match: 1")
+	h.expect("when it has ended there, the last begins", "spec.parallelism=1 1 1", "spec.paused=<nil> false false")
+	h.report("match: 1, succeeded: 3", "match: 1, succeeded: 1", "match: 3, succeeded: 1")
+	h.expect("what ran stays", "spec.replicas=3 1 1")
+
+	few := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, "+fleetWide+", spec: {replicas: 1}}", 0, 0)
+	few.in.Divided = false
+	few.expect("one pod is in one cluster", "spec.replicas=1")
+	few.edit("x", "spec", "replicas")
+	if _, err := Shares(few.in); err == nil || !strings.Contains(err.Error(), "spec.replicas: x is no number of pods") {
+		t.Errorf("replicas that are none give %v", err)
+	}
+}
