@@ -21,16 +21,15 @@ type apiSets map[uint64][]*apiSet
 
 // apiSets are those of the snapshot's members.
 func (s Snapshot) apiSets() apiSets {
-	sets := apiSets{}
+	sets, seen := apiSets{}, map[*apiSet]bool{}
 	for i := range s.members {
 		set := s.members[i].apis
-		if i > 0 && set == s.members[i-1].apis {
+		if seen[set] {
 			continue
 		}
+		seen[set] = true
 		key := hashOf(set.source)
-		if !slices.Contains(sets[key], set) {
-			sets[key] = append(sets[key], set)
-		}
+		sets[key] = append(sets[key], set)
 	}
 	return sets
 }

@@ -172,8 +172,8 @@ func (c *ceiling) failInner(e, n, have int) {
 	c.s.fail(choiceMissing, func() error {
 		return &SpreadError{
 			Text: lacking(inner),
-			Hint: fmt.Sprintf("clusters in %d groups by %s are in %d by %s at most, %d are wanted: raise maxGroups by %s, or lower minGroups by %s to %d",
-				n, outer.name(), have, inner.name(), inner.MinGroups, outer.name(), inner.name(), have),
+			Hint: fmt.Sprintf("clusters in %s by %s are in %d by %s at most, %d are wanted: raise maxGroups by %s, or lower minGroups by %s to %d",
+				many(n, "group"), outer.name(), have, inner.name(), inner.MinGroups, outer.name(), inner.name(), have),
 		}
 	})
 }

@@ -124,6 +124,32 @@ func TestLongListsOfNamesMeanTheSame(t *testing.T) {
 	}
 }
 
+// TestClustersThatServeTheSameShareWhatIsKnownOfIt: also over a change of one of them, and nobody else.
+func TestClustersThatServeTheSameShareWhatIsKnownOfIt(t *testing.T) {
+	with := func(name, version string, more ...string) *clusterv1alpha1.Cluster {
+		c := cluster(name)
+		c.ResourceVersion = version
+		for _, kind := range more {
+			c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{
+				GroupVersion: "example.com/v1", Resources: []clusterv1alpha1.APIResource{{Name: "things", Kind: kind}}})
+		}
+		return c
+	}
+	s := fleet(with("a", "1"), with("b", "1"), with("c", "1", "Thing"))
+	next := s.Next([]*clusterv1alpha1.Cluster{with("a", "1"), with("b", "2"), with("c", "1", "Thing"), with("d", "1", "Thing")})
+	if next.member("a").apis != next.member("b").apis || next.member("c").apis != next.member("d").apis || next.member("a").apis != s.member("a").apis {
+		t.Error("what is the same is known twice")
+	}
+	next = next.Next([]*clusterv1alpha1.Cluster{with("a", "2", "Thing"), with("b", "2"), with("c", "2", "Other")})
+	for cluster, want := range map[string]string{"a": "Thing", "b": "", "c": "Other"} {
+		for _, kind := range []string{"Thing", "Other"} {
+			if got := len(next.Versions(cluster, schema.GroupKind{Group: "example.com", Kind: kind})) > 0; got != (kind == want) {
+				t.Errorf("%s serves %s: %v", cluster, kind, got)
+			}
+		}
+	}
+}
+
 func TestSnapshot(t *testing.T) {
 	a, b := cluster("a"), cluster("b")
 	a.ResourceVersion, b.ResourceVersion = "1", "1"

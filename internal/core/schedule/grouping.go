@@ -84,7 +84,15 @@ func fit(n int) string {
 	if n == 1 {
 		return "1 cluster fits"
 	}
-	return fmt.Sprintf("%d clusters fit", n)
+	return many(n, "cluster") + " fit"
+}
+
+// many is a number of things: "1 cluster", "2 clusters".
+func many(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // listed is up to three names, and how many more.

@@ -504,7 +504,7 @@ func (s *selection) failClusters(have int) {
 	s.fail(clustersMissing, func() error {
 		return &SpreadError{
 			Text: "the number of clusters is less than the cluster spreadConstraint.MinGroups",
-			Hint: fmt.Sprintf("the groups that may be used have %d clusters, at least %d are wanted: lower minGroups of the cluster spread constraint, or raise maxGroups by %s", have, s.clusters.MinGroups, s.groupings[0].name()),
+			Hint: fmt.Sprintf("the groups that may be used have %s, at least %d are wanted: lower minGroups of the cluster spread constraint, or raise maxGroups by %s", many(have, "cluster"), s.clusters.MinGroups, s.groupings[0].name()),
 		}
 	})
 }

@@ -72,7 +72,7 @@ func (b bounds) contradiction() error {
 		if most := b.clusters.MaxGroups; most > 0 && g.MinGroups > most && g.SpreadByField != policyv1alpha1.SpreadByFieldZone {
 			return &SpreadError{
 				Text: lacking(g),
-				Hint: fmt.Sprintf("%d clusters cannot be in %d groups by %s: raise maxGroups of the cluster spread constraint to %d, or lower minGroups of that by %s to %d", most, g.MinGroups, g.name(), g.MinGroups, g.name(), most),
+				Hint: fmt.Sprintf("%s cannot be in %d groups by %s: raise maxGroups of the cluster spread constraint to %d, or lower minGroups of that by %s to %d", many(most, "cluster"), g.MinGroups, g.name(), g.MinGroups, g.name(), most),
 			}
 		}
 	}
