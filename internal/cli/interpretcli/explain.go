@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/api/definition"
 	"github.com/argosy-io/argosy/api/kruise"
 	"github.com/argosy-io/argosy/internal/core/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/interpret/lint"
 	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/interpret/shipped"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
@@ -55,7 +57,15 @@ KIND is a kind, a plural, or one of them with its group: CloneSet, clonesets.app
 apps.kruise.io/v1alpha1/CloneSet. The hub is asked for its customizations and webhooks; without one, what is said is what Argosy
 knows by itself. Tiers are asked in this order, for each operation: ResourceInterpreterCustomization, webhook, shipped script,
 built in.`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return fmt.Errorf("name one kind, such as CloneSet, clonesets.apps.kruise.io or apps.kruise.io/v1alpha1/CloneSet")
+			}
+			if _, full := inFull(args[0]); strings.Contains(args[0], "/") && !full {
+				return fmt.Errorf("%s: a name with / is a kind in full, as apps.kruise.io/v1alpha1/CloneSet or v1/Pod", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			machine, err := asJSON(output)
 			if err != nil {
@@ -149,8 +159,8 @@ func explained(ctx context.Context, hub Hub, name string, errOut io.Writer) ([]e
 		}
 	}
 	if len(kinds) == 0 {
-		return nil, fmt.Errorf("%s is a kind of neither Kubernetes nor OpenKruise nor Argo, nor one that Argosy ships scripts for: "+
-			"name it in full, as example.org/v1/Widget, or name a hub that serves it with --kubeconfig", name)
+		return nil, fmt.Errorf("%s is a kind of neither Kubernetes nor OpenKruise nor Argo, nor one that Argosy ships scripts for%s: "+
+			"name it in full, as example.org/v1/Widget, or name a hub that serves it with --kubeconfig", name, perhaps(name))
 	}
 	var all []explanation
 	for _, kind := range kinds {
@@ -219,10 +229,29 @@ func servedAs(mapper meta.RESTMapper, name string) ([]schema.GroupVersionKind, e
 // inFull reads group/version/Kind and version/Kind.
 func inFull(name string) (schema.GroupVersionKind, bool) {
 	target, err := parseTarget(name)
-	if err != nil || name == "" {
+	if err != nil || name == "" || target.Kind[0] < 'A' || target.Kind[0] > 'Z' {
 		return schema.GroupVersionKind{}, false
 	}
-	return schema.FromAPIVersionAndKind(target.APIVersion, target.Kind), true
+	gvk := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind)
+	return gvk, gvk.Version != "" && len(validation.IsDNS1035Label(gvk.Version)) == 0
+}
+
+// perhaps is a question after the kind that was probably meant; empty if none is like it.
+func perhaps(name string) string {
+	set, err := schemas.Builtin()
+	if err != nil {
+		return ""
+	}
+	var kinds []string
+	for _, k := range set.Kinds() {
+		kinds = append(kinds, k.Kind)
+	}
+	slices.Sort(kinds)
+	resource, _, _ := strings.Cut(name, ".")
+	if meant := lint.Meant(strings.TrimSuffix(resource, "s"), kinds); meant != "" {
+		return " (did you mean " + meant + "?)"
+	}
+	return ""
 }
 
 // named are the kinds that Argosy knows, or that customizations are about, and that go by a name, sorted.

@@ -44,12 +44,18 @@ func readFiles(names []string, recursive bool, in io.Reader) ([]source, error) {
 		if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
 			return nil, fmt.Errorf("%s: fetch it first, such as with curl, and name the file", name)
 		}
+		if name == "" {
+			return nil, errors.New("a file without a name: name a file, a folder, or - for standard input")
+		}
 		if name == "-" {
+			if slices.ContainsFunc(all, func(s source) bool { return s.name == standardInput }) {
+				continue
+			}
 			text, err := io.ReadAll(in)
 			if err != nil {
 				return nil, fmt.Errorf("read standard input: %w", err)
 			}
-			all = append(all, source{name, text})
+			all = append(all, source{standardInput, text})
 			continue
 		}
 		err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
@@ -68,11 +74,28 @@ func readFiles(names []string, recursive bool, in io.Reader) ([]source, error) {
 			all = append(all, source{path, text})
 			return nil
 		})
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: there is no such file or folder", name)
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+// standardInput is the name of what has none.
+const standardInput = "standard input"
+
+// listed are names as people read them.
+func listed(names []string) string {
+	shown := slices.Clone(names)
+	for i, name := range shown {
+		if name == "-" {
+			shown[i] = standardInput
+		}
+	}
+	return strings.Join(shown, ", ")
 }
 
 // objectsIn are the documents of a file that are mappings; a document that is a list comes as {items: …}, with no kind.

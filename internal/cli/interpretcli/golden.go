@@ -50,7 +50,12 @@ Files with a list of cases are run, in folders of folders too; others are passed
     wantError: many                 # a part of the message
 
 AggregateStatus takes statusItems: [{clusterName, status, …}]. For each case that fails, what differs is printed.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("name the folders or files with cases; see `%s --help` for what one looks like", cmd.CommandPath())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			machine, err := asJSON(output)
 			if err != nil {
@@ -101,7 +106,7 @@ func test(cmd *cobra.Command, names []string, machine, verbose bool) error {
 		all = append(all, t)
 	}
 	if len(all) == 0 {
-		return fmt.Errorf("there are no files of cases in %v; see `%s --help` for what one looks like", names, cmd.CommandPath())
+		return fmt.Errorf("there are no files of cases in %s; see `%s --help` for what one looks like", listed(names), cmd.CommandPath())
 	}
 	if machine {
 		if err := printJSON(cmd.OutOrStdout(), all); err != nil {

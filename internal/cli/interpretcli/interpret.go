@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -71,7 +72,12 @@ is in the hub is neither read nor changed.`,
   # What is wrong with them, and what Argosy would do without
   argosy interpret lint -f customization.yaml
   argosy interpret explain CloneSet`,
-		Args: cobra.NoArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q is no command of %s: there is test, lint and explain; a file is named with -f", args[0], cmd.CommandPath())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.desiredReplicaWasGiven = cmd.Flags().Changed("desired-replica")
 			return o.run(cmd)
@@ -140,7 +146,10 @@ func (o *options) run(cmd *cobra.Command) error {
 		return edit(cmd, o.files[0], o.showDoc)
 	}
 	if o.check == (o.operation != "") {
-		return fmt.Errorf("say what to do: --check, or --operation with one of %s", ask.Names())
+		return fmt.Errorf("say what to do: --check, or --operation with one of %s, and not both", ask.Names())
+	}
+	if err := o.once(); err != nil {
+		return err
 	}
 	sources, err := readFiles(o.files, o.recursive, cmd.InOrStdin())
 	if err != nil {
@@ -151,12 +160,29 @@ func (o *options) run(cmd *cobra.Command) error {
 		return err
 	}
 	if len(all) == 0 {
-		return fmt.Errorf("there is no ResourceInterpreterCustomization in %s", strings.Join(o.files, ", "))
+		return fmt.Errorf("there is no ResourceInterpreterCustomization in %s", listed(o.files))
 	}
 	if o.check {
 		return check(cmd.OutOrStdout(), all, machine)
 	}
 	return o.execute(cmd, all, machine)
+}
+
+// once says that standard input, which can be read once, is named for several things.
+func (o *options) once() error {
+	var of []string
+	if slices.Contains(o.files, "-") {
+		of = append(of, "-f")
+	}
+	for _, f := range []struct{ flag, file string }{{"--desired-file", o.desired}, {"--observed-file", o.observed}, {"--status-file", o.status}} {
+		if f.file == "-" {
+			of = append(of, f.flag)
+		}
+	}
+	if len(of) > 1 {
+		return fmt.Errorf("%s all name standard input, which can be read once: give files for all but one", strings.Join(of, ", "))
+	}
+	return nil
 }
 
 // execute runs one operation and prints what it answers.
@@ -271,7 +297,7 @@ func (o *options) question(cmd *cobra.Command) (ask.Question, error) {
 			return q, err
 		}
 		if len(objects) != 1 || objects[0].GetKind() == "" {
-			return q, fmt.Errorf("%s %s: there must be one object in it, there are %d", f.flag, f.file, len(objects))
+			return q, fmt.Errorf("%s %s: there must be one object in it, with a kind; there are %d", f.flag, f.file, len(objects))
 		}
 		*f.into = objects[0]
 	}

@@ -189,15 +189,29 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 		{"-f ric.yaml --operation InterpretHealth --desired-file web.yaml --observed-file web.yaml", "not both"},
 		{"-f ric.yaml --operation InterpretStatus --observed-file web.yaml", "says anything of InterpretStatus for CloneSet"},
 		{"-f ric.yaml --operation InterpretHealth --observed-file pod.yaml", "the object is v1 Pod, and the customizations are about apps.kruise.io/v1alpha1 CloneSet"},
-		{"-f ric.yaml --operation InterpretHealth --observed-file two.yaml", "there must be one object in it, there are 2"},
+		{"-f ric.yaml --operation InterpretHealth --observed-file two.yaml", "there must be one object in it, with a kind; there are 2"},
 		{"-f ric.yaml --operation InterpretHealth --observed-file bad.yaml", "bad.yaml: document 1"},
-		{"-f ric.yaml --operation InterpretHealth --observed-file none.yaml", "no such file"},
+		{"-f ric.yaml --operation InterpretHealth --observed-file none.yaml", "there is no such file"},
 		{"-f ric.yaml --operation AggregateStatus --desired-file web.yaml --status-file nameless.yaml", "item 1 has no clusterName"},
 		{"-f broken.yaml --operation InterpretReplica --desired-file web.yaml", `customization "cloneset", InterpretReplica, line 4`},
 		{"-f web.yaml --check", "there is no ResourceInterpreterCustomization in web.yaml"},
 		{"-f https://example.org/ric.yaml --check", "fetch it first"},
 		{"-f ric.yaml --check -o xml", "-o xml is not known"},
 		{"-f ric.yaml --edit --check", "--edit is of one file"},
+		{"-f none.yaml --check", "none.yaml: there is no such file or folder"},
+		{"-f - --check", "there is no ResourceInterpreterCustomization in standard input"},
+		{"-f - --operation Retain --desired-file - --observed-file web.yaml", "-f, --desired-file all name standard input, which can be read once"},
+		{"-f ric.yaml --check --operation Retain", "and not both"},
+		{"-f ric.yaml --operation ReviseReplica --desired-file web.yaml --desired-replica=-1", "--desired-replica -1: there are no fewer than 0 replicas"},
+		{"ric.yaml", `"ric.yaml" is no command of interpret: there is test, lint and explain; a file is named with -f`},
+		{"lint", "name the files with -f"},
+		{"lint ric.yaml", "ric.yaml: a file is named with -f"},
+		{"test", "name the folders or files with cases"},
+		{"test none", "none: there is no such file or folder"},
+		{"explain", "name one kind, such as CloneSet"},
+		{"explain Clonset", "(did you mean CloneSet?)"},
+		{"explain apps/v1", "apps/v1: a name with / is a kind in full"},
+		{"explain ./web.yaml", "a name with / is a kind in full"},
 	} {
 		out, _, err := run(t, noHub{}, more, strings.Fields(c.args)...)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -313,9 +327,10 @@ func TestFilesOfCasesAreRun(t *testing.T) {
 
 	given["cases/bad.yaml"] = strings.Replace(cases, "replicas: 2}}}", "replicas: 4}}}", 1)
 	given["cases/broken.yaml"] = "cases: [{name: x}]\n"
+	given["cases/typo.yaml"] = "cases: [{name: x, wnat: {}}]\n"
 	given["cases/lost.yaml"] = strings.Replace(cases, "../ric.yaml", "../none.yaml", 1)
 	out, _, err = run(t, noHub{}, given, "test", "cases")
-	if err == nil || err.Error() != "3 failed" {
+	if err == nil || err.Error() != "4 failed" {
 		t.Errorf("error is %v", err)
 	}
 	for _, want := range []string{
@@ -323,7 +338,8 @@ func TestFilesOfCasesAreRun(t *testing.T) {
 		"    -   replicas: 4\n    +   replicas: 2\n",
 		"FAIL  cases/broken.yaml: case 1, \"x\": set exactly one of want",
 		"FAIL  cases/lost.yaml: customization: open none.yaml",
-		"6 cases in 4 files, 3 failed\n",
+		"FAIL  cases/typo.yaml: unknown field \"wnat\"\n",
+		"6 cases in 5 files, 4 failed\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output has no %q:\n%s", want, out)
@@ -376,7 +392,7 @@ func TestLintNamesFileAndLineAndSaysHowToMend(t *testing.T) {
 		{"-f ric.yaml --schema crd.yaml", "ric.yaml:10" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", ""},
 		{"-f ric.yaml --schema crds", "ric.yaml:10" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", ""},
 		{"-f both.yaml", "both.yaml:24" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", ""},
-		{"-f ric.yaml --schema crd.yaml --fail-on warning", "ric.yaml:10" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", "lint found warnings"},
+		{"-f ric.yaml --schema crd.yaml --fail-on warning", "ric.yaml:10" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", "lint found 1 warning"},
 		{"-f ric.yaml", "ric.yaml:5: info: spec.target: the fields of example.org/v1 Widget are not known, so they are not checked [unknown-kind]\n" +
 			"    fix: give its CustomResourceDefinition with --schema, or a hub that serves it with --kubeconfig\n1 customization, 0 errors, 0 warnings, 1 hint\n", ""},
 		{"-f piece.yaml --target apps/v1/Deployment", "piece.yaml:3: warning: spec.customizations.replicaRevision.luaScript: Deployment has no field spec.replica: it is always nil [unknown-field]\n" +
@@ -385,7 +401,7 @@ func TestLintNamesFileAndLineAndSaysHowToMend(t *testing.T) {
 		{"-f ric.yaml --schema ric.yaml", "", "--schema: there is no CustomResourceDefinition"},
 		{"-f piece.yaml --target Deployment", "", "write it as apps.kruise.io/v1alpha1/CloneSet"},
 		{"-f ric.yaml --fail-on hint", "", "--fail-on hint is not known"},
-		{"", "", `"filename" not set`},
+		{"", "", "name the files with -f"},
 	} {
 		out, _, err := run(t, noHub{}, given, append([]string{"lint"}, strings.Fields(c.args)...)...)
 		if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {

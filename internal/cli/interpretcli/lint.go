@@ -29,7 +29,15 @@ known. The fields of the kinds of Kubernetes, OpenKruise and Argo are known; of 
 or have them read from a hub that --kubeconfig names. A definition in the same file will do, too.
 
 An error is what a hub refuses, or what cannot do what it is meant to; a warning is what fails or misleads for some objects.`,
-		Args: cobra.NoArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%s: a file is named with -f", args[0])
+			}
+			if len(files) == 0 {
+				return fmt.Errorf("name the files with -f")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			machine, err := asJSON(output)
 			if err != nil {
@@ -56,7 +64,7 @@ An error is what a hub refuses, or what cannot do what it is meant to; a warning
 				findings, count = append(findings, found...), count+n
 			}
 			if count == 0 && len(findings) == 0 {
-				return fmt.Errorf("there is no ResourceInterpreterCustomization in %s", strings.Join(files, ", "))
+				return fmt.Errorf("there is no ResourceInterpreterCustomization in %s", listed(files))
 			}
 			if machine {
 				if err := printJSON(cmd.OutOrStdout(), findings); err != nil {
@@ -67,7 +75,13 @@ An error is what a hub refuses, or what cannot do what it is meant to; a warning
 			}
 			rank := map[lint.Severity]int{lint.Error: 1, lint.Warning: 2}[lint.Worst(findings)]
 			if rank > 0 && rank <= worst {
-				return fmt.Errorf("lint found %ss", lint.Worst(findings))
+				n := 0
+				for _, f := range findings {
+					if f.Severity == lint.Worst(findings) {
+						n++
+					}
+				}
+				return fmt.Errorf("lint found %s", counted(n, string(lint.Worst(findings))))
 			}
 			return nil
 		},
@@ -77,9 +91,6 @@ An error is what a hub refuses, or what cannot do what it is meant to; a warning
 	cmd.Flags().StringVar(&target, "target", "", "the kind of operations that stand alone, such as apps.kruise.io/v1alpha1/CloneSet")
 	cmd.Flags().StringVar(&failOn, "fail-on", "error", "the least bad finding for which the command fails: error, warning or never")
 	outputFlag(cmd, &output)
-	if err := cmd.MarkFlagRequired("filename"); err != nil {
-		panic(err) // no such flag
-	}
 	return cmd
 }
 

@@ -80,6 +80,9 @@ func (q Question) Check(desired, observed, replicas string) error {
 	case q.Desired != nil && q.Observed != nil:
 		return fmt.Errorf("%s is about one object: set %s or %s, not both", q.Operation, desired, observed)
 	}
+	if q.Replicas != nil && *q.Replicas < 0 {
+		return fmt.Errorf("%s %d: there are no fewer than 0 replicas", replicas, *q.Replicas)
+	}
 	if q.Operation == configv1alpha1.InterpreterOperationReviseReplica && q.Replicas == nil {
 		return fmt.Errorf("%s needs %s: the number to revise to", q.Operation, replicas)
 	}

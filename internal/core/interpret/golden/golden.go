@@ -24,6 +24,7 @@ package golden
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,7 +80,9 @@ type Case struct {
 func Parse(text []byte) (*File, error) {
 	f := &File{}
 	if err := yaml.UnmarshalStrict(text, f); err != nil {
-		return nil, err
+		// Who wrote YAML need not hear that it was read by way of JSON.
+		return nil, errors.New(strings.NewReplacer("error unmarshaling JSON: while decoding JSON: ", "", "error converting YAML to JSON: ", "", "json: ", "",
+			"Go struct field File.", "", "Go value", "value").Replace(err.Error()))
 	}
 	if len(f.Cases) == 0 {
 		return nil, fmt.Errorf("there are no cases in it")

@@ -269,6 +269,9 @@ func (c *checker) uncompiled(e *script.Error) {
 	if strings.Contains(e.Message, "'end' expected") {
 		fix = "close every function, if, for and while with an end; the script may have been cut off when it was copied"
 	}
+	if len(c.script.text) > script.SizeLimit {
+		fix = "shorten it: a customization decides by a few fields; what is long in it belongs elsewhere"
+	}
 	c.at(max(e.Line, 1), Error, Syntax, e.Message, fix)
 }
 
