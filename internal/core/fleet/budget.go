@@ -67,6 +67,8 @@ func (f *fleet) shareBudget(b budget) error {
 		shares := f.steady(n, matched, name)
 		if !least {
 			shares = proportional(n, matched)
+		} else {
+			f.guard(shares, min(n, total))
 		}
 		for i, share := range shares {
 			f.put(f.members[i], share, "spec", name)
@@ -87,6 +89,28 @@ func (f *fleet) shareBudget(b budget) error {
 		}
 	}
 	return nil
+}
+
+// guard holds back what clusters shall keep no longer, until as much as the fleet keeps is seen to be kept by others: n pods are always
+// kept by clusters that say so.
+func (f *fleet) guard(shares []int64, n int64) {
+	surplus := -n
+	for _, m := range f.members {
+		if m.before != nil && m.fresh {
+			surplus += number(m.before.Object, "spec", "minAvailable")
+		}
+	}
+	for i, m := range f.members {
+		if m.before == nil {
+			continue
+		}
+		before, set := whole(field(m.before.Object, "spec", "minAvailable"))
+		if less := before - shares[i]; set && less > 0 {
+			allowed := min(less, max(surplus, 0))
+			surplus -= allowed
+			shares[i] = before - allowed
+		}
+	}
 }
 
 // granted says whether any cluster has been given a part of maxUnavailable: then there is something to take back before it is given

@@ -191,13 +191,21 @@ func TestADisruptionBudgetMeansTheFleet(t *testing.T) {
 	h.report("expectedPods: 4", "expectedPods: 3", "expectedPods: 3")
 	h.expect("when a pod moves", "spec.minAvailable=2 2 3")
 	h.tells("where no pod may go", "BudgetBlocksEviction")
-	h.edit(int64(12), "spec", "minAvailable")
 	h.report("expectedPods: 3", "expectedPods: 3", "expectedPods: 4")
+	h.edit(int64(12), "spec", "minAvailable")
 	h.expect("when too much is asked", "spec.minAvailable=3 3 4")
 	h.tells("when too much is asked", "BudgetExceedsPods")
-	h.edit("50%", "spec", "minAvailable")
 	h.report("expectedPods: 3", "expectedPods: 3", "expectedPods: 3")
+	h.edit("50%", "spec", "minAvailable")
 	h.expect("half of nine", "spec.minAvailable=2 2 1")
+	h.report("expectedPods: 3", "expectedPods: 3", "expectedPods: 3")
+
+	h.report("expectedPods: 1", "expectedPods: 3", "expectedPods: 5")
+	h.expect("pods that move are kept where they are before they are given up where they were", "spec.minAvailable=2 2 2")
+	h.report("expectedPods: 1", "expectedPods: 3", silent)
+	h.expect("as long as that is not seen", "spec.minAvailable=2 2 2")
+	h.report(silent, silent, "expectedPods: 5")
+	h.expect("then they are given up", "spec.minAvailable=1 2 2")
 }
 
 func TestAnUnavailableBudgetMeansTheFleet(t *testing.T) {
