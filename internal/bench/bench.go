@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/lab"
 	"github.com/argosy-io/argosy/internal/sim"
 )
@@ -63,6 +64,8 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	var rows []Row
 	o.Say("scheduler decisions in core")
 	rows = append(rows, decisions(100, 10_000, "15–22/s end to end"), decisions(1000, 1000, ""))
+	regions := []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldRegion, MinGroups: 2, MaxGroups: 4}, {SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 2, MaxGroups: 10}}
+	rows = append(rows, decisions(100, 10_000, "", regions...), decisions(1000, 1000, "", regions...))
 	grown, err := growth(ctx)
 	if err != nil {
 		return nil, err

@@ -17,9 +17,16 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// decisions counts how many bindings a second the core places, replicas divided by the room there is.
-func decisions(clusters int, must float64, karmada string) Row {
+// decisions counts how many bindings a second the core places, replicas divided by the room there is, under these constraints.
+func decisions(clusters int, must float64, karmada string, constraints ...policyv1alpha1.SpreadConstraint) Row {
 	s, work := problem(clusters, 1000)
+	what := "dynamic weights"
+	if len(constraints) > 0 {
+		what += " over regions"
+	}
+	for _, b := range work {
+		b.Spec.Placement.SpreadConstraints = constraints
+	}
 	began, done := time.Now(), 0
 	for time.Since(began) < time.Second {
 		for _, b := range work {
@@ -28,7 +35,7 @@ func decisions(clusters int, must float64, karmada string) Row {
 			}
 		}
 	}
-	return Row{Work: fmt.Sprintf("scheduler decisions in core, %d clusters, dynamic weights", clusters), Unit: "1/s",
+	return Row{Work: fmt.Sprintf("scheduler decisions in core, %d clusters, %s", clusters, what), Unit: "1/s",
 		Value: float64(done) / time.Since(began).Seconds(), Must: must, AtLeast: true, Karmada: karmada}
 }
 
@@ -58,6 +65,7 @@ func problem(clusters, bindings int) (schedule.Snapshot, []*workv1alpha2.Resourc
 		quantity := func(format string, n int) resource.Quantity { return resource.MustParse(fmt.Sprintf(format, n)) }
 		fleet[i] = &clusterv1alpha1.Cluster{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster-%04d", i), Labels: map[string]string{"tier": []string{"a", "b"}[i%2]}},
+			Spec:       clusterv1alpha1.ClusterSpec{Region: fmt.Sprintf("region-%d", i%(1+clusters/20))},
 			Status: clusterv1alpha1.ClusterStatus{
 				Conditions: []metav1.Condition{
 					{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue},
