@@ -1,6 +1,6 @@
 // Package interpret says what an object means: how many replicas it has and what one needs, how healthy it is, which
 // of its status matters, what it depends on. It asks tiers in order, per operation; what a kind means is decided in them
-// (interpret/builtin and, later, scripts and webhooks), and when to ask is decided by controllers.
+// (customization, webhook, shipped and builtin), and when to ask is decided by controllers.
 package interpret
 
 import (

@@ -108,6 +108,24 @@ func TestWhoSpeaksOfAnotherVersionIsNamedBesideWhoAnswers(t *testing.T) {
 	}
 }
 
+func TestAWebhookForOneVersionOfOpenKruiseIsAskedOfTheOther(t *testing.T) {
+	hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com",
+		Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth"},
+			Rule: configv1alpha1.Rule{APIGroups: []string{"apps.kruise.io", "apps"}, APIVersions: []string{"v1alpha1"}, Kinds: []string{"*"}}}}}}}
+	hook.Name = "hooks"
+	for kind, want := range map[schema.GroupVersionKind]string{
+		{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"}:  "[hooks/h.example.com (asked in v1alpha1)]",
+		{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}: "[hooks/h.example.com]",
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:               "[]", // nobody has a v1alpha1 of it
+	} {
+		for _, a := range tiers.Explain(kind, nil, []*configv1alpha1.ResourceInterpreterWebhookConfiguration{hook}, none) {
+			if got := fmt.Sprint(a.By); a.Operation == configv1alpha1.InterpreterOperationInterpretHealth && got != want {
+				t.Errorf("health of %s is answered by %s of %s, want %s", kind, got, a.Tier, want)
+			}
+		}
+	}
+}
+
 func TestObjectsOfOpenKruiseComeInTheVersionAsked(t *testing.T) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "metadata": map[string]any{"name": "c"}, "spec": map[string]any{"replicas": int64(2)}}}
 	out, err := tiers.Convert(obj, "v1alpha1")
