@@ -53,7 +53,13 @@ const (
 	staleRetry = 20 * time.Millisecond
 	// confirmRate is how many bindings a second are confirmed in a burst without an answer of their members.
 	confirmRate = 20
+	// toldMost and toldRate bound the events of success, one for each binding: each is a write. In a burst beyond that
+	// the conditions say it, and an event of the cluster that so many bindings follow.
+	toldMost, toldRate = 500, 50
 )
+
+// eventReschedule is the reason of the event that a cluster has many bindings scheduled anew.
+const eventReschedule = "RescheduleBindings"
 
 type reconciler struct {
 	Options
@@ -62,6 +68,7 @@ type reconciler struct {
 
 	index *index
 	peers peers
+	burst commit.Burst
 
 	// placed are the bindings that came placed and wait for their confirmation.
 	placed commit.Pace[types.NamespacedName]
@@ -74,6 +81,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "default-scheduler"), index: newIndex(o.Name)}
 	r.placed.Rate = confirmRate
+	r.burst.Most, r.burst.Rate = toldMost, toldRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, r.bindings())
@@ -132,7 +140,13 @@ func (f fleetChanges) Start(_ context.Context, q queue) error {
 			enqueue(q, b, 0)
 		}
 	}
-	f.r.Fleet.OnChange(func(c capacity.Change) { add(f.r.index.changed(c)) })
+	f.r.Fleet.OnChange(func(c capacity.Change) {
+		concerned := f.r.index.changed(c)
+		add(concerned)
+		if n := len(concerned); n > toldMost && c.New != nil {
+			f.r.events.Eventf(c.New, corev1.EventTypeNormal, eventReschedule, "A change of the cluster has %d bindings scheduled anew; where each is says its condition Scheduled", n)
+		}
+	})
 	f.r.Fleet.OnRoom(func(name string) {
 		if cluster := f.r.Fleet.Snapshot().Cluster(name); cluster != nil {
 			add(f.r.index.waits(name, func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, cluster) }))
@@ -276,8 +290,11 @@ func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outc
 	return nil
 }
 
-// scheduled tells where a binding went.
+// scheduled tells where a binding went, unless too much is told.
 func (r *reconciler) scheduled(b workv1alpha2.Binding) {
+	if !r.burst.Tell(r.Clock.Now()) {
+		return
+	}
 	r.events.Event(b, corev1.EventTypeNormal, workv1alpha2.EventScheduleBindingSucceed,
 		fmt.Sprintf("%s Result: {%s}", workv1alpha2.MessageScheduled, clusters(b)))
 }

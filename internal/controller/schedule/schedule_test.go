@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -18,6 +19,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -329,4 +331,31 @@ func TestARebalancingIsNotLostWhileABindingWaitsForItsConfirmation(t *testing.T)
 			w.t.Errorf("the last schedule is of %v, want one later than was asked for, %v", last, asked)
 		}
 	})
+}
+
+func TestABurstOfPlacementsIsNotABurstOfEvents(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+	events := record.NewFakeRecorder(10 * toldMost)
+	r := &reconciler{Options: Options{Clock: clock}, events: events, burst: commit.Burst{Most: toldMost, Rate: toldRate}}
+	told := func(bindings int) int {
+		for range bindings {
+			r.scheduled(&workv1alpha2.ResourceBinding{})
+		}
+		n := len(events.Events)
+		for range n {
+			<-events.Events
+		}
+		return n
+	}
+	if n := told(3 * toldMost); n != toldMost {
+		t.Errorf("of %d placements at once %d were told, want %d", 3*toldMost, n, toldMost)
+	}
+	clock.SetTime(clock.Now().Add(time.Second))
+	if n := told(toldMost); n != toldRate {
+		t.Errorf("a second later %d were told, want %d", n, toldRate)
+	}
+	clock.SetTime(clock.Now().Add(time.Hour))
+	if n := told(10); n != 10 {
+		t.Errorf("when it is over, %d of 10 are told", n)
+	}
 }
