@@ -66,7 +66,7 @@ func (m *Member) Apply(ctx context.Context, desired, observed *unstructured.Unst
 	want := body(desired, gvr.Version)
 	want.SetUID(observed.GetUID())
 	want.SetResourceVersion(desired.GetResourceVersion())
-	if created(observed) {
+	if created(observed.GetManagedFields()) {
 		version, err := own(ctx, client, observed, want.GetResourceVersion())
 		if err != nil {
 			return nil, m.failed("take over the fields of", desired, err)

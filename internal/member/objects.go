@@ -188,19 +188,20 @@ func keyOf(u *unstructured.Unstructured) types.NamespacedName {
 // trim drops the managed fields, which nobody reads, but for a mark without fields that says that our manager's fields
 // still come from the creation (see Apply), and who else has set the replicas (see execute.Share). All else is compared with what a manifest sets, annotations too.
 func trim(u *unstructured.Unstructured) {
-	if u.GetManagedFields() == nil {
+	entries := u.GetManagedFields() // which decodes them, and is dear
+	if entries == nil {
 		return
 	}
 	var mark []metav1.ManagedFieldsEntry
-	if created(u) {
+	if created(entries) {
 		mark = []metav1.ManagedFieldsEntry{{Manager: Manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: u.GetAPIVersion()}}
 	}
-	u.SetManagedFields(append(mark, execute.ScaledBy(u, Manager)...))
+	u.SetManagedFields(append(mark, execute.ScaledBy(entries, Manager)...))
 }
 
 // created says whether our manager's fields still come from a create or a full update, not from an apply.
-func created(u *unstructured.Unstructured) bool {
-	for _, entry := range u.GetManagedFields() {
+func created(entries []metav1.ManagedFieldsEntry) bool {
+	for _, entry := range entries {
 		if entry.Manager == Manager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" {
 			return true
 		}

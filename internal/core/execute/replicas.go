@@ -20,7 +20,7 @@ func Share(manifest, retained, observed *unstructured.Unstructured, manager stri
 	}
 	given, set := replicas(manifest)
 	kept, keeps := replicas(retained)
-	if has, there := replicas(observed); !set || !keeps || !there || kept != has || kept == given || len(ScaledBy(observed, manager)) > 0 {
+	if has, there := replicas(observed); !set || !keeps || !there || kept != has || kept == given || len(ScaledBy(observed.GetManagedFields(), manager)) > 0 {
 		return retained, false
 	}
 	out := retained.DeepCopy()
@@ -44,14 +44,9 @@ func replicas(obj *unstructured.Unstructured) (int64, bool) {
 // replicasAlone are fields that are spec.replicas and no other.
 var replicasAlone = []byte(`{"f:spec":{"f:replicas":{}}}`)
 
-// ScaledBy are the entries of the managed fields of observed by which somebody but manager has set spec.replicas, each with that
-// field alone.
-func ScaledBy(observed *unstructured.Unstructured, manager string) (entries []metav1.ManagedFieldsEntry) {
-	metadata, _ := observed.Object["metadata"].(map[string]any)
-	if managed, _ := metadata["managedFields"].([]any); len(managed) == 0 {
-		return nil
-	}
-	for _, e := range observed.GetManagedFields() {
+// ScaledBy are those of an object's managed fields by which somebody but manager has set spec.replicas, each with that field alone.
+func ScaledBy(managed []metav1.ManagedFieldsEntry, manager string) (entries []metav1.ManagedFieldsEntry) {
+	for _, e := range managed {
 		if e.Manager == manager || e.Subresource == "status" || e.FieldsV1 == nil || !bytes.Contains(e.FieldsV1.Raw, []byte(`"f:replicas"`)) {
 			continue
 		}
