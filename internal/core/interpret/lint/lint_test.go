@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/interpret/lint"
 	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
 )
@@ -223,5 +224,21 @@ func TestWhatIsNoCustomizationIsPassedOver(t *testing.T) {
 	}
 	if worst := lint.Worst(nil); worst != "" {
 		t.Errorf("the worst of nothing is %q", worst)
+	}
+}
+
+func TestTheFixNamesWhatIsMissing(t *testing.T) {
+	set, err := schemas.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _ := lint.File(t.Context(), "ric.yaml", []byte(`replicaResource:
+  luaScript: |
+    function GetReplicas(obj)
+      return obj.spec.replicas or 1, require("kube").accuratePodRequirements(obj.spec.template)
+    end
+`), lint.Options{Schemas: set, Target: configv1alpha1.CustomizationTarget{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout"}})
+	if len(found) != 1 || found[0].Fix != "ask it only where there is a template: if obj.spec.template ~= nil" || found[0].Line != 4 {
+		t.Errorf("a Rollout may have no template; found %+v", found)
 	}
 }

@@ -47,7 +47,10 @@ func (c *checker) try(ctx context.Context, program *script.Program, read *readin
 			return
 		case script.Runtime:
 			rule, fix := NilCheck, "check for nil before it is used, such as: local status = obj.status or {}"
-			if !strings.Contains(e.Message, "nil") {
+			switch {
+			case strings.Contains(e.Message, "takes a pod template"):
+				fix = "ask it only where there is a template: if obj.spec.template ~= nil"
+			case !strings.Contains(e.Message, "nil"):
 				rule, fix = Result, "mend that line: it fails whatever the object has"
 			}
 			c.at(line, Warning, rule, fmt.Sprintf("fails on an object %s: %s", t.what, e.Message), fix)
