@@ -52,7 +52,7 @@ func growth(ctx context.Context) (rows []Row, err error) {
 				return nil, fmt.Errorf("place %s in %d clusters: %w", b.Name, of.clusters, err)
 			}
 		}
-		rows = append(rows, Row{Work: fmt.Sprintf("… %d clusters × %d bindings, placed in core", of.clusters, of.bindings), Unit: "s", Value: time.Since(began).Seconds()})
+		rows = append(rows, Row{Work: fmt.Sprintf("… %d clusters × %d bindings, placed in core", of.clusters, of.bindings), Unit: "ms", Value: milliseconds(time.Since(began))})
 	}
 	return rows, nil
 }

@@ -257,3 +257,42 @@ func TestThousandsOfBindingsOfOnePlacementAreAskedAboutTwice(t *testing.T) {
 		t.Errorf("%d bindings that are placed wait, after %d questions", len(got), asked)
 	}
 }
+
+// A taint on a cluster that one of twenty placements allows, and 10,000 bindings.
+func BenchmarkAChangeOfAClusterIsAskedAbout(b *testing.B) {
+	x := newIndex(policyv1alpha1.DefaultSchedulerName)
+	var all []workv1alpha2.Binding
+	for i := range 10_000 {
+		binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("b", i), Labels: map[string]string{workv1alpha2.BindingManagedByLabel: "test"}}}
+		binding.Spec = workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap"},
+			Placement: &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{fmt.Sprint("m", i%20)}}},
+			Clusters:  []workv1alpha2.TargetCluster{{Name: fmt.Sprint("m", i%20)}}}
+		binding.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue}}
+		all = append(all, binding)
+		x.put(binding)
+	}
+	was := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m7"}}
+	was.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Kind: "ConfigMap"}}}}
+	is := was.DeepCopy()
+	is.Spec.Taints = []corev1.Taint{{Key: "bad", Effect: corev1.TaintEffectNoExecute}}
+	b.Run("by the index", func(b *testing.B) {
+		for b.Loop() {
+			if n := len(x.changed(capacity.Change{Old: was, New: is})); n != 500 {
+				b.Fatalf("%d are concerned", n)
+			}
+		}
+	})
+	b.Run("every binding", func(b *testing.B) {
+		for b.Loop() {
+			n := 0
+			for _, binding := range all {
+				if schedule.Ours(binding, policyv1alpha1.DefaultSchedulerName) && schedule.Affects(binding, was, is) {
+					n++
+				}
+			}
+			if n != 500 {
+				b.Fatalf("%d are concerned", n)
+			}
+		}
+	})
+}
