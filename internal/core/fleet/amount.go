@@ -87,18 +87,3 @@ func KeptOld(partition any, total int64, r Rounding) (int64, error) {
 	}
 	return min(n, total), nil
 }
-
-// whole is v as an integer; objects made by hand or by scripts may have floats.
-func whole(v any) (int64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return n, true
-	case float64:
-		return int64(n), n == math.Trunc(n) && math.Abs(n) < 1<<53
-	case int:
-		return int64(n), true
-	case int32:
-		return int64(n), true
-	}
-	return 0, false
-}

@@ -2,77 +2,25 @@ package builtin
 
 import (
 	"fmt"
-	"math"
 	"math/big"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// field is the value at path, not a copy; nil when there is none on the way.
-func field(m map[string]any, path ...string) any {
-	var v any = m
-	for _, key := range path {
-		inner, ok := v.(map[string]any)
-		if !ok {
-			return nil
-		}
-		v = inner[key]
-	}
-	return v
-}
-
-// whole is v as an integer; scripts and hand-made objects have floats where an API server has integers.
-func whole(v any) (int64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return n, true
-	case float64:
-		return int64(n), n == math.Trunc(n)
-	case int:
-		return int64(n), true
-	case int32:
-		return int64(n), true
-	}
-	return 0, false
-}
-
-// number is the integer at path; 0 when there is none.
-func number(m map[string]any, path ...string) int64 {
-	n, _ := whole(field(m, path...))
-	return n
-}
-
-func text(m map[string]any, path ...string) string {
-	s, _ := field(m, path...).(string)
-	return s
-}
-
-func yes(m map[string]any, path ...string) bool {
-	b, _ := field(m, path...).(bool)
-	return b
-}
-
-func object(m map[string]any, path ...string) map[string]any {
-	o, _ := field(m, path...).(map[string]any)
-	return o
-}
-
-func list(m map[string]any, path ...string) []any {
-	l, _ := field(m, path...).([]any)
-	return l
-}
-
-// objects are the elements of the list at path that are objects.
-func objects(m map[string]any, path ...string) []map[string]any {
-	var found []map[string]any
-	for _, v := range list(m, path...) {
-		if o, ok := v.(map[string]any); ok {
-			found = append(found, o)
-		}
-	}
-	return found
-}
+// The short names by which this package reads objects.
+var (
+	field   = fields.At
+	whole   = fields.Whole
+	number  = fields.Number
+	text    = fields.Text
+	yes     = fields.Yes
+	object  = fields.Object
+	list    = fields.List
+	objects = fields.Objects
+)
 
 // specNumber is the integer of the spec at path, otherwise when it is not set. What is no integer is an error.
 func specNumber(obj *unstructured.Unstructured, otherwise int64, path ...string) (int64, error) {

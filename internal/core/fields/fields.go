@@ -1,0 +1,78 @@
+// Package fields reads objects of any kind, as JSON has them. What is not there, or of another type, is the zero value: who wants
+// to tell them apart asks At. Nothing is copied, and nothing is decided here.
+package fields
+
+import "math"
+
+// At is the value at path, not a copy; nil when there is none on the way.
+func At(m map[string]any, path ...string) any {
+	var v any = m
+	for _, key := range path {
+		inner, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = inner[key]
+	}
+	return v
+}
+
+// Whole is v as an integer; scripts and hand-made objects have floats where an API server has integers. A float so large that
+// it stands for several integers is none.
+func Whole(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case float64:
+		if n != math.Trunc(n) || math.Abs(n) >= 1<<53 {
+			return 0, false
+		}
+		return int64(n), true
+	case int:
+		return int64(n), true
+	case int32:
+		return int64(n), true
+	}
+	return 0, false
+}
+
+// Number is the integer at path; 0 when there is none.
+func Number(m map[string]any, path ...string) int64 {
+	n, _ := Whole(At(m, path...))
+	return n
+}
+
+// Text is the string at path.
+func Text(m map[string]any, path ...string) string {
+	s, _ := At(m, path...).(string)
+	return s
+}
+
+// Yes is the boolean at path.
+func Yes(m map[string]any, path ...string) bool {
+	b, _ := At(m, path...).(bool)
+	return b
+}
+
+// Object is the object at path, not a copy.
+func Object(m map[string]any, path ...string) map[string]any {
+	o, _ := At(m, path...).(map[string]any)
+	return o
+}
+
+// List is the list at path, not a copy.
+func List(m map[string]any, path ...string) []any {
+	l, _ := At(m, path...).([]any)
+	return l
+}
+
+// Objects are the elements of the list at path that are objects, not copies.
+func Objects(m map[string]any, path ...string) []map[string]any {
+	var found []map[string]any
+	for _, v := range List(m, path...) {
+		if o, ok := v.(map[string]any); ok {
+			found = append(found, o)
+		}
+	}
+	return found
+}
