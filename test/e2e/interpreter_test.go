@@ -312,3 +312,123 @@ func TestScriptsAndPathsThatCannotWorkAreRefusedWithTheirPlace(t *testing.T) {
 		spec: {target: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}, customizations: {replicaResource: {jsonPath: .spec.replica}}}}`), client.DryRunAll)
 	refusedWith(t, err, ".spec.replica does not exist in the kind's schema; did you mean replicas?", "a field that the kind does not have")
 }
+
+// An author of a webhook who forgets the patch, or whose rules list an old version, is asked and told.
+func TestAWebhookIsAskedInItsVersionAndToldThatItChangesNothing(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	asked := make(chan string, 1000)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var c configv1alpha1.ResourceInterpreterContext
+		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer := &configv1alpha1.ResourceInterpreterResponse{UID: c.Request.UID, Successful: true}
+		var loom struct {
+			APIVersion string
+			Spec       struct{ Threads int32 }
+		}
+		_ = json.Unmarshal(c.Request.Object.Raw, &loom)
+		if c.Request.Operation == configv1alpha1.InterpreterOperationInterpretReplica {
+			answer.Replicas = &loom.Spec.Threads
+		}
+		select {
+		case asked <- c.Request.Kind.Version + " " + loom.APIVersion:
+		default:
+		}
+		_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{TypeMeta: c.TypeMeta, Response: answer})
+	}))
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	// The hub reads v1; v1beta1 is the same but for its name.
+	for _, c := range append([]kit.Cluster{fleet.Hub}, in([]string{"m1", "m2"})...) {
+		crd := kit.Object(t, definition("looms", "Loom"))
+		versions := crd.Object["spec"].(map[string]any)["versions"].([]any)
+		old := kit.Object(t, definition("looms", "Loom")).Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+		old["name"], old["storage"] = "v1beta1", false
+		crd.Object["spec"].(map[string]any)["versions"] = append(versions, old)
+		if err := c.Create(t.Context(), crd); err != nil {
+			t.Fatal(err)
+		}
+		serves(t, c, "Loom")
+	}
+	kit.Eventually(t, "the hub knows that the members serve it", func() string {
+		for _, m := range []string{"m1", "m2"} {
+			if !clusterOf(t, m).Status.Serves("e2e.example.com/v1", "Loom") {
+				return m + " is not known to"
+			}
+		}
+		return ""
+	})
+	c, heard := listening(t, "")
+	registered := func(version, kind string) *unstructured.Unstructured {
+		return kit.Object(t, fmt.Sprintf(`
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterWebhookConfiguration
+metadata: {name: looms}
+webhooks:
+- name: weaver.e2e.example.com
+  clientConfig: {url: %q, caBundle: %s}
+  interpreterContextVersions: [v1alpha1]
+  timeoutSeconds: 5
+  rules: [{operations: [InterpretReplica, ReviseReplica], apiGroups: [e2e.example.com], apiVersions: [%s], kinds: [%s]}]`,
+			server.URL, base64.StdEncoding.EncodeToString(ca), version, kind))
+	}
+	if err := c.Create(t.Context(), registered("v9", "Loom"), client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	if told := heard.take(); !strings.Contains(told, "the hub serves Loom as e2e.example.com/v1, e2e.example.com/v1beta1, not as e2e.example.com/v9: nothing uses weaver.e2e.example.com until it does") {
+		t.Errorf("a version that nobody has is warned of as %q", told)
+	}
+	if err := c.Create(t.Context(), registered("v1beta1", "Loom")); err != nil {
+		t.Fatal(err)
+	}
+	if told := heard.take(); told != "" {
+		t.Errorf("a version that the hub converts to is warned of: %q", told)
+	}
+
+	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Loom", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided(byStaticWeights)+"}"))
+	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Loom, metadata: {name: l, namespace: %s}, spec: {threads: 5}}", ns))
+	is(t, "it is divided by what the webhook says", "m1:3 m2:2", func() string { return shares(t, ns, "l-loom") })
+	kit.Eventually(t, "the template is told that its replicas are not written", func() string {
+		told := fleet.Hub.Told(t, "Loom", ns, "l", "InterpreterChangedNothing")
+		for _, text := range told {
+			if strings.Contains(text, "Interpreter webhook looms/weaver.e2e.example.com answers ReviseReplica without a patch") {
+				return ""
+			}
+		}
+		return fmt.Sprintf("events %q", told)
+	})
+	for len(asked) > 0 {
+		if got := <-asked; got != "v1beta1 e2e.example.com/v1beta1" {
+			t.Errorf("the webhook was asked about %s, which its rule does not list", got)
+		}
+	}
+}
+
+func TestWhatIsHardlyMeantIsWarnedOfAndTaken(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	c, heard := listening(t, "")
+	for _, given := range []struct{ obj, want string }{
+		{customization("unused", "Abacus", "\n    healthInterpretation: {jsonPath: .status.phase, expected: Fine}"),
+			"spec.target: the hub serves no kind Abacus of group e2e.example.com yet: nothing uses the customization until it does"},
+		{`{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: unused}, spec: {target: {apiVersion: apps/v9, kind: Deployment}, customizations: {}}}`,
+			"spec.customizations: is empty, so it changes nothing"},
+		{`{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: unused}, spec: {target: {apiVersion: apps/v9, kind: Deployment}, customizations: {}}}`,
+			"spec.target: the hub serves Deployment as apps/v1, not as apps/v9"},
+		{fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: c, namespace: %s},
+			spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, imagePullPolcy: Always}]}}}}`, ns),
+			`unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or refuse the object; did you mean imagePullPolicy?`},
+		{fmt.Sprintf(`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: w, namespace: %s}, spec: {entrypoint: a, templates: [{name: a, container: {image: i, comand: [x]}}]}}`, ns),
+			`unknown field "spec.templates[0].container.comand": members drop it or refuse the object; did you mean command?`},
+	} {
+		if err := c.Create(t.Context(), kit.Object(t, given.obj), client.DryRunAll); err != nil {
+			t.Errorf("refused: %v\n%s", err, given.obj)
+		}
+		if told := heard.take(); !strings.Contains(told, given.want) {
+			t.Errorf("warned of %q, want %q", told, given.want)
+		}
+	}
+}
