@@ -143,9 +143,7 @@ func (f fleetChanges) Start(_ context.Context, q queue) error {
 	f.r.Fleet.OnChange(func(c capacity.Change) {
 		concerned := f.r.index.changed(c)
 		add(concerned)
-		if n := len(concerned); n > toldMost && c.New != nil {
-			f.r.events.Eventf(c.New, corev1.EventTypeNormal, eventReschedule, "A change of the cluster has %d bindings scheduled anew; where each is says its condition Scheduled", n)
-		}
+		f.r.follows(c, len(concerned))
 	})
 	f.r.Fleet.OnRoom(func(name string) {
 		if cluster := f.r.Fleet.Snapshot().Cluster(name); cluster != nil {
@@ -288,6 +286,13 @@ func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outc
 		r.scheduled(b)
 	}
 	return nil
+}
+
+// follows tells on a cluster that so many bindings are looked at again for its change that they do not each say what came of it.
+func (r *reconciler) follows(c capacity.Change, bindings int) {
+	if bindings > r.burst.Most && c.New != nil {
+		r.events.Eventf(c.New, corev1.EventTypeNormal, eventReschedule, "A change of the cluster has %d bindings scheduled anew; where each is says its condition Scheduled", bindings)
+	}
 }
 
 // scheduled tells where a binding went, unless too much is told.

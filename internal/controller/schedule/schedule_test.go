@@ -359,3 +359,23 @@ func TestABurstOfPlacementsIsNotABurstOfEvents(t *testing.T) {
 		t.Errorf("when it is over, %d of 10 are told", n)
 	}
 }
+
+func TestAClusterTellsHowManyBindingsItMovesWhereTheyDoNotTellThemselves(t *testing.T) {
+	events := record.NewFakeRecorder(10)
+	r := &reconciler{events: events, burst: commit.Burst{Most: toldMost, Rate: toldRate}}
+	is := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+	r.follows(capacity.Change{Old: is, New: is}, toldMost)
+	r.follows(capacity.Change{Old: is}, 10_000) // it is gone: there is nothing to tell it on
+	if n := len(events.Events); n != 0 {
+		t.Fatalf("%d events, of bindings that tell themselves or of a cluster that is gone: %s", n, <-events.Events)
+	}
+	r.follows(capacity.Change{Old: is, New: is}, 10_000)
+	select {
+	case got := <-events.Events:
+		if want := "Normal RescheduleBindings A change of the cluster has 10000 bindings scheduled anew; where each is says its condition Scheduled"; got != want {
+			t.Errorf("told: %s\nwant: %s", got, want)
+		}
+	default:
+		t.Error("nothing was told of 10,000 bindings")
+	}
+}
