@@ -2,7 +2,6 @@ package script
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -14,15 +13,36 @@ import (
 )
 
 // An object becomes tables only where the script looks at it. Until then a table is closed: it is empty, and opens, one
-// level deep, when it is read or written. What stays closed comes back as it was. What was opened remembers where it came
-// from, so that also there comes back what Lua cannot express: [] and {}, null, 1 and 1.0, integers beyond 2^53.
+// level deep, when it is written, walked over or read often; a first few fields are read of it as it is. What stays closed
+// comes back as it was. What was opened remembers where it came from, so that also there comes back what Lua cannot
+// express: [] and {}, null, 1 and 1.0, integers beyond 2^53.
 
-// source is where a table came from.
+// source is where a table came from. It holds the table itself, so that the two take one allocation.
 type source struct {
+	table lua.LTable
 	// value is a map[string]any or []any, which is never changed, or typed: a result of the kube library.
 	value any
-	// closed says that the table was not looked at yet.
+	// closed says that the table is empty still, for value is what is in it.
 	closed bool
+	// reads counts the fields that were read while it was closed. handed is the first of the tables among them, which the
+	// script may have changed since; each knows its field and the one after it.
+	reads  int
+	handed *source
+	field  string
+	next   *source
+}
+
+// fewReads is how many fields are read of a closed object. To open one takes about as long, and then a read takes little.
+const fewReads = 4
+
+// at is the table that was handed out for a field, nil if none was.
+func (s *source) at(field string) *lua.LTable {
+	for h := s.handed; h != nil; h = h.next {
+		if h.field == field {
+			return &h.table
+		}
+	}
+	return nil
 }
 
 // toLua gives a value to the script; maps and slices become closed tables.
@@ -43,13 +63,9 @@ func (r *run) toLua(v any) (lua.LValue, error) {
 	case int:
 		return lua.LNumber(v), nil
 	case map[string]any:
-		// Objects of up to eight fields take no memory before they are filled; for others Lua's own size will do.
-		if len(v) <= 8 {
-			return r.closed(r.machine.CreateTable(0, len(v)), v), nil
-		}
-		return r.closed(&lua.LTable{}, v), nil
+		return r.closed(v), nil
 	case []any:
-		return r.closed(r.machine.CreateTable(len(v), 0), v), nil
+		return r.closed(v), nil
 	}
 	return nil, &fault{BadInput, 0, fmt.Sprintf("the object holds a value that is no JSON, of type %T", v)}
 }
@@ -72,10 +88,55 @@ func (r *run) integer(v int64) lua.LNumber {
 	return n
 }
 
-func (r *run) closed(t *lua.LTable, v any) *lua.LTable {
-	t.Metatable = library.closedMeta
-	r.sources[t] = &source{value: v, closed: true}
-	return t
+// closed is a closed table of a value.
+func (r *run) closed(v any) *lua.LTable {
+	s := &source{table: lua.LTable{Metatable: library.closedMeta}, value: v, closed: true}
+	r.sources[&s.table] = s
+	return &s.table
+}
+
+// asGiven is the value that a table came from, as long as neither it nor what was read of it was opened.
+func (r *run) asGiven(t *lua.LTable) (v any, ok bool) {
+	s := r.sources[t]
+	if s == nil || !s.asGiven() {
+		return nil, false
+	}
+	return s.value, true
+}
+
+func (s *source) asGiven() bool {
+	for h := s.handed; h != nil; h = h.next {
+		if !h.asGiven() {
+			return false
+		}
+	}
+	return s.closed
+}
+
+// read is a field of a closed table, which is opened if need be.
+func (r *run) read(t *lua.LTable, key lua.LValue) (lua.LValue, error) {
+	if s := r.sources[t]; s != nil && s.closed && s.reads < fewReads {
+		object, isObject := s.value.(map[string]any)
+		name, isName := key.(lua.LString)
+		if isObject && isName {
+			s.reads++
+			field := string(name)
+			if table := s.at(field); table != nil {
+				return table, nil
+			}
+			v, err := r.toLua(object[field])
+			if table, ok := v.(*lua.LTable); ok {
+				h := r.sources[table]
+				h.field, h.next = field, s.handed
+				s.handed = h
+			}
+			return v, err
+		}
+	}
+	if err := r.open(t); err != nil {
+		return nil, err
+	}
+	return t.RawGet(key), nil
 }
 
 // has says whether an object has a field, whether or not it was opened.
@@ -96,36 +157,55 @@ func (r *run) open(t *lua.LTable) error {
 	if err := s.untype(); err != nil {
 		return err
 	}
-	s.closed = false
-	t.Metatable = lua.LNil
 	switch v := s.value.(type) {
 	case map[string]any:
 		r.spend(len(v))
+	case []any:
+		r.spend(len(v))
+	}
+	return r.fill(t, s)
+}
+
+// fill is open of a closed table whose source is s, at any time.
+func (r *run) fill(t *lua.LTable, s *source) error {
+	s.closed = false
+	switch v := s.value.(type) {
+	case map[string]any:
+		*t = *r.machine.CreateTable(0, len(v))
 		// In order, so that a script that walks over an object gives the same answer each time.
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if err := r.put(v[key], func(lv lua.LValue) { t.RawSetString(key, lv) }); err != nil {
+		names := make([]string, 0, len(v))
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			if table := s.at(name); table != nil {
+				t.RawSetString(name, table)
+				continue
+			}
+			lv, err := r.toLua(v[name])
+			if err != nil {
 				return err
+			}
+			if lv != lua.LNil {
+				t.RawSetString(name, lv)
 			}
 		}
 	case []any:
-		r.spend(len(v))
+		*t = *r.machine.CreateTable(len(v), 0)
 		for i, element := range v {
-			if err := r.put(element, func(lv lua.LValue) { t.RawSetInt(i+1, lv) }); err != nil {
+			lv, err := r.toLua(element)
+			if err != nil {
 				return err
 			}
+			if lv != lua.LNil {
+				t.RawSetInt(i+1, lv)
+			}
 		}
+	default:
+		t.Metatable = lua.LNil
 	}
-	return nil
-}
-
-func (r *run) put(v any, set func(lua.LValue)) error {
-	lv, err := r.toLua(v)
-	if err != nil {
-		return err
-	}
-	if lv != lua.LNil {
-		set(lv)
-	}
+	s.handed = nil
 	return nil
 }
 
@@ -240,11 +320,16 @@ func (rd *reader) table(t *lua.LTable, hint any, schema *Schema, depth int) (v a
 		if err := own.untype(); err != nil {
 			return nil, false, &misfit{message: err.Error()}
 		}
-		if own.closed {
-			if v = rd.copy(own.value); rd.size > rd.run.bounds.memory {
+		if given, ok := rd.run.asGiven(t); ok {
+			if v = rd.copy(given); rd.size > rd.run.bounds.memory {
 				return nil, false, rd.tooLarge()
 			}
 			return v, true, nil
+		}
+		if own.closed {
+			if err := rd.run.fill(t, own); err != nil {
+				return nil, false, &misfit{message: err.Error()}
+			}
 		}
 		hint = own.value
 	}

@@ -53,6 +53,7 @@ func TestWhatIsNotChangedComesBackAsItWas(t *testing.T) {
 	looks := []string{
 		`return d`,
 		`local x = d.spec return d`,
+		`local function read(t, deep) for _, name in ipairs({"spec", "all", "a", "b", "spec", "x", "c"}) do local v = t[name] if deep > 0 and type(v) == "table" then read(v, deep - 1) end end end read(d, 4) return d`,
 		`local function walk(t) for k, v in pairs(t) do if type(v) == "table" then walk(v) end end end walk(d) return d`,
 		`local function walk(t) local n = #t for i, v in ipairs(t) do if type(v) == "table" then walk(v) end end for k, v in pairs(t) do if type(v) == "table" then walk(v) end t[k] = v end end walk(d) return d`,
 		`o.metadata = d.metadata o.spec, d.spec = d.spec, o.spec o.kind, o.apiVersion = d.kind, d.apiVersion return o`,
@@ -144,6 +145,13 @@ func TestWhatIsChangedIsJSONOfTheKind(t *testing.T) {
 		{"elements sorted", `{list: [b, c, a]}`, `table.sort(d.spec.list)`, `{list: [a, b, c]}`, nil},
 		{"a field removed", `{a: 1, b: {c: {}}}`, `d.spec.a = nil`, `{b: {c: {}}}`, nil},
 		{"a field that was numbers", `{a: {"1": x, "2": y}}`, `d.spec.a["3"] = "z"`, `{a: {"1": x, "2": y, "3": z}}`, nil},
+		{"a part that was read before", `{a: {b: 1}}`, `local a = d.spec.a a.b = 2`, `{a: {b: 2}}`, nil},
+		{"a part that was read, through the whole", `{a: {b: 1}}`, `local a, s = d.spec.a, d.spec s.a.b = a.b + 1 a.b = a.b + s.a.b`, `{a: {b: 4}}`, nil},
+		{"a part that was read before its object opened", `{a: {b: 1}, c: {}}`, `local a, n = d.spec.a, 0 for _, v in pairs(d.spec) do if v == a then n = n + 1 end end a.b = n a.same = a == d.spec.a`, `{a: {b: 1, same: true}, c: {}}`, nil},
+		{"a part that was read is replaced", `{a: {b: 1}}`, `local a = d.spec.a d.spec.a = {b = 3} a.b = 2`, `{a: {b: 3}}`, nil},
+		{"a part that was read is removed", `{a: {b: 1}, c: 1}`, `local a = d.spec.a a.b = 2 d.spec.a = nil`, `{c: 1}`, nil},
+		{"a part beside null and empty ones", `{a: {b: {c: 1}}, n: null, l: [], o: {}, f: 1.0}`, `d.spec.a.b.c = 2`, `{a: {b: {c: 2}}, n: null, l: [], o: {}, f: 1.0}`, nil},
+		{"parts read more often than a few times", `{a: {b: 0}, c: 1}`, `local a = d.spec.a for i = 1, 9 do d.spec.a.b = d.spec.a.b + d.spec.c end a.b = a.b + 1`, `{a: {b: 10}, c: 1}`, nil},
 		{"quantities", `{a: "9007199254740993", b: "1e3"}`, `d.spec.c = d.spec.a`, `{a: "9007199254740993", b: "1e3", c: "9007199254740993"}`, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -160,5 +168,48 @@ func TestWhatIsChangedIsJSONOfTheKind(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A script that only reads costs no copy, and the kube library sees what a script changed, however deep.
+func TestWhatIsOnlyReadIsTheInputItself(t *testing.T) {
+	t.Parallel()
+	web := cloneSet(t)
+	for body, same := range map[string]bool{
+		`return d`: true,
+		`if d.spec.replicas == 5 and d.spec.template.spec.nodeSelector.disk == "ssd" then return d end`: true,
+		`local c = d.spec.template.spec.nodeSelector c.disk = "ssd" return d`:                           false,
+	} {
+		p, err := Compile("ours", retainOp, "function Retain(d, o) "+body+" end", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := p.Evaluate(context.Background(), Inputs{Object: web, Observed: web})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (out.Object == web) != same {
+			t.Errorf("%s: gives the input itself: %t", body, !same)
+		}
+		if diff := cmp.Diff(web.Object, out.Object.Object); diff != "" {
+			t.Errorf("%s: %s", body, diff)
+		}
+	}
+
+	const changed = `function GetReplicas(obj)
+  local selector = obj.spec.template.spec.nodeSelector
+  selector.disk = "hdd"
+  return 1, require("kube").accuratePodRequirements(obj.spec.template)
+end`
+	p, err := Compile("ours", replicasOp, changed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.Evaluate(context.Background(), Inputs{Object: web})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := out.Requirements.NodeClaim.NodeSelector["disk"]; got != "hdd" {
+		t.Errorf("the requirements are for the disk %q, want the one that the script set", got)
 	}
 }

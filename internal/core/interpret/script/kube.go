@@ -40,8 +40,8 @@ func podTemplate(l *lua.LState, function string) *corev1.PodTemplateSpec {
 	r := of(l)
 	r.spend(256)
 	var raw any
-	if s := r.sources[arg]; s != nil && s.closed {
-		raw = s.value
+	if given, ok := r.asGiven(arg); ok {
+		raw = given
 	} else {
 		v, _, misfit := (&reader{run: r}).value(arg, nil, nil, 0)
 		if misfit != nil {
@@ -60,11 +60,15 @@ func podTemplate(l *lua.LState, function string) *corev1.PodTemplateSpec {
 	return t
 }
 
+// typedBytes is what a result of the library weighs, about.
+const typedBytes = 2 << 10
+
 // pushTyped gives the script a closed table, which costs nothing more when it comes back as it is.
 func pushTyped(l *lua.LState, v any) int {
 	r := of(l)
-	r.grow(2 << 10)
-	l.Push(r.closed(&lua.LTable{}, v))
+	r.grow(typedBytes)
+	r.leaked += typedBytes // where it came from is remembered until the call ends
+	l.Push(r.closed(v))
 	return 1
 }
 

@@ -45,6 +45,7 @@ func TestAScriptHoldsLittleMoreThanItMay(t *testing.T) {
 		"functions":              "local t, i = {}, 0 while true do i = i + 1 local a, b, c = i, i, i t[i] = function() return a + b + c end end",
 		"a string that doubles":  "local s = 'x' while true do s = s .. s end",
 		"strings of a kilobyte":  "local t, i = {}, 0 while true do i = i + 1 t[i] = string.rep('x', 1000) .. i end",
+		"needs that are dropped": "local kube = require('kube') while true do kube.accuratePodRequirements(obj.spec.template) end",
 		"a list that is spilled": "local t = {} for i = 1, 500 do t[i] = i end local u, i = {}, 0 while true do i = i + 1 u[i] = {unpack(t)} end",
 	} {
 		p, err := Compile("ours", replicasOp, "function GetReplicas(obj) "+body+" end", nil)

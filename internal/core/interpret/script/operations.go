@@ -446,9 +446,10 @@ func readObject(rs results, in Inputs, out *Outputs) error {
 	return nil
 }
 
-// untouched says that a table is the object that was given, not as much as looked at.
+// untouched says that a table is the object that was given, as it was given.
 func (rs results) untouched(t *lua.LTable) bool {
-	return t == rs.run.object && rs.run.sources[t].closed
+	_, ok := rs.run.asGiven(t)
+	return ok && t == rs.run.object
 }
 
 // readAggregated takes the status of the object that the script returned, or what it returned itself, where that has

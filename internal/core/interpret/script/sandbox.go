@@ -279,6 +279,11 @@ func (r *run) weigh() {
 		open = open[:len(open)-1]
 		switch v := v.(type) {
 		case *lua.LTable:
+			if v.Metatable == library.closedMeta {
+				for h := r.sources[v].handed; h != nil; h = h.next {
+					visit(&h.table)
+				}
+			}
 			n := v.MaxN()
 			total += tableBytes + n*slotBytes
 			for i := range n {
@@ -466,7 +471,10 @@ func (r *run) there(name string) bool {
 		for _, step := range steps[1:] {
 			if t, ok := v.(*lua.LTable); ok {
 				if s := r.sources[t]; s != nil && s.closed {
-					v = s.value
+					if v = s.value; s.at(step) != nil {
+						v = s.at(step)
+						continue
+					}
 				} else {
 					v = t.RawGetString(step)
 					continue
