@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,45 +32,48 @@ end
 		_, err = p.Evaluate(ctx, script.Inputs{Object: object})
 		return err
 	}
-	conversion, err := microseconds(func(int) error {
-		t, err := interpret.PodTemplate(object, []string{"spec", "template"})
-		if err == nil {
-			interpret.PodRequirements(t, object.GetNamespace())
-		}
-		return err
-	})
+	took, err := microseconds(
+		func(int) error {
+			t, err := interpret.PodTemplate(object, []string{"spec", "template"})
+			if err == nil {
+				interpret.PodRequirements(t, object.GetNamespace())
+			}
+			return err
+		},
+		func(int) error { return call(source) },
+		// No two are the same, so that none is found compiled.
+		func(i int) error { return call(fmt.Sprintf("%s-- %d", source, i)) },
+	)
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := microseconds(func(int) error { return call(source) })
-	if err != nil {
-		return nil, err
-	}
-	// No two are the same, so that none is found compiled.
-	parsed, err := microseconds(func(i int) error { return call(fmt.Sprintf("%s-- %d", source, i)) })
-	if err != nil {
-		return nil, err
-	}
+	conversion, compiled, parsed := took[0], took[1], took[2]
 	return []Row{
 		{Work: "Lua GetReplicas of a CloneSet, beyond conversion", Unit: "µs", Value: max(0, compiled-conversion), Must: 10},
 		{Work: "the same, parsed at each call as Karmada does", Unit: "µs", Value: max(0, parsed-conversion)},
 	}, nil
 }
 
-// microseconds is what a call takes in the quickest of some rounds: what else the machine does only adds to that.
-func microseconds(call func(i int) error) (float64, error) {
-	const rounds, calls = 10, 500
-	best := time.Hour
+// microseconds is what each call takes in the quickest of some rounds: what else the machine does only adds to that. The calls
+// take turns, and each round begins without garbage, so that none pays for what ran before it.
+func microseconds(calls ...func(i int) error) ([]float64, error) {
+	const rounds, times = 20, 500
+	best := make([]float64, len(calls))
 	for round := range rounds {
-		began := time.Now()
-		for i := range calls {
-			if err := call(round*calls + i); err != nil {
-				return 0, err
+		for c, call := range calls {
+			runtime.GC()
+			began := time.Now()
+			for i := range times {
+				if err := call(round*times + i); err != nil {
+					return nil, err
+				}
+			}
+			if took := float64(time.Since(began).Nanoseconds()) / 1000 / times; round == 0 || took < best[c] {
+				best[c] = took
 			}
 		}
-		best = min(best, time.Since(began))
 	}
-	return float64(best.Microseconds()) / calls, nil
+	return best, nil
 }
 
 // benchCloneSet is a CloneSet as they are in clusters.
