@@ -88,6 +88,21 @@ func (s *Store) Kinds() []schema.GroupKind {
 	return slices.Collect(maps.Keys(s.kinds))
 }
 
+// Wanted says whether somebody wanted the kind, without wanting it.
+func (s *Store) Wanted(gk schema.GroupKind) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.kinds[gk] != nil
+}
+
+// Served says whether a kind that was wanted is one that the hub serves, as far as is known.
+func (s *Store) Served(gk schema.GroupKind) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := s.kinds[gk]
+	return k != nil && k.informer != nil
+}
+
 // Synced says whether the kind is known wholly: each of its objects is in memory. So it is when the hub does not serve it.
 func (s *Store) Synced(gk schema.GroupKind) bool {
 	k := s.wanted(gk)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -49,6 +50,7 @@ type reconciler struct {
 	events record.EventRecorder
 	// failures are the messages that a user was told last, by template.
 	failures commit.Told[key]
+	sidecars sidecars
 }
 
 // Setup registers the controllers with the manager.
@@ -76,6 +78,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	sources := []source.TypedSource[key]{
 		source.TypedFunc[key](func(_ context.Context, q workqueue.TypedRateLimitingInterface[key]) error {
 			o.Templates.Subscribe(templateChanged(q.Add))
+			o.Templates.Subscribe(r.sidecarsChanged(q.Add))
 			interpreter.OnChange(o.Interpreter, r.kindsChanged(q.Add))
 			return nil
 		}),
@@ -89,6 +92,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	for _, kind := range scope.Overrides.Kinds() {
 		sources = append(sources, source.TypedKind(mgr.GetCache(), kind, r.overrideAppeared()))
 	}
+	sources = append(sources, source.TypedKind(mgr.GetCache(), &corev1.Namespace{}, r.namespaceChanged()))
 	for _, s := range sources {
 		if err := templates.Watch(s); err != nil {
 			return fmt.Errorf("watch for the propagation of templates: %w", err)

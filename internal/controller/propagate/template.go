@@ -42,7 +42,7 @@ const (
 func (r *reconciler) reconcileTemplate(ctx context.Context, k key) (reconcile.Result, error) {
 	err := r.propagate(ctx, k)
 	switch {
-	case commit.Stale(err) || apierrors.IsNotFound(err):
+	case commit.Stale(err) || apierrors.IsNotFound(err) || errors.Is(err, errSidecarsUnread):
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
 	case errors.Is(err, propagate.ErrTerminating):
 		return reconcile.Result{}, nil // the end of the old binding is an event
@@ -180,6 +180,8 @@ func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Uns
 			return unread
 		}
 		m.Unread = true
+	} else if err := r.count(template, &m); err != nil {
+		return err
 	}
 	if err := r.write(ctx, k, template, p, m, existing); err != nil {
 		return err

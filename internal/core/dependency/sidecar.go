@@ -27,19 +27,28 @@ type Injection struct {
 // InjectionOf reads the selectors of a SidecarSet. ok is false for other kinds, and for one that names its namespaces itself, so that
 // what it needs there does not depend on anybody else.
 func InjectionOf(obj *unstructured.Unstructured) (i Injection, ok bool, err error) {
+	if ns, _, _ := unstructured.NestedString(obj.Object, "spec", "namespace"); ns != "" {
+		return i, false, nil
+	}
+	return injectionOf(obj)
+}
+
+// injectionOf is InjectionOf also for a SidecarSet that names its namespace, which is what v1alpha1 can say.
+func injectionOf(obj *unstructured.Unstructured) (i Injection, ok bool, err error) {
 	if obj.GroupVersionKind().GroupKind() != SidecarSetKind {
 		return i, false, nil
 	}
 	spec, _ := obj.Object["spec"].(map[string]any)
-	if ns, _ := spec["namespace"].(string); ns != "" {
-		return i, false, nil
-	}
 	pods, _ := spec["selector"].(map[string]any)
 	if len(pods) == 0 {
 		return i, false, nil // it injects nowhere
 	}
 	if i.pods, err = selector(pods); err != nil {
 		return i, false, fmt.Errorf("read spec.selector of SidecarSet %s: %w", obj.GetName(), err)
+	}
+	if ns, _ := spec["namespace"].(string); ns != "" {
+		i.namespaces = labels.SelectorFromSet(labels.Set{corev1.LabelMetadataName: ns})
+		return i, true, nil
 	}
 	namespaces, _ := spec["namespaceSelector"].(map[string]any)
 	if namespaces == nil {
@@ -62,9 +71,14 @@ func selector(raw map[string]any) (labels.Selector, error) {
 // Selects says whether pods of the workload are injected into, if its namespace is one of those.
 func (i Injection) Selects(workload *unstructured.Unstructured) bool {
 	return workload.GetNamespace() != "" && slices.ContainsFunc(interpret.PodTemplates(workload), func(path []string) bool {
-		of, _, _ := unstructured.NestedStringMap(workload.Object, slices.Concat(path, []string{"metadata", "labels"})...)
-		return of != nil && i.pods.Matches(labels.Set(of))
+		return i.selects(workload, path)
 	})
+}
+
+// selects says whether pods of the template at a path of the workload are injected into.
+func (i Injection) selects(workload *unstructured.Unstructured, path []string) bool {
+	of, _, _ := unstructured.NestedStringMap(workload.Object, slices.Concat(path, []string{"metadata", "labels"})...)
+	return of != nil && i.pods.Matches(labels.Set(of))
 }
 
 // SelectsNamespace says whether pods of a namespace with these labels are injected into, where any are.
@@ -77,6 +91,15 @@ func (i Injection) SelectsNamespace(name string, of map[string]string) bool {
 		set[k] = v
 	}
 	return i.namespaces.Matches(set)
+}
+
+// ByLabel says whether it takes more than the name of a namespace to know whether pods there are injected into.
+func (i Injection) ByLabel() bool {
+	if i.namespaces == nil {
+		return false
+	}
+	required, _ := i.namespaces.Requirements()
+	return slices.ContainsFunc(required, func(r labels.Requirement) bool { return r.Key() != corev1.LabelMetadataName })
 }
 
 // Narrowed is a SidecarSet as if it injected into these namespaces alone, so that it can be asked what it depends on there.

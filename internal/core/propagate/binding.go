@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +21,10 @@ type Meaning struct {
 	// Replicas and Requirements are the interpreter's; 0 and nil for what is no workload.
 	Replicas     int32
 	Requirements *workv1alpha2.ReplicaRequirements
+	// Sidecars are the SidecarSets whose containers count in Requirements, by name, sorted.
+	Sidecars []string
+	// SidecarsUnread: which they are is not known. A binding whose requirements count some keeps these while the template stays.
+	SidecarsUnread bool
 	// Components of a template with several pod templates.
 	Components []workv1alpha2.Component
 	// Unread: the interpreter gave no answer to these three, and what the binding has of them stays.
@@ -28,6 +33,14 @@ type Meaning struct {
 	SchedulePriority *int32
 	// ID is the permanent id for a binding that has none.
 	ID string
+}
+
+// SidecarsAnnotation on a binding names the SidecarSets whose containers count in its requirements, "logs,proxy".
+const SidecarsAnnotation = "argosy.io/sidecars"
+
+// counted says whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.
+func counted(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
+	return existing != nil && existing.GetAnnotations()[SidecarsAnnotation] != "" && existing.GetAnnotations()[DigestAnnotation] == Digest(template)
 }
 
 // The reasons why a template has no binding yet though a policy holds it.
@@ -88,8 +101,13 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 		return b, nil
 	}
 	spec.Replicas = m.Replicas
-	spec.ReplicaRequirements = m.Requirements
 	spec.Components = m.Components
+	if !m.SidecarsUnread || !counted(template, existing) {
+		spec.ReplicaRequirements = m.Requirements
+		if annotations, changed := merged(b.GetAnnotations(), map[string]string{SidecarsAnnotation: strings.Join(m.Sidecars, ",")}); changed {
+			b.SetAnnotations(annotations)
+		}
+	}
 	if Single(template) {
 		single(spec, template.GetNamespace(), m.Components)
 	}

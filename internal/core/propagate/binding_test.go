@@ -361,3 +361,42 @@ func TestSameContent(t *testing.T) {
 		})
 	}
 }
+
+func TestABindingSaysWhoseSidecarsCountAndKeepsThemWhileNobodyKnows(t *testing.T) {
+	needs := func(cpu string, sidecars ...string) propagate.Meaning {
+		m := meaning
+		m.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+		m.Sidecars = sidecars
+		return m
+	}
+	unread := func(m propagate.Meaning) propagate.Meaning {
+		m.SidecarsUnread = true
+		return m
+	}
+	tpl := template("shop", "web")
+	edited := tpl.DeepCopy()
+	edited.SetLabels(map[string]string{"now": "another"})
+	p := full("shop")
+	counted, plain := bind(t, tpl, p, needs("600m", "logs", "proxy"), nil), bind(t, tpl, p, needs("500m"), nil)
+	for _, c := range []struct {
+		name     string
+		existing workv1alpha2.Binding
+		template *unstructured.Unstructured
+		m        propagate.Meaning
+		cpu, who string
+	}{
+		{"they count", nil, tpl, needs("600m", "logs", "proxy"), "600m", "logs,proxy"},
+		{"none does", nil, tpl, needs("500m"), "500m", ""},
+		{"one has gone", counted, tpl, needs("550m", "logs"), "550m", "logs"},
+		{"all have gone", counted, tpl, needs("500m"), "500m", ""},
+		{"nobody knows, as at a start", counted, tpl, unread(needs("500m")), "600m", "logs,proxy"},
+		{"nobody knows, and none counted", plain, tpl, unread(needs("400m")), "400m", ""},
+		{"nobody knows, and the template is another", counted, edited, unread(needs("400m")), "400m", ""},
+		{"nobody knows, and it is new", nil, tpl, unread(needs("500m")), "500m", ""},
+	} {
+		b := bind(t, c.template, p, c.m, c.existing)
+		if cpu := b.BindingSpec().ReplicaRequirements.ResourceRequest[corev1.ResourceCPU]; cpu.Cmp(resource.MustParse(c.cpu)) != 0 || b.GetAnnotations()[propagate.SidecarsAnnotation] != c.who {
+			t.Errorf("%s: it needs %s with %q, want %s with %q", c.name, &cpu, b.GetAnnotations()[propagate.SidecarsAnnotation], c.cpu, c.who)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dialect"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/validate"
@@ -118,7 +119,8 @@ func (f *Fleet) WithoutNamespace(kinds ...schema.GroupKind) *Fleet {
 // Warnings are what was rewritten or is hardly meant in the objects added last.
 func (f *Fleet) Warnings() []string { return f.warnings }
 
-// Kinds are those that a simulation with these objects asks templates of: what policies select. They are sorted.
+// Kinds are those that a simulation with these objects asks templates of: what policies select, and namespaces, where SidecarSets
+// may select them by label. They are sorted.
 func Kinds(objects []Object) []schema.GroupKind {
 	var kinds []schema.GroupKind
 	add := func(apiVersion, kind string) {
@@ -151,6 +153,9 @@ func Kinds(objects []Object) []schema.GroupKind {
 				add(o.GetAPIVersion(), o.GetKind())
 			}
 		}
+	}
+	if slices.Contains(kinds, dependency.SidecarSetKind) {
+		add("v1", "Namespace")
 	}
 	slices.SortFunc(kinds, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 	return kinds

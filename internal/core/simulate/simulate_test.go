@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -469,4 +470,51 @@ func nameOf(policy string) (key types.NamespacedName) {
 	_, name, _ := strings.Cut(policy, " ")
 	key.Namespace, key.Name, _ = strings.Cut(name, "/")
 	return key
+}
+
+// What SidecarSets inject takes room, also of one that is about to be applied; where it counted before and is not known, it stays.
+func TestSidecarsTakeRoom(t *testing.T) {
+	const sidecars = `
+apiVersion: apps.kruise.io/v1beta1
+kind: SidecarSet
+metadata: {name: logs}
+spec: {selector: {matchLabels: {app: web}}, %scontainers: [{name: logs, resources: {requests: {cpu: "1"}}}]}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterPropagationPolicy
+metadata: {name: sidecars}
+spec: {resourceSelectors: [{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet}], placement: {}}
+---
+`
+	shop := cluster("m1", 10, "") + policy("shop", "", byRoom) + deployment("web", 6) + deployment("api", 2)
+	labelled := fmt.Sprintf(sidecars, "namespaceSelector: {matchLabels: {team: x}}, ")
+	const namespace = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: default, labels: {team: x}}
+---
+`
+	for _, c := range []struct {
+		name, fleet, files string
+		fits               bool
+		warnings           int
+	}{
+		{"without them all fits", shop, "", true, 0},
+		{"with them it does not", shop + fmt.Sprintf(sidecars, ""), "", false, 0},
+		{"when they are applied it will not", shop, fmt.Sprintf(sidecars, "") + deployment("web", 7), false, 0},
+		{"which without them it would", shop, deployment("web", 7), true, 0},
+		{"for other namespaces they take nothing", shop + fmt.Sprintf(sidecars, "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}, "), "", true, 0},
+		{"for this one by its labels they do", shop + labelled + namespace, "", false, 0},
+		{"without its labels that is said", shop, labelled, true, 1},
+	} {
+		r := run(t, load(t, c.fleet), Change{Objects: objects(t, c.files)})
+		fits := true
+		for _, w := range r.Workloads {
+			fits = fits && (w.Problem == "" || w.Kind != "Deployment")
+		}
+		missed := slices.DeleteFunc(r.Warnings, func(w string) bool { return !strings.Contains(w, "selects namespaces by label") })
+		if fits != c.fits || len(missed) != c.warnings {
+			t.Errorf("%s: it fits: %v, want %v; %+v, %v", c.name, fits, c.fits, r.Workloads, r.Warnings)
+		}
+	}
 }

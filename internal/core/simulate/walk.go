@@ -19,6 +19,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
@@ -55,6 +56,10 @@ type state struct {
 	reasons  map[types.NamespacedName]schedule.Reason
 	// grouped are the bindings to which it matters where others are, in the order in which they are placed.
 	grouped []types.NamespacedName
+	// sidecars are what SidecarSets inject, nil until somebody asks: after the SidecarSets were claimed.
+	sidecars []dependency.Sidecars
+	// unlabelled are the namespaces of which the labels were missed.
+	unlabelled map[string]bool
 	// policiesOf are the policies by the kind and name that a selector names; an empty name is any.
 	policiesOf map[selected][]policyv1alpha1.Propagation
 }
@@ -68,7 +73,7 @@ func newState(f *Fleet, r rooms, touched map[ref]bool) *state {
 	s := &state{
 		Fleet: f, meaning: Meaning(f), rooms: r, touched: touched,
 		problems: map[ref]error{}, failures: map[types.NamespacedName]error{}, reasons: map[types.NamespacedName]schedule.Reason{},
-		policiesOf: map[selected][]policyv1alpha1.Propagation{},
+		policiesOf: map[selected][]policyv1alpha1.Propagation{}, unlabelled: map[string]bool{},
 	}
 	var clusters []*clusterv1alpha1.Cluster
 	for _, c := range f.clusters {
@@ -251,7 +256,7 @@ func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Uns
 	if hook := s.hooked(r.GroupKind); hook != "" {
 		if existing != nil && !s.touched[r] {
 			spec := existing.BindingSpec()
-			m.Replicas, m.Requirements, m.Components = spec.Replicas, spec.ReplicaRequirements, spec.Components
+			m.Replicas, m.Requirements, m.Components, m.SidecarsUnread = spec.Replicas, spec.ReplicaRequirements, spec.Components, true
 			return m, nil
 		}
 		s.warnings = append(s.warnings, fmt.Sprintf("%s: %s may say what it needs, and webhooks are not asked: what Argosy knows of the kind is used", r, hook))
@@ -262,10 +267,47 @@ func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Uns
 	}
 	if workload {
 		m.Replicas, m.Requirements = replicas, requirements
-	} else if m.Components, err = s.meaning.Components(ctx, template); err != nil {
-		return m, err
+		return m, s.count(r, template, &m)
 	}
-	return m, nil
+	m.Components, err = s.meaning.Components(ctx, template)
+	return m, err
+}
+
+// count adds what SidecarSets inject into the pods of a workload. In the order of templates these, which have no namespace, were claimed first.
+func (s *state) count(r ref, workload *unstructured.Unstructured, m *propagate.Meaning) error {
+	if r.Namespace == "" {
+		return nil
+	}
+	if s.sidecars == nil {
+		s.sidecars = []dependency.Sidecars{}
+		for other, obj := range s.templates {
+			if other.GroupKind != dependency.SidecarSetKind {
+				continue
+			}
+			read, counts, err := dependency.SidecarsOf(obj)
+			if err != nil {
+				s.problems[other] = err
+			} else if counts {
+				s.sidecars = append(s.sidecars, read)
+			}
+		}
+		slices.SortFunc(s.sidecars, func(a, b dependency.Sidecars) int { return strings.Compare(a.Name, b.Name) })
+	}
+	var of map[string]string
+	if namespace := s.templates[ref{schema.GroupKind{Kind: "Namespace"}, "", r.Namespace}]; namespace != nil {
+		of = namespace.GetLabels()
+	} else {
+		for _, set := range s.sidecars {
+			if set.ByLabel() && set.Selects(workload) {
+				m.SidecarsUnread = true // what is in the binding is better than to guess
+				if !s.unlabelled[r.Namespace] {
+					s.unlabelled[r.Namespace] = true
+					s.warnings = append(s.warnings, fmt.Sprintf("SidecarSet %s selects namespaces by label, and Namespace %s is not in the fleet: put it into the files if pods there are injected into", set.Name, r.Namespace))
+				}
+			}
+		}
+	}
+	return dependency.Count(m, workload, of, s.sidecars)
 }
 
 // hooked is the webhook configuration that concerns a kind, the first by name; empty for none.

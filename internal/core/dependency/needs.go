@@ -1,0 +1,162 @@
+package dependency
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+)
+
+// Sidecars are what a SidecarSet puts into pods, as far as it counts when room for these is looked for.
+type Sidecars struct {
+	Name string
+	Injection
+	// init and containers have their names, restart policies and resources alone, so that a new image is no change.
+	init, containers []corev1.Container
+}
+
+// SidecarsOf reads a SidecarSet. ok is false when none of it counts: for another kind, and for one that no policy sends to members,
+// that goes, or that leaves new pods as they are. What it injects is what it says now, also when it names a revision.
+func SidecarsOf(obj *unstructured.Unstructured) (s Sidecars, ok bool, err error) {
+	if _, held := propagate.Claimed(obj); !held || obj.GetDeletionTimestamp() != nil {
+		return s, false, nil
+	}
+	if paused, _, _ := unstructured.NestedBool(obj.Object, "spec", "injectionStrategy", "paused"); paused {
+		return s, false, nil
+	}
+	s.Name = obj.GetName()
+	if s.Injection, ok, err = injectionOf(obj); err != nil || !ok {
+		return s, false, err
+	}
+	if s.init, err = containers(obj, "initContainers"); err != nil {
+		return s, false, err
+	}
+	s.containers, err = containers(obj, "containers")
+	return s, err == nil, err
+}
+
+// containers are those of one list of a SidecarSet, with what they request where that is a number.
+func containers(obj *unstructured.Unstructured, list string) ([]corev1.Container, error) {
+	raw, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", list)
+	items, _ := raw.([]any)
+	var out []corev1.Container
+	for _, item := range items {
+		from, _ := item.(map[string]any)
+		kept := map[string]any{}
+		for _, field := range []string{"name", "restartPolicy", "resources"} {
+			if v, ok := from[field]; ok {
+				kept[field] = v
+			}
+		}
+		var c corev1.Container
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(kept, &c); err != nil {
+			return nil, fmt.Errorf("read the resources of container %v of SidecarSet %s: %w", from["name"], obj.GetName(), err)
+		}
+		// resourcesPolicy has expressions over the containers of the pod; a quantity is one that is the same for all pods. Of
+		// the others, what resources say is the best guess.
+		said, _, _ := unstructured.NestedMap(from, "resourcesPolicy", "resourceExpr", "requests")
+		for name, v := range said {
+			q, err := resource.ParseQuantity(fmt.Sprint(v))
+			if err != nil {
+				continue
+			}
+			if c.Resources.Requests == nil {
+				c.Resources.Requests = corev1.ResourceList{}
+			}
+			c.Resources.Requests[corev1.ResourceName(name)] = q
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// Alike says whether it makes no difference to any workload which of the two counts.
+func (s Sidecars) Alike(o Sidecars) bool {
+	text := func(l labels.Selector) string {
+		if l == nil {
+			return "any"
+		}
+		return "those with " + l.String()
+	}
+	return s.Name == o.Name && text(s.pods) == text(o.pods) && text(s.namespaces) == text(o.namespaces) &&
+		equality.Semantic.DeepEqual(s.init, o.init) && equality.Semantic.DeepEqual(s.containers, o.containers)
+}
+
+// Count adds to what a replica of the workload needs what its pods request more with the containers of those SidecarSets that are
+// injected there, and names these in m if it is anything. namespace has the labels of the workload's. A container that the pod, or a SidecarSet
+// that comes first by name, has already is not there twice. What m means without them is not changed in place.
+//
+// It counts in all clusters, since a replica needs the same in each: also in one that does not get the SidecarSet.
+func Count(m *propagate.Meaning, workload *unstructured.Unstructured, namespace map[string]string, sets []Sidecars) error {
+	sets = slices.DeleteFunc(slices.Clone(sets), func(s Sidecars) bool {
+		return !s.Selects(workload) || !s.SelectsNamespace(workload.GetNamespace(), namespace)
+	})
+	if len(sets) == 0 {
+		return nil
+	}
+	slices.SortFunc(sets, func(a, b Sidecars) int { return strings.Compare(a.Name, b.Name) })
+	more := corev1.ResourceList{} // the most, where there are several templates
+	for _, path := range interpret.PodTemplates(workload) {
+		t, err := interpret.PodTemplate(workload, path)
+		if err != nil {
+			return err
+		}
+		without := requests(t)
+		for _, s := range sets {
+			if s.selects(workload, path) {
+				t.Spec.InitContainers = joined(t.Spec.InitContainers, s.init)
+				t.Spec.Containers = joined(t.Spec.Containers, s.containers)
+			}
+		}
+		for name, q := range requests(t) {
+			q.Sub(without[name])
+			if most := more[name]; q.Cmp(most) > 0 {
+				more[name] = q
+			}
+		}
+	}
+	if len(more) == 0 {
+		return nil
+	}
+	for _, s := range sets {
+		m.Sidecars = append(m.Sidecars, s.Name)
+	}
+	needs := m.Requirements.DeepCopy()
+	if needs == nil {
+		needs = &workv1alpha2.ReplicaRequirements{Namespace: workload.GetNamespace()}
+	}
+	if needs.ResourceRequest == nil {
+		needs.ResourceRequest = corev1.ResourceList{}
+	}
+	for name, q := range more {
+		sum := needs.ResourceRequest[name]
+		sum.Add(q)
+		needs.ResourceRequest[name] = sum
+	}
+	m.Requirements = needs
+	return nil
+}
+
+func requests(t *corev1.PodTemplateSpec) corev1.ResourceList {
+	return interpret.PodRequirements(t, "").ResourceRequest
+}
+
+// joined are the containers of a pod with those injected behind them, each name once.
+func joined(have, injected []corev1.Container) []corev1.Container {
+	for _, c := range injected {
+		if !slices.ContainsFunc(have, func(h corev1.Container) bool { return h.Name == c.Name }) {
+			have = append(have, c)
+		}
+	}
+	return have
+}
