@@ -5,11 +5,13 @@ import (
 
 	"github.com/argosy-io/argosy/api/crds"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
 
 // stored says how the kinds that the hub installs are kept. A version beside the stored one is for readers of old manifests,
-// not worth a cache. Works are most of what the hub writes, by our own hand, and no field of theirs has a default.
+// not worth a cache. Works and bindings are most of what the hub writes, by our own hand; what has a default got it when it was
+// written.
 func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
 	ours, err := crds.All()
 	if err != nil {
@@ -27,6 +29,10 @@ func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
 			}
 		}
 	}
-	how[workv1alpha1.GroupVersion.WithKind("Work")] = apiserver.Stored{Trusted: true}
+	for _, ours := range []schema.GroupVersionKind{
+		workv1alpha1.GroupVersion.WithKind("Work"), workv1alpha2.GroupVersion.WithKind("ResourceBinding"), workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"),
+	} {
+		how[ours] = apiserver.Stored{Trusted: true}
+	}
 	return func(kind schema.GroupVersionKind) apiserver.Stored { return how[kind] }, nil
 }

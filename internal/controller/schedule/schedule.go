@@ -5,7 +5,9 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,6 +74,9 @@ type reconciler struct {
 
 	// placed are the bindings that came placed and wait for their confirmation.
 	placed commit.Pace[types.NamespacedName]
+	// written has for bindings whose placement was written, and is confirmed when that is seen, what is to be confirmed: before,
+	// the API server would try the status on the binding as it was, and then again.
+	written sync.Map // of types.NamespacedName to written
 }
 
 // Setup registers the controller with the manager.
@@ -115,7 +120,11 @@ func (r *reconciler) bindings() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			r.index.put(e.ObjectNew.(workv1alpha2.Binding))
 			if relevant.Update(e) {
-				byPriority.Update(ctx, e, q)
+				sooner := 0
+				if _, begun := r.written.Load(client.ObjectKeyFromObject(e.ObjectNew)); begun {
+					sooner = 1
+				}
+				enqueue(q, e.ObjectNew, sooner)
 				waiting.Update(ctx, e, q)
 			}
 		},
@@ -187,6 +196,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	read, err := scope.Bindings.Get(ctx, r.client, key)
 	if err != nil || !schedule.Ours(read, r.Name) {
 		r.placed.Told(key)
+		r.written.Delete(key)
 		if apierrors.IsNotFound(err) {
 			r.peers.forget(key)
 		}
@@ -198,12 +208,17 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		defer r.peers.Unlock()
 		s = s.Among(r.peers.of(read, r.index.peers(read)))
 	}
+	read, err = r.confirmWritten(ctx, read)
+	if read == nil || err != nil {
+		return 0, err
+	}
 	reason, due := schedule.Due(read, s)
 	if !due {
 		if r.placed.Told(key) {
 			r.scheduled(read) // its confirmation came with the members' answers
 		}
-		return 0, r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
+		_, err := r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
+		return 0, err
 	}
 
 	b := read.DeepCopyObject().(workv1alpha2.Binding)
@@ -213,14 +228,21 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	} else {
 		b.BindingSpec().Clusters = result.Clusters
 	}
+	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
+	o := outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved}
+	r.written.Store(key, written{read.GetUID(), math.MaxInt64, outcome{}})
 	wrote, err := commit.Update(ctx, r.client, read, b)
+	if wrote {
+		r.written.Store(key, written{b.GetUID(), b.GetGeneration(), o})
+	} else {
+		r.written.Delete(key)
+	}
 	if err != nil {
 		return 0, err
 	}
 	if wrote && schedule.Grouped(b) {
 		r.peers.assume(b)
 	}
-	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
 	if wrote {
 		ctrl.LoggerFrom(ctx).Info("scheduled", "clusters", clusters(b), "reason", reason)
 	}
@@ -233,7 +255,32 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		}
 	}
 	r.placed.Told(key)
-	return 0, r.confirm(ctx, b, outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved})
+	if wrote {
+		return 0, nil
+	}
+	_, err = r.confirm(ctx, b, o)
+	return 0, err
+}
+
+// confirmWritten confirms a placement that was written and is seen now. It returns the binding as it is then; nil if it has not
+// been seen yet.
+func (r *reconciler) confirmWritten(ctx context.Context, read workv1alpha2.Binding) (workv1alpha2.Binding, error) {
+	key := client.ObjectKeyFromObject(read)
+	known, ok := r.written.Load(key)
+	switch w, _ := known.(written); {
+	case !ok:
+		return read, nil
+	case read.GetUID() == w.uid && read.GetGeneration() < w.generation:
+		return nil, nil // it is about to come
+	case read.GetUID() == w.uid && read.GetGeneration() == w.generation:
+		now, err := r.confirm(ctx, read, w.outcome)
+		if err != nil {
+			return nil, err
+		}
+		read = now
+	}
+	r.written.Delete(key) // somebody has changed it since, unless it is confirmed
+	return read, nil
 }
 
 // awaitAnswers is how long a binding that was created with its clusters may still wait for its confirmation: the members'
@@ -246,6 +293,13 @@ func (r *reconciler) awaitAnswers(b workv1alpha2.Binding) time.Duration {
 	return r.placed.Wait(client.ObjectKeyFromObject(b), r.ConfirmWindow, now)
 }
 
+// written is a placement that was written, and the generation that has it.
+type written struct {
+	uid        types.UID
+	generation int64
+	outcome
+}
+
 // outcome is what a look at a binding came to.
 type outcome struct {
 	affinity string
@@ -255,14 +309,15 @@ type outcome struct {
 }
 
 // confirm says in the status that the scheduler has seen this generation, and how it went; nothing is written when that stands there.
-func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outcome) error {
+// It returns the binding as it is then.
+func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outcome) (workv1alpha2.Binding, error) {
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
 	now := metav1.NewTime(r.Clock.Now())
 	if o.told {
 		// Its Works are not those of the clusters that it is in now: that would be the next status to write.
 		works, err := scope.WorksOf(ctx, r.client, client.ObjectKeyFromObject(b))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		*want.BindingStatus() = aggregate.Binding(want, works, now)
 	}
@@ -275,7 +330,7 @@ func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outc
 	}
 	status.SchedulerObservedGeneration, status.SchedulerObservedAffinityName = b.GetGeneration(), o.affinity
 	if _, err := commit.Status(ctx, r.client, b, want); err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case news && o.failure != nil:
@@ -285,7 +340,7 @@ func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outc
 	case news && !o.told:
 		r.scheduled(b)
 	}
-	return nil
+	return want, nil
 }
 
 // follows tells on a cluster that so many bindings are looked at again for its change that they do not each say what came of it.

@@ -20,7 +20,7 @@ type Stored struct {
 	// own, into which every write is decoded, converted and kept a second time, asked for or not.
 	Uncached bool
 	// Trusted takes what was stored for what the schema wants. Kubernetes prunes and defaults whatever it reads, in case
-	// the schema changed since; a kind whose fields never get defaults and that its writers keep writing can do without.
+	// the schema changed since; a kind that got its defaults as it was written, and that its writers keep writing, can do without.
 	Trusted bool
 }
 
