@@ -385,6 +385,9 @@ const (
 	VersionServed = "VersionServed"
 	// WorksWritten says whether every cluster's Work could be made and stored.
 	WorksWritten = "WorksWritten"
+	// SidecarsInForce is False while a workload is not sent to a cluster for the first time because SidecarSets that inject into its
+	// pods are not in force there yet.
+	SidecarsInForce = "SidecarsInForce"
 
 	ReasonSuccess             = "Success"
 	ReasonSchedulerError      = "SchedulerError"
@@ -397,6 +400,8 @@ const (
 	ReasonFieldsNotServed     = "FieldsNotServed"
 	ReasonWorksWritten        = "WorksWritten"
 	ReasonWorksRefused        = "WorksRefused"
+	ReasonSidecarsInForce     = "SidecarsInForce"
+	ReasonWaitingForSidecars  = "WaitingForSidecars"
 
 	MessageScheduled         = "Binding has been scheduled successfully."
 	MessageFullyApplied      = "All works have been successfully applied"

@@ -67,6 +67,8 @@ type reconciler struct {
 	client client.Client
 	events record.EventRecorder
 	unseen unseen
+	// waiting are the workloads that wait for their sidecars.
+	waiting waiting
 	// told are the warnings that stand, by binding and cluster.
 	told commit.Told[subject]
 }
@@ -101,6 +103,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		// Works that outlived it, because somebody took its finalizer away, stay: so they do when a backup brings
 		// Works back first. The binding made anew takes them over.
 		r.unseen.forget(req.NamespacedName)
+		r.waiting.forget(req.NamespacedName)
 		r.recovered(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
@@ -237,10 +240,16 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 	if b, err = r.tellFleet(ctx, b, in.Template, d.Conditions); err != nil {
 		return 0, err
 	}
+	b, results, again, err := r.hold(ctx, b, in, d.Results)
+	if err != nil {
+		return 0, err
+	}
+	if again > 0 && (d.RecheckAfter == 0 || again < d.RecheckAfter) {
+		d.RecheckAfter = again
+	}
 	if err := r.record(ctx, b, d); err != nil {
 		return 0, err
 	}
-	results := d.Results
 	errs := make([]error, len(results))
 	var all sync.WaitGroup
 	gate := make(chan struct{}, parallel)

@@ -43,6 +43,9 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.
 		WatchesRawSource(interpreter.Changes(r.Interpreter, r.client)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf), builder.WithPredicates(predicate.Or[client.Object](workTouched, workMoved))).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+			return r.waiting.requests()
+		}), builder.WithPredicates(sidecarsMoved)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(answersAnew)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			return r.targeting(ctx, obj.GetName())

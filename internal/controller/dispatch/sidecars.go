@@ -1,0 +1,196 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+const (
+	// sidecarWait is how long a workload waits at most, in a cluster where it is not yet, for the SidecarSets that inject into its
+	// pods: longer than a burst keeps back what became of them.
+	sidecarWait = 15 * time.Second
+	// sidecarSilence is how long it waits before that is worth a word, and a write.
+	sidecarSilence = 3 * time.Second
+)
+
+// waiting are the bindings that wait for SidecarSets, with the clusters and since when. A restart begins anew.
+type waiting struct {
+	mu    sync.Mutex
+	since map[types.NamespacedName]map[string]time.Time
+}
+
+// in says since when a binding waits in a cluster, from now on if it did not.
+func (w *waiting) in(binding types.NamespacedName, cluster string, now time.Time) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.since == nil {
+		w.since = map[types.NamespacedName]map[string]time.Time{}
+	}
+	if w.since[binding] == nil {
+		w.since[binding] = map[string]time.Time{}
+	}
+	if _, known := w.since[binding][cluster]; !known {
+		w.since[binding][cluster] = now
+	}
+	return w.since[binding][cluster]
+}
+
+func (w *waiting) forget(binding types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.since, binding)
+}
+
+func (w *waiting) requests() (out []reconcile.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for binding := range w.since {
+		out = append(out, reconcile.Request{NamespacedName: binding})
+	}
+	return out
+}
+
+// hold takes the Works out of results that would bring a workload to a cluster for the first time, before the SidecarSets are in
+// force there that inject into its pods. It does so for a while only, says that if it takes long, and when to look again.
+func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, results []dispatch.Result) (workv1alpha2.Binding, []dispatch.Result, time.Duration, error) {
+	key := client.ObjectKeyFromObject(b)
+	first := func(res dispatch.Result) bool { return res.Err == nil && in.Existing[res.Cluster] == nil }
+	var sets []string
+	if slices.ContainsFunc(results, first) {
+		var err error
+		if sets, err = r.injecting(ctx, in.Template); err != nil {
+			return b, nil, 0, err
+		}
+	}
+	var send []dispatch.Result
+	var lines []string
+	var after time.Duration
+	for _, res := range results {
+		lacking := ""
+		if first(res) {
+			var err error
+			if lacking, err = r.lacking(ctx, sets, res.Cluster, in.Now); err != nil {
+				return b, nil, 0, err
+			}
+		}
+		if lacking == "" {
+			send = append(send, res)
+			continue
+		}
+		waited := in.Now.Sub(r.waiting.in(key, res.Cluster, in.Now))
+		if waited >= sidecarWait {
+			send = append(send, res)
+			continue
+		}
+		next := sidecarWait - waited
+		if waited < sidecarSilence {
+			next = sidecarSilence - waited
+		} else {
+			lines = append(lines, fmt.Sprintf("cluster %q: %s; the workload is sent when it is in force, or %s after it was due", res.Cluster, lacking, sidecarWait))
+		}
+		if after == 0 || next < after {
+			after = next
+		}
+	}
+	if len(send) == len(results) {
+		r.waiting.forget(key)
+	}
+	c := metav1.Condition{Type: workv1alpha2.SidecarsInForce, Status: metav1.ConditionTrue,
+		Reason: workv1alpha2.ReasonSidecarsInForce, Message: "the workload waits for no SidecarSet"}
+	if len(lines) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.ReasonWaitingForSidecars, strings.Join(lines, "\n")
+	}
+	b, err := r.setCondition(ctx, b, c)
+	return b, send, after, err
+}
+
+// injecting are the names of the SidecarSets that are sent to members and inject into the pods of a workload, sorted.
+func (r *reconciler) injecting(ctx context.Context, workload *unstructured.Unstructured) ([]string, error) {
+	if workload.GetNamespace() == "" || len(interpret.PodTemplates(workload)) == 0 || !r.Templates.Wanted(dependency.SidecarSetKind) {
+		return nil, nil
+	}
+	var out []string
+	for _, obj := range r.Templates.List(dependency.SidecarSetKind, "", nil) {
+		// One that cannot be read is refused by members, and nobody waits for it.
+		s, ok, err := dependency.SidecarsOf(obj)
+		if err != nil || !ok || !s.Selects(workload) {
+			continue
+		}
+		ns := &corev1.Namespace{}
+		if err := r.client.Get(ctx, types.NamespacedName{Name: workload.GetNamespace()}, ns); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get namespace %s: %w", workload.GetNamespace(), err)
+		}
+		if s.SelectsNamespace(workload.GetNamespace(), ns.Labels) {
+			out = append(out, s.Name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// lacking says what the first of the SidecarSets lacks that goes to a cluster and is not in force there; empty if all are.
+func (r *reconciler) lacking(ctx context.Context, sets []string, cluster string, now time.Time) (string, error) {
+	for _, name := range sets {
+		b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Name: names.Binding(dependency.SidecarSetKind.Kind, name)})
+		if apierrors.IsNotFound(err) {
+			continue // it goes nowhere yet
+		}
+		if err != nil {
+			return "", fmt.Errorf("get the binding of SidecarSet %s: %w", name, err)
+		}
+		if b.GetDeletionTimestamp() != nil || !slices.ContainsFunc(dispatch.Targets(b), func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster }) {
+			continue
+		}
+		work := &workv1alpha1.Work{}
+		err = r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.Work(dependency.SidecarSetKind.Kind, name, "")}, work, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("get the Work of SidecarSet %s: %w", name, err)
+		}
+		if err != nil {
+			work = nil
+		}
+		if lacks := dispatch.Lacking(work, now, sidecarWait); lacks != "" {
+			return "SidecarSet " + name + ", which injects into its pods, " + lacks, nil
+		}
+	}
+	return "", nil
+}
+
+// sidecarsMoved passes Works of SidecarSets of which something became.
+var sidecarsMoved = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	DeleteFunc:  func(e event.DeleteEvent) bool { return ofSidecars(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return ofSidecars(e.ObjectNew) && !equality.Semantic.DeepEqual(e.ObjectOld.(*workv1alpha1.Work).Status, e.ObjectNew.(*workv1alpha1.Work).Status)
+	},
+}
+
+// ofSidecars says whether a Work is of a SidecarSet, by the name of its binding.
+func ofSidecars(work client.Object) bool {
+	key, ok := scope.BindingOf(work)
+	return ok && key.Namespace == "" && strings.HasSuffix(key.Name, names.Binding(dependency.SidecarSetKind.Kind, ""))
+}
