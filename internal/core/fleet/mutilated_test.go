@@ -41,7 +41,11 @@ func TestMutilatedObjectsAreRefusedOrDividedAndBreakNothing(t *testing.T) {
 	}
 	for kind, example := range examples {
 		t.Run(kind.String(), func(t *testing.T) {
-			for seed := range int64(300) {
+			rounds := int64(300)
+			if testing.Short() {
+				rounds /= 10
+			}
+			for seed := range rounds {
 				random := rand.New(rand.NewSource(seed))
 				h := newHub(t, example, 3, 3)
 				h.in.Divided = handlers[kind].divides

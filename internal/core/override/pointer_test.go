@@ -22,7 +22,11 @@ func TestEditAgreesWithAPatchLibrary(t *testing.T) {
 	values := func() string { return pick(`1`, `"s"`, `null`, `{"x":1}`, `[1,2]`, `true`) }
 
 	agreed := 0
-	for n := range 20000 {
+	rounds := 20000
+	if testing.Short() {
+		rounds /= 10
+	}
+	for n := range rounds {
 		const doc = `{"a":{"b":{"c":1}},"l":[{"x":1},2,[3]],"n":null,"a/b":1,"a~b":2,"m":{},"s":"text"}`
 		op := policyv1alpha1.OverriderOperator(pick("add", "remove", "replace"))
 		path, value := paths(), values()

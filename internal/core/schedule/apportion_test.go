@@ -59,7 +59,11 @@ func seats(total int32, shares []Share, uid types.UID) map[string]int32 {
 }
 
 func TestApportionIsWebstersMethod(t *testing.T) {
-	for seed := range uint64(3000) {
+	rounds := uint64(3000)
+	if testing.Short() {
+		rounds /= 10
+	}
+	for seed := range rounds {
 		r := rng(seed)
 		shares := randomShares(r)
 		uid := types.UID(fmt.Sprint(r.IntN(9)))

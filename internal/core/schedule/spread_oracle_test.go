@@ -114,7 +114,11 @@ func violated(p *policyv1alpha1.Placement, used []Candidate, replicas int) strin
 // constraints, whatever else is asked of it.
 func TestSpreadingAgainstEveryChoice(t *testing.T) {
 	var placedSome, failed int
-	for seed := range uint64(6000) {
+	rounds := uint64(6000)
+	if testing.Short() {
+		rounds /= 10
+	}
+	for seed := range rounds {
 		r := rng(seed)
 		clusters, answers, b := spreadWorld(r)
 		s := fleet(shuffled(r, clusters)...)

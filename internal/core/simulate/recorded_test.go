@@ -61,7 +61,11 @@ func settled(t testing.TB, text string) []Object {
 }
 
 func TestAFleetThatWasRecordedAnswersAsTheOneThatWasMadeUp(t *testing.T) {
-	for seed := range uint64(60) {
+	rounds := uint64(60)
+	if testing.Short() {
+		rounds /= 10
+	}
+	for seed := range rounds {
 		text := anyFleet(rand.New(rand.NewPCG(seed, 5)))
 		recorded, err := Load(settled(t, text), "default")
 		if err != nil {

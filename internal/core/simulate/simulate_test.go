@@ -267,7 +267,11 @@ func anyFleet(r *rand.Rand) string {
 }
 
 func TestWithoutAChangeNothingMoves(t *testing.T) {
-	for seed := range uint64(200) {
+	rounds := uint64(200)
+	if testing.Short() {
+		rounds /= 10
+	}
+	for seed := range rounds {
 		report := run(t, load(t, anyFleet(rand.New(rand.NewPCG(seed, 1)))), Change{})
 		for _, w := range report.Workloads {
 			if w.Changed() {
@@ -281,7 +285,11 @@ func TestWithoutAChangeNothingMoves(t *testing.T) {
 }
 
 func TestTheOrderOfObjectsDoesNotMatter(t *testing.T) {
-	for seed := range uint64(100) {
+	rounds := uint64(100)
+	if testing.Short() {
+		rounds /= 10
+	}
+	for seed := range rounds {
 		r := rand.New(rand.NewPCG(seed, 2))
 		all := objects(t, anyFleet(r))
 		change := Change{Down: []string{"m0"}, Taints: []Taint{taint(t, "m1=x:NoExecute")}, Namespace: "default"}
@@ -316,7 +324,11 @@ func TestASimulationChangesNothingInTheFleet(t *testing.T) {
 }
 
 func TestReplicasAddUpAndNoRoomIsUsedTwice(t *testing.T) {
-	for seed := range uint64(200) {
+	rounds := uint64(200)
+	if testing.Short() {
+		rounds /= 10
+	}
+	for seed := range rounds {
 		f := load(t, strings.ReplaceAll(strings.ReplaceAll(anyFleet(rand.New(rand.NewPCG(seed, 3))), equally, byRoom), "placement: {}", "placement: "+packed))
 		r := run(t, f, Change{Down: []string{"m0"}})
 		for _, w := range r.Workloads {
@@ -337,7 +349,11 @@ func TestReplicasAddUpAndNoRoomIsUsedTwice(t *testing.T) {
 
 // The room that a simulation uses up is, before anything is placed, the room that the scheduler sees.
 func TestTheRoomIsTheSchedulers(t *testing.T) {
-	for seed := range uint64(50) {
+	rounds := uint64(50)
+	if testing.Short() {
+		rounds /= 10
+	}
+	for seed := range rounds {
 		f := load(t, anyFleet(rand.New(rand.NewPCG(seed, 4))))
 		s := newState(f.clone(), newRooms(f.clusters), nil)
 		b := &workv1alpha2.ResourceBinding{}

@@ -94,7 +94,11 @@ func TestAGuardedProgramDoesWhatItDidUnguarded(t *testing.T) {
 		local function dump(t) local out = {} for k, v in pairs(t) do out[#out + 1] = tostring(k) .. "=" .. tostring(v) end table.sort(out) return table.concat(out, ",") end
 		print(a, b, c, s, dump(t), dump(u))`
 	ran := 0
-	for seed := range uint64(1500) {
+	rounds := uint64(1500)
+	if testing.Short() {
+		rounds /= 10
+	}
+	for seed := range rounds {
 		w := &writer{rng: rand.New(rand.NewPCG(seed, 7))}
 		program := "local a, b, c, s, t, u = 1, 2, 3, 'x', {}, {5, 6}\nlocal f = function(x, y) return (x + (y or 0)) % 100, x end\n"
 		for range 1 + w.rng.IntN(6) {
