@@ -43,7 +43,7 @@ func (o *objects) mutateOverride(ctx context.Context, r request) error {
 	for _, s := range policy.OverrideSpec().ResourceSelectors {
 		if propagate.GroupKind(s.APIVersion, s.Kind) == (schema.GroupKind{Kind: "Namespace"}) {
 			// A namespace goes to every cluster by itself, where no policy of another namespace has a say.
-			return admission.NewForbidden(r, errors.New("Namespace is cluster-scoped; use ClusterOverridePolicy"))
+			return admission.NewForbidden(r, errors.New("a Namespace is cluster-scoped; use ClusterOverridePolicy"))
 		}
 	}
 	if err := o.authorizeClusterScoped(ctx, r, clusterOverride, policy.OverrideSpec().ResourceSelectors, approvedBefore(r, policy)); err != nil {

@@ -158,7 +158,7 @@ func (r *reconciler) tellOverruled(work *workv1alpha1.Work, manifest *unstructur
 	if !overruled {
 		return // it was said once, and stays true of the customization
 	}
-	r.unread(work, manifest, retainOverruled, errors.New("Retain keeps spec.replicas, which nobody in the member has set: the hub's replicas are applied; "+
+	r.unread(work, manifest, retainOverruled, errors.New("its Retain keeps spec.replicas, which nobody in the member has set: the hub's replicas are applied; "+
 		"to leave them to the member, label the template "+policyv1alpha1.RetainReplicasLabel+`: "true"`))
 }
 

@@ -1,8 +1,8 @@
 package execute
 
 import (
-	"bytes"
 	"encoding/json"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,12 +42,12 @@ func replicas(obj *unstructured.Unstructured) (int64, bool) {
 }
 
 // replicasAlone are fields that are spec.replicas and no other.
-var replicasAlone = []byte(`{"f:spec":{"f:replicas":{}}}`)
+const replicasAlone = `{"f:spec":{"f:replicas":{}}}`
 
 // ScaledBy are those of an object's managed fields by which somebody but manager has set spec.replicas, each with that field alone.
 func ScaledBy(managed []metav1.ManagedFieldsEntry, manager string) (entries []metav1.ManagedFieldsEntry) {
 	for _, e := range managed {
-		if e.Manager == manager || e.Subresource == "status" || e.FieldsV1 == nil || !bytes.Contains(e.FieldsV1.Raw, []byte(`"f:replicas"`)) {
+		if e.Manager == manager || e.Subresource == "status" || e.FieldsV1 == nil || !strings.Contains(e.FieldsV1.GetRawString(), `"f:replicas"`) {
 			continue
 		}
 		var fields struct {
@@ -55,8 +55,8 @@ func ScaledBy(managed []metav1.ManagedFieldsEntry, manager string) (entries []me
 				Replicas *struct{} `json:"f:replicas"`
 			} `json:"f:spec"`
 		}
-		if json.Unmarshal(e.FieldsV1.Raw, &fields) == nil && fields.Spec.Replicas != nil {
-			e.Time, e.FieldsV1 = nil, &metav1.FieldsV1{Raw: replicasAlone}
+		if json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec.Replicas != nil {
+			e.Time, e.FieldsV1 = nil, metav1.NewFieldsV1(replicasAlone)
 			entries = append(entries, e)
 		}
 	}

@@ -17,7 +17,7 @@ func TestRetainKeepsTheReplicasThatSomebodyInTheMemberSet(t *testing.T) {
 		return u
 	}
 	by := func(manager, subresource, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const replicas = `{"f:spec":{"f:replicas":{},"f:template":{}}}`
 	hub, status := by("argosy", "", replicas), by("kube-controller-manager", "status", `{"f:status":{"f:replicas":{}}}`)
