@@ -145,11 +145,10 @@ func (r *reconciler) Start(ctx context.Context) error {
 
 // reconcile looks at a Work and its object, has the core decide, acts, and leaves a report to make.
 func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.NamespacedName) outcome {
-	work := &workv1alpha1.Work{}
-	if err := r.client.Get(ctx, key, work); err != nil {
+	work, err := r.newest(ctx, key)
+	if err != nil {
 		return outcome{err: client.IgnoreNotFound(err)}
 	}
-	work = r.written.newest(work)
 	if work.DeletionTimestamp != nil {
 		return unlessStale(r.remove(ctx, cluster, work))
 	}

@@ -36,15 +36,11 @@ func (w *written) put(work *workv1alpha1.Work) {
 	w.works[client.ObjectKeyFromObject(work)] = work
 }
 
-// newest is the Work as the cache has it, or as we wrote it since. It is the caller's.
-func (w *written) newest(cached *workv1alpha1.Work) *workv1alpha1.Work {
-	w.seen(cached)
+// of is the Work as we wrote it; nil if the cache has shown it since.
+func (w *written) of(key types.NamespacedName) *workv1alpha1.Work {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if ours := w.works[client.ObjectKeyFromObject(cached)]; ours != nil {
-		return ours.DeepCopy()
-	}
-	return cached
+	return w.works[key]
 }
 
 // seen forgets a Work that the cache shows as we wrote it, or later.
@@ -52,14 +48,28 @@ func (w *written) seen(cached *workv1alpha1.Work) {
 	key := client.ObjectKeyFromObject(cached)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ours := w.works[key]
-	if ours == nil {
-		return
-	}
-	newer, err := resourceversion.CompareResourceVersion(ours.ResourceVersion, cached.ResourceVersion)
-	if err != nil || newer <= 0 || ours.UID != cached.UID {
+	if ours := w.works[key]; ours != nil && shows(cached, ours) {
 		delete(w.works, key)
 	}
+}
+
+// shows says whether the cache has a Work as we wrote it, or later.
+func shows(cached, ours *workv1alpha1.Work) bool {
+	newer, err := resourceversion.CompareResourceVersion(ours.ResourceVersion, cached.ResourceVersion)
+	return err != nil || newer <= 0 || ours.UID != cached.UID
+}
+
+// newest is the Work as the cache has it, or as we wrote it since. It is the caller's.
+func (r *reconciler) newest(ctx context.Context, key types.NamespacedName) (*workv1alpha1.Work, error) {
+	// In this order: once the cache shows what we wrote, it is not remembered, and a look at the cache before that knows neither.
+	ours, cached := r.written.of(key), &workv1alpha1.Work{}
+	if err := r.client.Get(ctx, key, cached); err != nil {
+		return nil, err
+	}
+	if ours != nil && !shows(cached, ours) {
+		return ours.DeepCopy(), nil
+	}
+	return cached, nil
 }
 
 func (w *written) forget(key types.NamespacedName) {

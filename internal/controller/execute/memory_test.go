@@ -91,6 +91,31 @@ func TestAnObjectIsNotAppliedAgainForALateCache(t *testing.T) {
 	}
 }
 
+// The cache takes in what we wrote just after it was asked, and what was remembered of that is forgotten.
+func TestAWriteThatTheCacheTakesInWhileItIsAskedIsStillKnown(t *testing.T) {
+	key := types.NamespacedName{Namespace: "argosy-es-m1", Name: "w"}
+	work := func(version string) *workv1alpha1.Work {
+		w := &workv1alpha1.Work{}
+		w.Namespace, w.Name, w.UID, w.ResourceVersion = key.Namespace, key.Name, "1", version
+		return w
+	}
+	r := &reconciler{}
+	r.client = interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+			work("7").DeepCopyInto(obj.(*workv1alpha1.Work))
+			r.written.seen(work("8"))
+			return nil
+		},
+	})
+	r.written.put(work("8"))
+	if got, err := r.newest(t.Context(), key); err != nil || got.ResourceVersion != "8" {
+		t.Errorf("got version %q, error %v, want what was written", got.ResourceVersion, err)
+	}
+	if len(r.written.works) != 0 {
+		t.Error("it is remembered though the cache shows it")
+	}
+}
+
 func TestAClusterThatHasLeftKeepsNoWorkers(t *testing.T) {
 	t.Parallel()
 	done := make(chan string, 10)

@@ -268,11 +268,10 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 // namespaceFollows says whether the namespace of the manifest is on its way to the same member, or has just come, so that there
 // is nothing to report.
 func (r *reconciler) namespaceFollows(ctx context.Context, work *workv1alpha1.Work, manifest *unstructured.Unstructured) bool {
-	ns := &workv1alpha1.Work{}
-	key := types.NamespacedName{Namespace: work.Namespace, Name: names.Work(namespaceKind.Kind, manifest.GetNamespace(), "")}
-	if err := r.client.Get(ctx, key, ns); err != nil || ns.DeletionTimestamp != nil {
+	ns, err := r.newest(ctx, types.NamespacedName{Namespace: work.Namespace, Name: names.Work(namespaceKind.Kind, manifest.GetNamespace(), "")})
+	if err != nil || ns.DeletionTimestamp != nil {
 		return false
 	}
-	applied := meta.FindStatusCondition(r.written.newest(ns).Status.Conditions, workv1alpha1.WorkApplied)
+	applied := meta.FindStatusCondition(ns.Status.Conditions, workv1alpha1.WorkApplied)
 	return applied == nil || applied.Status == metav1.ConditionTrue && r.Clock.Since(applied.LastTransitionTime.Time) < 2*namespaceCheck
 }
