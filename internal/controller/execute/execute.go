@@ -66,6 +66,8 @@ type reconciler struct {
 	told commit.Told[subject]
 	// ended are the last states of what ran once, finished, and was gone before that was reported.
 	ended ended
+	// missed are the Works of what runs once whose object was there and was looked for in vain, once.
+	missed sync.Map // of types.NamespacedName
 	// reached is the member that a cluster was last reached as.
 	reached sync.Map // cluster → *member.Member
 }
@@ -83,6 +85,8 @@ const (
 	namespaceCheck = time.Second
 	// deletionCheck is how soon an object is looked at again whose deletion the member has accepted; its event comes first.
 	deletionCheck = 2 * time.Second
+	// absenceCheck is how soon what ran once is looked at again that is gone; the event with its last state comes first.
+	absenceCheck = time.Second
 	// looks is how often an object is looked at anew, in one go, that was another than it seemed.
 	looks = 5
 )
@@ -204,7 +208,13 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	if last := r.ended.of(work, manifest); observed == nil && last != nil && !suspended(work) {
 		return func() (time.Duration, error) { return r.report(ctx, work, manifest, last) }, 0, nil
 	}
+	if observed == nil && r.justMissed(work, manifest) {
+		return nil, absenceCheck, nil
+	}
 	kind, observed, err := r.act(ctx, m, work, manifest, observed)
+	if observed != nil {
+		r.missed.Delete(client.ObjectKeyFromObject(work))
+	}
 	if err != nil {
 		if namespaceMissing(err) {
 			// In this order: the namespace may arrive in between.

@@ -124,6 +124,17 @@ func (e *ended) of(work *workv1alpha1.Work, manifest *unstructured.Unstructured)
 	return last
 }
 
+// justMissed says whether the object of a Work, which runs once and was applied, is looked for in vain for the first time. It may
+// be gone from memory a moment before the event is there that tells how it ended; made anew then, it would run again.
+func (r *reconciler) justMissed(work *workv1alpha1.Work, manifest *unstructured.Unstructured) bool {
+	applied := meta.FindStatusCondition(r.applied.told(work).Status.Conditions, workv1alpha1.WorkApplied)
+	if applied == nil || applied.ObservedGeneration == 0 || suspended(work) || execute.Over(work) || !interpret.RunsOnce(manifest.GroupVersionKind().GroupKind()) {
+		return false
+	}
+	_, again := r.missed.LoadOrStore(client.ObjectKeyFromObject(work), struct{}{})
+	return !again
+}
+
 func (e *ended) forget(work types.NamespacedName) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -52,6 +52,7 @@ func (r *reconciler) workGone(obj any) {
 	r.applied.forget(key)
 	r.waiting.forget(key)
 	r.ended.forget(key)
+	r.missed.Delete(key)
 	r.told.ForgetAll(func(s subject) bool { return s.work == key })
 }
 

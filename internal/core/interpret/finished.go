@@ -126,6 +126,12 @@ func Finished(kind schema.GroupKind, status map[string]any) bool {
 	return ok && o.over(status)
 }
 
+// RunsOnce says whether objects of the kind run once, so that one made anew runs again.
+func RunsOnce(kind schema.GroupKind) bool {
+	_, ok := onces[kind]
+	return ok
+}
+
 // CleansUp says whether a member's object will be deleted there when it has finished.
 func CleansUp(observed *unstructured.Unstructured) bool {
 	if observed == nil {
