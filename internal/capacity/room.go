@@ -162,9 +162,21 @@ func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.
 	asked := f.asked(b, s) // they may take their time
 	f.placing.Lock()
 	defer f.placing.Unlock()
+	f.recede(b)
 	result, err := schedule.Schedule(b, s, schedule.Least(f.seen(b, s), asked))
 	f.Assume(b, result.Clusters)
 	return result, err
+}
+
+// recede gives up what a binding was to have beyond what it has: if its last placement was not written, that room is its own.
+func (f *Fleet) recede(b workv1alpha2.Binding) {
+	key := keyOf(b)
+	f.mu.Lock()
+	known := f.assumed[key]
+	f.mu.Unlock()
+	for _, cluster := range known.clusters {
+		f.state(cluster, func(m *capacity.Member) { m.Recede(key.String(), replicasIn(b, b.BindingSpec().Clusters, cluster)) })
+	}
 }
 
 // Assume keeps room for what a binding is to have in clusters, beyond what it has there now, until its pods are seen, for

@@ -210,6 +210,29 @@ func TestBindingsPlacedAtOnceNeverTakeTheSameRoom(t *testing.T) {
 	}
 }
 
+// Somebody else's write comes between: the binding is placed again, and what it was about to have is its own.
+func TestAPlacementThatWasNotWrittenIsMadeAgainAlike(t *testing.T) {
+	t.Parallel()
+	w := measure(t, map[string][]string{"m1": {"9"}, "m2": {"9"}})
+	s, b := w.fleet.Snapshot(), wants("web", 6, "1")
+	b.Spec.Placement.ReplicaScheduling.ReplicaDivisionPreference, b.Spec.Placement.ReplicaScheduling.WeightPreference = policyv1alpha1.ReplicaDivisionPreferenceAggregated, nil
+	for _, replicas := range []int32{6, 8} {
+		b.Spec.Replicas = replicas
+		for try := range 3 {
+			result, err := w.fleet.Schedule(b, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(result.Clusters) != 1 || result.Clusters[0].Name != "m1" || result.Clusters[0].Replicas != replicas {
+				t.Errorf("try %d: %d replicas go to %v, want all in m1", try, replicas, result.Clusters)
+			}
+			if try == 2 {
+				b.Spec.Clusters = result.Clusters
+			}
+		}
+	}
+}
+
 func TestAPlacementThatComesToNothingGivesItsRoomBack(t *testing.T) {
 	t.Parallel()
 	w := measure(t, map[string][]string{"m1": {"4"}, "m2": {"4"}})

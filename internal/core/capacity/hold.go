@@ -177,6 +177,22 @@ func (m *Member) Assume(a Assumption) bool {
 	return m.assumptions[a.Key] != nil
 }
 
+// Recede gives up what a placement was to have beyond that many replicas, each of all its parts: it is about to be made again.
+func (m *Member) Recede(key string, replicas int64) {
+	a := m.assumptions[key]
+	if a == nil {
+		return
+	}
+	each := int64(0)
+	for _, p := range a.parts {
+		each += p.Replicas
+	}
+	if a.replicas > replicas*each {
+		a.replicas = replicas * each
+		m.revise(a)
+	}
+}
+
 // Release gives a placement up.
 func (m *Member) Release(key string) {
 	if a := m.assumptions[key]; a != nil {
