@@ -151,10 +151,7 @@ type Assumption struct {
 // Assume keeps room for the replicas of a placement whose pods are not there yet, and reports whether there are any. As pods
 // of the workload appear, the room is theirs.
 func (m *Member) Assume(a Assumption) bool {
-	each := int64(0)
-	for _, p := range a.Parts {
-		each += p.Replicas
-	}
+	each := podsIn(a.Parts)
 	now := &assumption{key: a.Key, workload: a.Workload, parts: a.Parts, before: a.Before * each, replicas: a.Replicas * each, until: a.Until}
 	known := m.assumptions[a.Key]
 	if known != nil {
@@ -183,12 +180,8 @@ func (m *Member) Recede(key string, replicas int64) {
 	if a == nil {
 		return
 	}
-	each := int64(0)
-	for _, p := range a.parts {
-		each += p.Replicas
-	}
-	if a.replicas > replicas*each {
-		a.replicas = replicas * each
+	if pods := replicas * podsIn(a.parts); a.replicas > pods {
+		a.replicas = pods
 		m.revise(a)
 	}
 }
@@ -222,11 +215,7 @@ func (m *Member) revise(a *assumption) {
 		m.forget(a)
 		return
 	}
-	each := int64(0)
-	for _, p := range a.parts {
-		each += p.Replicas
-	}
-	sets := a.replicas / each
+	sets := a.replicas / podsIn(a.parts)
 	for i, p := range a.parts {
 		k := min(missing, p.Replicas*sets)
 		m.resize(a.holds[i], k)

@@ -27,6 +27,14 @@ type Part struct {
 	Replicas int64
 }
 
+// podsIn is how many pods all parts have once.
+func podsIn(parts []Part) (pods int64) {
+	for _, p := range parts {
+		pods += p.Replicas
+	}
+	return pods
+}
+
 func newRequirement(requests corev1.ResourceList, claim *workv1alpha2.NodeClaim, namespace, priorityClass string) *Requirement {
 	r := &Requirement{requests: requestsOf(requests), namespace: namespace, priorityClass: priorityClass}
 	if claim == nil {
