@@ -54,11 +54,11 @@ var cordoned = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.T
 
 // admits says whether the node is for such a replica, whatever room it has.
 func (n *node) admits(r *Requirement) bool {
-	if !n.seen || !n.Ready || r.impossible || n.Unschedulable && !r.tolerates(cordoned) {
+	if !n.seen || !n.Ready || r.impossible || n.Unschedulable && !Tolerates(r.tolerations, cordoned) {
 		return false
 	}
 	for _, t := range n.Taints {
-		if !r.tolerates(t) {
+		if !Tolerates(r.tolerations, t) {
 			return false
 		}
 	}

@@ -82,9 +82,10 @@ func PartsOf(spec *workv1alpha2.ResourceBindingSpec) []Part {
 	return parts
 }
 
-// tolerates says whether a taint lets the replica onto its node. Numeric operators, which clusters may have turned off, tolerate nothing.
-func (r *Requirement) tolerates(taint corev1.Taint) bool {
-	return slices.ContainsFunc(r.tolerations, func(t corev1.Toleration) bool {
+// Tolerates says whether one of the tolerations is for the taint, by core/v1's rule without its numeric operators: clusters may
+// have turned these off, and admission refuses them in policies.
+func Tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
+	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
 		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 			return false
 		}

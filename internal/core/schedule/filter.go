@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +9,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
 // The reasons for which a cluster may not take a binding, as users know them.
@@ -142,25 +142,11 @@ func taintToleration(q *question, m *member, target bool) string {
 		if target && r.taint.Effect == corev1.TaintEffectNoSchedule {
 			continue
 		}
-		if !slices.ContainsFunc(q.spec.Placement.ClusterTolerations, func(t corev1.Toleration) bool { return tolerates(t, r.taint) }) {
+		if !capacity.Tolerates(q.spec.Placement.ClusterTolerations, r.taint) {
 			return r.reason
 		}
 	}
 	return ""
-}
-
-// tolerates is core/v1's rule without its numeric operators, which admission refuses.
-func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
-	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-		return false
-	}
-	switch t.Operator {
-	case "", corev1.TolerationOpEqual:
-		return t.Value == taint.Value
-	case corev1.TolerationOpExists:
-		return true
-	}
-	return false
 }
 
 // apiEnablement asks for the kind in any version: the object is sent in one that the member serves.

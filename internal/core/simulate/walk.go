@@ -19,6 +19,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/customization"
@@ -326,11 +327,10 @@ func (s *state) evict(key types.NamespacedName) {
 	if !schedule.Ours(was, policyv1alpha1.DefaultSchedulerName) {
 		return
 	}
-	tolerations := was.BindingSpec().Placement.ClusterTolerations
+	// A toleration for some seconds ends.
+	lasting := slices.DeleteFunc(slices.Clone(was.BindingSpec().Placement.ClusterTolerations), func(t corev1.Toleration) bool { return t.TolerationSeconds != nil })
 	stays := func(t workv1alpha2.TargetCluster) bool {
-		return !slices.ContainsFunc(s.evicting[t.Name], func(taint corev1.Taint) bool {
-			return !slices.ContainsFunc(tolerations, func(has corev1.Toleration) bool { return tolerates(has, taint) })
-		})
+		return !slices.ContainsFunc(s.evicting[t.Name], func(taint corev1.Taint) bool { return !capacity.Tolerates(lasting, taint) })
 	}
 	if !slices.ContainsFunc(was.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return !stays(t) }) {
 		return
@@ -339,14 +339,6 @@ func (s *state) evict(key types.NamespacedName) {
 	is.BindingSpec().Clusters = slices.DeleteFunc(is.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return !stays(t) })
 	s.reasons[key] = "a cluster has a NoExecute taint that it does not tolerate"
 	s.put(key, is)
-}
-
-// tolerates is core/v1's rule without its numeric operators, which admission refuses. A toleration for some seconds ends.
-func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
-	if t.TolerationSeconds != nil || t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-		return false
-	}
-	return t.Operator == corev1.TolerationOpExists || (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
 }
 
 // schedule places one binding if it is due, as controller/schedule does. It says whether that changed where it is.
