@@ -151,8 +151,8 @@ func (f *Fleet) state(cluster string, use func(*capacity.Member)) bool {
 }
 
 // Schedule decides about a binding on the fleet of s, with the room that there is now. What it places occupies its room from
-// then on, until its pods are seen; b is not changed. All that is placed by room goes through here, one at a time, so that
-// no two bindings take the same room. b is as it was read: its clusters are where it is now.
+// then on, until its pods are seen; b is not changed. All that is placed by room goes through here or Decide, one at a time, so
+// that no two bindings take the same room. b is as it was read: its clusters are where it is now.
 func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.Result, error) {
 	if !schedule.NeedsRoom(b) {
 		result, err := schedule.Schedule(b, s, nil)
@@ -166,6 +166,17 @@ func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.
 	result, err := schedule.Schedule(b, s, schedule.Least(f.seen(b, s), asked))
 	f.Assume(b, result.Clusters)
 	return result, err
+}
+
+// Decide is Schedule for a decision of another kind about a binding that is placed and stays so: decide chooses clusters by the room
+// that there is now, which they occupy from then on where ok is true. decide must not block.
+func (f *Fleet) Decide(b workv1alpha2.Binding, s schedule.Snapshot, decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)) {
+	asked := f.asked(b, s)
+	f.placing.Lock()
+	defer f.placing.Unlock()
+	if clusters, ok := decide(schedule.Least(f.seen(b, s), asked)); ok {
+		f.Assume(b, clusters)
+	}
 }
 
 // recede gives up what a binding was to have beyond what it has: if its last placement was not written, that room is its own.

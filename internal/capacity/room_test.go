@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -18,6 +20,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/deschedule"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -203,6 +206,64 @@ func TestBindingsPlacedAtOnceNeverTakeTheSameRoom(t *testing.T) {
 		all.Wait()
 		if given["m1"] != 8 || given["m2"] != 3 || len(placed) != 11 {
 			t.Fatalf("round %d: %d bindings were placed, m1 was given %d of 8 and m2 %d of 3", round, len(placed), given["m1"], given["m2"])
+		}
+		for _, b := range placed {
+			w.fleet.Assume(b, nil) // given up
+		}
+	}
+}
+
+// Replicas that move take no room that a new binding is given at the same time, nor it theirs.
+func TestMovesAndPlacementsAtOnceNeverTakeTheSameRoom(t *testing.T) {
+	t.Parallel()
+	w := measure(t, map[string][]string{"m1": {"4", "4"}, "m2": {"3"}, "old": {"1"}})
+	w.pod("old", "other", "other-x-1", "n0", "1")
+	w.has("old is full", wants("one", 1, "1"), map[string]string{"m1": "8", "m2": "3", "old": "0"})
+	s := w.fleet.Snapshot()
+	fleet := deschedule.Fleet{Snapshot: s, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+		w.fleet.Decide(b, s, decide)
+	}}
+	for round := range 50 {
+		var mu sync.Mutex
+		var placed []*workv1alpha2.ResourceBinding
+		given := map[string]int32{}
+		var all sync.WaitGroup
+		begin := make(chan struct{})
+		for i := range 20 {
+			all.Go(func() {
+				b := wants(fmt.Sprintf("w%d", i), 1, "1")
+				moves := i%2 == 0
+				if moves {
+					b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "old", Replicas: 1}}
+					b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "old", Applied: true, Status: &runtime.RawExtension{Raw: []byte(`{"replicas":1}`)}}}
+				}
+				<-begin
+				var to []workv1alpha2.TargetCluster
+				if moves {
+					m, ok, err := deschedule.Relieve(b, map[string]int32{"old": 1}, fleet, intstr.FromInt32(1), w.clock.Now())
+					if err != nil || !ok {
+						return
+					}
+					to = m.Clusters
+				} else {
+					result, err := w.fleet.Schedule(b, s)
+					if err != nil {
+						return
+					}
+					to = result.Clusters
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				placed = append(placed, b)
+				for _, target := range to {
+					given[target.Name] += target.Replicas
+				}
+			})
+		}
+		close(begin)
+		all.Wait()
+		if given["m1"] != 8 || given["m2"] != 3 || len(placed) != 11 {
+			t.Fatalf("round %d: %d bindings were placed or moved, m1 was given %d of 8 and m2 %d of 3", round, len(placed), given["m1"], given["m2"])
 		}
 		for _, b := range placed {
 			w.fleet.Assume(b, nil) // given up

@@ -280,11 +280,10 @@ func (r *reconciler) report(ctx context.Context, policy *configv1alpha1.ReplicaS
 	return err
 }
 
-// move writes a move, and tells of it. Who wrote the binding since it was read comes first: the next round sees what it is then.
+// move writes a move that was decided, and tells of it. Who wrote the binding since it was read comes first: the next round sees what it is then.
 func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m deschedule.Move, why string) (bool, error) {
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
 	m.Apply(want, r.Clock.Now())
-	r.Fleet.Assume(b, m.Clusters)
 	if _, err := commit.Update(ctx, r.client, b, want); err != nil {
 		r.Fleet.Assume(b, b.BindingSpec().Clusters)
 		if commit.Stale(err) {
@@ -334,9 +333,8 @@ func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*uns
 
 // fleet is the fleet as core/deschedule asks about it.
 func (r *reconciler) fleet(s schedule.Snapshot) deschedule.Fleet {
-	room := func(b workv1alpha2.Binding) schedule.Capacity { return r.Fleet.Room(b, s) }
-	return deschedule.Fleet{Snapshot: s, Room: room, Schedule: func(b workv1alpha2.Binding, limit schedule.Capacity) (schedule.Result, error) {
-		return schedule.Schedule(b, s, schedule.Least(room(b), limit))
+	return deschedule.Fleet{Snapshot: s, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+		r.Fleet.Decide(b, s, decide)
 	}}
 }
 

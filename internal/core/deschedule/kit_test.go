@@ -117,16 +117,13 @@ func cluster(name string, cpu, allocated, allocating int64) *clusterv1alpha1.Clu
 // clusters are what decisions are made on; room is the clusters' own unless given.
 func clusters(room schedule.Capacity, clusters ...*clusterv1alpha1.Cluster) Fleet {
 	s := schedule.NewSnapshot(clusters)
-	f := Fleet{Snapshot: s, Room: func(b workv1alpha2.Binding) schedule.Capacity {
-		if room != nil {
-			return room
+	return Fleet{Snapshot: s, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+		if room == nil {
+			decide(s.Room(b))
+		} else {
+			decide(room)
 		}
-		return s.Room(b)
 	}}
-	f.Schedule = func(b workv1alpha2.Binding, limit schedule.Capacity) (schedule.Result, error) {
-		return schedule.Schedule(b, s, schedule.Least(f.Room(b), limit))
-	}
-	return f
 }
 
 func unknown(string) map[corev1.ResourceName]float64 { return nil }

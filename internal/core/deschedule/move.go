@@ -17,10 +17,9 @@ import (
 // Fleet is what a decision asks about the clusters.
 type Fleet struct {
 	Snapshot schedule.Snapshot
-	// Room is how many more replicas of a binding each cluster has room for.
-	Room func(workv1alpha2.Binding) schedule.Capacity
-	// Schedule is a run of core/schedule on Snapshot, within Room and limit.
-	Schedule func(b workv1alpha2.Binding, limit schedule.Capacity) (schedule.Result, error)
+	// Decide has decide choose clusters for a binding, by how many more of its replicas each has room for, and keeps that room
+	// for it from then on where ok is true. Nothing else is given room meanwhile.
+	Decide func(b workv1alpha2.Binding, decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool))
 }
 
 // Move is a new placement for a binding whose replicas stay as many as they were.
@@ -50,9 +49,17 @@ func Rests(b workv1alpha2.Binding, s schedule.Snapshot, schedulerName string) bo
 // elsewhere has as many replicas as there is room for leave their clusters; leave holds how many shall at most, by cluster.
 // It is an error, and no move, when none can go. limit, if not nil, bounds what a cluster takes; a cluster whose room is not known takes none:
 // a replica that may find no node is better off where it is.
-func elsewhere(b workv1alpha2.Binding, leave map[string]int32, f Fleet, limit schedule.Capacity) (Move, error) {
-	room := f.Room(b)
-	within := func(cluster string) (int32, bool) {
+func elsewhere(b workv1alpha2.Binding, leave map[string]int32, f Fleet, limit schedule.Capacity) (m Move, err error) {
+	f.Decide(b, func(room schedule.Capacity) ([]workv1alpha2.TargetCluster, bool) {
+		m, err = within(b, leave, f.Snapshot, room, limit)
+		return m.Clusters, err == nil
+	})
+	return m, err
+}
+
+// within is elsewhere with the room there is.
+func within(b workv1alpha2.Binding, leave map[string]int32, s schedule.Snapshot, room, limit schedule.Capacity) (Move, error) {
+	takes := func(cluster string) (int32, bool) {
 		n, known := room(cluster)
 		if !known || leave[cluster] > 0 {
 			return 0, true
@@ -70,7 +77,7 @@ func elsewhere(b workv1alpha2.Binding, leave map[string]int32, f Fleet, limit sc
 	failure := error(errUnmoved)
 	for total := sum(leave); total > 0; {
 		leave := trim(leave, total)
-		result, err := f.Schedule(lowered(b, leave), within)
+		result, err := schedule.Schedule(lowered(b, leave), s, takes)
 		if move, ok := moved(b, result.Clusters, leave); err == nil && ok {
 			return move, nil
 		}

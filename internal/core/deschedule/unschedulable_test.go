@@ -303,10 +303,7 @@ func TestWhereEmptyWorkloadsAreKeptAClusterThatGivesAllKeepsOne(t *testing.T) {
 	b := binding("web", "m1=1 m2=0 m3=0", 1, dynamic())
 	report(b, counts("m1=1"))
 	f := clusters(schedule.Answers(counts("m1=9 m2=9 m3=0")), fleetOf("m1", "m2", "m3")...)
-	s := f.Snapshot.KeepingEmpty()
-	f.Schedule = func(b workv1alpha2.Binding, limit schedule.Capacity) (schedule.Result, error) {
-		return schedule.Schedule(b, s, schedule.Least(f.Room(b), limit))
-	}
+	f.Snapshot = f.Snapshot.KeepingEmpty()
 	m, ok, err := Relieve(b, counts("m1=1"), f, intstr.FromString(quarter), start)
 	must(t, ok && err == nil && placed(m.Clusters) == "m1=0 m2=1 m3=0", "%q, %v, %v", placed(m.Clusters), ok, err)
 }
