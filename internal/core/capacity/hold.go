@@ -29,13 +29,18 @@ func (m *Member) place(h *hold, k int64) (placed int64) {
 		if here <= 0 {
 			continue
 		}
-		n.free.add(h.need.requests, -here)
-		n.holds[h] += here
-		h.at[n] += here
+		m.keep(h, n, here)
 		placed += here
 	}
-	h.placed += placed
 	return placed
+}
+
+// keep keeps room for k replicas of a hold on a node.
+func (m *Member) keep(h *hold, n *node, k int64) {
+	n.free.add(h.need.requests, -k)
+	n.holds[h] += k
+	h.at[n] += k
+	h.placed += k
 }
 
 // lift gives back the room of k replicas of a hold on a node.
@@ -63,8 +68,8 @@ func (m *Member) evict(n *node, which func(*hold) bool) {
 
 // relieve has the last holds of a node look for another one, until no more is held there than it has.
 func (m *Member) relieve(n *node) {
-	for name, left := range n.free {
-		if left >= 0 || len(n.holds) == 0 {
+	for _, name := range slices.Sorted(maps.Keys(n.free)) { // the same answer each time
+		if n.free[name] >= 0 || len(n.holds) == 0 {
 			continue
 		}
 		latest := slices.SortedFunc(maps.Keys(n.holds), func(a, b *hold) int { return cmp.Compare(b.sequence, a.sequence) })

@@ -15,7 +15,8 @@ type Requirement struct {
 	requests    []request
 	selector    map[string]string
 	affinity    *nodeaffinity.NodeSelector
-	impossible  bool // the affinity cannot be read: no node matches it
+	hard        *corev1.NodeSelector // what affinity was made of
+	impossible  bool                 // the affinity cannot be read: no node matches it
 	tolerations []corev1.Toleration
 
 	namespace, priorityClass string
@@ -43,6 +44,7 @@ func newRequirement(requests corev1.ResourceList, claim *workv1alpha2.NodeClaim,
 	r.selector, r.tolerations = claim.NodeSelector, claim.Tolerations
 	if claim.HardNodeAffinity != nil {
 		var err error
+		r.hard = claim.HardNodeAffinity
 		r.affinity, err = nodeaffinity.NewNodeSelector(claim.HardNodeAffinity)
 		r.impossible = err != nil
 	}
