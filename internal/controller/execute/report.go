@@ -32,6 +32,7 @@ import (
 func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (time.Duration, error) {
 	want := work.DeepCopy()
 	r.dispatching(want)
+	r.retains(want, manifest, nil)
 	if !suspended(work) {
 		r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionTrue, workv1alpha1.ReasonAppliedSuccessful, workv1alpha1.MessageApplied, work.Generation)
 	}
@@ -60,6 +61,20 @@ func unanswered(w *workv1alpha1.Work) bool {
 		meta.FindStatusCondition(w.Status.Conditions, string(configv1alpha1.InterpreterOperationInterpretStatus)) != nil
 }
 
+// retainFailed is the reason of an event of our own.
+const retainFailed = "RetainFailed"
+
+// retains says in the Work that is to be written whether it could be told what the member keeps, and tells it of the template.
+func (r *reconciler) retains(want *workv1alpha1.Work, manifest *unstructured.Unstructured, err error) {
+	const operation = configv1alpha1.InterpreterOperationRetain
+	var cause error
+	if fault := interpret.FaultOf(err, operation); fault != nil {
+		cause = fault
+	}
+	r.unread(want, manifest, retainFailed, cause)
+	interpret.SetFault(&want.Status.Conditions, operation, cause, metav1.NewTime(r.Clock.Now()))
+}
+
 // failed reports what went wrong in the condition Applied; then it is tried again, later each time, or when the cluster is
 // back. gone says that our object is not in the member any more, so that its last status says nothing.
 func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone bool, cause error) (time.Duration, error) {
@@ -74,6 +89,9 @@ func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone b
 	}
 	// A member that is away says nothing about what was applied before it went.
 	stands := (away || member.Unreachable(cause)) && appliedNow(work)
+	if manifest, err := execute.Manifest(work); err == nil && !away && !member.Unreachable(cause) {
+		r.retains(want, manifest, cause)
+	}
 	if !stands && !suspended(work) {
 		var last int64
 		if applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {

@@ -65,3 +65,49 @@ func TestAnObjectWhoseHealthCannotBeReadIsAppliedAndTold(t *testing.T) {
 		return ""
 	})
 }
+
+// What a Retain cannot say stops the change, and is told and said in a condition as every other operation's fault is.
+func TestAnObjectWhoseRetainFailsIsToldOnTheTemplateUntilItIsMended(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
+		Retain: func(_ context.Context, desired, _ *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			if broken.Load() {
+				return nil, errors.New("line 2: nil")
+			}
+			return desired, nil
+		},
+	}})})
+	work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+	w.applied(work)
+	broken.Store(true)
+	w.set(work, manifest(membertest.ConfigMap, "shop", "2"))
+	w.Eventually("it is said and told", func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err.Error()
+		}
+		c := meta.FindStatusCondition(work.Status.Conditions, "Retain")
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != interpret.ReasonFault || !strings.Contains(c.Message, "retain member values of ConfigMap shop/c: line 2: nil") {
+			return fmt.Sprintf("the condition is %+v", c)
+		}
+		if meta.IsStatusConditionTrue(work.Status.Conditions, "Applied") {
+			return "it counts as applied"
+		}
+		told := strings.Join(w.Events(), "\n")
+		if !strings.Contains(told, "RetainFailed") || !strings.Contains(told, `cluster "m1": retain member values of ConfigMap shop/c: line 2: nil`) {
+			return "told is " + told
+		}
+		return ""
+	})
+	broken.Store(false)
+	w.set(work, manifest(membertest.ConfigMap, "shop", "3"))
+	w.Eventually("it is mended", func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err.Error()
+		}
+		if c := meta.FindStatusCondition(work.Status.Conditions, "Retain"); c != nil {
+			return fmt.Sprintf("the condition is %+v", c)
+		}
+		return ""
+	})
+}

@@ -97,7 +97,9 @@ func shortened(message string) string {
 }
 
 // reported are the operations of which Works say that they were not answered.
-var reported = []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretStatus, configv1alpha1.InterpreterOperationInterpretHealth}
+var reported = []configv1alpha1.InterpreterOperation{
+	configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationInterpretStatus, configv1alpha1.InterpreterOperationInterpretHealth,
+}
 
 // faults is what the Works in the expected clusters say of an operation that was not answered, by cluster; nil if nothing.
 func faults(works []workv1alpha1.Work, expected []string, operation configv1alpha1.InterpreterOperation) error {

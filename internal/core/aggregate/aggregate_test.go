@@ -233,6 +233,12 @@ func TestWhatNoInterpreterCouldAnswerIsSaidByClusterUntilItCan(t *testing.T) {
 		return w
 	}
 	b := binding("a", "b", "c", "d", "e")
+	retains := applied("a")
+	retains.Status.Conditions = append(retains.Status.Conditions, metav1.Condition{Type: "Retain", Status: metav1.ConditionFalse, Message: "line 2: nil"})
+	b.Status = Binding(b, []workv1alpha1.Work{retains}, noon)
+	if c := meta.FindStatusCondition(b.Status.Conditions, "Retain"); c == nil || c.Message != `cluster "a": line 2: nil` {
+		t.Errorf("a Retain that fails is said as %+v", c)
+	}
 	b.Status = Binding(b, []workv1alpha1.Work{applied("a"), mute("b"), mute("left")}, noon)
 	c := meta.FindStatusCondition(b.Status.Conditions, "InterpretHealth")
 	if c == nil || c.Status != metav1.ConditionFalse || c.Message != `cluster "b": line 3: nil` || c.LastTransitionTime != noon {

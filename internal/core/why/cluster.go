@@ -278,6 +278,8 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		wait(Suspended, what, "take spec.suspension out of "+e.holderName())
 	case away && !item.Applied:
 		fail("the cluster does not answer: "+row.Ready.Message, "bring the cluster back; the hub tries again by itself")
+	case item.AppliedMessage != "" && meta.IsStatusConditionFalse(w.Status.Conditions, string(configv1alpha1.InterpreterOperationRetain)):
+		fail("nothing new is sent, because nobody could answer Retain: "+item.AppliedMessage, "see who is asked: argosy interpret explain "+e.template.Kind)
 	case item.AppliedMessage != "":
 		fail("the member refused it: "+item.AppliedMessage, e.afterRefusal(row.Name, w, item.AppliedMessage))
 	case !item.Applied:

@@ -3,6 +3,7 @@ package why_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -415,6 +416,18 @@ var stories = []struct {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m1", "resource(kind=Deployment, shop/web) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource")
+			return h
+		}},
+	{name: "a Retain that fails", severity: why.Problem, want: "m1: nothing new is sent, because nobody could answer Retain", next: "argosy interpret explain Deployment",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.refuses("m1", `retain member values of Deployment shop/web: customization "a", Retain: Retain returned nil`)
+			for i := range h.Works {
+				if c, _ := names.ClusterOf(h.Works[i].Namespace); c == "m1" {
+					interpret.SetFault(&h.Works[i].Status.Conditions, "Retain", errors.New("Retain returned nil"), metav1.Time{})
+				}
+			}
 			return h
 		}},
 	{name: "a member that refuses it", only: "m2", severity: why.Problem, want: "denied by policy no-latest", next: "override for cluster m2",
