@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
+	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 )
 
 // source is a file that was read.
@@ -200,7 +201,7 @@ func tierOf(all []customizationFile, set *schemas.Set, below []interpret.Tier) i
 	for i, c := range all {
 		objects[i] = c.object
 	}
-	return customization.New(objects, customization.Options{Schema: schemaOf(set), Below: below})
+	return customization.New(objects, customization.Options{Schema: schemaOf(set), Convert: tiers.Convert, Below: below})
 }
 
 // schemaOf is what scripts want to know of kinds.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/ask"
 	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
+	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 )
 
 // Hub is the hub that a command may ask; most ask none.
@@ -257,11 +259,15 @@ func tell(ctx context.Context, errOut io.Writer, of []customizationFile, q ask.Q
 		in.Replicas = *q.Replicas
 	}
 	for _, c := range of {
+		in, ok := inVersion(in, c.object.Spec.Target.APIVersion)
+		if !ok {
+			continue
+		}
 		for _, s := range script.Scripts(c.object.Spec.Customizations) {
 			if s.Operation != q.Operation {
 				continue
 			}
-			program, err := script.Compile(c.object.Name, s.Operation, s.Source, schemaOf(set)(q.Object().GroupVersionKind()))
+			program, err := script.Compile(c.object.Name, s.Operation, s.Source, schemaOf(set)(in.Object.GroupVersionKind()))
 			if err != nil {
 				continue
 			}
@@ -277,6 +283,22 @@ func tell(ctx context.Context, errOut io.Writer, of []customizationFile, q ask.Q
 			}
 		}
 	}
+}
+
+// inVersion is what a script is given that is written for an apiVersion; not ok where nobody knows how to convert to that.
+func inVersion(in script.Inputs, apiVersion string) (script.Inputs, bool) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return in, false
+	}
+	for _, obj := range []**unstructured.Unstructured{&in.Object, &in.Observed} {
+		there, err := interpret.Convert(tiers.Convert).To(*obj, gv.Version)
+		if err != nil || there == nil {
+			return in, false
+		}
+		*obj = there
+	}
+	return in, true
 }
 
 // question is what the flags ask.

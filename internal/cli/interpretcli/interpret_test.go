@@ -108,6 +108,7 @@ func run(t *testing.T, hub Hub, files map[string]string, args ...string) (out, e
 var files = map[string]string{
 	"ric.yaml": cloneset, "web.yaml": object,
 	"member.yaml": strings.Replace(object, "replicas: 3", "replicas: 5", 1) + "status: {readyReplicas: 5}\n",
+	"beta.yaml":   strings.Replace(object, "v1alpha1", "v1beta1", 1),
 	"items.yaml":  "clusterName: m1\nstatus: {replicas: 2}\n---\nclusterName: m2\nstatus: {replicas: 3}\nhealth: Healthy\n",
 	"list.yaml":   "- {clusterName: m1, status: {replicas: 2}}\n- {clusterName: m2}\n",
 	"rb.yaml":     "kind: ResourceBinding\nstatus: {aggregatedStatus: [{clusterName: m1, status: {replicas: 7}}]}\n",
@@ -132,6 +133,9 @@ func TestAnOperationIsRunOnObjectsInFiles(t *testing.T) {
 			"---\n# [1/1] aggregatedStatus:\n" + revised("3", "status:\n  replicas: 7\n")},
 		{"--operation InterpretHealth --observed-file member.yaml", "---\n# [1/1] healthy:\ntrue # Healthy\n"},
 		{"--operation InterpretHealth --observed-file web.yaml", "---\n# [1/1] healthy:\nfalse # Progressing\n"},
+		// The script is written for the other version, and given what it knows.
+		{"--operation InterpretReplica --desired-file beta.yaml",
+			"---\n# [1/2] replica:\n3\n---\n# [2/2] requires:\nnamespace: shop\nresourceRequest:\n  cpu: 500m\n"},
 	} {
 		out, errOut, err := run(t, noHub{}, files, append([]string{"-f", "ric.yaml"}, strings.Fields(c.args)...)...)
 		if err != nil {
