@@ -24,6 +24,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -47,6 +48,8 @@ type Store struct {
 	handlers []Handler
 	// changed are the kinds whose definition moved since they were opened.
 	changed map[schema.GroupKind]bool
+
+	sidecars sidecars
 }
 
 // kind is a kind that somebody wants.
@@ -302,6 +305,7 @@ var indexers = cache.Indexers{
 		}
 		return nil, nil
 	},
+	byReach: func(obj any) ([]string, error) { return dependency.Reaches(obj.(*unstructured.Unstructured)), nil },
 }
 
 func listen(informer cache.SharedIndexInformer, h Handler) {

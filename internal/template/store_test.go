@@ -73,6 +73,7 @@ func newHub(t *testing.T, objs ...runtime.Object) *hub {
 	h.dynamic = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		{Version: "v1", Resource: "configmaps"}:                          "ConfigMapList",
 		kruise.WithResource("clonesets"):                                 "CloneSetList",
+		kruise.WithResource("sidecarsets"):                               "SidecarSetList",
 		{Group: kruise.Group, Version: "v1beta1", Resource: "clonesets"}: "CloneSetList",
 		crds: "CustomResourceDefinitionList",
 	}, objs...)

@@ -21,6 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
 )
 
 // injections are the SidecarSets that take dependencies along, by the keys of their bindings, with the bindings of the workloads that
@@ -114,11 +115,11 @@ func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName, tpl
 			}
 			at := dependency.Key(workload)
 			into[at] = true
-			ns := &corev1.Namespace{}
-			if err := r.client.Get(ctx, types.NamespacedName{Name: at.Namespace}, ns); err != nil && !apierrors.IsNotFound(err) {
-				return nil, nil, fmt.Errorf("get namespace %s: %w", at.Namespace, err)
+			labels, _, err := template.NamespaceLabels(ctx, r.client, at.Namespace)
+			if err != nil {
+				return nil, nil, err
 			}
-			if !i.SelectsNamespace(at.Namespace, ns.Labels) || names.Reserved(at.Namespace) {
+			if !i.SelectsNamespace(at.Namespace, labels) || names.Reserved(at.Namespace) {
 				continue
 			}
 			b, err := scope.Bindings.Get(ctx, r.client, at)

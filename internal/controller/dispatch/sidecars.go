@@ -8,11 +8,9 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -23,7 +21,6 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -78,10 +75,10 @@ func (w *waiting) requests() (out []reconcile.Request) {
 func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, results []dispatch.Result) (workv1alpha2.Binding, []dispatch.Result, time.Duration, error) {
 	key := client.ObjectKeyFromObject(b)
 	first := func(res dispatch.Result) bool { return res.Err == nil && in.Existing[res.Cluster] == nil }
-	var sets []string
+	var sets []dependency.Sidecars
 	if slices.ContainsFunc(results, first) {
 		var err error
-		if sets, err = r.injecting(ctx, in.Template); err != nil {
+		if sets, err = r.Templates.Injecting(ctx, r.client, in.Template); err != nil {
 			return b, nil, 0, err
 		}
 	}
@@ -127,33 +124,10 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 	return b, send, after, err
 }
 
-// injecting are the names of the SidecarSets that are sent to members and inject into the pods of a workload, sorted.
-func (r *reconciler) injecting(ctx context.Context, workload *unstructured.Unstructured) ([]string, error) {
-	if workload.GetNamespace() == "" || len(interpret.PodTemplates(workload)) == 0 || !r.Templates.Wanted(dependency.SidecarSetKind) {
-		return nil, nil
-	}
-	var out []string
-	for _, obj := range r.Templates.List(dependency.SidecarSetKind, "", nil) {
-		// One that cannot be read is refused by members, and nobody waits for it.
-		s, ok, err := dependency.SidecarsOf(obj)
-		if err != nil || !ok || !s.Selects(workload) {
-			continue
-		}
-		ns := &corev1.Namespace{}
-		if err := r.client.Get(ctx, types.NamespacedName{Name: workload.GetNamespace()}, ns); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("get namespace %s: %w", workload.GetNamespace(), err)
-		}
-		if s.SelectsNamespace(workload.GetNamespace(), ns.Labels) {
-			out = append(out, s.Name)
-		}
-	}
-	slices.Sort(out)
-	return out, nil
-}
-
 // lacking says what the first of the SidecarSets lacks that goes to a cluster and is not in force there; empty if all are.
-func (r *reconciler) lacking(ctx context.Context, sets []string, cluster string, now time.Time) (string, error) {
-	for _, name := range sets {
+func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cluster string, now time.Time) (string, error) {
+	for _, set := range sets {
+		name := set.Name
 		b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Name: names.Binding(dependency.SidecarSetKind.Kind, name)})
 		if apierrors.IsNotFound(err) {
 			continue // it goes nowhere yet

@@ -76,9 +76,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("set up the propagation of templates: %w", err)
 	}
 	sources := []source.TypedSource[key]{
-		source.TypedFunc[key](func(_ context.Context, q workqueue.TypedRateLimitingInterface[key]) error {
+		source.TypedFunc[key](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[key]) error {
 			o.Templates.Subscribe(templateChanged(q.Add))
-			o.Templates.Subscribe(r.sidecarsChanged(q.Add))
+			o.Templates.Subscribe(r.sidecarsChanged(ctx, q.Add))
 			interpreter.OnChange(o.Interpreter, r.kindsChanged(q.Add))
 			return nil
 		}),

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -27,71 +26,11 @@ const sidecarPatience = 10 * time.Second
 // errSidecarsUnread has a workload looked at again shortly.
 var errSidecarsUnread = errors.New("the SidecarSets of the hub are not in memory yet")
 
-// sidecars are what is remembered of SidecarSets, and of the namespaces that they select by label. SidecarSets themselves are
-// templates: their kind is watched since a policy selects it, or a binding is one's, and not at all otherwise.
+// sidecars is since when workloads wait for SidecarSets. These are templates: their kind is watched since a policy selects it, or a
+// binding is one's, and not at all otherwise.
 type sidecars struct {
-	mu sync.Mutex
-	// read is each SidecarSet as it was read last, so that it is read once for all workloads.
-	read map[types.UID]readSidecars
-	// namespaces are the labels of all namespaces.
-	namespaces map[string]map[string]string
-	// waiting is since when workloads wait.
+	mu      sync.Mutex
 	waiting time.Time
-}
-
-type readSidecars struct {
-	version string
-	dependency.Sidecars
-	counts bool
-}
-
-// of reads a SidecarSet, nil for none. One that cannot be read counts nowhere: members refuse it, and its status says so.
-func (x *sidecars) of(obj *unstructured.Unstructured) (dependency.Sidecars, bool) {
-	if obj == nil {
-		return dependency.Sidecars{}, false
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if known, ok := x.read[obj.GetUID()]; ok && known.version == obj.GetResourceVersion() {
-		return known.Sidecars, known.counts
-	}
-	now := readSidecars{version: obj.GetResourceVersion()}
-	now.Sidecars, now.counts, _ = dependency.SidecarsOf(obj)
-	if x.read == nil {
-		x.read = map[types.UID]readSidecars{}
-	}
-	x.read[obj.GetUID()] = now
-	return now.Sidecars, now.counts
-}
-
-func (x *sidecars) forget(obj *unstructured.Unstructured) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.read, obj.GetUID())
-}
-
-// namespace has the labels of a namespace; known is false for one that was not seen yet.
-func (x *sidecars) namespace(name string) (of map[string]string, known bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	of, known = x.namespaces[name]
-	return of, known
-}
-
-// relabel notes the labels of a namespace, nil when it is gone, and says what they were.
-func (x *sidecars) relabel(name string, is map[string]string, gone bool) (was map[string]string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	was = x.namespaces[name]
-	if gone {
-		delete(x.namespaces, name)
-		return was
-	}
-	if x.namespaces == nil {
-		x.namespaces = map[string]map[string]string{}
-	}
-	x.namespaces[name] = is
-	return was
 }
 
 // waited says for how long workloads have waited by now.
@@ -112,7 +51,7 @@ func (x *sidecars) stopWaiting() {
 
 // count adds what SidecarSets inject into the pods of a workload to what it means. While the hub does not serve SidecarSets though
 // they were selected, as in the first moments of a start, nothing that was counted is taken back.
-func (r *reconciler) count(workload *unstructured.Unstructured, m *propagate.Meaning) error {
+func (r *reconciler) count(ctx context.Context, workload *unstructured.Unstructured, m *propagate.Meaning) error {
 	if m.Replicas == 0 && m.Requirements == nil {
 		return nil // it has no replicas to find room for
 	}
@@ -131,21 +70,15 @@ func (r *reconciler) count(workload *unstructured.Unstructured, m *propagate.Mea
 		m.SidecarsUnread = true
 		return nil
 	}
-	var sets []dependency.Sidecars
-	for _, obj := range r.Templates.List(dependency.SidecarSetKind, "", nil) {
-		if s, counts := r.sidecars.of(obj); counts {
-			sets = append(sets, s)
-		}
+	sets, err := r.Templates.Injecting(ctx, r.client, workload)
+	if err != nil {
+		return err
 	}
-	if len(sets) == 0 {
-		return nil
-	}
-	namespace, _ := r.sidecars.namespace(workload.GetNamespace())
-	return dependency.Count(m, workload, namespace, sets)
+	return dependency.Count(m, workload, sets)
 }
 
 // sidecarsChanged adds the workloads into whose pods a SidecarSet injects, or did, when what it injects is another.
-func (r *reconciler) sidecarsChanged(add func(key)) template.Handler {
+func (r *reconciler) sidecarsChanged(ctx context.Context, add func(key)) template.Handler {
 	return func(was, is *unstructured.Unstructured) {
 		obj := is
 		if obj == nil {
@@ -159,16 +92,20 @@ func (r *reconciler) sidecarsChanged(add func(key)) template.Handler {
 		if was != nil {
 			before, counted, _ = dependency.SidecarsOf(was)
 		}
-		after, counts := r.sidecars.of(is)
-		if is == nil {
-			r.sidecars.forget(was)
+		var after dependency.Sidecars
+		counts := false
+		if is != nil {
+			after, counts, _ = dependency.SidecarsOf(is)
 		}
 		if counted == counts && before.Alike(after) {
 			return
 		}
 		injects := func(s dependency.Sidecars, workload *unstructured.Unstructured) bool {
-			of, known := r.sidecars.namespace(workload.GetNamespace())
-			return s.Selects(workload) && (!known || s.SelectsNamespace(workload.GetNamespace(), of))
+			if !s.Selects(workload) {
+				return false
+			}
+			labels, known, err := template.NamespaceLabels(ctx, r.client, workload.GetNamespace())
+			return err != nil || !known || s.SelectsNamespace(workload.GetNamespace(), labels)
 		}
 		r.workloads("", func(workload *unstructured.Unstructured) {
 			if counted && injects(before, workload) || counts && injects(after, workload) {
@@ -195,17 +132,15 @@ func (r *reconciler) workloads(namespace string, visit func(*unstructured.Unstru
 // namespaceChanged adds the workloads of a namespace that a SidecarSet selects by labels which it did not have, or has no more.
 func (r *reconciler) namespaceChanged() handler.TypedFuncs[*corev1.Namespace, key] {
 	type queue = workqueue.TypedRateLimitingInterface[key]
-	changed := func(ns *corev1.Namespace, gone bool, q queue) {
-		was := r.sidecars.relabel(ns.Name, ns.Labels, gone)
-		if gone || maps.Equal(was, ns.Labels) || !r.Templates.Wanted(dependency.SidecarSetKind) {
+	changed := func(name string, was, is map[string]string, q queue) {
+		if maps.Equal(was, is) {
 			return
 		}
-		for _, obj := range r.Templates.List(dependency.SidecarSetKind, "", nil) {
-			s, counts := r.sidecars.of(obj)
-			if !counts || s.SelectsNamespace(ns.Name, was) == s.SelectsNamespace(ns.Name, ns.Labels) {
+		for _, s := range r.Templates.SidecarSets() {
+			if s.SelectsNamespace(name, was) == s.SelectsNamespace(name, is) {
 				continue
 			}
-			r.workloads(ns.Name, func(workload *unstructured.Unstructured) {
+			r.workloads(name, func(workload *unstructured.Unstructured) {
 				if s.Selects(workload) {
 					q.Add(keyOf(workload))
 				}
@@ -214,13 +149,10 @@ func (r *reconciler) namespaceChanged() handler.TypedFuncs[*corev1.Namespace, ke
 	}
 	return handler.TypedFuncs[*corev1.Namespace, key]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Namespace], q queue) {
-			changed(e.Object, false, q)
+			changed(e.Object.Name, nil, e.Object.Labels, q)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Namespace], q queue) {
-			changed(e.ObjectNew, false, q)
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Namespace], q queue) {
-			changed(e.Object, true, q)
+			changed(e.ObjectNew.Name, e.ObjectOld.Labels, e.ObjectNew.Labels, q)
 		},
 	}
 }

@@ -186,7 +186,7 @@ func TestSidecarsThatAreNotServedHoldNobodyUp(t *testing.T) {
 	look := func(when string, r *reconciler, err error, unread bool) {
 		t.Helper()
 		m := propagate.Meaning{Replicas: 1}
-		if got := r.count(w, &m); got != err || m.SidecarsUnread != unread {
+		if got := r.count(t.Context(), w, &m); got != err || m.SidecarsUnread != unread {
 			t.Errorf("%s: %v, unread is %v; want %v, %v", when, got, m.SidecarsUnread, err, unread)
 		}
 	}

@@ -180,7 +180,7 @@ func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Uns
 			return unread
 		}
 		m.Unread = true
-	} else if err := r.count(template, &m); err != nil {
+	} else if err := r.count(ctx, template, &m); err != nil {
 		return err
 	}
 	if err := r.write(ctx, k, template, p, m, existing); err != nil {

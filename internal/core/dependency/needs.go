@@ -92,19 +92,25 @@ func (s Sidecars) Alike(o Sidecars) bool {
 		equality.Semantic.DeepEqual(s.init, o.init) && equality.Semantic.DeepEqual(s.containers, o.containers)
 }
 
-// Count adds to what a replica of the workload needs what its pods request more with the containers of those SidecarSets that are
-// injected there, and names these in m if it is anything. namespace has the labels of the workload's. A container that the pod, or a SidecarSet
-// that comes first by name, has already is not there twice. What m means without them is not changed in place.
-//
-// It counts in all clusters, since a replica needs the same in each: also in one that does not get the SidecarSet.
-func Count(m *propagate.Meaning, workload *unstructured.Unstructured, namespace map[string]string, sets []Sidecars) error {
-	sets = slices.DeleteFunc(slices.Clone(sets), func(s Sidecars) bool {
+// Injecting are those of the SidecarSets that inject into pods of the workload, sorted by name. namespace has the labels of the
+// workload's.
+func Injecting(sets []Sidecars, workload *unstructured.Unstructured, namespace map[string]string) []Sidecars {
+	out := slices.DeleteFunc(slices.Clone(sets), func(s Sidecars) bool {
 		return !s.Selects(workload) || !s.SelectsNamespace(workload.GetNamespace(), namespace)
 	})
+	slices.SortFunc(out, func(a, b Sidecars) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Count adds to what a replica of the workload needs what its pods request more with the containers of the SidecarSets that
+// inject into them, as Injecting has these, and names them in m if it is anything. A container that the pod, or a SidecarSet that comes
+// first, has already is not there twice. What m means without them is not changed in place.
+//
+// It counts in all clusters, since a replica needs the same in each: also in one that does not get the SidecarSet.
+func Count(m *propagate.Meaning, workload *unstructured.Unstructured, sets []Sidecars) error {
 	if len(sets) == 0 {
 		return nil
 	}
-	slices.SortFunc(sets, func(a, b Sidecars) int { return strings.Compare(a.Name, b.Name) })
 	more := corev1.ResourceList{} // the most, where there are several templates
 	for _, path := range interpret.PodTemplates(workload) {
 		t, err := interpret.PodTemplate(workload, path)

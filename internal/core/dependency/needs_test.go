@@ -75,7 +75,7 @@ func TestWhatSidecarsAddToTheNeedsOfAReplica(t *testing.T) {
 			}
 			before := req.DeepCopy()
 			m := propagate.Meaning{Replicas: 2, Requirements: req}
-			if err := Count(&m, w, c.namespace, sets); err != nil {
+			if err := Count(&m, w, Injecting(sets, w, c.namespace)); err != nil {
 				t.Fatal(err)
 			}
 			cpu, memory := m.Requirements.ResourceRequest[corev1.ResourceCPU], m.Requirements.ResourceRequest[corev1.ResourceMemory]
@@ -102,7 +102,7 @@ func TestSidecarsCountOnTopOfWhatACustomizationSays(t *testing.T) {
 		"2100m": {ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}},
 	} {
 		m := propagate.Meaning{Replicas: 1, Requirements: req}
-		if err := Count(&m, w, nil, []Sidecars{s}); err != nil {
+		if err := Count(&m, w, []Sidecars{s}); err != nil {
 			t.Fatal(err)
 		}
 		if cpu := m.Requirements.ResourceRequest[corev1.ResourceCPU]; cpu.Cmp(resource.MustParse(want)) != 0 {
@@ -160,7 +160,7 @@ func TestSidecarsNeverTakeAwayAndOrderIsNothing(t *testing.T) {
 	needs := func(sets []Sidecars) int64 {
 		req, _ := interpret.Requirements(w)
 		m := propagate.Meaning{Replicas: 1, Requirements: req}
-		if err := Count(&m, w, nil, sets); err != nil {
+		if err := Count(&m, w, Injecting(sets, w, nil)); err != nil {
 			t.Fatal(err)
 		}
 		return m.Requirements.ResourceRequest.Cpu().MilliValue()

@@ -308,7 +308,7 @@ func (s *state) count(r ref, workload *unstructured.Unstructured, m *propagate.M
 			}
 		}
 	}
-	return dependency.Count(m, workload, of, s.sidecars)
+	return dependency.Count(m, workload, dependency.Injecting(s.sidecars, workload, of))
 }
 
 // hooked is the webhook configuration that concerns a kind, the first by name; empty for none.
