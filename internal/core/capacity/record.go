@@ -1,0 +1,454 @@
+package capacity
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Record is what a Member knows, to be written down; it can be made up by hand too. A Member that is made of its record says
+// of every requirement what the recorded one says.
+type Record struct {
+	Nodes []NodeRecord `json:"nodes"`
+	// Pods are those with a node, by what they are of. What a node's pods that are not among them request is its Requested.
+	Pods []PodsRecord `json:"pods,omitempty"`
+	// Expected are the replicas that room is kept for, the first to be placed first.
+	Expected []ExpectedRecord `json:"expected,omitempty"`
+	Quotas   []QuotaRecord    `json:"quotas,omitempty"`
+}
+
+// NodeRecord is a node, or Count equal ones.
+type NodeRecord struct {
+	// Name of the node; of several, NAME-1 to NAME-20.
+	Name  string `json:"name"`
+	Count int    `json:"count,omitempty"`
+	// Allocatable is such as cpu: 16, memory: 64Gi, pods: 110; without pods that is what kubelets take by default, 110.
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	// Requested is what pods request that are not told apart, their number as "pods": on each of the nodes.
+	Requested     corev1.ResourceList `json:"requested,omitempty"`
+	Labels        map[string]string   `json:"labels,omitempty"`
+	Taints        []corev1.Taint      `json:"taints,omitempty"`
+	Unschedulable bool                `json:"unschedulable,omitempty"`
+	NotReady      bool                `json:"notReady,omitempty"`
+	// Gone is a node that is not there, and pods are said to be on.
+	Gone bool `json:"gone,omitempty"`
+}
+
+// PodsRecord are equal pods of one workload.
+type PodsRecord struct {
+	// Namespace, Kind and Name are of what the pods are of, as a Workload.
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Requests of each.
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+	// Nodes is how many there are on each node.
+	Nodes map[string]int64 `json:"nodes"`
+}
+
+// ExpectedRecord are pods without a node, or replicas of a placement that are not there yet.
+type ExpectedRecord struct {
+	// Waiting is how many pods without a node there are of each workload; none for a placement.
+	Waiting []WaitingRecord `json:"waiting,omitempty"`
+	// Placement is the key of a placement of the workload Namespace, Kind and Name, which had Before pods and is to have Replicas.
+	Placement string `json:"placement,omitempty"`
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Before    int64  `json:"before,omitempty"`
+	Replicas  int64  `json:"replicas,omitempty"`
+	// Parts are what is asked for; of pods without a node it is one.
+	Parts []PartRecord `json:"parts"`
+}
+
+// WaitingRecord are pods without a node of one workload.
+type WaitingRecord struct {
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name,omitempty"`
+	Pods int64  `json:"pods"`
+}
+
+// PartRecord is what a replica asks for, how many there are of it in a placement, how many of these are expected, and on which nodes room is kept.
+type PartRecord struct {
+	Requests          corev1.ResourceList  `json:"requests,omitempty"`
+	NodeSelector      map[string]string    `json:"nodeSelector,omitempty"`
+	NodeAffinity      *corev1.NodeSelector `json:"nodeAffinity,omitempty"`
+	Tolerations       []corev1.Toleration  `json:"tolerations,omitempty"`
+	Namespace         string               `json:"namespace"`
+	PriorityClassName string               `json:"priorityClassName,omitempty"`
+	Replicas          int64                `json:"replicas"`
+	Expected          int64                `json:"expected"`
+	Nodes             map[string]int64     `json:"nodes,omitempty"`
+}
+
+// QuotaRecord is a quota of a namespace.
+type QuotaRecord struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Left is what may still be requested, such as cpu: 10, pods: 20.
+	Left   corev1.ResourceList                        `json:"left"`
+	Scopes []corev1.ScopedResourceSelectorRequirement `json:"scopes,omitempty"`
+}
+
+// Record is what is known now.
+func (m *Member) Record() Record {
+	m.settle()
+	r := Record{Nodes: []NodeRecord{}}
+	for _, n := range m.nodes {
+		if !n.seen {
+			r.Nodes = append(r.Nodes, NodeRecord{Name: n.Name, Gone: true})
+			continue
+		}
+		kept := NodeRecord{Name: n.Name, Allocatable: n.Allocatable.List(), Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, NotReady: !n.Ready}
+		if _, has := kept.Allocatable[corev1.ResourcePods]; !has {
+			kept.Allocatable[corev1.ResourcePods] = zero
+		}
+		r.Nodes = append(r.Nodes, kept)
+	}
+
+	// Pods that ask for the same share their requests mostly, but need not.
+	type group struct {
+		Workload
+		requests string
+	}
+	groups := map[group]*PodsRecord{}
+	waiting := map[*hold]map[WaitingRecord]int64{}
+	for _, p := range m.pods {
+		w := p.workload.Workload
+		if p.node == nil {
+			h := m.queued[queueKey{w.Namespace, p.waits.likeness}]
+			if waiting[h] == nil {
+				waiting[h] = map[WaitingRecord]int64{}
+			}
+			waiting[h][WaitingRecord{Kind: w.Kind, Name: w.Name}]++
+			continue
+		}
+		key := group{w, fmt.Sprint(p.requests)}
+		if groups[key] == nil {
+			groups[key] = &PodsRecord{Namespace: w.Namespace, Kind: w.Kind, Name: w.Name, Requests: listed(p.requests), Nodes: map[string]int64{}}
+		}
+		groups[key].Nodes[p.node.Name]++
+	}
+	keys := slices.SortedFunc(maps.Keys(groups), func(a, b group) int {
+		return cmp.Or(compareWorkloads(a.Workload, b.Workload), strings.Compare(a.requests, b.requests))
+	})
+	for _, key := range keys {
+		r.Pods = append(r.Pods, *groups[key])
+	}
+
+	type expected struct {
+		ExpectedRecord
+		sequence uint64
+	}
+	var all []expected
+	for key, h := range m.queued {
+		e := ExpectedRecord{Namespace: key.namespace, Parts: []PartRecord{partOf(h, h.replicas)}}
+		for w, pods := range waiting[h] {
+			w.Pods = pods
+			e.Waiting = append(e.Waiting, w)
+		}
+		slices.SortFunc(e.Waiting, func(a, b WaitingRecord) int {
+			return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+		})
+		all = append(all, expected{e, h.sequence})
+	}
+	for _, a := range m.assumptions {
+		e := ExpectedRecord{Placement: a.key, Namespace: a.workload.Namespace, Kind: a.workload.Kind, Name: a.workload.Name, Before: a.before, Replicas: a.replicas}
+		for i, h := range a.holds {
+			e.Parts = append(e.Parts, partOf(h, a.parts[i].Replicas))
+		}
+		all = append(all, expected{e, a.holds[0].sequence})
+	}
+	slices.SortFunc(all, func(a, b expected) int { return cmp.Compare(a.sequence, b.sequence) })
+	for _, e := range all {
+		r.Expected = append(r.Expected, e.ExpectedRecord)
+	}
+
+	for _, namespace := range slices.Sorted(maps.Keys(m.quotas)) {
+		for _, q := range m.quotas[namespace] {
+			kept := QuotaRecord{Namespace: q.Namespace, Name: q.Name, Left: q.left.List(), Scopes: q.selector}
+			for name, left := range q.left {
+				if left <= 0 {
+					kept.Left[name] = zero
+				}
+			}
+			r.Quotas = append(r.Quotas, kept)
+		}
+	}
+	slices.SortFunc(r.Quotas, func(a, b QuotaRecord) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return r
+}
+
+// Summed is the record in which pods of workloads that need not be told apart are only in the sums of their nodes.
+func (r Record) Summed(apart func(Workload) bool) Record {
+	sums := map[string]Amounts{}
+	kept := []PodsRecord{}
+	for _, p := range r.Pods {
+		if apart(Workload{p.Namespace, p.Kind, p.Name}) {
+			kept = append(kept, p)
+			continue
+		}
+		requests := requestsOf(p.Requests)
+		for node, pods := range p.Nodes {
+			if sums[node] == nil {
+				sums[node] = Amounts{}
+			}
+			sums[node].add(requests, pods)
+		}
+	}
+	r.Pods, r.Nodes = kept, slices.Clone(r.Nodes)
+	for i := range r.Nodes {
+		if sum := sums[r.Nodes[i].Name]; sum != nil {
+			sum.add(summed(r.Nodes[i].Requested), 1)
+			r.Nodes[i].Requested = sum.List()
+		}
+	}
+	return r
+}
+
+// MemberOf is the Member of a record. The error joins all that cannot be.
+func MemberOf(r Record) (*Member, error) {
+	m := NewMember()
+	var errs []error
+	for i, n := range r.Nodes {
+		nodes, err := n.each()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("nodes[%d]: %w", i, err))
+			continue
+		}
+		for _, node := range nodes {
+			if n.Gone && m.byName[node.Name] == nil {
+				m.node(node.Name)
+				continue
+			}
+			if m.byName[node.Name] != nil {
+				errs = append(errs, fmt.Errorf("nodes[%d]: there is a node %q already: give it another name", i, node.Name))
+				continue
+			}
+			m.SetNode(node)
+			if len(n.Requested) > 0 {
+				m.SetPod(Pod{Name: node.Name, node: node.Name, requests: summed(n.Requested)})
+			}
+		}
+	}
+	for i, p := range r.Pods {
+		err := counted(p.Requests)
+		for node, pods := range p.Nodes {
+			if m.byName[node] == nil || pods < 0 {
+				err = errors.Join(err, fmt.Errorf("%d pods on node %q, which is not among the nodes", pods, node))
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("pods[%d] (of %s %s/%s): %w", i, p.Kind, p.Namespace, p.Name, err))
+			continue
+		}
+		requests := requestsOf(p.Requests)
+		for _, node := range slices.Sorted(maps.Keys(p.Nodes)) {
+			for range p.Nodes[node] {
+				m.SetPod(Pod{Namespace: p.Namespace, Name: m.unusedName(), node: node, requests: requests, workload: Workload{p.Namespace, p.Kind, p.Name}})
+			}
+		}
+	}
+	for i, q := range r.Quotas {
+		if err := errors.Join(counted(q.Left), named("namespace", q.Namespace)); err != nil {
+			errs = append(errs, fmt.Errorf("quotas[%d]: %w", i, err))
+			continue
+		}
+		m.SetQuota(Quota{Namespace: q.Namespace, Name: q.Name, left: AmountsOf(q.Left), selector: q.Scopes})
+	}
+	for i, e := range r.Expected {
+		if err := m.expect(e); err != nil {
+			errs = append(errs, fmt.Errorf("expected[%d]: %w", i, err))
+		}
+	}
+	m.freed = false
+	return m, errors.Join(errs...)
+}
+
+// expect takes in what is expected, with the room that is kept for it.
+func (m *Member) expect(e ExpectedRecord) error {
+	for _, p := range e.Parts {
+		if err := counted(p.Requests); err != nil {
+			return err
+		}
+	}
+	var holds []*hold
+	switch {
+	case e.Placement != "":
+		if len(e.Parts) == 0 {
+			return errors.New("a placement without parts")
+		}
+		a := &assumption{key: e.Placement, workload: Workload{e.Namespace, e.Kind, e.Name}, before: e.Before, replicas: e.Replicas}
+		for _, p := range e.Parts {
+			part := Part{p.requirement(), p.Replicas}
+			m.sequence++
+			h := newHold(part.Need)
+			h.sequence, h.replicas = m.sequence, p.Expected
+			a.parts, a.holds, holds = append(a.parts, part), append(a.holds, h), append(holds, h)
+		}
+		m.assumptions[a.key] = a
+		name := podKey{a.workload.Namespace, a.workload.Name}
+		m.namesakes[name] = append(m.namesakes[name], a)
+	case len(e.Parts) != 1:
+		return fmt.Errorf("pods without a node ask for one thing, and there are %d parts", len(e.Parts))
+	default:
+		for _, w := range e.Waiting {
+			pod := e.Parts[0].pod(e.Namespace, w)
+			for range w.Pods {
+				pod.Name = m.unusedName()
+				kept, _ := PodOf(pod)
+				m.SetPod(kept)
+				if h := m.queued[queueKey{e.Namespace, kept.waits.likeness}]; len(holds) == 0 {
+					holds = append(holds, h)
+				}
+			}
+		}
+	}
+	for i, h := range holds {
+		for _, name := range slices.Sorted(maps.Keys(e.Parts[i].Nodes)) {
+			n := m.byName[name]
+			if n == nil {
+				return fmt.Errorf("room is kept on node %q, which is not among the nodes", name)
+			}
+			m.keep(h, n, e.Parts[i].Nodes[name])
+		}
+		if m.unplaced[h] = tried; h.placed == h.replicas {
+			delete(m.unplaced, h)
+		}
+	}
+	return nil
+}
+
+// unusedName is one for a pod of a record, which has none: no name of Kubernetes.
+func (m *Member) unusedName() string {
+	m.sequence++
+	return fmt.Sprintf("#%d", m.sequence)
+}
+
+// each are the nodes that a record stands for.
+func (n NodeRecord) each() ([]Node, error) {
+	err := errors.Join(named("name", n.Name), counted(n.Allocatable), counted(n.Requested))
+	for _, t := range n.Taints {
+		switch t.Effect {
+		case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule:
+		default:
+			err = errors.Join(err, fmt.Errorf("taint %q has the effect %q: there are NoSchedule, NoExecute and PreferNoSchedule", t.Key, t.Effect))
+		}
+	}
+	if n.Count < 0 {
+		err = errors.Join(err, fmt.Errorf("the count is %d", n.Count))
+	}
+	if err != nil {
+		return nil, err
+	}
+	one := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}, Spec: corev1.NodeSpec{Taints: n.Taints, Unschedulable: n.Unschedulable}}
+	one.Status.Allocatable = n.Allocatable
+	if _, said := n.Allocatable[corev1.ResourcePods]; !said {
+		one.Status.Allocatable = maps.Clone(n.Allocatable)
+		if one.Status.Allocatable == nil {
+			one.Status.Allocatable = corev1.ResourceList{}
+		}
+		one.Status.Allocatable[corev1.ResourcePods] = usualPods
+	}
+	if !n.NotReady {
+		one.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	}
+	if n.Count == 0 {
+		return []Node{NodeOf(&one)}, nil
+	}
+	width := len(fmt.Sprint(n.Count)) // so that they are in order by name
+	nodes := make([]Node, n.Count)
+	for i := range nodes {
+		one.Name = fmt.Sprintf("%s-%0*d", n.Name, width, i+1)
+		nodes[i] = NodeOf(&one)
+	}
+	return nodes, nil
+}
+
+// pod is one that asks for a part.
+func (p PartRecord) pod(namespace string, w WaitingRecord) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+	pod.Spec = corev1.PodSpec{NodeSelector: p.NodeSelector, Tolerations: p.Tolerations, PriorityClassName: p.PriorityClassName,
+		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: p.Requests}}}}
+	if p.NodeAffinity != nil {
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: p.NodeAffinity}}
+	}
+	if w.Kind != "" {
+		controls := true
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: w.Kind, Name: w.Name, Controller: &controls}}
+	}
+	return pod
+}
+
+func (p PartRecord) requirement() *Requirement {
+	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: p.NodeAffinity, NodeSelector: p.NodeSelector, Tolerations: p.Tolerations}
+	return newRequirement(p.Requests, claim, p.Namespace, p.PriorityClassName)
+}
+
+// partOf is what a hold is of.
+func partOf(h *hold, replicas int64) PartRecord {
+	need := h.need
+	p := PartRecord{Requests: listed(need.requests), NodeSelector: need.selector, NodeAffinity: need.hard, Tolerations: need.tolerations,
+		Namespace: need.namespace, PriorityClassName: need.priorityClass, Replicas: replicas, Expected: h.replicas}
+	if len(h.at) > 0 {
+		p.Nodes = make(map[string]int64, len(h.at))
+	}
+	for n, k := range h.at {
+		p.Nodes[n.Name] = k
+	}
+	return p
+}
+
+// listed is what requestsOf was made of.
+func listed(requests []request) corev1.ResourceList {
+	sum := Amounts{}
+	sum.add(requests, 1)
+	delete(sum, corev1.ResourcePods)
+	return sum.List()
+}
+
+// summed are the requests of several pods at once: their slots are in the list.
+func summed(list corev1.ResourceList) []request {
+	requests := slices.DeleteFunc(requestsOf(list), func(r request) bool { return r.name == corev1.ResourcePods })
+	if slots := list.Pods().Value(); slots > 0 {
+		requests = append(requests, request{corev1.ResourcePods, slots})
+	}
+	return requests
+}
+
+// usualPods is how many pods a kubelet takes by default.
+var usualPods = *resource.NewQuantity(110, resource.DecimalSI)
+
+// zero is said of what there is none of, where to say nothing means something else.
+var zero = *resource.NewQuantity(0, resource.DecimalSI)
+
+func counted(list corev1.ResourceList) error {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if q := list[name]; q.Sign() < 0 {
+			return fmt.Errorf("%s is %s: write an amount that is not negative", name, q.String())
+		}
+	}
+	return nil
+}
+
+func named(field, value string) error {
+	if value == "" {
+		return fmt.Errorf("set the %s", field)
+	}
+	return nil
+}
+
+func compareWorkloads(a, b Workload) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+}

@@ -1,0 +1,238 @@
+package capacity
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Rehearsal is a member in which the pods of a placement are there as soon as room is kept for them, and those that it has no
+// more are gone: what a simulation goes by. Room for what is placed without fitting is looked for again when some appears.
+type Rehearsal struct {
+	member *Member
+	// pods are by namespace and what they are of.
+	pods map[string]map[Workload][]standing
+}
+
+// standing is a pod and its node; empty for one that has none.
+type standing struct{ node, name string }
+
+// Rehearse begins with what a record says. The error is MemberOf's.
+func Rehearse(r Record) (*Rehearsal, error) {
+	m, err := MemberOf(r)
+	if err != nil {
+		return nil, err
+	}
+	re := &Rehearsal{member: m, pods: map[string]map[Workload][]standing{}}
+	for key, p := range m.pods {
+		switch {
+		case p.workload.Name == "": // nobody's
+		case p.node == nil:
+			re.stand(p.workload.Workload, standing{"", key.name})
+		default:
+			re.stand(p.workload.Workload, standing{p.node.Name, key.name})
+		}
+	}
+	return re, nil
+}
+
+// Known says whether there are nodes to go by.
+func (r *Rehearsal) Known() bool { return r.member.Known() }
+
+// Room is Member's.
+func (r *Rehearsal) Room(parts []Part, sets bool) int32 { return r.member.Room(parts, sets) }
+
+// Place has the workload have a.Replicas, none if that is zero, with their pods, as far as they fit.
+func (r *Rehearsal) Place(a Assumption) {
+	m, each := r.member, podsIn(a.Parts)
+	if a.Replicas > 0 {
+		m.Assume(a)
+	} else {
+		m.Release(a.Key)
+	}
+	m.settle()
+	if surplus := m.there(a.Workload) - a.Replicas*each; surplus > 0 {
+		r.dismiss(a, surplus)
+	}
+	if made := m.assumptions[a.Key]; made != nil && !slices.ContainsFunc(made.holds, func(h *hold) bool { return h.placed < h.replicas }) {
+		r.arrive(made)
+	}
+}
+
+// Renew has all pods of a workload, and its placement, be gone, and then be placed as a says: it was made anew, and asks for something else.
+func (r *Rehearsal) Renew(a Assumption) {
+	gone := a
+	gone.Replicas = 0
+	r.Place(gone)
+	a.Before = 0
+	r.Place(a)
+}
+
+// Amend takes in nodes and quotas that are new, or are another now, by name.
+func (r *Rehearsal) Amend(change Record) error {
+	now, err := MemberOf(Record{Nodes: change.Nodes, Quotas: change.Quotas})
+	if err != nil {
+		return err
+	}
+	for _, n := range now.nodes {
+		r.member.SetNode(n.Node)
+		if len(n.requested) > 0 {
+			r.member.SetPod(Pod{Name: n.Name, node: n.Name, requests: summed(n.requested.List())})
+		}
+	}
+	for _, quotas := range now.quotas {
+		for _, q := range quotas {
+			r.member.SetQuota(q)
+		}
+	}
+	return nil
+}
+
+// Sums are what the nodes that take pods have, and what is left of that beside pods and what is expected: also of what found no
+// room, so that it is negative where more is placed than there is.
+func (r *Rehearsal) Sums() (allocatable, free Amounts) {
+	m := r.member
+	m.settle()
+	allocatable, free = Amounts{}, Amounts{}
+	for _, n := range m.nodes {
+		if !n.seen || !n.Ready || n.Unschedulable {
+			continue
+		}
+		for name, amount := range n.Allocatable {
+			allocatable[name] += amount
+			free[name] += n.free[name]
+		}
+	}
+	for h := range m.unplaced {
+		for _, q := range h.need.requests {
+			if _, has := allocatable[q.name]; has {
+				free[q.name] -= q.amount * (h.replicas - h.placed)
+			}
+		}
+	}
+	return allocatable, free
+}
+
+// arrive has the pods of a placement be there, on the nodes that have room kept for them.
+func (r *Rehearsal) arrive(a *assumption) {
+	m := r.member
+	type arrival struct {
+		on   *node
+		need *Requirement
+		pods int64
+	}
+	var all []arrival
+	for _, h := range a.holds {
+		for _, n := range slices.SortedFunc(maps.Keys(h.at), func(a, b *node) int { return strings.Compare(a.Name, b.Name) }) {
+			all = append(all, arrival{n, h.need, h.at[n]})
+		}
+	}
+	m.forget(a)
+	for _, at := range all {
+		for range at.pods {
+			name := m.unusedName()
+			m.SetPod(Pod{Namespace: a.workload.Namespace, Name: name, node: at.on.Name, requests: at.need.requests, workload: a.workload})
+			r.stand(a.workload, standing{at.on.Name, name})
+		}
+		m.use(at.need, at.pods)
+	}
+}
+
+// dismiss has pods of a workload be gone: those without a node first, then from the last node on.
+func (r *Rehearsal) dismiss(a Assumption, surplus int64) {
+	m := r.member
+	var of []Workload
+	if kind := a.Workload.Kind; owns[kind] || makes[kind] {
+		of = []Workload{a.Workload, {a.Workload.Namespace, replicaSet, a.Workload.Name}}
+	} else {
+		of = slices.Collect(maps.Keys(r.pods[a.Workload.Namespace]))
+	}
+	of = slices.DeleteFunc(of, func(w Workload) bool { return !w.Of(a.Workload) })
+	slices.SortFunc(of, compareWorkloads)
+	for _, w := range slices.Compact(of) {
+		pods := r.pods[w.Namespace][w]
+		slices.SortFunc(pods, compareStanding)
+		for ; surplus > 0 && len(pods) > 0; surplus-- {
+			last := pods[len(pods)-1]
+			pods = pods[:len(pods)-1]
+			gone := m.pods[podKey{w.Namespace, last.name}]
+			m.RemovePod(w.Namespace, last.name)
+			m.use(&Requirement{requests: gone.requests, namespace: a.Parts[0].Need.namespace, priorityClass: a.Parts[0].Need.priorityClass}, -1)
+		}
+		if len(pods) > 0 {
+			r.pods[w.Namespace][w] = pods
+		} else {
+			delete(r.pods[w.Namespace], w)
+		}
+	}
+}
+
+func (r *Rehearsal) stand(w Workload, s standing) {
+	if r.pods[w.Namespace] == nil {
+		r.pods[w.Namespace] = map[Workload][]standing{}
+	}
+	r.pods[w.Namespace][w] = append(r.pods[w.Namespace][w], s)
+}
+
+// use takes from the quotas what pods request, as the member's own admission does when they are made.
+func (m *Member) use(need *Requirement, pods int64) {
+	for _, q := range m.quotas[need.namespace] {
+		if !q.about(need) {
+			continue
+		}
+		for _, asked := range need.requests {
+			if _, bounded := q.left[asked.name]; bounded {
+				q.left[asked.name] -= asked.amount * pods
+			}
+		}
+	}
+}
+
+// Room is for how many more replicas, or sets of all parts, there is room.
+func (m *Member) Room(parts []Part, sets bool) int32 {
+	if sets {
+		return m.Sets(parts)
+	}
+	return m.Replicas(parts[0].Need)
+}
+
+// AssumptionOf is the placement of a binding's replicas, or sets of components, in a cluster, by the clusters it had and is to have.
+func AssumptionOf(key string, spec *workv1alpha2.ResourceBindingSpec, parts []Part, cluster string, had, has []workv1alpha2.TargetCluster) Assumption {
+	of := spec.Resource
+	return Assumption{Key: key, Workload: Workload{Namespace: of.Namespace, Kind: of.Kind, Name: of.Name}, Parts: parts,
+		Before: ReplicasIn(spec, had, cluster), Replicas: ReplicasIn(spec, has, cluster)}
+}
+
+// ReplicasIn is how many of a binding's replicas, or sets of its components, go to a cluster.
+func ReplicasIn(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.TargetCluster, cluster string) int64 {
+	at := slices.IndexFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	switch {
+	case at < 0:
+		return 0
+	case len(spec.Components) > 0:
+		return 1
+	}
+	return int64(targets[at].Replicas)
+}
+
+// Of says whether pods of w are those of a workload: its own, or of what it made.
+func (w Workload) Of(maker Workload) bool {
+	if w.Namespace != maker.Namespace {
+		return false
+	}
+	if w == maker || !owns[maker.Kind] && w.Kind == replicaSet && w.Name == maker.Name {
+		return true
+	}
+	return !owns[maker.Kind] && !makes[maker.Kind] && w.Kind != maker.Kind && (&workload{Workload: w}).made(maker)
+}
+
+// compareStanding has those go last that are to go first.
+func compareStanding(a, b standing) int {
+	if (a.node == "") != (b.node == "") {
+		return strings.Compare(b.node, a.node)
+	}
+	return cmp.Or(strings.Compare(a.node, b.node), cmp.Compare(len(a.name), len(b.name)), strings.Compare(a.name, b.name))
+}
