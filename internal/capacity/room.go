@@ -109,7 +109,7 @@ func (f *Fleet) asked(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capa
 }
 
 func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
-	parts, sets := capacity.Parts(b.BindingSpec())
+	parts, sets := capacity.Parts(b)
 	summary := s.Room(b)
 	return func(cluster string) (replicas int32, known bool) {
 		if silent(s.Cluster(cluster)) {
@@ -197,7 +197,7 @@ func (f *Fleet) Assume(b workv1alpha2.Binding, clusters []workv1alpha2.TargetClu
 	if f.members == nil || spec.Replicas == 0 && len(spec.Components) == 0 {
 		return
 	}
-	key, parts := keyOf(b), capacity.PartsOf(spec)
+	key, parts := keyOf(b), capacity.PartsOf(b)
 	placed := assumed{generation: b.GetGeneration(), until: f.Clock.Now().Add(patience)}
 	for _, t := range clusters {
 		if f.expect(b, t.Name, capacity.Assumption{Parts: parts, Before: replicasIn(b, spec.Clusters, t.Name), Replicas: replicasIn(b, clusters, t.Name), Until: placed.until}) {
@@ -210,8 +210,7 @@ func (f *Fleet) Assume(b workv1alpha2.Binding, clusters []workv1alpha2.TargetClu
 
 // expect has a member keep room for a binding, and reports whether it does.
 func (f *Fleet) expect(b workv1alpha2.Binding, cluster string, a capacity.Assumption) (kept bool) {
-	of := b.BindingSpec().Resource
-	a.Key, a.Workload = keyOf(b).String(), capacity.Workload{Namespace: of.Namespace, Kind: of.Kind, Name: of.Name}
+	a.Key, a.Workload = keyOf(b).String(), capacity.WorkloadOf(b)
 	f.state(cluster, func(m *capacity.Member) { kept = m.Assume(a) })
 	return kept
 }
@@ -269,7 +268,7 @@ func (f *Fleet) recall(cluster string) {
 	f.mu.Unlock()
 	for _, b := range there {
 		spec, until := b.BindingSpec(), b.BindingStatus().LastScheduledTime.Add(patience)
-		if f.expect(b, cluster, capacity.Assumption{Parts: capacity.PartsOf(spec), Replicas: replicasIn(b, spec.Clusters, cluster), Until: until}) {
+		if f.expect(b, cluster, capacity.Assumption{Parts: capacity.PartsOf(b), Replicas: replicasIn(b, spec.Clusters, cluster), Until: until}) {
 			key := keyOf(b)
 			f.mu.Lock()
 			known, ok := f.assumed[key]

@@ -29,12 +29,12 @@ func amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// List is the amounts as quantities, without zeros.
+// List is the amounts as quantities, without zeros and ports.
 func (a Amounts) List() corev1.ResourceList {
 	list := make(corev1.ResourceList, len(a))
 	for name, n := range a {
 		switch {
-		case n == 0:
+		case n == 0, strings.HasPrefix(string(name), portPrefix):
 		case name == corev1.ResourceCPU:
 			list[name] = *resource.NewMilliQuantity(n, resource.DecimalSI)
 		case name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage, strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):

@@ -21,6 +21,9 @@ func newHold(need *Requirement) *hold { return &hold{need: need, at: map[*node]i
 
 // place keeps room for up to k more replicas of a hold, and returns for how many there was.
 func (m *Member) place(h *hold, k int64) (placed int64) {
+	if h.need.spread != nil {
+		return m.spread(h, k)
+	}
 	for _, n := range m.nodes {
 		if placed >= k {
 			break
@@ -69,13 +72,13 @@ func (m *Member) evict(n *node, which func(*hold) bool) {
 // relieve has the last holds of a node look for another one, until no more is held there than it has.
 func (m *Member) relieve(n *node) {
 	for _, name := range slices.Sorted(maps.Keys(n.free)) { // the same answer each time
-		if n.free[name] >= 0 || len(n.holds) == 0 {
+		if n.left(name) >= 0 || len(n.holds) == 0 {
 			continue
 		}
 		latest := slices.SortedFunc(maps.Keys(n.holds), func(a, b *hold) int { return cmp.Compare(b.sequence, a.sequence) })
 		for _, h := range latest {
 			at := slices.IndexFunc(h.need.requests, func(r request) bool { return r.name == name })
-			if lack := -n.free[name]; at >= 0 && lack > 0 {
+			if lack := -n.left(name); at >= 0 && lack > 0 {
 				each := h.need.requests[at].amount
 				m.lift(h, n, min(n.holds[h], (lack-1)/each+1))
 				m.unplaced[h] = untried
@@ -87,6 +90,7 @@ func (m *Member) relieve(n *node) {
 // resize makes a hold one of that many replicas.
 func (m *Member) resize(h *hold, replicas int64) {
 	h.replicas = replicas
+	m.shifted = m.shifted || h.need.spread != nil
 	if h.placed > replicas {
 		// The last nodes first, as place fills the first first.
 		for _, n := range slices.SortedFunc(maps.Keys(h.at), func(a, b *node) int { return strings.Compare(b.Name, a.Name) }) {
@@ -230,23 +234,30 @@ func (m *Member) revise(a *assumption) {
 
 // there is how many pods of a workload there are, of those that it owns and of those of what it made.
 func (m *Member) there(of Workload) (pods int64) {
-	count := func(kind string) {
-		if w := m.workloads[Workload{of.Namespace, kind, of.Name}]; w != nil {
-			pods += w.pods
-		}
-	}
-	count(of.Kind)
-	if !owns[of.Kind] {
-		count(replicaSet)
-		if !makes[of.Kind] {
-			for w, known := range m.workloads {
-				if w.Kind != of.Kind && known.made(of) {
-					pods += known.pods
-				}
-			}
-		}
-	}
+	m.each(of, func(w *workload) { pods += w.pods })
 	return pods
+}
+
+// each calls f for a workload and for what it made, as far as there are pods of them.
+func (m *Member) each(of Workload, f func(*workload)) {
+	known := func(kind string) {
+		if w := m.workloads[Workload{of.Namespace, kind, of.Name}]; w != nil {
+			f(w)
+		}
+	}
+	known(of.Kind)
+	if owns[of.Kind] {
+		return
+	}
+	known(replicaSet)
+	if makes[of.Kind] {
+		return
+	}
+	for w, known := range m.workloads {
+		if w.Kind != of.Kind && w.made(of) {
+			f(known)
+		}
+	}
 }
 
 // owns are kinds whose pods are their own; makes are those whose pods are those of ReplicaSets.
@@ -258,7 +269,7 @@ var (
 )
 
 // made says whether a workload is named as one of what another made.
-func (w *workload) made(of Workload) bool {
+func (w Workload) made(of Workload) bool {
 	if w.Namespace != of.Namespace || w.Name == "" {
 		return false
 	}

@@ -39,6 +39,10 @@ type Member struct {
 	over     map[*node]bool
 	stale    map[*assumption]bool
 	freed    bool // something may fit that did not when it was tried
+	// spreading are the holds on nodes that keep away from pods of their own; shifted says that these may have to be arranged anew.
+	spreading map[*hold]bool
+	shifted   bool
+	tracking  bool // workloads know what nodes their pods are on: from when that is asked first
 
 	grown bool
 }
@@ -66,6 +70,7 @@ type workload struct {
 	Workload
 	pods     int64
 	requests []request
+	at       map[*node]int64 // its pods by node, if those are tracked
 }
 
 // NewMember knows of nothing yet.
@@ -73,7 +78,7 @@ func NewMember() *Member {
 	return &Member{
 		byName: map[string]*node{}, pods: map[podKey]pod{}, waiting: Amounts{}, workloads: map[Workload]*workload{},
 		queued: map[queueKey]*hold{}, quotas: map[string][]Quota{}, assumptions: map[string]*assumption{}, namesakes: map[podKey][]*assumption{},
-		unplaced: map[*hold]trial{}, over: map[*node]bool{}, stale: map[*assumption]bool{},
+		unplaced: map[*hold]trial{}, over: map[*node]bool{}, stale: map[*assumption]bool{}, spreading: map[*hold]bool{},
 	}
 }
 
@@ -158,7 +163,7 @@ func (m *Member) SetNode(now Node) {
 	}
 	n.Node = now
 	m.evict(n, func(h *hold) bool { return !n.admits(h.need) })
-	m.over[n], m.freed, m.grown = true, true, true
+	m.over[n], m.freed, m.grown, m.shifted = true, true, true, true
 }
 
 // RemoveNode takes in that a node is gone.
@@ -173,6 +178,7 @@ func (m *Member) RemoveNode(name string) {
 	n.Node, n.seen = Node{Name: name}, false
 	m.known--
 	m.evict(n, func(*hold) bool { return true })
+	m.shifted = true
 	m.drop(n)
 }
 
@@ -250,6 +256,10 @@ func (m *Member) SetPod(now Pod) {
 		m.queue(p)
 		return
 	}
+	m.shifted = true
+	if m.tracking {
+		p.workload.track(p.node, 1)
+	}
 	p.node.requested.add(p.requests, 1)
 	p.node.free.add(p.requests, -1)
 	if len(p.node.holds) > 0 {
@@ -297,6 +307,10 @@ func (m *Member) discount(was, now pod) {
 		maps.DeleteFunc(m.waiting, func(_ corev1.ResourceName, n int64) bool { return n == 0 })
 		m.unqueue(was, now.node)
 		return
+	}
+	m.shifted = true
+	if m.tracking {
+		was.workload.track(was.node, -1)
 	}
 	was.node.requested.add(was.requests, -1)
 	was.node.free.add(was.requests, 1)
@@ -354,9 +368,13 @@ func (m *Member) ReplaceQuotas(all []Quota) {
 const mostSets = 100
 
 // Replicas is how many more replicas the member has room for: exactly what fits beside its pods and holds, math.MaxInt32 at most.
+// Where several rules that spread a workload's pods meet, it is what one order of placing them comes to.
 func (m *Member) Replicas(need *Requirement) int32 {
 	m.settle()
 	bound := m.allowed([]Part{{need, 1}})
+	if need.spread != nil {
+		return int32(min(m.plan(need).room(), bound))
+	}
 	total := int64(0)
 	for _, n := range m.nodes {
 		if total >= bound {
@@ -452,6 +470,10 @@ func (m *Member) settle() {
 		m.relieve(n)
 	}
 	clear(m.over)
+	if m.shifted {
+		m.regroup()
+		m.shifted = false
+	}
 	var try []*hold
 	for h, was := range m.unplaced {
 		if m.freed || was == untried {

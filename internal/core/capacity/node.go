@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -54,13 +55,26 @@ var cordoned = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.T
 
 // admits says whether the node is for such a replica, whatever room it has.
 func (n *node) admits(r *Requirement) bool {
-	if !n.seen || !n.Ready || r.impossible || n.Unschedulable && !Tolerates(r.tolerations, cordoned) {
+	return n.seen && n.Ready && r.bears(n) && r.selects(n)
+}
+
+// bears says whether no taint of the node keeps the replica away.
+func (r *Requirement) bears(n *node) bool {
+	if n.Unschedulable && !Tolerates(r.tolerations, cordoned) {
 		return false
 	}
 	for _, t := range n.Taints {
 		if !Tolerates(r.tolerations, t) {
 			return false
 		}
+	}
+	return true
+}
+
+// selects says whether the replica's selector and affinity are for the node.
+func (r *Requirement) selects(n *node) bool {
+	if r.impossible {
+		return false
 	}
 	for key, value := range r.selector {
 		if has, ok := n.Labels[key]; !ok || has != value {
@@ -82,7 +96,15 @@ func (n *node) takes(r *Requirement) int64 {
 	}
 	k := int64(math.MaxInt64)
 	for _, q := range r.requests {
-		k = min(k, n.free[q.name]/q.amount)
+		k = min(k, n.left(q.name)/q.amount)
 	}
 	return max(0, k)
+}
+
+// left is what is free of a resource, or of a port.
+func (n *node) left(name corev1.ResourceName) int64 {
+	if strings.HasPrefix(string(name), portPrefix) {
+		return n.free[name] + 1
+	}
+	return n.free[name]
 }

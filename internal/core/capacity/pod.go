@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,8 @@ func PodOf(p *corev1.Pod) (kept Pod, live bool) {
 	}
 	kept = Pod{Namespace: p.Namespace, Name: p.Name, node: p.Spec.NodeName, workload: Workload{Namespace: p.Namespace},
 		requests: requestsOf(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true}))}
+	spread := SpreadOf(p.Namespace, p.Labels, &p.Spec)
+	kept.requests = withPorts(kept.requests, spread.Ports)
 	owner := metav1.GetControllerOfNoCopy(p)
 	if owner != nil {
 		kept.workload.Kind, kept.workload.Name = owner.Kind, owner.Name
@@ -59,7 +62,11 @@ func PodOf(p *corev1.Pod) (kept Pod, live bool) {
 	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: requiredAffinity(p), NodeSelector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations}
 	need := newRequirement(nil, claim, p.Namespace, p.Spec.PriorityClassName)
 	need.requests = kept.requests
-	kept.waits = &waits{need: need, likeness: likeness(p, kept.requests)}
+	of := ""
+	if need.keepApart(spread, kept.workload); need.spread != nil {
+		of = fmt.Sprint(kept.workload, spread.Text())
+	}
+	kept.waits = &waits{need: need, likeness: likeness(p, kept.requests) + of}
 	for _, c := range p.Status.Conditions {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 			continue

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -20,6 +21,11 @@ type Requirement struct {
 	tolerations []corev1.Toleration
 
 	namespace, priorityClass string
+
+	// of is the workload; empty where that does not matter. spread is how its pods keep away from each other, but for ports; nil
+	// where they do not.
+	of     Workload
+	spread *Spread
 }
 
 // Part is a number of equal replicas.
@@ -51,19 +57,27 @@ func newRequirement(requests corev1.ResourceList, claim *workv1alpha2.NodeClaim,
 	return r
 }
 
+// keepApart makes it a replica of a workload whose pods keep away from each other. What is of no workload cannot be told from others.
+func (r *Requirement) keepApart(s Spread, of Workload) {
+	if len(s.Apart)+len(s.Even) > 0 && of.Name != "" {
+		r.of, r.spread = of, &s
+	}
+}
+
 // Parts are what a binding asks of each of its clusters: one replica, or of several components all. sets says that it is
 // components, of which there is room only for all together.
-func Parts(spec *workv1alpha2.ResourceBindingSpec) (parts []Part, sets bool) {
+func Parts(b workv1alpha2.Binding) (parts []Part, sets bool) {
+	spec := b.BindingSpec()
 	if len(spec.Components) == 0 {
-		if spec.ReplicaRequirements == nil {
-			return []Part{{newRequirement(nil, nil, spec.Resource.Namespace, ""), 1}}, false
+		need := newRequirement(nil, nil, spec.Resource.Namespace, "")
+		if r := spec.ReplicaRequirements; r != nil {
+			need = newRequirement(r.ResourceRequest, r.NodeClaim, cmp.Or(r.Namespace, spec.Resource.Namespace), r.PriorityClassName)
 		}
-		r := spec.ReplicaRequirements
-		namespace := r.Namespace
-		if namespace == "" {
-			namespace = spec.Resource.Namespace
-		}
-		return []Part{{newRequirement(r.ResourceRequest, r.NodeClaim, namespace, r.PriorityClassName), 1}}, false
+		spread := SpreadNoted(b)
+		need.requests = withPorts(need.requests, spread.Ports)
+		need.of = WorkloadOf(b)
+		need.keepApart(spread, need.of)
+		return []Part{{need, 1}}, false
 	}
 	for i := range spec.Components {
 		c := &spec.Components[i]
@@ -79,9 +93,15 @@ func Parts(spec *workv1alpha2.ResourceBindingSpec) (parts []Part, sets bool) {
 }
 
 // PartsOf is Parts for who need not tell sets from replicas.
-func PartsOf(spec *workv1alpha2.ResourceBindingSpec) []Part {
-	parts, _ := Parts(spec)
+func PartsOf(b workv1alpha2.Binding) []Part {
+	parts, _ := Parts(b)
 	return parts
+}
+
+// WorkloadOf is what the pods of a binding are of.
+func WorkloadOf(b workv1alpha2.Binding) Workload {
+	of := b.BindingSpec().Resource
+	return Workload{Namespace: of.Namespace, Kind: of.Kind, Name: of.Name}
 }
 
 // Tolerates says whether one of the tolerations is for the taint, by core/v1's rule without its numeric operators: clusters may
