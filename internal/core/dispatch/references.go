@@ -9,16 +9,17 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/dependency"
 )
 
+var autoscaler = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
+
 // references are where a kind names the workload that it is about, in any of its versions.
-var references = map[schema.GroupKind][][]string{
-	{Group: "apps.kruise.io", Kind: "WorkloadSpread"}:         {{"spec", "targetRef"}},
-	{Group: "apps.kruise.io", Kind: "PersistentPodState"}:     {{"spec", "targetRef"}},
-	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {{"spec", "targetRef"}},
-	{Group: "rollouts.kruise.io", Kind: "Rollout"}:            {{"spec", "workloadRef"}, {"spec", "objectRef", "workloadRef"}},
-	{Group: "rollouts.kruise.io", Kind: "BatchRelease"}:       {{"spec", "workloadRef"}, {"spec", "targetReference", "workloadRef"}},
-	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:   {{"spec", "scaleTargetRef"}},
+func references(gk schema.GroupKind) [][]string {
+	if gk == autoscaler {
+		return [][]string{{"spec", "scaleTargetRef"}}
+	}
+	return dependency.References(gk)
 }
 
 // referring is m with the workload that it names in a version that c serves: a member looks for it in the version given. m is not
@@ -26,7 +27,7 @@ var references = map[schema.GroupKind][][]string{
 // A kind that c is not known to serve stays as it is.
 func (in Input) referring(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster) *unstructured.Unstructured {
 	copied := false
-	for _, path := range references[m.GroupVersionKind().GroupKind()] {
+	for _, path := range references(m.GroupVersionKind().GroupKind()) {
 		ref, _, _ := unstructured.NestedMap(m.Object, path...)
 		gv, kind := refers(ref)
 		if gv.Group == "" || kind == "" {

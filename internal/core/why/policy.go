@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
@@ -104,6 +105,9 @@ func (e *explanation) explainPolicy() {
 		e.find(Waiting, "", describe(best)+" selects it, and has not claimed it yet", "")
 	case e.Binding != nil && propagate.Belongs(e.Facts.Template, e.Binding) == nil && len(e.Binding.BindingSpec().RequiredBy) > 0:
 		out.Why = "it follows what requires it: " + requirers(e.Binding.BindingSpec().RequiredBy)
+		if p, ok, _ := dependency.PointerOf(e.Facts.Template); ok {
+			out.Why = fmt.Sprintf("it follows what it points at, %s: %s", p, requirers(e.Binding.BindingSpec().RequiredBy))
+		}
 	default:
 		e.unselected(claim, claimed)
 	}
@@ -146,6 +150,12 @@ func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
 	next := fmt.Sprintf("create a %s with resourceSelectors: [{apiVersion: %s, kind: %s, name: %s}]", kind, t.APIVersion, t.Kind, t.Name)
 	for _, c := range e.answer.Policy.Candidates {
 		next += fmt.Sprintf("; or change %s: %s", c.Policy, c.Why)
+	}
+	switch p, ok, err := dependency.PointerOf(e.Facts.Template); {
+	case err != nil:
+		next += "; or, to have it follow workloads, mend it: " + err.Error()
+	case ok:
+		next += fmt.Sprintf("; or have it follow what it points at, %s: set propagateDeps: true in the policy of that", p)
 	}
 	e.find(Problem, "", what, next)
 }

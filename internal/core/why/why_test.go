@@ -115,7 +115,11 @@ func (h *hub) claim(p policyv1alpha1.Propagation) {
 // schedule places the binding on the fleet as it is.
 func (h *hub) schedule() {
 	s := schedule.NewSnapshot(h.Clusters)
-	result, err := schedule.Schedule(h.Binding, s, s.Room(h.Binding))
+	room := h.Room
+	if room == nil {
+		room = s.Room(h.Binding)
+	}
+	result, err := schedule.Schedule(h.Binding, s, room)
 	h.Binding.BindingSpec().Clusters = result.Clusters
 	notes := h.Binding.GetAnnotations()
 	status := h.Binding.BindingStatus()
@@ -345,6 +349,15 @@ var stories = []struct {
 			h.schedule()
 			return h
 		}},
+	{name: "pods that keep apart", severity: why.Problem, want: "Clusters available replicas 3 are not enough",
+		next: "let them be closer together (a cluster has room for one per node by podAntiAffinity)",
+		tell: func(t *testing.T) *hub {
+			h := start(t, strings.Replace(deployment, "spec: {containers:", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}, containers:", 1), fleet()...)
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			h.Room = schedule.Answers(map[string]int32{"m1": 1, "m2": 2, "m3": 0})
+			h.schedule()
+			return h
+		}},
 	{name: "few clusters suffice", tell: func(t *testing.T) *hub {
 		h := start(t, deployment, cluster("m1", cpus("4")), cluster("m2", cpus("0")), cluster("m3"))
 		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+packed+"}}"))
@@ -482,6 +495,27 @@ var stories = []struct {
 		h.answers(workv1alpha1.ResourceHealthy, `{}`)
 		return h
 	}},
+	{name: "it follows what it points at", tell: func(t *testing.T) *hub {
+		h := start(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: shop, uid: c}, spec: {selector: {matchLabels: {app: web}}}}", fleet()...)
+		b, err := propagate.For(h.Template, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		propagate.Refer(b, h.Template)
+		b.BindingSpec().RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "web-deployment", Clusters: []workv1alpha2.TargetCluster{{Name: "m2"}}}}
+		h.Binding = b
+		h.send()
+		h.answers(workv1alpha1.ResourceHealthy, `{}`)
+		return h
+	}},
+	{name: "nobody takes it along", severity: why.Problem, want: "no policy selects it", next: "have it follow what it points at, CloneSet web: set propagateDeps: true in the policy of that",
+		tell: func(t *testing.T) *hub {
+			return start(t, "{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {name: web, namespace: shop}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}}", fleet()...)
+		}},
+	{name: "it points at nonsense", severity: why.Problem, want: "no policy selects it", next: "mend it: read spec.selector of PodProbeMarker web: ",
+		tell: func(t *testing.T) *hub {
+			return start(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, metadata: {name: web, namespace: shop}, spec: {selector: {matchExpressions: [{key: app, operator: Like}]}}}", fleet()...)
+		}},
 	{name: "what steers the hub", severity: why.Attention, want: "never sent to members", tell: func(t *testing.T) *hub {
 		return start(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: shop}}", fleet()...)
 	}},
