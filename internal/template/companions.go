@@ -1,0 +1,37 @@
+package template
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/dependency"
+)
+
+// byReach finds companions by what they point at.
+const byReach = "reach"
+
+// PointingAt are the objects in memory that may point at the workload, by an index, and some that do not: dependency.Companions tells
+// them apart. Kinds that nobody wants have none.
+func (s *Store) PointingAt(workload *unstructured.Unstructured) []*unstructured.Unstructured {
+	keys := dependency.ReachedBy(workload)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	seen := map[*unstructured.Unstructured]bool{}
+	var out []*unstructured.Unstructured
+	for _, gk := range dependency.CompanionKinds() {
+		k := s.kinds[gk]
+		if k == nil || k.informer == nil {
+			continue
+		}
+		for _, key := range keys {
+			// The index exists, so there is no error.
+			objs, _ := k.informer.GetIndexer().ByIndex(byReach, key)
+			for _, obj := range objs {
+				if u := obj.(*unstructured.Unstructured); !seen[u] {
+					seen[u] = true
+					out = append(out, u)
+				}
+			}
+		}
+	}
+	return out
+}
