@@ -280,13 +280,36 @@ func TestAMistakeInAPodIsWarnedOfOnceAndStored(t *testing.T) {
 	h := newHub(t)
 	const told = `unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or refuse the object; did you mean imagePullPolicy?`
 	for kind, text := range map[string]string{
-		"apps.kruise.io/v1beta1, kind: CloneSet":     "selector: {}, template: {spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
+		"apps.kruise.io/v1beta1, kind: CloneSet":     "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
 		"apps.kruise.io/v1beta1, kind: BroadcastJob": "template: {spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
 		"argoproj.io/v1alpha1, kind: Rollout":        "template: {spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
 	} {
 		obj := object(t, `{apiVersion: `+kind+`, metadata: {name: w, namespace: default}, spec: {`+text+`}}`)
 		stored, warnings, err := h.write("admin", obj, nil)
 		if diff := cmp.Diff([]string{told}, warnings); diff != "" || err != nil {
+			t.Errorf("%s: %v, warnings (-want +got):\n%s", kind, err, diff)
+			continue
+		}
+		if _, warnings, err := h.write("admin", stored, stored); len(warnings) > 0 || err != nil {
+			t.Errorf("%s: a second time: %v, %q", kind, err, warnings)
+		}
+	}
+}
+
+func TestWhatMembersWillRefuseIsWarnedOfOnceAndStored(t *testing.T) {
+	h := newHub(t)
+	const pods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"
+	for kind, c := range map[string]struct{ spec, told string }{
+		"apps.kruise.io/v1alpha1, kind: CloneSet": {pods + ", progressDeadlineSeconds: 5, minReadySeconds: 10",
+			"spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds: members refuse it"},
+		"apps.kruise.io/v1beta1, kind: SidecarSet": {"selector: {matchLabels: {a: b}}",
+			"spec.containers: Required value: no initContainer or container defined for SidecarSet: members refuse it"},
+		"policy.kruise.io/v1beta1, kind: PodUnavailableBudget": {"selector: {}",
+			"spec.maxUnavailable: Required value: exactly one of maxUnavailable and minAvailable has to be set: members refuse it"},
+	} {
+		obj := object(t, `{apiVersion: `+kind+`, metadata: {name: w, namespace: default}, spec: {`+c.spec+`}}`)
+		stored, warnings, err := h.write("admin", obj, nil)
+		if diff := cmp.Diff([]string{c.told}, warnings); diff != "" || err != nil {
 			t.Errorf("%s: %v, warnings (-want +got):\n%s", kind, err, diff)
 			continue
 		}

@@ -74,17 +74,19 @@ func newObjects(index *index) *objects {
 	}
 	// Templates are judged by their members; but what only a guide says no member knows, and a mistake in a pod is better told at once.
 	for _, resource := range []string{"clonesets", "statefulsets", "daemonsets", "uniteddeployments"} {
-		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{func(ctx context.Context, r request) error { return r.normalise(ctx) }, advisePods}
+		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{func(ctx context.Context, r request) error { return r.normalise(ctx) }, adviseTemplate}
 	}
 	for group, resources := range map[string][]string{
-		"apps.kruise.io": {"broadcastjobs", "advancedcronjobs", "ephemeraljobs"},
-		"argoproj.io":    {"rollouts", "workflows", "cronworkflows", "workflowtemplates", "clusterworkflowtemplates"},
+		"apps.kruise.io": {"broadcastjobs", "advancedcronjobs", "ephemeraljobs", "imagepulljobs", "imagelistpulljobs", "workloadspreads",
+			"persistentpodstates", "containerrecreaterequests"},
+		"policy.kruise.io": {"podunavailablebudgets"},
+		"argoproj.io":      {"rollouts", "workflows", "cronworkflows", "workflowtemplates", "clusterworkflowtemplates"},
 	} {
 		for _, resource := range resources {
-			o.kinds[schema.GroupResource{Group: group, Resource: resource}] = kind{validate: advisePods}
+			o.kinds[schema.GroupResource{Group: group, Resource: resource}] = kind{validate: adviseTemplate}
 		}
 	}
-	o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: "sidecarsets"}] = kind{mutate: o.mutateSidecarSet}
+	o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: "sidecarsets"}] = kind{o.mutateSidecarSet, adviseTemplate}
 	return o
 }
 

@@ -8,16 +8,16 @@ import (
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
-// advisePods warns of mistakes in pods that the definition of the kind lets pass, unless they were there before or the client does
-// not want to know of such.
-func advisePods(ctx context.Context, r request) error {
-	advice := validate.PodAdvice(r.obj)
+// adviseTemplate warns of what members will refuse, and of mistakes in pods that the definition of the kind lets pass, unless that
+// was there before or the client does not want to know of such.
+func adviseTemplate(ctx context.Context, r request) error {
+	advice := append(validate.MemberAdvice(r.obj, r.old), validate.PodAdvice(r.obj)...)
 	if len(advice) == 0 || r.fieldValidation() == metav1.FieldValidationIgnore {
 		return nil
 	}
 	var known []string
 	if r.old != nil {
-		known = validate.PodAdvice(r.old)
+		known = append(validate.MemberAdvice(r.old, nil), validate.PodAdvice(r.old)...)
 	}
 	warn(ctx, advice, known)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -47,13 +48,21 @@ func percentOf(v any) (*big.Rat, error) {
 	digits, ok := strings.CutSuffix(text, "%")
 	// Rat would take fractions and powers of ten, large ones too.
 	if !ok || digits == "" || len(digits) > 16 || strings.Trim(digits, "0123456789.") != "" {
-		return nil, fmt.Errorf("%v is neither a whole number nor a percentage", v)
+		return nil, fmt.Errorf("%s is neither a whole number nor a percentage", quoted(v))
 	}
 	p, ok := new(big.Rat).SetString(digits)
 	if !ok {
-		return nil, fmt.Errorf("%v is neither a whole number nor a percentage", v)
+		return nil, fmt.Errorf("%s is neither a whole number nor a percentage", quoted(v))
 	}
 	return p, nil
+}
+
+// quoted is a value as JSON has it: a number that is a text is told from one that is none.
+func quoted(v any) string {
+	if text, ok := v.(string); ok {
+		return strconv.Quote(text)
+	}
+	return fmt.Sprint(v)
 }
 
 func floor(r *big.Rat) int64 {

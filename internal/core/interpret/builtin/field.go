@@ -3,6 +3,7 @@ package builtin
 import (
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,6 +77,9 @@ func percentage(v any, total int64) (part, of *big.Int, err error) {
 	before, after, point := strings.Cut(digits, ".")
 	n, isNumber := new(big.Int).SetString(before+after, 10)
 	if !ok || !isNumber || len(digits) > percentDigits || before == "" || point && after == "" || strings.ContainsAny(digits, "+-_") {
+		if s != "" {
+			v = strconv.Quote(s) // a number that is a text is told from one that is none
+		}
 		return nil, nil, fmt.Errorf("%v is neither an integer nor a percentage", v)
 	}
 	of = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(2+len(after))), nil)

@@ -1,0 +1,90 @@
+package validate
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestWhatMembersRefuseIsToldBefore has a row for each refusal that follows from the template alone.
+func TestWhatMembersRefuseIsToldBefore(t *testing.T) {
+	const pods = `selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}`
+	obj := func(apiVersion, kind, spec string) string {
+		return `{apiVersion: ` + apiVersion + `, kind: ` + kind + `, metadata: {name: w, namespace: default}, spec: {` + spec + `}}`
+	}
+	alpha := func(kind, spec string) string { return obj("apps.kruise.io/v1alpha1", kind, spec) }
+	beta := func(kind, spec string) string { return obj("apps.kruise.io/v1beta1", kind, spec) }
+	rolling := func(fields string) string { return pods + `, updateStrategy: {rollingUpdate: {` + fields + `}}` }
+	united := func(spec string) string {
+		return `replicas: 4, selector: {matchLabels: {app: a}}, template: {cloneSetTemplate: {metadata: {labels: {app: a}}, spec: {}}}, ` + spec
+	}
+	budget := func(spec string) string { return obj("policy.kruise.io/v1beta1", "PodUnavailableBudget", spec) }
+	for name, c := range map[string]struct {
+		obj, old string
+		want     string // a part of the only advice, empty for none
+	}{
+		"a CloneSet that is right":                       {beta("CloneSet", rolling(`partition: "0.5%", maxUnavailable: 0, maxSurge: 1`)), "", ""},
+		"a CloneSet that may update nothing":             {beta("CloneSet", rolling("maxUnavailable: 0, maxSurge: 0")), "", "spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: 0: maxUnavailable and maxSurge should not both be less than 1: members refuse it, unless"},
+		"one in v1alpha1":                                {alpha("CloneSet", pods+", updateStrategy: {maxUnavailable: 0}"), "", "spec.updateStrategy.maxUnavailable: Invalid value: 0: maxUnavailable and maxSurge"},
+		"one whose surge rounds its maxUnavailable down": {alpha("CloneSet", pods+`, updateStrategy: {maxUnavailable: "20%", maxSurge: 0}`), "", ""},
+		"one of no replicas":                             {beta("CloneSet", "replicas: 0, "+rolling("maxUnavailable: 0")), "", ""},
+		"a number as a text":                             {beta("CloneSet", rolling(`partition: "5"`)), "", `spec.updateStrategy.rollingUpdate.partition: Invalid value: "5": "5" is neither a whole number nor a percentage: members refuse it`},
+		"a deadline that is over before pods are ready":  {beta("CloneSet", pods+", minReadySeconds: 10, progressDeadlineSeconds: 10"), "", "spec.progressDeadlineSeconds: Invalid value: 10: must be greater than minReadySeconds"},
+		"pods that are not selected":                     {beta("CloneSet", "selector: {matchLabels: {app: b}}, template: {metadata: {labels: {app: a}}}"), "", "`selector` does not match template `labels`"},
+		"a selector of nothing":                          {beta("CloneSet", "selector: {}, template: {metadata: {labels: {app: a}}}"), "", "empty selector is invalid"},
+		"another selector":                               {beta("CloneSet", pods), beta("CloneSet", strings.Replace(pods, "app: a", "app: a, b: c", 1)), "spec: Forbidden: updates to cloneset spec for fields other than"},
+
+		"a StatefulSet that is right":           {beta("StatefulSet", rolling("maxUnavailable: 1, podUpdatePolicy: ReCreate")), "", ""},
+		"pods in place without a gate":          {beta("StatefulSet", rolling("podUpdatePolicy: InPlaceOnly")), "", "spec.template.spec.readinessGates: Required value: must contains InPlaceUpdateReady when podUpdatePolicy is InPlaceOnly"},
+		"pods in place with it":                 {beta("StatefulSet", strings.Replace(rolling("podUpdatePolicy: InPlaceOnly"), "containers:", "readinessGates: [{conditionType: InPlaceUpdateReady}], containers:", 1)), "", ""},
+		"several at a time in order":            {beta("StatefulSet", rolling("maxUnavailable: 2")), "", "can only work with Parallel PodManagementPolicyType"},
+		"several at a time":                     {beta("StatefulSet", "podManagementPolicy: Parallel, "+rolling("maxUnavailable: 2")), "", ""},
+		"another Service":                       {beta("StatefulSet", "serviceName: b, "+pods), beta("StatefulSet", "serviceName: a, "+pods), "updates to statefulset spec"},
+		"a claim of another name":               {beta("StatefulSet", "volumeClaimTemplates: [{metadata: {name: b}}], "+pods), beta("StatefulSet", "volumeClaimTemplates: [{metadata: {name: a}}], "+pods), "volumeClaimTemplate name can not be modified"},
+		"a DaemonSet that is right":             {beta("DaemonSet", rolling("maxSurge: 1")), "", ""},
+		"a DaemonSet that may update nothing":   {beta("DaemonSet", rolling("maxUnavailable: 0")), "", "cannot be 0 when maxSurge is 0"},
+		"a DaemonSet with both":                 {beta("DaemonSet", rolling("maxUnavailable: 1, maxSurge: 1")), "", "may not be set when maxUnavailable is non-zero"},
+		"a DaemonSet that surges in place":      {beta("DaemonSet", rolling("maxSurge: 1, rollingUpdateType: InPlaceIfPossible")), "", "must be 0 for InPlaceIfPossible type"},
+		"a DaemonSet's selector":                {beta("DaemonSet", pods), beta("DaemonSet", strings.Replace(pods, "app: a", "app: a, b: c", 1)), "selector is immutable"},
+		"a UnitedDeployment that is right":      {beta("UnitedDeployment", united("topology: {subsets: [{name: a, replicas: 3}, {name: b}]}")), "", ""},
+		"halves, which are divided":             {beta("UnitedDeployment", united(`topology: {subsets: [{name: a, replicas: "50%"}, {name: b, replicas: "50%"}]}`)), "", ""},
+		"subsets that are more":                 {beta("UnitedDeployment", united("topology: {subsets: [{name: a, replicas: 3}, {name: b, replicas: 3}]}")), "", "if replicas of all subsets are provided, the sum of indicated subset replicas 6 should equal UnitedDeployment replicas 4"},
+		"one subset that is more":               {beta("UnitedDeployment", united("topology: {subsets: [{name: a, replicas: 5}, {name: b}]}")), "", "should not be greater than UnitedDeployment replicas 4"},
+		"no subset to take the rest":            {beta("UnitedDeployment", united("topology: {subsets: [{name: a, maxReplicas: 5}]}")), "", "without maxReplicas"},
+		"a subset with a number and a range":    {beta("UnitedDeployment", united("topology: {subsets: [{name: a, replicas: 2, minReplicas: 1}, {name: b}]}")), "", `subset "a" has replicas`},
+		"no workload":                           {beta("UnitedDeployment", "replicas: 1, selector: {matchLabels: {app: a}}, template: {}"), "", "should provide one of statefulSetTemplate"},
+		"a SidecarSet that is right":            {beta("SidecarSet", "selector: {matchLabels: {a: b}}, containers: [{name: c}]"), "", ""},
+		"a SidecarSet for all":                  {beta("SidecarSet", "selector: {}, containers: [{name: c}]"), "", "no selector defined for SidecarSet"},
+		"a SidecarSet of nothing":               {beta("SidecarSet", "selector: {matchLabels: {a: b}}"), "", "no initContainer or container defined"},
+		"a native sidecar that is updated":      {beta("SidecarSet", "selector: {matchLabels: {a: b}}, initContainers: [{name: c, restartPolicy: Always}]"), "", "NotUpdate"},
+		"a cron job that is right":              {beta("AdvancedCronJob", `schedule: "0 * * * *", template: {jobTemplate: {spec: {a: 1}}}`), beta("AdvancedCronJob", `schedule: "1 * * * *", template: {jobTemplate: {spec: {a: 1}}}`), ""},
+		"a cron job with another image":         {beta("AdvancedCronJob", "template: {jobTemplate: {spec: {a: 1}}}"), beta("AdvancedCronJob", "template: {jobTemplate: {spec: {a: 2}}}"), "updates to advancedcronjob spec for fields other than"},
+		"a cron job of two":                     {beta("AdvancedCronJob", "template: {jobTemplate: {}, broadcastJobTemplate: {}}"), "", "exactly one of jobTemplate"},
+		"a spread that is right":                {beta("WorkloadSpread", `targetRef: {kind: CloneSet}, subsets: [{name: a, maxReplicas: "30%"}, {name: b}]`), "", ""},
+		"a spread of numbers and percentages":   {beta("WorkloadSpread", `targetRef: {kind: CloneSet}, subsets: [{name: a, maxReplicas: 3}, {name: b, maxReplicas: "50%"}]`), "", "the maxReplicas type of all subsets must be the same"},
+		"a spread of less than all":             {beta("WorkloadSpread", `targetRef: {kind: CloneSet}, subsets: [{name: a, maxReplicas: "30%"}, {name: b, maxReplicas: "50%"}]`), "", "add up to 80%"},
+		"a spread of a StatefulSet by percent":  {beta("WorkloadSpread", `targetRef: {kind: StatefulSet}, subsets: [{name: a, maxReplicas: "30%"}, {name: b}]`), "", "has to be a number"},
+		"a spread of another workload":          {beta("WorkloadSpread", `targetRef: {kind: CloneSet, name: b}`), beta("WorkloadSpread", `targetRef: {kind: CloneSet, name: a}`), "targetRef is immutable"},
+		"a budget that is right":                {budget("selector: {}, minAvailable: 1"), "", ""},
+		"a budget of two kinds of pods":         {budget("selector: {}, targetRef: {}, minAvailable: 1"), "", "exactly one of selector and targetRef"},
+		"a budget of two numbers":               {budget("selector: {}, maxUnavailable: 1, minAvailable: 1"), "", "exactly one of maxUnavailable and minAvailable"},
+		"a budget of other pods":                {budget("selector: {a: 1}, minAvailable: 1"), budget("selector: {a: 2}, minAvailable: 1"), "immutable"},
+		"a request that changes":                {beta("ContainerRecreateRequest", "podName: b"), beta("ContainerRecreateRequest", "podName: a"), "spec of ContainerRecreateRequest is immutable"},
+		"the secrets of a pull":                 {beta("ImagePullJob", "pullSecrets: [b]"), beta("ImagePullJob", "pullSecrets: [a]"), "pullSecrets is immutable"},
+		"a kind of which nothing is known here": {obj("apps/v1", "Deployment", "selector: {}"), "", ""},
+	} {
+		u := workload(t, c.obj)
+		var old *unstructured.Unstructured
+		if c.old != "" {
+			old = workload(t, c.old)
+		}
+		advice := MemberAdvice(u, old)
+		switch {
+		case c.want == "" && len(advice) > 0:
+			t.Errorf("%s: advised %q", name, advice)
+		case c.want != "" && (len(advice) != 1 || !strings.Contains(advice[0], c.want) || !strings.Contains(advice[0], "members refuse it")):
+			t.Errorf("%s: advised %q, want one with %q", name, advice, c.want)
+		}
+	}
+}
