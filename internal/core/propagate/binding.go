@@ -65,6 +65,7 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	}
 	Refer(b, template)
 	sayVersions(b, template)
+	saySpread(b, template)
 	Claim(b, p)
 	if labels, changed := defaulted(b.GetLabels(), bindingIDLabel(b.GetNamespace()), m.ID); changed {
 		b.SetLabels(labels)

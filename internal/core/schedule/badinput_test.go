@@ -9,6 +9,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
 // TestWhatCannotBeSaysWhatWouldMakeItFit: the condition has Karmada's reason and text, and then what to do about it, in words
@@ -119,6 +120,8 @@ func TestWhatCannotBeSaysWhatWouldMakeItFit(t *testing.T) {
 			"no staticWeightList rule matches any cluster of the fleet: correct its targetCluster, or remove the weights to divide equally"},
 		"replicas beyond everything": {deployment(500, byAvailability()), "a=3 b=4 c=5", full, "Clusters available replicas 12 are not enough to schedule",
 			"500 are wanted: make room for 488 more, let the policy match more clusters, or ask for fewer replicas"},
+		"replicas that keep apart, beyond the nodes": {apart(deployment(9, byAvailability())), "a=3 b=1 c=0", full, "Clusters available replicas 4 are not enough to schedule",
+			"9 are wanted: make room for 5 more, let the policy match more clusters, or ask for fewer replicas; a cluster has room for one per node by podAntiAffinity"},
 		"replicas beyond everything, packed": {deployment(500, together()), "a=3 b=4 c=5", full, "Clusters available replicas 12 are not enough to schedule",
 			"500 are wanted: make room for 488 more, let the policy match more clusters, or ask for fewer replicas"},
 		"replicas beyond the clusters allowed": {deployment(10, upTo(byAvailability(), 1, 2)), "a=3 b=4 c=5", failed, "no enough resource when selecting 2 clusters",
@@ -154,4 +157,10 @@ func TestTermsOfTheSameNameAreTriedOneAfterTheOther(t *testing.T) {
 		}
 		placed(b, "b").Status.SchedulerObservedAffinityName = "own"
 	}
+}
+
+// apart has the pods of a binding keep to nodes of their own.
+func apart(b *workv1alpha2.ResourceBinding) *workv1alpha2.ResourceBinding {
+	b.Annotations = map[string]string{capacity.SpreadAnnotation: `{"apart":["kubernetes.io/hostname"]}`}
+	return b
 }

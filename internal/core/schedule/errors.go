@@ -79,6 +79,8 @@ func (e *FitError) Pending() bool {
 type UnschedulableError struct {
 	// Available is the room there is, in replicas, for Wanted more.
 	Available, Wanted int64
+	// Apart is how the pods keep away from each other, which bounds the room; empty if they do not.
+	Apart string
 }
 
 // Error is the message of the condition.
@@ -146,7 +148,11 @@ func (e *termsError) Help() string {
 
 // Help says how much is missing.
 func (e *UnschedulableError) Help() string {
-	return fmt.Sprintf("%d are wanted: make room for %d more, let the policy match more clusters, or ask for fewer replicas", e.Wanted, e.Wanted-e.Available)
+	help := fmt.Sprintf("%d are wanted: make room for %d more, let the policy match more clusters, or ask for fewer replicas", e.Wanted, e.Wanted-e.Available)
+	if e.Apart != "" {
+		help += "; a cluster has room for " + e.Apart
+	}
+	return help
 }
 
 // Help is what would make the binding fit whose run ended with err; empty if there is nothing to say.

@@ -13,6 +13,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
 // Ours says whether the scheduler of that name places the binding: a policy or component made it, it has a placement,
@@ -92,6 +93,10 @@ func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, 
 	// The candidates are ours, so that they may be ranked in place.
 	var chosen []Candidate
 	r.Clusters, chosen, err = decide(b, candidates, room)
+	var short *UnschedulableError
+	if errors.As(err, &short) {
+		short.Apart = capacity.SpreadNoted(b).String()
+	}
 	if err == nil && s.keepEmpty && strategyOf(b.BindingSpec()).divided() {
 		r.Clusters = withEmpty(r.Clusters, chosen)
 	}

@@ -15,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -189,7 +190,11 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 		if noRoom.Wanted < int64(spec.Replicas) {
 			fits += placed
 		}
-		return fmt.Sprintf("lower the replicas from %d to %d, request less per replica, add nodes, or let more clusters in", spec.Replicas, fits)
+		less := "request less per replica"
+		if noRoom.Apart != "" {
+			less = fmt.Sprintf("let them be closer together (a cluster has room for %s)", noRoom.Apart)
+		}
+		return fmt.Sprintf("lower the replicas from %d to %d, %s, add nodes, or let more clusters in", spec.Replicas, fits, less)
 	}
 	var unfit *schedule.FitError
 	if errors.As(failure, &unfit) {
@@ -339,6 +344,9 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 		how = "into as few clusters as have room, those with the most first"
 	}
 	steps := []string{"divide: " + strings.Join(names, "; ")}
+	if apart := capacity.SpreadNoted(b); !apart.Empty() {
+		steps = append(steps, "divide: the room of each is "+apart.String())
+	}
 	switch {
 	case schedule.Fresh(b):
 		return append(steps, fmt.Sprintf("divide: anew, as was asked for: all %d %s", wanted, how))
