@@ -36,7 +36,7 @@ func TestBindingsOfTheBenchmarkGoWhereItWaitsForThem(t *testing.T) {
 	place(chosen(0))
 	tainted := fleet[0].DeepCopy()
 	tainted.Spec.Taints = append(tainted.Spec.Taints, drain)
-	if !schedule.Affects(b, fleet[0], tainted) {
+	if !schedule.Affects(b, fleet[0], tainted, schedule.Plugins{}) {
 		t.Error("the taint does not concern them")
 	}
 	fleet[0] = tainted

@@ -108,6 +108,13 @@ func (f *Fleet) KeepEmpty() {
 	f.snapshot = f.snapshot.KeepingEmpty()
 }
 
+// Use has the scheduler run with these plugins, from now on.
+func (f *Fleet) Use(p schedule.Plugins) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.snapshot = f.snapshot.With(p)
+}
+
 // Snapshot is the fleet now. It is never changed afterwards.
 func (f *Fleet) Snapshot() schedule.Snapshot {
 	f.mu.Lock()

@@ -2,6 +2,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -29,7 +30,6 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/aggregate"
 	"github.com/argosy-io/argosy/internal/controller/cluster"
-
 	"github.com/argosy-io/argosy/internal/controller/dependency"
 	"github.com/argosy-io/argosy/internal/controller/deschedule"
 	"github.com/argosy-io/argosy/internal/controller/dispatch"
@@ -40,6 +40,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/schedule"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -56,6 +57,8 @@ type Options struct {
 	ClusterStatusFrequency time.Duration
 	// ClusterThresholds are how long members must answer, or not answer, before that counts.
 	ClusterThresholds membership.Thresholds
+	// Scheduler is whose bindings are placed, and with which plugins.
+	Scheduler Scheduler
 	// EmptyWorkloads has workloads that divide their replicas go also to clusters that get none of them.
 	EmptyWorkloads bool
 	// Fleet is given what the scheduler sees when it starts to look; nil gives it to nobody.
@@ -64,6 +67,13 @@ type Options struct {
 	Estimator *estimator.Options
 	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
 	Descheduling *Descheduling
+}
+
+// Scheduler is the one that places bindings: others of another name are left to whom they name.
+type Scheduler struct {
+	// Name, by default default-scheduler.
+	Name    string
+	Plugins coreschedule.Plugins
 }
 
 // Descheduling is how often replicas that find no node are looked for, and for how long they have found none when they move.
@@ -82,6 +92,7 @@ const (
 
 // Run runs all loops until ctx ends.
 func Run(ctx context.Context, o Options) error {
+	o.Scheduler.Name = cmp.Or(o.Scheduler.Name, policyv1alpha1.DefaultSchedulerName)
 	if o.Concurrency == 0 {
 		o.Concurrency = defaultConcurrency
 	}
@@ -147,6 +158,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.EmptyWorkloads {
 		fleet.KeepEmpty()
 	}
+	fleet.Use(o.Scheduler.Plugins)
 	if err := fleet.Measure(ctx, mgr.GetCache(), members); err != nil {
 		return err
 	}
@@ -178,13 +190,13 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		{"namespace", func() error { return namespace.Setup(mgr) }},
 		{"propagate", func() error {
 			return propagate.Setup(ctx, mgr, propagate.Options{Templates: templates, Interpreter: interpreter,
-				Place: schedule.Placer(fleet, policyv1alpha1.DefaultSchedulerName), Pods: dispatch.PodsOf(members), Concurrency: o.Concurrency})
+				Place: schedule.Placer(fleet, o.Scheduler.Name), Pods: dispatch.PodsOf(members), Concurrency: o.Concurrency})
 		}},
 		{"dependency", func() error {
 			return dependency.Setup(ctx, mgr, dependency.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency})
 		}},
 		{"schedule", func() error {
-			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: o.Concurrency,
+			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: o.Scheduler.Name, Concurrency: o.Concurrency,
 				ConfirmWindow: firstWindow})
 		}},
 		{"rebalance", func() error { return rebalance.Setup(ctx, mgr, rebalance.Options{}) }},
@@ -192,7 +204,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			if o.Descheduling == nil {
 				return nil
 			}
-			return deschedule.Setup(mgr, deschedule.Options{Fleet: fleet, Templates: templates, SchedulerName: policyv1alpha1.DefaultSchedulerName,
+			return deschedule.Setup(mgr, deschedule.Options{Fleet: fleet, Templates: templates, SchedulerName: o.Scheduler.Name,
 				Interval: o.Descheduling.Interval, Unschedulable: o.Descheduling.Unschedulable})
 		}},
 		{"dispatch", func() error {
@@ -202,7 +214,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency, StatusWindow: statusWindow})
 		}},
 		{"aggregate", func() error {
-			return aggregate.Setup(mgr, aggregate.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency,
+			return aggregate.Setup(mgr, aggregate.Options{SchedulerName: o.Scheduler.Name, Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency,
 				Gather: gather, StatusWindow: statusWindow, FirstWindow: firstWindow})
 		}},
 	} {

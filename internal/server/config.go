@@ -15,8 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/capacity/estimator"
+	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // Config is everything that can be set about a hub. A file, flags and defaults all end up here.
@@ -38,6 +41,8 @@ type Config struct {
 	WorkloadKinds []string `json:"workloadKinds"`
 	// Members is how member clusters are looked after.
 	Members MembersConfig `json:"members"`
+	// Scheduler is which bindings are placed, and by which rules.
+	Scheduler SchedulerConfig `json:"scheduler"`
 	// Descheduler is when replicas that find no node are moved to other clusters; the component descheduler does it.
 	Descheduler DeschedulerConfig `json:"descheduler"`
 	// KubeconfigOut is one more file to merge the admin kubeconfig into.
@@ -97,6 +102,23 @@ func (c EstimatorConfig) options() *estimator.Options {
 		Addresses: c.Addresses, SkipPull: c.SkipPull, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, InsecureSkipVerify: c.InsecureSkipVerify}
 }
 
+// SchedulerConfig is which bindings are placed, and by which rules.
+type SchedulerConfig struct {
+	// Name is the scheduler's: bindings that name another in spec.schedulerName are left to that.
+	Name string `json:"name"`
+	// Plugins are Karmada's filters and scores to run: "*" is every one, "-NAME" leaves one out.
+	Plugins []string `json:"plugins"`
+}
+
+// options of the scheduler.
+func (c SchedulerConfig) options() (controller.Scheduler, error) {
+	plugins, err := schedule.ParsePlugins(c.Plugins)
+	if err != nil {
+		return controller.Scheduler{}, fmt.Errorf("scheduler.plugins: %w: correct --plugins", err)
+	}
+	return controller.Scheduler{Name: c.Name, Plugins: plugins}, nil
+}
+
 // DeschedulerConfig is when replicas are moved after they were placed.
 type DeschedulerConfig struct {
 	// Interval is how often replicas are looked for that find no node.
@@ -134,6 +156,7 @@ func DefaultConfig() Config {
 			Estimator: EstimatorConfig{Timeout: metav1.Duration{Duration: 3 * time.Second}, Port: 10352,
 				ServicePrefix: "karmada-scheduler-estimator", ServiceNamespace: names.System},
 		},
+		Scheduler: SchedulerConfig{Name: policyv1alpha1.DefaultSchedulerName, Plugins: []string{"*"}},
 		Descheduler: DeschedulerConfig{
 			Interval:               metav1.Duration{Duration: 2 * time.Minute},
 			UnschedulableThreshold: metav1.Duration{Duration: 5 * time.Minute},
@@ -176,6 +199,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.Members.FailureThreshold.Duration, "cluster-failure-threshold", c.Members.FailureThreshold.Duration, "how long a member cluster must not answer before it is not Ready")
 	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must answer again before it is Ready")
 	fs.BoolVar(&c.Members.EmptyWorkloads, "enable-empty-workload-propagation", c.Members.EmptyWorkloads, "send workloads that divide their replicas also to the clusters chosen that get none of them, and keep them there when they are scaled to zero")
+	fs.StringVar(&c.Scheduler.Name, "scheduler-name", c.Scheduler.Name, "name of the hub's scheduler: what names another in its policy's schedulerName is left to that")
+	fs.StringSliceVar(&c.Scheduler.Plugins, "plugins", c.Scheduler.Plugins, fmt.Sprintf("scheduler plugins to run: * is all, -NAME leaves one out of %s", strings.Join(schedule.PluginNames(), ", ")))
 	fs.DurationVar(&c.Descheduler.Interval.Duration, "descheduling-interval", c.Descheduler.Interval.Duration, "how often replicas are looked for that find no node in their cluster")
 	fs.DurationVar(&c.Descheduler.UnschedulableThreshold.Duration, "unschedulable-threshold", c.Descheduler.UnschedulableThreshold.Duration, "how long a replica has found no node when it moves to another cluster")
 	e := &c.Members.Estimator
@@ -265,6 +290,12 @@ func (c *Config) Validate() error {
 		return errors.New("etcd.certFile and etcd.keyFile belong together: give both --etcd-certfile and --etcd-keyfile, or none")
 	case len(c.Etcd.Servers) == 0 && c.Etcd.CAFile+c.Etcd.CertFile != "":
 		return errors.New("etcd has TLS files but no servers: give --etcd-servers")
+	}
+	if c.Scheduler.Name == "" {
+		return errors.New("scheduler.name is empty, so that nothing would be placed: give one with --scheduler-name")
+	}
+	if _, err := c.Scheduler.options(); err != nil {
+		return err
 	}
 	for flag, duration := range map[string]metav1.Duration{"cluster-status-update-frequency": c.Members.StatusUpdateFrequency,
 		"cluster-failure-threshold": c.Members.FailureThreshold, "cluster-success-threshold": c.Members.SuccessThreshold,

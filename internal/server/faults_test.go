@@ -128,6 +128,14 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 			func(_ *testing.T, c *Config) { c.WorkloadKinds = []string{"*", "-knative"} },
 			[]string{`"knative"`, "openkruise, argo", "--workload-kinds"},
 		},
+		"a scheduler plugin that does not exist": {
+			func(_ *testing.T, c *Config) { c.Scheduler.Plugins = []string{"*", "-TaintTolerations"} },
+			[]string{`no scheduler plugin "TaintTolerations"`, "TaintToleration, WorkloadAffinity", "--plugins"},
+		},
+		"a scheduler without a name": {
+			func(_ *testing.T, c *Config) { c.Scheduler.Name = "" },
+			[]string{"scheduler.name is empty", "--scheduler-name"},
+		},
 		"a descheduler that never rests": {
 			func(_ *testing.T, c *Config) { c.Descheduler.Interval.Duration = time.Millisecond },
 			[]string{"1ms is too short", "--descheduling-interval"},

@@ -40,7 +40,12 @@ func AllParts() Parts {
 		Handler: func(d Deps, next http.Handler) http.Handler { return explained(d, room, admission.KeepNamespace(next)) },
 		Convert: convert.Review,
 		Controllers: func(ctx context.Context, d Deps) error {
+			scheduler, err := d.Scheduler.options()
+			if err != nil {
+				return err
+			}
 			o := controller.Options{
+				Scheduler:              scheduler,
 				Config:                 d.Config,
 				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
 				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},

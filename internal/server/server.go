@@ -63,6 +63,8 @@ type Deps struct {
 	Files   pki.Files
 	// Members is how member clusters are looked after.
 	Members MembersConfig
+	// Scheduler is which bindings are placed, and by which rules.
+	Scheduler SchedulerConfig
 	// Descheduler is when replicas are moved after they were placed; nil where that component is left out.
 	Descheduler *DeschedulerConfig
 }
@@ -332,7 +334,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		e.Servers = []string{h.etcd.Endpoint}
 	}
 	loopback := apiserver.NewLoopback()
-	h.deps = Deps{Config: loopback.Config(), DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members}
+	h.deps = Deps{Config: loopback.Config(), DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members, Scheduler: h.config.Scheduler}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
 	}

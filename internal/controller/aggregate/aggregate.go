@@ -4,6 +4,7 @@ package aggregate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,6 +49,8 @@ import (
 type Options struct {
 	Templates   *template.Store
 	Interpreter interpret.Interpreter
+	// SchedulerName is whose bindings have their placement confirmed with the members' first answers; default default-scheduler.
+	SchedulerName string
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
 	// Gather is how long the answers of several members are waited for, so that they fold into one write.
@@ -86,6 +89,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "binding-status-controller")}
 	r.progress.Rate = progressRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("aggregate").WithOptions(controller.Options{
@@ -161,7 +165,7 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 	if wait := r.wait(key, b.BindingStatus(), want.BindingStatus()); wait > 0 {
 		return wait, nil
 	}
-	if schedule.Ours(b, policyv1alpha1.DefaultSchedulerName) && !equality.Semantic.DeepEqual(b.BindingStatus(), want.BindingStatus()) {
+	if schedule.Ours(b, r.SchedulerName) && !equality.Semantic.DeepEqual(b.BindingStatus(), want.BindingStatus()) {
 		// What another scheduler did is its own to say.
 		schedule.Confirm(want, metav1.NewTime(r.Clock.Now()))
 	}

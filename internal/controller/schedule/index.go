@@ -19,6 +19,8 @@ import (
 type index struct {
 	// scheduler is whose bindings are found by clusters. Those of groups are found whoever places them.
 	scheduler string
+	// plugins are those that the scheduler runs with.
+	plugins schedule.Plugins
 
 	mu      sync.Mutex
 	entries map[client.ObjectKey]*entry
@@ -50,8 +52,8 @@ type affinity struct {
 	apart           bool
 }
 
-func newIndex(scheduler string) *index {
-	return &index{scheduler: scheduler, entries: map[client.ObjectKey]*entry{}, alike: map[string]*alike{}, waiting: map[*alike]bool{},
+func newIndex(scheduler string, plugins schedule.Plugins) *index {
+	return &index{scheduler: scheduler, plugins: plugins, entries: map[client.ObjectKey]*entry{}, alike: map[string]*alike{}, waiting: map[*alike]bool{},
 		grouped: map[affinity]map[*entry]bool{}}
 }
 
@@ -125,7 +127,7 @@ func (x *index) drop(key client.ObjectKey) {
 
 // changed are the scheduler's bindings that a change of a cluster may move, the most urgent first.
 func (x *index) changed(c capacity.Change) []workv1alpha2.Binding {
-	affects := func(b workv1alpha2.Binding) bool { return schedule.Affects(b, c.Old, c.New) }
+	affects := func(b workv1alpha2.Binding) bool { return schedule.Affects(b, c.Old, c.New, x.plugins) }
 	if schedule.RoomAlone(c.Old, c.New) {
 		return x.waits(c.New.Name, affects)
 	}

@@ -159,7 +159,7 @@ func TestTheIndexFindsWhatAskingEveryBindingFinds(t *testing.T) {
 	for seed := range uint64(60) {
 		h := &history{Rand: rand.New(rand.NewPCG(seed, 1))}
 		placements := []*policyv1alpha1.Placement{h.placement(), h.placement(), h.placement(), h.placement()}
-		x := newIndex(policyv1alpha1.DefaultSchedulerName)
+		x := newIndex(policyv1alpha1.DefaultSchedulerName, schedule.Plugins{})
 		bindings := map[client.ObjectKey]workv1alpha2.Binding{}
 		clusters := map[string]*clusterv1alpha1.Cluster{}
 		naive := func(concerns func(workv1alpha2.Binding) bool) []workv1alpha2.Binding {
@@ -198,15 +198,15 @@ func TestTheIndexFindsWhatAskingEveryBindingFinds(t *testing.T) {
 					delete(clusters, name)
 				}
 				count := 0
-				want := listed(naive(func(b workv1alpha2.Binding) bool { return schedule.Affects(b, c.Old, c.New) }))
+				want := listed(naive(func(b workv1alpha2.Binding) bool { return schedule.Affects(b, c.Old, c.New, schedule.Plugins{}) }))
 				got := listed(x.changed(c))
 				if !slices.Equal(got, want) {
 					t.Fatalf("seed %d, step %d: a change of %s concerns\n%q, want\n%q\nwas %+v\nis %+v", seed, step, name, got, want, c.Old, c.New)
 				}
 				found += len(want)
 				if c.New != nil {
-					want := listed(naive(func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, c.New) }))
-					got := listed(x.waits(name, func(b workv1alpha2.Binding) bool { count++; return schedule.AwaitsRoom(b, c.New) }))
+					want := listed(naive(func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, c.New, schedule.Plugins{}) }))
+					got := listed(x.waits(name, func(b workv1alpha2.Binding) bool { count++; return schedule.AwaitsRoom(b, c.New, schedule.Plugins{}) }))
 					if !slices.Equal(got, want) {
 						t.Fatalf("seed %d, step %d: room in %s wakes\n%q, want\n%q", seed, step, name, got, want)
 					}
@@ -236,7 +236,7 @@ func TestTheIndexFindsWhatAskingEveryBindingFinds(t *testing.T) {
 }
 
 func TestThousandsOfBindingsOfOnePlacementAreAskedAboutTwice(t *testing.T) {
-	x := newIndex(policyv1alpha1.DefaultSchedulerName)
+	x := newIndex(policyv1alpha1.DefaultSchedulerName, schedule.Plugins{})
 	h := &history{Rand: rand.New(rand.NewPCG(1, 1))}
 	placement := &policyv1alpha1.Placement{}
 	for i := range 5000 {
@@ -260,7 +260,7 @@ func TestThousandsOfBindingsOfOnePlacementAreAskedAboutTwice(t *testing.T) {
 
 // A taint on a cluster that one of twenty placements allows, and 10,000 bindings.
 func BenchmarkAChangeOfAClusterIsAskedAbout(b *testing.B) {
-	x := newIndex(policyv1alpha1.DefaultSchedulerName)
+	x := newIndex(policyv1alpha1.DefaultSchedulerName, schedule.Plugins{})
 	var all []workv1alpha2.Binding
 	for i := range 10_000 {
 		binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("b", i), Labels: map[string]string{workv1alpha2.BindingManagedByLabel: "test"}}}
@@ -286,7 +286,7 @@ func BenchmarkAChangeOfAClusterIsAskedAbout(b *testing.B) {
 		for b.Loop() {
 			n := 0
 			for _, binding := range all {
-				if schedule.Ours(binding, policyv1alpha1.DefaultSchedulerName) && schedule.Affects(binding, was, is) {
+				if schedule.Ours(binding, policyv1alpha1.DefaultSchedulerName) && schedule.Affects(binding, was, is, schedule.Plugins{}) {
 					n++
 				}
 			}

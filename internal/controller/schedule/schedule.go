@@ -84,7 +84,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "default-scheduler"), index: newIndex(o.Name)}
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, o.Name), index: newIndex(o.Name, o.Fleet.Snapshot().Plugins())}
 	r.placed.Rate = confirmRate
 	r.burst.Most, r.burst.Rate = toldMost, toldRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
@@ -156,7 +156,7 @@ func (f fleetChanges) Start(_ context.Context, q queue) error {
 	})
 	f.r.Fleet.OnRoom(func(name string) {
 		if cluster := f.r.Fleet.Snapshot().Cluster(name); cluster != nil {
-			add(f.r.index.waits(name, func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, cluster) }))
+			add(f.r.index.waits(name, func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, cluster, f.r.index.plugins) }))
 		}
 	})
 	return nil

@@ -19,7 +19,7 @@ import (
 //	duplicated, not a workload  the cluster starts or stops to fit: labels, fields, taints, kinds served
 //	spread over groups          the cluster goes into another group
 //	not scheduled               the same, the versions served of what not all can say, or a fit of another kind of reason; by room, also when the cluster has more room
-func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster) bool {
+func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins Plugins) bool {
 	spec := b.BindingSpec()
 	was, is := seen(old), seen(now)
 	if spec.Placement == nil || was == nil && is == nil {
@@ -38,10 +38,10 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster) bool {
 	}
 	var fits bool
 	for i := range terms(spec.Placement) {
-		q := newQuestion(spec, i)
+		q := newQuestion(spec, i, plugins)
 		answer := q.reject
 		if strategy.divided() && scheduled {
-			answer = func(m *member, target bool) string { return clusterAffinity(q, m, target) }
+			answer = q.unmeant
 		}
 		before, after := ask(answer, was, target), ask(answer, is, target)
 		if before != after {

@@ -181,7 +181,7 @@ func BenchmarkAffects(b *testing.B) {
 	binding := placed(benchBinding(byAvailability()), "member-0000=500")
 	b.ReportAllocs()
 	for b.Loop() {
-		if Affects(binding, clusters[0], clusters[0]) {
+		if Affects(binding, clusters[0], clusters[0], Plugins{}) {
 			b.Fatal("affected")
 		}
 	}

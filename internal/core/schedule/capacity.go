@@ -51,14 +51,14 @@ func NeedsRoom(b workv1alpha2.Binding) bool {
 }
 
 // AwaitsRoom says whether a binding did not get the room it asked for, and would take some in this cluster.
-func AwaitsRoom(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) bool {
+func AwaitsRoom(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster, plugins Plugins) bool {
 	spec, m := b.BindingSpec(), seen(cluster)
 	if m == nil || !NeedsRoom(b) || meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) && replicasFit(spec) {
 		return false
 	}
 	target := slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster.Name })
 	for i := range terms(spec.Placement) {
-		if newQuestion(spec, i).reject(m, target) == "" {
+		if newQuestion(spec, i, plugins).reject(m, target) == "" {
 			return true
 		}
 	}

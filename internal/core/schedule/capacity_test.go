@@ -193,7 +193,7 @@ func TestWhoDidNotGetTheRoomItAskedForAwaitsIt(t *testing.T) {
 		"it does not go by room":                      {waiting(equally()), cluster("m"), false},
 		"it has what it asked for":                    {scheduled, cluster("m"), false},
 	} {
-		if got := AwaitsRoom(test.b, test.cluster); got != test.want {
+		if got := AwaitsRoom(test.b, test.cluster, Plugins{}); got != test.want {
 			t.Errorf("%s: awaits room: %t", name, got)
 		}
 	}

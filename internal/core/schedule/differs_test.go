@@ -70,12 +70,12 @@ func TestWhereOursIsNotKarmadas(t *testing.T) {
 		// There what found no room waits for five minutes, and a label taken away is not seen.
 		waits := deployment(9, byAvailability())
 		record(waits, Result{}, &UnschedulableError{}, time.Unix(100, 0))
-		if !Affects(waits, cluster("a", free("cpu=1")), cluster("a", free("cpu=9"))) {
+		if !Affects(waits, cluster("a", free("cpu=1")), cluster("a", free("cpu=9")), Plugins{}) {
 			t.Error("room that appears wakes nobody")
 		}
 		p := policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}}}}
 		b := placed(configMap(p), "a b")
-		if !Affects(b, cluster("b", labelled("rack", "1")), cluster("b")) {
+		if !Affects(b, cluster("b", labelled("rack", "1")), cluster("b"), Plugins{}) {
 			t.Error("a label taken away wakes nobody")
 		}
 		if _, due := Due(b, fleet(cluster("a", labelled("rack", "1")), cluster("b"))); !due {

@@ -61,9 +61,9 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 		return AffinityRemoved
 	}
 	if strategyOf(spec).divided() {
-		q := newQuestion(spec, currentTerm(b))
+		q := newQuestion(spec, currentTerm(b), s.plugins)
 		for i := range spec.Clusters {
-			if clusterAffinity(q, s.member(spec.Clusters[i].Name), true) != "" {
+			if q.unmeant(s.member(spec.Clusters[i].Name), true) != "" {
 				return TargetUnwanted
 			}
 		}
@@ -73,6 +73,10 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 		return notDue
 	}
 	candidates, _ := feasible(b, s, currentTerm(b))
+	for i := range candidates {
+		// What is placed may stay, whatever a run for another reason would prefer.
+		candidates[i].Score = clusterLocality(candidates[i].placed)
+	}
 	if !settled(spec, candidates) {
 		return CandidatesChanged
 	}

@@ -135,9 +135,16 @@ func TestAffectsMissesNothing(t *testing.T) {
 		if r.IntN(3) == 0 {
 			b = configMap(p)
 		}
-		s := fleet(before...)
+		plugins := Plugins{}
+		if r.IntN(3) == 0 {
+			plugins.off = uint16(r.Uint32N(1 << len(allPlugins)))
+		}
+		s := fleet(before...).With(plugins)
 		result, err := Schedule(b, s, s.Room(b))
 		record(b, result, err, time.Unix(100, 0))
+		if reason, due := Due(b, s); due && err == nil {
+			t.Fatalf("seed %d, plugins %s: due again when placed, because %s", seed, plugins, reason)
+		}
 
 		i := r.IntN(3)
 		old, now := before[i], before[i].DeepCopy()
@@ -150,7 +157,7 @@ func TestAffectsMissesNothing(t *testing.T) {
 		}
 		next := s.Next(after)
 
-		says := Affects(b, old, now)
+		says := Affects(b, old, now, plugins)
 		_, wasDue := Due(b, s)
 		reason, isDue := Due(b, next)
 		_, errNow := Schedule(b, next, next.Room(b))
@@ -160,8 +167,8 @@ func TestAffectsMissesNothing(t *testing.T) {
 			unaffected++
 		}
 		if !says && (isDue && !wasDue || err != nil && errNow == nil) {
-			t.Fatalf("seed %d: %s of %s is said not to affect %q, due because %q (before: %v, now: %v)",
-				seed, change.name, old.Name, text(b.Spec.Clusters), reason, err, errNow)
+			t.Fatalf("seed %d, plugins %s: %s of %s is said not to affect %q, due because %q (before: %v, now: %v)",
+				seed, plugins, change.name, old.Name, text(b.Spec.Clusters), reason, err, errNow)
 		}
 	}
 	if affected == 0 || unaffected < affected/2 {
@@ -199,7 +206,7 @@ func TestAffects(t *testing.T) {
 		"room, for static weights":                 {placed(deployment(9, equally()), ""), cluster("a", free("cpu=1")), cluster("a", free("cpu=2")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Affects(test.binding, test.old, test.now); got != test.want {
+			if got := Affects(test.binding, test.old, test.now, Plugins{}); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

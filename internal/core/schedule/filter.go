@@ -35,6 +35,7 @@ type question struct {
 	// version is the template's own, and versions are all that can say it; nil is any.
 	version  string
 	versions []string
+	plugins  Plugins
 	// affinity of the term in use; nil allows every cluster.
 	affinity *policyv1alpha1.ClusterAffinity
 	// overflow are the term's further tiers.
@@ -51,12 +52,13 @@ type question struct {
 // longList is the length from which a list of names is worth a map.
 const longList = 16
 
-// newQuestion is the question by affinity term t.
-func newQuestion(spec *workv1alpha2.ResourceBindingSpec, t int) *question {
+// newQuestion is the question by affinity term t, as a scheduler with these plugins asks it.
+func newQuestion(spec *workv1alpha2.ResourceBindingSpec, t int, plugins Plugins) *question {
 	term := termOf(spec.Placement, t)
 	affinity := term.affinity
 	q := &question{
 		spec:     spec,
+		plugins:  plugins,
 		kind:     schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(),
 		affinity: affinity,
 		overflow: term.overflow,
@@ -83,19 +85,26 @@ func set(names []string) map[string]bool {
 
 // filters each answer with the reason why not, or nothing. The first reason counts, so the user's own choice comes
 // first: what a policy never meant is not blamed on taints. target says that the cluster has the template already.
-var filters = [...]func(q *question, m *member, target bool) string{
-	clusterAffinity,
-	clusterEviction,
-	taintToleration,
-	apiEnablement,
-	spreadConstraint,
-	workloadAffinity,
+var filters = [...]struct {
+	plugin Plugin
+	ask    func(q *question, m *member, target bool) string
+}{
+	{ClusterAffinity, clusterAffinity},
+	{ClusterEviction, clusterEviction},
+	{TaintToleration, taintToleration},
+	{APIEnablement, apiEnablement},
+	{SpreadConstraint, spreadConstraint},
+	{WorkloadAffinity, workloadAffinity},
+	{WorkloadAntiAffinity, workloadAntiAffinity},
 }
 
 // reject is the first reason why the cluster may not take the binding; empty if it may.
 func (q *question) reject(m *member, target bool) string {
-	for _, filter := range filters {
-		if reason := filter(q, m, target); reason != "" {
+	for i := range filters {
+		if !q.plugins.Runs(filters[i].plugin) {
+			continue
+		}
+		if reason := filters[i].ask(q, m, target); reason != "" {
 			return reason
 		}
 	}
@@ -107,6 +116,14 @@ func clusterAffinity(q *question, m *member, _ bool) string {
 		return reasonAffinity
 	}
 	return ""
+}
+
+// unmeant is reject for its affinity alone.
+func (q *question) unmeant(m *member, target bool) string {
+	if !q.plugins.Runs(ClusterAffinity) {
+		return ""
+	}
+	return clusterAffinity(q, m, target)
 }
 
 // tier is 0 for a cluster that the affinity means, 1 for one of the first overflow, and so on; -1 for any other.
@@ -226,11 +243,13 @@ type Candidate struct {
 	// Assigned is what the binding has there now.
 	Assigned int32
 	Known    bool
+	// placed says that the binding is there now, be it with no replicas.
+	placed bool
 }
 
 // feasible asks every cluster about affinity term t. Candidates and rejections are sorted by name and nobody else's.
 func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejections) {
-	q := newQuestion(b.BindingSpec(), t)
+	q := newQuestion(b.BindingSpec(), t, s.plugins)
 	q.peers = s.peers
 	q.version, q.versions = schema.FromAPIVersionAndKind(q.spec.Resource.APIVersion, q.spec.Resource.Kind).Version, versions(b)
 	assigned := s.assigned(q.spec.Clusters)
@@ -254,10 +273,16 @@ func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejection
 			continue
 		}
 		candidates = append(candidates, Candidate{
-			Cluster: m.cluster, Score: clusterLocality(target), Assigned: max(0, has),
+			Cluster: m.cluster, Assigned: max(0, has), placed: target,
 		})
+		if s.plugins.Runs(ClusterLocality) {
+			candidates[len(candidates)-1].Score = clusterLocality(target)
+		}
 		if len(q.overflow) > 0 {
 			candidates[len(candidates)-1].Tier = q.tier(m)
+			if candidates[len(candidates)-1].Tier < 0 { // nobody asked whether it is meant
+				candidates[len(candidates)-1].Tier = len(q.overflow) + 1
+			}
 		}
 	}
 	return q.preferServed(candidates, rejections, s, fresh(b))

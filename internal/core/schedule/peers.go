@@ -54,11 +54,15 @@ func (s Snapshot) Among(p Peers) Snapshot {
 
 // workloadAffinity: who is first of a group may go anywhere. What is placed stays, wherever others went since.
 func workloadAffinity(q *question, m *member, target bool) string {
-	switch name := m.cluster.Name; {
-	case target:
-	case len(q.peers.together) > 0 && !q.peers.together[name]:
+	if !target && len(q.peers.together) > 0 && !q.peers.together[m.cluster.Name] {
 		return reasonTogether
-	case q.peers.apart[name]:
+	}
+	return ""
+}
+
+// workloadAntiAffinity: what is placed stays here, too.
+func workloadAntiAffinity(q *question, m *member, target bool) string {
+	if !target && q.peers.apart[m.cluster.Name] {
 		return reasonApart
 	}
 	return ""

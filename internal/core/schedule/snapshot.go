@@ -23,6 +23,8 @@ type Snapshot struct {
 	peers Peers
 	// keepEmpty has divided workloads go to clusters that get no replica, too.
 	keepEmpty bool
+	// plugins are those that run.
+	plugins Plugins
 }
 
 // member is a cluster and what is asked of it often.
@@ -54,6 +56,7 @@ func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 		members:   make([]member, 0, len(clusters)),
 		index:     make(map[string]int, len(clusters)),
 		keepEmpty: s.keepEmpty,
+		plugins:   s.plugins,
 	}
 	var sets apiSets
 	for _, c := range clusters {

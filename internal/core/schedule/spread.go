@@ -88,7 +88,7 @@ func (b bounds) all() []grouping {
 func withRoomForSet(candidates []Candidate) []Candidate {
 	kept := make([]Candidate, 0, len(candidates))
 	for _, c := range candidates {
-		if c.Score == maxScore || c.Available > 0 {
+		if c.placed || c.Available > 0 {
 			kept = append(kept, c)
 		}
 	}

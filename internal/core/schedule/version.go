@@ -36,11 +36,11 @@ func (q *question) says(served []string) bool {
 // replicas are divided: what each cluster is to have a copy of is sent to the others, and of these its author is told. What is
 // placed stays, unless the run is fresh: what was sent before still runs there.
 func (q *question) preferServed(candidates []Candidate, rejections Rejections, s Snapshot, fresh bool) ([]Candidate, Rejections) {
-	if q.versions == nil || !strategyOf(q.spec).divided() {
+	if q.versions == nil || !q.plugins.Runs(APIEnablement) || !strategyOf(q.spec).divided() {
 		return candidates, rejections
 	}
 	refused := func(c Candidate) bool {
-		return (fresh || c.Score != maxScore) && !q.says(s.member(c.Cluster.Name).apis.versions[q.kind])
+		return (fresh || !c.placed) && !q.says(s.member(c.Cluster.Name).apis.versions[q.kind])
 	}
 	if !slices.ContainsFunc(candidates, refused) || !slices.ContainsFunc(candidates, func(c Candidate) bool { return !refused(c) }) {
 		return candidates, rejections

@@ -65,7 +65,7 @@ func TestReplicasGoWhereTheTemplatesFieldsAreServed(t *testing.T) {
 	waits := cloneSet(6, byAvailability(), "v1beta1")
 	record(waits, Result{}, &UnschedulableError{}, waits.CreationTimestamp.Time)
 	waits.Annotations[VersionsAnnotation] = "v1beta1"
-	if !Affects(waits, cluster("old", serving("v1alpha1")), cluster("old", serving("v1alpha1", "v1beta1"))) {
+	if !Affects(waits, cluster("old", serving("v1alpha1")), cluster("old", serving("v1alpha1", "v1beta1")), Plugins{}) {
 		t.Error("a version that is served from now on wakes nobody")
 	}
 }

@@ -1,0 +1,99 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Plugin is a filter or score by the name that Karmada's scheduler gives it.
+type Plugin string
+
+// The plugins. Each is a filter but for ClusterLocality.
+const (
+	ClusterAffinity      Plugin = "ClusterAffinity"
+	ClusterEviction      Plugin = "ClusterEviction"
+	TaintToleration      Plugin = "TaintToleration"
+	APIEnablement        Plugin = "APIEnablement" // also whether the versions served can say the template
+	SpreadConstraint     Plugin = "SpreadConstraint"
+	WorkloadAffinity     Plugin = "WorkloadAffinity"
+	WorkloadAntiAffinity Plugin = "WorkloadAntiAffinity"
+	ClusterLocality      Plugin = "ClusterLocality"
+)
+
+// allPlugins are all there are. A Plugins has a bit for each, by position.
+var allPlugins = [...]Plugin{
+	APIEnablement, ClusterAffinity, ClusterEviction, ClusterLocality, SpreadConstraint, TaintToleration, WorkloadAffinity, WorkloadAntiAffinity,
+}
+
+// Plugins says which plugins run; the zero value is all of them.
+type Plugins struct{ off uint16 }
+
+// ParsePlugins reads Karmada's --plugins: "*" is all, "foo" is that one, "-foo" is all that is meant but that one. A list that
+// only leaves out means all others; an empty one means all. The error names what is not known, and what is.
+func ParsePlugins(list []string) (Plugins, error) {
+	var named, left uint16
+	all := true
+	for _, item := range list {
+		name, without := strings.CutPrefix(item, "-")
+		i := slices.Index(allPlugins[:], Plugin(name))
+		switch {
+		case item == "*":
+			named, all = 1<<len(allPlugins)-1, false
+		case item == "-*":
+			all = false
+		case i < 0:
+			return Plugins{}, fmt.Errorf("there is no scheduler plugin %q: name one of %s; * is all, and -NAME leaves one out", name, strings.Join(PluginNames(), ", "))
+		case without:
+			left |= 1 << i
+		default:
+			named, all = named|1<<i, false
+		}
+	}
+	if all {
+		named = 1<<len(allPlugins) - 1
+	}
+	return Plugins{off: (1<<len(allPlugins) - 1) &^ (named &^ left)}, nil
+}
+
+// PluginNames are those of all plugins, sorted.
+func PluginNames() []string {
+	var names []string
+	for _, p := range allPlugins {
+		names = append(names, string(p))
+	}
+	return names
+}
+
+// Runs says whether a plugin does.
+func (p Plugins) Runs(name Plugin) bool {
+	return p.off == 0 || p.off&(1<<slices.Index(allPlugins[:], name)) == 0
+}
+
+// Off are the plugins that do not run, sorted.
+func (p Plugins) Off() (names []Plugin) {
+	for i, name := range allPlugins {
+		if p.off&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// String is a list that ParsePlugins reads: "*", or "*,-TaintToleration".
+func (p Plugins) String() string {
+	text := "*"
+	for _, name := range p.Off() {
+		text += ",-" + string(name)
+	}
+	return text
+}
+
+// With is the same fleet, and what Next makes of it, as a scheduler with these plugins looks at it.
+func (s Snapshot) With(p Plugins) Snapshot {
+	s.plugins = p
+	return s
+}
+
+// Plugins are those of With.
+func (s Snapshot) Plugins() Plugins { return s.plugins }
