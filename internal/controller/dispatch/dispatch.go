@@ -194,7 +194,7 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding, tmpl *un
 	if in.Target, err = r.target(ctx, tmpl); err != nil {
 		return in, err
 	}
-	if in.History, err = r.history(ctx, tmpl); err != nil {
+	if in.History, err = r.history(ctx, tmpl, in.Existing); err != nil {
 		return in, err
 	}
 	in.Overrides, err = r.overrides(ctx, tmpl.GetNamespace())

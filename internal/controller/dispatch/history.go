@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/names"
 )
@@ -26,7 +27,7 @@ const (
 
 // history are the revisions of a template, the present one among them: it is stored before a Work says it, so that it can
 // be brought to clusters that join when it is no more.
-func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructured) ([]fleet.Revision, error) {
+func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructured, works map[string]*workv1alpha1.Work) ([]fleet.Revision, error) {
 	if !fleet.KeepsHistory(tmpl) {
 		return nil, nil
 	}
@@ -39,7 +40,7 @@ func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructure
 		c := &list.Items[i]
 		stored = append(stored, fleet.Revision{Name: strings.TrimPrefix(c.Name, revisionPrefix(tmpl)), Version: c.Annotations[revisionVersionAnnotation], Number: c.Revision, Data: c.Data.Raw})
 	}
-	next, surplus := fleet.Remember(tmpl, stored)
+	next, surplus := fleet.Remember(tmpl, works, stored)
 	for _, s := range surplus {
 		err := r.client.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: revisionPrefix(tmpl) + s.Name}})
 		if client.IgnoreNotFound(err) != nil {

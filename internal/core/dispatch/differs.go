@@ -24,6 +24,7 @@ var sometimes = []string{
 	workv1alpha2.ClusterResourceBindingPermanentIDLabel,
 	workv1alpha2.ClusterResourceBindingNameAnnotation,
 	fleet.NoteAnnotation,
+	fleet.RevisionsAnnotation,
 }
 
 // Differs says whether existing has to be written for it to be as wanted. Status, server-set fields, and labels,

@@ -150,6 +150,9 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 			if note := shared.Notes[p.Name]; note != "" {
 				r.Work.Annotations[fleet.NoteAnnotation] = note
 			}
+			if revisions := shared.Revisions[p.Name]; revisions != "" {
+				r.Work.Annotations[fleet.RevisionsAnnotation] = revisions
+			}
 		}
 		d.Results = append(d.Results, r)
 	}

@@ -65,6 +65,9 @@ func HubAnnotations() []string {
 const (
 	// NoteAnnotation on a Work is what the share in its manifest does not tell: a Note.
 	NoteAnnotation = "argosy.io/fleet"
+	// RevisionsAnnotation on the Work of a SidecarSet is which revision its manifest injects and what its cluster calls those that
+	// it had: Revisions.
+	RevisionsAnnotation = "argosy.io/revisions"
 	// OrdinalsAnnotation on a binding is which cluster has, or had, which ordinals: JSON, ranges by cluster.
 	OrdinalsAnnotation = "argosy.io/ordinals"
 	// ProgressAnnotation on a binding is when a rollout last went on, while one with a deadline is under way.

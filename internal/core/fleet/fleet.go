@@ -66,6 +66,8 @@ type Result struct {
 	Waiting []string
 	// Notes are the values of NoteAnnotation on the Works, by cluster.
 	Notes map[string]string
+	// Revisions are the values of RevisionsAnnotation on the Works, by cluster.
+	Revisions map[string]string
 	// Record is the value for OrdinalsAnnotation on the binding, empty for none. It has to be written before the Works.
 	Record string
 	// Progress is the value for ProgressAnnotation on the binding, empty for none.
@@ -156,7 +158,7 @@ func Shares(in Input) (Result, error) {
 		names[i], byName[m.Cluster] = m.Cluster, m
 	}
 	f := &fleet{Input: in, options: o, result: Result{
-		Manifests: map[string]*unstructured.Unstructured{}, Notes: map[string]string{}, Record: in.Record}}
+		Manifests: map[string]*unstructured.Unstructured{}, Notes: map[string]string{}, Revisions: map[string]string{}, Record: in.Record}}
 	for _, name := range o.sorted(names) {
 		m, err := observe(byName[name])
 		if err != nil {
@@ -188,6 +190,8 @@ type member struct {
 	// before is the manifest of its Work, nil without one.
 	before *unstructured.Unstructured
 	note   *Note
+	// revisions are empty if nothing is said of them.
+	revisions Revisions
 	// status as reported, nil if never; fresh says that it is about what the Work says now.
 	status map[string]any
 	fresh  bool
@@ -220,6 +224,9 @@ func observe(m Member) (*member, error) {
 		if json.Unmarshal([]byte(text), note) == nil {
 			out.note = note
 		}
+	}
+	if text, ok := m.Work.Annotations[RevisionsAnnotation]; ok && json.Unmarshal([]byte(text), &out.revisions) != nil {
+		out.revisions = Revisions{}
 	}
 	if len(m.Work.Status.ManifestStatuses) == 0 {
 		return out, nil
@@ -421,8 +428,9 @@ var handlers = func() map[schema.GroupKind]handler {
 		return text(template, "metadata", "annotations", UniqueOrdinalsAnnotation) == "true"
 	}}
 	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment}
-	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: func(template map[string]any) bool { return customVersion(template) != "" || stagesRevision(template) }}
+	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: func(map[string]any) bool { return true }}
 	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
+	all[rolloutKind] = handler{share: (*fleet).kruiseRollout}
 	all[broadcastJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active", pauses: true}) }}
 	all[imagePullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active"}) }}
 	all[ephemeralJobKind] = handler{share: (*fleet).ephemeralJob}

@@ -11,14 +11,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// Revision is what a SidecarSet injected under the name that its author gave that version. Members know only the versions
-// that they had themselves, so that one that joins late has to be given the older one first that it shall inject.
+// Revision is what a SidecarSet injected. Members know only the revisions that they had themselves, so that one that joins late has to
+// be given the older one first that it shall inject.
 type Revision struct {
 	// Name is unique among the revisions of a template: of what it has.
 	Name string
-	// Version is the customVersion.
+	// Version is the customVersion, the name that the author gave; empty if none.
 	Version string
 	// Number orders revisions; the newest has the largest.
 	Number int64
@@ -43,17 +45,27 @@ func customVersion(obj map[string]any) string {
 	return text(obj, "spec", "customVersion")
 }
 
-// KeepsHistory says whether revisions of the template are to be kept on the hub: its versions have names.
+// Revisions is what is known of the revisions in the cluster of a Work, as JSON in RevisionsAnnotation.
+type Revisions struct {
+	// Content is the Name of the Revision that the manifest is: overrides and other versions may make it look otherwise.
+	Content string `json:"content,omitempty"`
+	// Made are revisions as the cluster calls them with the Names that they have here: own=name, with commas between, the last ones.
+	Made string `json:"made,omitempty"`
+}
+
+// KeepsHistory says whether revisions of the template are to be kept on the hub. Whose versions have no names has them, too: that one
+// of them is named, by a name that a member gave it, is known only when it is gone.
 func KeepsHistory(template *unstructured.Unstructured) bool {
-	return template.GroupVersionKind().GroupKind() == sidecarSetKind && (customVersion(template.Object) != "" || stagesRevision(template.Object))
+	return template.GroupVersionKind().GroupKind() == sidecarSetKind
 }
 
 // Remember says which revision of the template is to be stored beside those that are, nil for none, and which are to be deleted:
-// those beyond its revisionHistoryLimit, 10 by default and 2 at least, but never the one that it has injected.
-func Remember(template *unstructured.Unstructured, stored []Revision) (store *Revision, surplus []Revision) {
+// those beyond its revisionHistoryLimit, 10 by default and 2 at least, but never the one that it has injected: by its version, or in
+// one of these Works by a name.
+func Remember(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work, stored []Revision) (store *Revision, surplus []Revision) {
 	kept := slices.Clone(stored)
 	slices.SortFunc(kept, func(a, b Revision) int { return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Name, b.Name)) })
-	if r := revisionOf(template); r.Version != "" {
+	if r := revisionOf(template); string(r.Data) != "{}" {
 		if len(kept) > 0 {
 			r.Number = kept[0].Number
 		}
@@ -76,9 +88,11 @@ func Remember(template *unstructured.Unstructured, stored []Revision) (store *Re
 		limit = max(n, leastHistory)
 	}
 	named, found := namedVersion(template.Object), false
+	content := contentNamed(template, works)
 	for i, k := range kept {
 		wanted := k.Version == named && named != "" && !found
 		found = found || wanted
+		wanted = wanted || k.Name == content
 		if int64(i) >= limit && !wanted {
 			surplus = append(surplus, k)
 		}
@@ -122,61 +136,85 @@ func (f *fleet) historyOf(version string) *Revision {
 	return newest
 }
 
-// stageRevision has each member inject the revision that the template names. A member refuses one that it has never had, and
-// with it the whole object, so that it is given that version itself first, without touching pods that run; when it says that it has
-// made a revision of it, it is given the template.
-func (f *fleet) stageRevision() error {
-	if !KeepsHistory(f.Template) {
-		return nil
+// contentNamed is the revision that a template names by a cluster's name of it, as far as what is known in these Works tells; empty if it
+// does not, or names none so.
+func contentNamed(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work) string {
+	f := &fleet{Input: Input{Template: template}}
+	for cluster, w := range works {
+		// One that cannot be read is an error of who divides.
+		if m, err := observe(Member{Cluster: cluster, Work: w}); err == nil {
+			f.members = append(f.members, m)
+		}
 	}
-	named, current := namedVersion(f.Template.Object), customVersion(f.Template.Object)
-	own := f.ownRevisions()
-	var unknown, nameless []string
+	slices.SortFunc(f.members, func(a, b *member) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return f.contentNamed()
+}
+
+// past is the revision of that Name, nil if none is stored.
+func (f *fleet) past(name string) *Revision {
+	if i := slices.IndexFunc(f.History, func(r Revision) bool { return r.Name == name }); i >= 0 && name != "" {
+		return &f.History[i]
+	}
+	return nil
+}
+
+// stageRevision has each member inject the revision that the template names. A member refuses one that it has never had, and
+// with it the whole object, so that it is given that revision itself first, without touching pods that run; when it says that it has
+// made a revision of it, it is given the template.
+//
+//	the template injects A and names B ──▶ B alone, paused ──the member says that it made B──▶ A, naming B as the member does
+func (f *fleet) stageRevision() error {
+	named, name, current := namedVersion(f.Template.Object), revisionName(f.Template.Object), revisionOf(f.Template)
+	content := f.contentNamed()
+	var unknown, lost, nameless []string
 	for _, m := range f.members {
 		if m.Base == nil {
 			continue
 		}
-		written := current
-		if stagesRevision(f.Template.Object) && !m.hasRevision(named) {
-			past := f.historyOf(named)
-			switch {
-			case past != nil && named != current:
-				if err := f.sendPast(m, past); err != nil {
-					return err
-				}
-				written = named
-			case text(m.status, "latestRevision") == "" || named == current:
-				f.put(m, withoutRevision(m.Base.Object), "spec", "injectionStrategy")
-			}
-			if past == nil && named != "" && named != current {
+		mine := m.calls(name, content)
+		var past *Revision
+		drop := false
+		switch {
+		case !stagesRevision(f.Template.Object):
+		case named != "" && m.hasRevision(named), mine != "":
+		case named == current.Version && named != "", content == current.Name:
+			drop = true // it makes what is named of what it gets
+		case named != "":
+			past = f.historyOf(named)
+			if drop = past == nil && text(m.status, "latestRevision") == ""; past == nil {
 				unknown = append(unknown, m.Cluster)
 			}
+		case content != "":
+			past = f.past(content)
+			if drop = past == nil && text(m.status, "latestRevision") == ""; past == nil {
+				lost = append(lost, m.Cluster)
+			}
+		default:
+			// Maybe it calls it so itself; what it has not made, none does.
+			drop = text(m.status, "latestRevision") == ""
+			if m.refused {
+				nameless = append(nameless, m.Cluster)
+			}
 		}
-		name := revisionName(f.Template.Object)
-		if object(f.manifest(m).Object, "spec", "injectionStrategy", "revision") == nil {
-			name = ""
-		}
-		switch mine := own[m.Cluster]; {
-		case name == "":
-		case mine == "" && m.refused:
-			nameless = append(nameless, m.Cluster)
+		switch {
+		case past != nil:
+			if err := f.sendPast(m, past); err != nil {
+				return err
+			}
+		case drop:
+			f.put(m, withoutRevision(m.Base.Object), "spec", "injectionStrategy")
 		case mine != "" && mine != name:
 			f.put(m, mine, "spec", "injectionStrategy", "revision", "revisionName")
 		}
-		note := parseNote(f.result.Notes[m.Cluster])
-		note.Versions = strings.Join(m.versionsBefore(written), ",")
-		if m.note != nil {
-			note.Revisions = m.note.Revisions
-		}
-		if mine := own[m.Cluster]; mine != "" {
-			note.Revisions = withName(note.Revisions, revisionName(f.Template.Object), mine)
-		}
-		// What a member reports next decides about it.
-		f.result.Notes[m.Cluster] = note.String()
+		f.note(m, cmp.Or(past, &current), content, mine)
 	}
 	if len(nameless) > 0 {
-		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, and nobody knows what %s calls it: each cluster names its revisions by itself; "+
-			"give versions a customVersion, and name that", revisionName(f.Template.Object), strings.Join(unique(nameless), ", "))
+		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, and nobody knows what %s calls it: each cluster names its revisions by itself, and the hub has not seen any give that name; "+
+			"give versions a customVersion, and name that", name, strings.Join(unique(nameless), ", "))
+	}
+	if len(lost) > 0 {
+		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, of which the hub has not stored what it injects, so that it cannot be brought to %s; "+
+			"write the SidecarSet once more as it was then, with a customVersion, name that version, and then go on from it", name, strings.Join(unique(lost), ", "))
 	}
 	if len(unknown) > 0 {
 		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the version %q, of which the hub has no template, so that it cannot be brought to %s; "+
@@ -185,58 +223,125 @@ func (f *fleet) stageRevision() error {
 	return nil
 }
 
+// note remembers with the Work of m what a later decision needs, of which written is injected now: what m had before, and what m calls
+// the revision that the template names.
+func (f *fleet) note(m *member, written *Revision, content, mine string) {
+	name := revisionName(f.Template.Object)
+	next := Revisions{Content: written.Name, Made: m.revisions.Made}
+	if latest := m.latest(); latest != "" && (m.content() != written.Name || name != "" && m.content() == content) {
+		next.Made = withName(next.Made, latest, m.content())
+	}
+	raw, err := json.Marshal(next)
+	if err != nil {
+		panic(err) // text
+	}
+	f.result.Revisions[m.Cluster] = string(raw)
+	if !versioned(f.Template.Object) {
+		return // nobody waits for what its members say
+	}
+	note := parseNote(f.result.Notes[m.Cluster])
+	note.Versions = strings.Join(m.versionsBefore(written.Version), ",")
+	if m.note != nil {
+		note.Revisions = m.note.Revisions
+	}
+	if mine != "" {
+		note.Revisions = withName(note.Revisions, name, mine)
+	}
+	// What a member reports next decides about it.
+	f.result.Notes[m.Cluster] = note.String()
+}
+
 // revisionName is the revision that a SidecarSet has injected into new pods, by the name that a cluster gave it; empty if it does not
 // say, or by its version.
 func revisionName(obj map[string]any) string {
 	return text(obj, "spec", "injectionStrategy", "revision", "revisionName")
 }
 
-// ownRevisions is what each cluster calls the revision that the template names by a name of one of them, as far as that is known: what was
-// seen before, or that a cluster that injects the same calls its latest one so.
-func (f *fleet) ownRevisions() map[string]string {
+// contentNamed is the revision that the template names by the name that one of the clusters gave it, as far as that was seen.
+func (f *fleet) contentNamed() string {
 	name := revisionName(f.Template.Object)
 	if name == "" {
-		return nil
+		return ""
 	}
-	own := map[string]string{}
-	latest := func(m *member) string {
-		if m.before == nil || !m.fresh {
-			return ""
-		}
-		return text(m.status, "latestRevision")
-	}
-	var of *member
 	for _, m := range f.members {
-		if m.note != nil {
-			for _, pair := range split(m.note.Revisions) {
-				if key, mine, ok := strings.Cut(pair, "="); ok && key == name {
-					own[m.Cluster] = mine
-				}
+		if m.latest() == name {
+			return m.content()
+		}
+	}
+	for _, m := range f.members {
+		if content := valueOf(m.revisions.Made, name); content != "" {
+			return content
+		}
+	}
+	// Whoever gave it may have left since; others remember what they call the same.
+	for _, m := range f.members {
+		if m.note == nil {
+			continue
+		}
+		if content := valueOf(m.revisions.Made, valueOf(m.note.Revisions, name)); content != "" {
+			return content
+		}
+	}
+	return ""
+}
+
+// calls is what m calls the revision that the template names so and that is this content, if it is known; empty otherwise.
+func (m *member) calls(name, content string) string {
+	if name == "" {
+		return ""
+	}
+	if latest := m.latest(); latest != "" && m.content() == content {
+		return latest
+	}
+	if content != "" {
+		for _, pair := range slices.Backward(split(m.revisions.Made)) {
+			if own, of, _ := strings.Cut(pair, "="); of == content {
+				return own
 			}
 		}
-		if latest(m) == name {
-			of = m
+	}
+	if m.note == nil {
+		return ""
+	}
+	return valueOf(m.note.Revisions, name)
+}
+
+// latest is what m calls the revision of what its Work says, empty before it says so.
+func (m *member) latest() string {
+	if m.before == nil || !m.fresh {
+		return ""
+	}
+	return text(m.status, "latestRevision")
+}
+
+// content is the Name of the revision that the Work of m says, empty without one.
+func (m *member) content() string {
+	if m.revisions.Content == "" && m.before != nil {
+		return revisionOf(m.before).Name
+	}
+	return m.revisions.Content
+}
+
+// valueOf is the value of a key in pairs key=value with commas between, empty if there is none.
+func valueOf(pairs, key string) string {
+	for _, pair := range split(pairs) {
+		if k, v, ok := strings.Cut(pair, "="); ok && k == key {
+			return v
 		}
 	}
-	if of == nil {
-		return own
-	}
-	content := revisionOf(of.before).Name
-	for _, m := range f.members {
-		if mine := latest(m); mine != "" && own[m.Cluster] == "" && revisionOf(m.before).Name == content {
-			own[m.Cluster] = mine
-		}
-	}
-	return own
+	return ""
 }
 
 // namedRevisions bounds how many names are remembered.
 const namedRevisions = 10
 
-// withName adds a cluster's own name of a revision to those remembered.
-func withName(pairs, name, own string) string {
+// withName adds a pair to those remembered, of which that name has the newest.
+func withName(pairs, name, value string) string {
+	if valueOf(pairs, name) == value {
+		return pairs
+	}
 	all := slices.DeleteFunc(split(pairs), func(pair string) bool { return strings.HasPrefix(pair, name+"=") })
-	all = append(all, name+"="+own)
+	all = append(all, name+"="+value)
 	return strings.Join(all[max(0, len(all)-namedRevisions):], ",")
 }
 
@@ -261,16 +366,21 @@ func (f *fleet) sendPast(m *member, past *Revision) error {
 	update["paused"] = true
 	spec["updateStrategy"] = update
 	manifest := f.manifest(m).DeepCopy()
-	if strings.HasSuffix(manifest.GetAPIVersion(), "/v1alpha1") {
-		labels := manifest.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[customVersionLabel] = past.Version
-		manifest.SetLabels(labels)
-	} else {
-		spec["customVersion"] = past.Version
+	labels := manifest.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
 	}
+	switch old := strings.HasSuffix(manifest.GetAPIVersion(), "/v1alpha1"); {
+	case old && past.Version != "":
+		labels[customVersionLabel] = past.Version
+	case old:
+		delete(labels, customVersionLabel)
+	case past.Version != "":
+		spec["customVersion"] = past.Version
+	default:
+		delete(spec, "customVersion")
+	}
+	manifest.SetLabels(labels)
 	manifest.Object["spec"] = spec
 	f.result.Manifests[m.Cluster] = manifest
 	return nil
@@ -286,14 +396,10 @@ func withoutRevision(obj map[string]any) map[string]any {
 	return strategy
 }
 
-// hasRevision says whether m is sure to have made a revision of that version; of one that is named in another way, whether it has
-// made any.
+// hasRevision says whether m is sure to have made a revision of that version.
 func (m *member) hasRevision(version string) bool {
-	switch {
-	case m.before == nil:
+	if m.before == nil {
 		return false
-	case version == "":
-		return text(m.status, "latestRevision") != ""
 	}
 	return namedVersion(m.before.Object) == version || m.made(version) ||
 		m.note != nil && slices.Contains(split(m.note.Versions), version)

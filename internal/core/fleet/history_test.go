@@ -6,12 +6,20 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
 // remember stores what Remember says, and forgets what it says.
 func (h *hub) remember() {
 	h.t.Helper()
-	store, surplus := Remember(h.in.Template, h.in.History)
+	works := map[string]*workv1alpha1.Work{}
+	for _, m := range h.in.Members {
+		if m.Work != nil {
+			works[m.Cluster] = m.Work
+		}
+	}
+	store, surplus := Remember(h.in.Template, works, h.in.History)
 	for _, s := range surplus {
 		for i, r := range h.in.History {
 			if r.Name == s.Name {
@@ -23,7 +31,7 @@ func (h *hub) remember() {
 	if store != nil {
 		h.in.History = append(h.in.History, *store)
 	}
-	if again, more := Remember(h.in.Template, h.in.History); again != nil || len(more) > 0 {
+	if again, more := Remember(h.in.Template, works, h.in.History); again != nil || len(more) > 0 {
 		h.t.Fatalf("once more, %v is stored and %v forgotten", again, more)
 	}
 }
@@ -133,8 +141,8 @@ func TestRevisionsThatAreKept(t *testing.T) {
 		return all
 	}
 	h.remember()
-	if KeepsHistory(h.in.Template) || len(h.in.History) > 0 {
-		t.Errorf("without names, kept are %v", versions())
+	if got := fmt.Sprint(versions()); !KeepsHistory(h.in.Template) || got != "[/1]" {
+		t.Errorf("without names, kept are %s", got)
 	}
 	h.inject("v1", "s:1")
 	h.remember()
@@ -143,7 +151,7 @@ func TestRevisionsThatAreKept(t *testing.T) {
 		h.inject(fmt.Sprintf("v%d", n), fmt.Sprintf("s:%d", n))
 		h.remember()
 	}
-	if got := fmt.Sprint(versions()); got != "[v1/1 v4/4 v5/5]" {
+	if got := fmt.Sprint(versions()); got != "[v1/2 v4/5 v5/6]" {
 		t.Errorf("kept are %s, want the last two and the one that is injected", got)
 	}
 	// A version whose author changed his mind, and changed it back.
@@ -151,7 +159,7 @@ func TestRevisionsThatAreKept(t *testing.T) {
 	h.remember()
 	h.inject("v5", "s:5")
 	h.remember()
-	if got := fmt.Sprint(versions()); got != "[v1/1 v5/6 v5/7]" {
+	if got := fmt.Sprint(versions()); got != "[v1/2 v5/7 v5/8]" {
 		t.Errorf("kept are %s", got)
 	}
 }
@@ -214,5 +222,80 @@ func TestARevisionThatIsNamedAsOneClusterDoesIsNamedAsEachDoes(t *testing.T) {
 	work.Status.Conditions[0].Status = "False"
 	h.in.Members[2].Work = work
 	h.look()
-	h.tells("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-a", and nobody knows what c3 calls it`)
+	h.tells("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-a", of which the hub has not stored what it injects, so that it cannot be brought to c3`)
+
+	h.edit("x-z", "spec", "injectionStrategy", "revision", "revisionName")
+	h.expect("on to one that nobody has named", named+"=x-z x-z x-z")
+	work = h.in.Members[0].Work.DeepCopy()
+	work.Status.Conditions[0].Status = "False"
+	h.in.Members[0].Work = work
+	h.look()
+	h.tells("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-z", and nobody knows what c1, c3 calls it`)
+}
+
+// said is each cluster's image, and the revision that it is told by name.
+func (h *hub) said(when, want string) {
+	h.t.Helper()
+	h.remember()
+	h.expect(when)
+	names := strings.Fields(h.say("spec", "injectionStrategy", "revision", "revisionName"))
+	var all []string
+	for i, image := range strings.Fields(h.images()) {
+		all = append(all, image+"("+names[i]+")")
+	}
+	if got := strings.Join(all, " "); got != want {
+		h.t.Errorf("%s, injected is %s, want %s", when, got, want)
+	}
+}
+
+// A revision has another name in each cluster, and none in one that was not there: what it injects is the same.
+func TestAClusterThatJoinsLateHasTheRevisionThatIsNamedAsAnotherClusterDoes(t *testing.T) {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		h := newHub(t, "{apiVersion: apps.kruise.io/"+version+", kind: SidecarSet, metadata: {name: x, labels: {a: b}}, spec: {revisionHistoryLimit: 0, containers: []}}", 0, 0)
+		h.in.Divided = false
+		image := func(image string) {
+			h.edit([]any{map[string]any{"name": "s", "image": image}}, "spec", "containers")
+		}
+		image("s:1")
+		h.said("at first", "c1=s:1(<nil>) c2=s:1(<nil>)")
+		if h.in.Members[0].Work.Annotations[NoteAnnotation] != "" {
+			t.Error("while nobody waits for it, what a member says wakes the others")
+		}
+		h.report("latestRevision: x-a", "latestRevision: x-b")
+		for n := 2; n < 5; n++ {
+			image(fmt.Sprintf("s:%d", n))
+			h.said("then another", fmt.Sprintf("c1=s:%d(<nil>) c2=s:%d(<nil>)", n, n))
+			h.report(fmt.Sprintf("latestRevision: x-a%d", n), fmt.Sprintf("latestRevision: x-b%d", n))
+		}
+		image("s:5")
+		h.edit("x-b4", "spec", "injectionStrategy", "revision", "revisionName")
+		h.said("back to the one before by the name of the second", "c1=s:5(x-a4) c2=s:5(x-b4)")
+		h.report("latestRevision: x-a5", "latestRevision: x-b5")
+		for n := 6; n < 10; n++ {
+			image(fmt.Sprintf("s:%d", n))
+			h.said("and on", fmt.Sprintf("c1=s:%d(x-a4) c2=s:%d(x-b4)", n, n))
+			h.report(fmt.Sprintf("latestRevision: x-a%d", n), fmt.Sprintf("latestRevision: x-b%d", n))
+		}
+
+		// The one that gave the name leaves, and one comes that calls it in its own way.
+		h.in.Members = append(h.in.Members[:1:1], Member{Cluster: "c3", Reachable: true})
+		h.said("one that joins is given it first", "c1=s:9(x-a4) c3=s:4(<nil>)")
+		if got := h.say("spec", "updateStrategy", "paused"); got != "<nil> true" {
+			t.Errorf("running pods are left alone: paused is %s", got)
+		}
+		h.report(silent, "")
+		h.said("until it has made a revision of it", "c1=s:9(x-a4) c3=s:4(<nil>)")
+		h.report(silent, "latestRevision: x-c1")
+		h.said("then it is told as it calls it", "c1=s:9(x-a4) c3=s:9(x-c1)")
+		h.report(silent, "latestRevision: x-c2")
+		h.said("and so it stays", "c1=s:9(x-a4) c3=s:9(x-c1)")
+		h.tells("all the while", "")
+		if got := len(h.in.History); got != leastHistory+1 {
+			t.Errorf("%d revisions are kept, want the last %d and the one that is named", got, leastHistory)
+		}
+
+		h.edit("x-a2", "spec", "injectionStrategy", "revision", "revisionName")
+		h.said("of one that is stored no more, who has had it has it", "c1=s:9(x-a2) c3=s:9(x-a2)")
+		h.tells("and who has not, cannot", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-a2", of which the hub has not stored what it injects, so that it cannot be brought to c3; write the SidecarSet once more`)
+	}
 }

@@ -96,10 +96,11 @@ func (h *hub) look() {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1, Annotations: map[string]string{NoteAnnotation: result.Notes[m.Cluster]}}}
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1, Annotations: map[string]string{NoteAnnotation: result.Notes[m.Cluster], RevisionsAnnotation: result.Revisions[m.Cluster]}}}
 		work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 		if m.Work != nil {
-			if string(m.Work.Spec.Workload.Manifests[0].Raw) == string(raw) && m.Work.Annotations[NoteAnnotation] == work.Annotations[NoteAnnotation] {
+			if string(m.Work.Spec.Workload.Manifests[0].Raw) == string(raw) && m.Work.Annotations[NoteAnnotation] == work.Annotations[NoteAnnotation] &&
+				m.Work.Annotations[RevisionsAnnotation] == work.Annotations[RevisionsAnnotation] {
 				continue
 			}
 			work.Generation, work.Status = m.Work.Generation+1, m.Work.Status

@@ -16,9 +16,14 @@ func (f *fleet) sidecarSet() error {
 	if err := f.stageRevision(); err != nil {
 		return err
 	}
-	f.skew()
+	if f.options.scope == "Fleet" || versioned(f.Template.Object) {
+		f.skew()
+	}
 	return nil
 }
+
+// versioned says whether members wait for each other's revisions of a SidecarSet: it gives its versions names, or names one to inject.
+func versioned(obj map[string]any) bool { return customVersion(obj) != "" || stagesRevision(obj) }
 
 // stagesRevision says whether a SidecarSet names the revision to inject.
 func stagesRevision(obj map[string]any) bool {
