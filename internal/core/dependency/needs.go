@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,7 +21,13 @@ type Sidecars struct {
 	Name string
 	Injection
 	// init and containers have their names, restart policies and resources alone, so that a new image is no change.
-	init, containers []corev1.Container
+	init, containers []sidecar
+}
+
+type sidecar struct {
+	corev1.Container
+	// Policy is nil for one that takes the same in every pod.
+	Policy *resourcesPolicy
 }
 
 // SidecarsOf reads a SidecarSet. ok is false when none of it counts: for another kind, and for one that no policy sends to members,
@@ -45,11 +50,11 @@ func SidecarsOf(obj *unstructured.Unstructured) (s Sidecars, ok bool, err error)
 	return s, err == nil, err
 }
 
-// containers are those of one list of a SidecarSet, with what they request where that is a number.
-func containers(obj *unstructured.Unstructured, list string) ([]corev1.Container, error) {
+// containers are those of one list of a SidecarSet.
+func containers(obj *unstructured.Unstructured, list string) ([]sidecar, error) {
 	raw, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", list)
 	items, _ := raw.([]any)
-	var out []corev1.Container
+	var out []sidecar
 	for _, item := range items {
 		from, _ := item.(map[string]any)
 		kept := map[string]any{}
@@ -62,20 +67,7 @@ func containers(obj *unstructured.Unstructured, list string) ([]corev1.Container
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(kept, &c); err != nil {
 			return nil, fmt.Errorf("read the resources of container %v of SidecarSet %s: %w", from["name"], obj.GetName(), err)
 		}
-		// resourcesPolicy has expressions over the containers of the pod; a quantity is one that is the same for all pods. Of
-		// the others, what resources say is the best guess.
-		said, _, _ := unstructured.NestedMap(from, "resourcesPolicy", "resourceExpr", "requests")
-		for name, v := range said {
-			q, err := resource.ParseQuantity(fmt.Sprint(v))
-			if err != nil {
-				continue
-			}
-			if c.Resources.Requests == nil {
-				c.Resources.Requests = corev1.ResourceList{}
-			}
-			c.Resources.Requests[corev1.ResourceName(name)] = q
-		}
-		out = append(out, c)
+		out = append(out, sidecar{c, policyOf(from)})
 	}
 	return out, nil
 }
@@ -118,10 +110,14 @@ func Count(m *propagate.Meaning, workload *unstructured.Unstructured, sets []Sid
 			return err
 		}
 		without := requests(t)
+		own := slices.DeleteFunc(slices.Clone(t.Spec.InitContainers), func(c corev1.Container) bool {
+			return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+		})
+		own = append(own, t.Spec.Containers...)
 		for _, s := range sets {
 			if s.selects(workload, path) {
-				t.Spec.InitContainers = joined(t.Spec.InitContainers, s.init)
-				t.Spec.Containers = joined(t.Spec.Containers, s.containers)
+				t.Spec.InitContainers = joined(t.Spec.InitContainers, s.init, own)
+				t.Spec.Containers = joined(t.Spec.Containers, s.containers, own)
 			}
 		}
 		for name, q := range requests(t) {
@@ -157,12 +153,17 @@ func requests(t *corev1.PodTemplateSpec) corev1.ResourceList {
 	return interpret.PodRequirements(t, "").ResourceRequest
 }
 
-// joined are the containers of a pod with those injected behind them, each name once.
-func joined(have, injected []corev1.Container) []corev1.Container {
-	for _, c := range injected {
-		if !slices.ContainsFunc(have, func(h corev1.Container) bool { return h.Name == c.Name }) {
-			have = append(have, c)
+// joined are the containers of a pod with those injected behind them, each name once. own are those of the pod itself that stay.
+func joined(have []corev1.Container, injected []sidecar, own []corev1.Container) []corev1.Container {
+	for _, s := range injected {
+		if slices.ContainsFunc(have, func(h corev1.Container) bool { return h.Name == s.Name }) {
+			continue
 		}
+		c := s.Container
+		if s.Policy != nil {
+			c = s.Policy.apply(c, own)
+		}
+		have = append(have, c)
 	}
 	return have
 }

@@ -29,6 +29,10 @@ func sent(t *testing.T, name, spec string) *unstructured.Unstructured {
 
 func TestWhatSidecarsAddToTheNeedsOfAReplica(t *testing.T) {
 	const main = "containers: [{name: main, resources: {requests: {cpu: 500m, memory: 1Gi}}}]"
+	const two = "containers: [{name: main, resources: {requests: {cpu: 400m, memory: 1536Mi}}}, {name: more, resources: {requests: {cpu: 100m, memory: 512Mi}}}]"
+	half := func(policy string) string {
+		return "containers: [{name: logs, resourcesPolicy: {" + policy + ": {requests: {cpu: 'max(cpu*50%, 50m) + 0', memory: memory/2}}}}]"
+	}
 	for _, c := range []struct {
 		name string
 		// pod is the spec of the workload's pods and labels are theirs, a: b; kind is the workload's, a Deployment.
@@ -47,8 +51,16 @@ func TestWhatSidecarsAddToTheNeedsOfAReplica(t *testing.T) {
 		{name: "beside init containers that need more than all of them, nothing", pod: main + ", initContainers: [{name: i, resources: {requests: {cpu: 3}}}]", sets: map[string]string{"logs": "containers: [{name: logs, resources: {requests: {cpu: 100m}}}]"}, want: "3 1Gi"},
 		{name: "a container once, as the pod has it", pod: main, sets: map[string]string{"logs": "containers: [{name: main, resources: {requests: {cpu: 3}}}, {name: logs, resources: {requests: {cpu: 100m}}}]"}, want: "600m 1Gi logs"},
 		{name: "a container once, as the first by name has it", pod: main, sets: map[string]string{"logs": "containers: [{name: logs, resources: {requests: {cpu: 100m}}}]", "logs-canary": "containers: [{name: logs, resources: {requests: {cpu: 200m}}}]"}, want: "600m 1Gi logs,logs-canary"},
-		{name: "quantities of a resourcesPolicy", pod: main, sets: map[string]string{"logs": "containers: [{name: logs, resourcesPolicy: {targetContainersMode: sum, resourceExpr: {limits: {cpu: 4}, requests: {cpu: 300m}}}}]"}, want: "800m 1Gi logs"},
-		{name: "not the expressions of a resourcesPolicy, for which resources stand", pod: main, sets: map[string]string{"logs": "containers: [{name: logs, resources: {requests: {cpu: 50m}}, resourcesPolicy: {resourceExpr: {requests: {cpu: 'max(cpu*50%, 50m)', memory: 1Gi}}}}]"}, want: "550m 2Gi logs"},
+		{name: "quantities of a resourcesPolicy", pod: main, sets: map[string]string{"logs": "containers: [{name: logs, resourcesPolicy: {targetContainersMode: sum, resourcesExpr: {limits: {cpu: 4}, requests: {cpu: 300m}}}}]"}, want: "800m 1Gi logs"},
+		{name: "a part of what all containers request, in the words of v1alpha1", pod: two, sets: map[string]string{"logs": half("targetContainerMode: sum, targetContainersNameRegex: '^m.*$', resourceExpr")}, want: "750m 3Gi logs"},
+		{name: "of what the largest requests, in those of v1beta1", pod: two, sets: map[string]string{"logs": half("targetContainersMode: max, resourcesExpr")}, want: "700m 2816Mi logs"},
+		{name: "of one by name", pod: two, sets: map[string]string{"logs": half("targetContainersMode: sum, targetContainersNameRegex: ^more$, resourcesExpr")}, want: "550m 2304Mi logs"},
+		{name: "of what is limited where nothing is requested", pod: "containers: [{name: main, resources: {limits: {cpu: 1, memory: 1Gi}}}]", sets: map[string]string{"logs": half("targetContainersMode: sum, resourcesExpr")}, want: "1500m 1536Mi logs"},
+		{name: "limits where it says no requests", pod: "containers: [{name: main, resources: {limits: {cpu: 1}, requests: {cpu: 500m, memory: 1Gi}}}]", sets: map[string]string{"logs": "containers: [{name: logs, resourcesPolicy: {targetContainersMode: sum, resourcesExpr: {limits: {cpu: 0.2*cpu, memory: memory}}}}]"}, want: "700m 1Gi logs"},
+		{name: "of containers that start before the others and stay, and not of those that end", pod: main + ", initContainers: [{name: i, resources: {requests: {cpu: 100m}}}, {name: stays, restartPolicy: Always, resources: {requests: {cpu: 100m}}}]", sets: map[string]string{"logs": half("targetContainersMode: sum, resourcesExpr")}, want: "900m 1536Mi logs"},
+		{name: "not of other sidecars", pod: main, sets: map[string]string{"a": "containers: [{name: a, resources: {requests: {cpu: 1}}}]", "logs": half("targetContainersMode: sum, resourcesExpr")}, want: "1750m 1536Mi a,logs"},
+		{name: "by a container that starts before the others and stays", pod: main, sets: map[string]string{"mesh": "initContainers: [{name: mesh, restartPolicy: Always, resourcesPolicy: {targetContainersMode: sum, resourcesExpr: {requests: {cpu: cpu*20%}}}}]"}, want: "600m 1Gi mesh"},
+		{name: "what it requests itself, where an expression cannot be read, and where no container is meant", pod: main, sets: map[string]string{"logs": "containers: [{name: logs, resources: {requests: {cpu: 50m}}, resourcesPolicy: {resourcesExpr: {requests: {cpu: 'avg(cpu)', memory: 1Gi}}}}, {name: trace, resources: {requests: {cpu: 10m}}, resourcesPolicy: {targetContainersNameRegex: none, resourcesExpr: {requests: {cpu: cpu}}}}]"}, want: "560m 2Gi logs"},
 		{name: "not into other pods", pod: main, labels: "a: c", sets: map[string]string{"logs": "containers: [{name: logs, resources: {requests: {cpu: 100m}}}]"}, want: "500m 1Gi"},
 		{name: "not where new pods are left as they are", pod: main, sets: map[string]string{"logs": "injectionStrategy: {paused: true}, containers: [{name: logs, resources: {requests: {cpu: 100m}}}]"}, want: "500m 1Gi"},
 		{name: "in the namespace that it names", pod: main, sets: map[string]string{"logs": "namespace: shop, containers: [{name: logs, resources: {requests: {cpu: 100m}}}]"}, want: "600m 1Gi logs"},
@@ -132,13 +144,13 @@ func TestWhichSidecarSetsCount(t *testing.T) {
 
 	was, _, _ := SidecarsOf(sent(t, "logs", spec))
 	for change, alike := range map[string]bool{
-		"containers: [{name: logs, image: '2', resources: {requests: {cpu: 100m}}}]":                                                        true,
-		"containers: [{name: logs, image: '1', resources: {requests: {cpu: 0.1}}}]":                                                         true,
-		"updateStrategy: {partition: 1}, " + spec:                                                                                           true,
-		"containers: [{name: logs, image: '1', resources: {requests: {cpu: 200m}}}]":                                                        false,
-		"initContainers: [{name: i, resources: {requests: {cpu: 200m}}}], " + spec:                                                          false,
-		"namespaceSelector: {matchLabels: {team: x}}, " + spec:                                                                              false,
-		"containers: [{name: logs, image: '1', resources: {requests: {cpu: 100m}}, resourcesPolicy: {resourceExpr: {requests: {cpu: 1}}}}]": false,
+		"containers: [{name: logs, image: '2', resources: {requests: {cpu: 100m}}}]":                                                           true,
+		"containers: [{name: logs, image: '1', resources: {requests: {cpu: 0.1}}}]":                                                            true,
+		"updateStrategy: {partition: 1}, " + spec:                                                                                              true,
+		"containers: [{name: logs, image: '1', resources: {requests: {cpu: 200m}}}]":                                                           false,
+		"initContainers: [{name: i, resources: {requests: {cpu: 200m}}}], " + spec:                                                             false,
+		"namespaceSelector: {matchLabels: {team: x}}, " + spec:                                                                                 false,
+		"containers: [{name: logs, image: '1', resources: {requests: {cpu: 100m}}, resourcesPolicy: {resourcesExpr: {requests: {cpu: cpu}}}}]": false,
 	} {
 		if is, ok, err := SidecarsOf(sent(t, "logs", change)); !ok || err != nil || was.Alike(is) != alike {
 			t.Errorf("%s: alike is %v, want %v (%v, %v)", change, was.Alike(is), alike, ok, err)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/lint"
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
@@ -21,7 +22,7 @@ import (
 const podAdviceLimit = 10
 
 // PodAdvice says which fields nobody knows, and which hold values of another type, in those parts of obj that its definition leaves
-// open: pod templates, claims, and the steps of Workflows. Members drop such fields, or refuse the object; a newer Kubernetes may
+// open: pod templates, claims, the steps of Workflows, and expressions of SidecarSets. Members drop such fields, or refuse the object; a newer Kubernetes may
 // know more of them than Argosy does, so nothing is refused for it here.
 func PodAdvice(obj *unstructured.Unstructured) []string {
 	known := podFields()
@@ -32,6 +33,7 @@ func PodAdvice(obj *unstructured.Unstructured) []string {
 	for _, part := range known.parts[obj.GroupVersionKind().GroupKind()] {
 		w.walk(obj.Object, nil, part.path, part.fields)
 	}
+	w.advice = append(w.advice, dependency.SidecarAdvice(obj)...)
 	slices.Sort(w.advice)
 	if more := len(w.advice) - podAdviceLimit; more > 0 {
 		w.advice = append(w.advice[:podAdviceLimit], fmt.Sprintf("and %d more like these", more))

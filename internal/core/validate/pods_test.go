@@ -64,6 +64,8 @@ func TestMistakesInOpenPartsOfWorkloadsAreTold(t *testing.T) {
 		"a Rollout of Argo":          {"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: x}, spec: {template: " + wrong + "}}", at("spec.template")},
 		"claims": {kruise("UnitedDeployment", "template: {cloneSetTemplate: {spec: {volumeClaimTemplates: [{spec: {acessModes: []}}]}}}"),
 			[]string{`unknown field "spec.template.cloneSetTemplate.spec.volumeClaimTemplates[0].spec.acessModes": members drop it or refuse the object; did you mean accessModes?`}},
+		"expressions of sidecars": {kruise("SidecarSet", "containers: [{name: s, resourcesPolicy: {resourcesExpr: {requests: {cpu: 'avg(cpu)'}}}}]"), []string{
+			`spec.containers[0].resourcesPolicy: the expression of requests.cpu: "avg(cpu)": "avg" is neither a function nor the resource; what the container requests by itself counts in placements`}},
 		"ephemeral containers": {kruise("EphemeralJob", "template: {ephemeralContainers: [{name: e, targetContainerNmae: c, image: 7}]}"), []string{
 			"spec.template.ephemeralContainers[0].image: is 7 and must be a string: members refuse it",
 			`unknown field "spec.template.ephemeralContainers[0].targetContainerNmae": members drop it or refuse the object; did you mean targetContainerName?`}},

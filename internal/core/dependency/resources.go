@@ -1,0 +1,302 @@
+package dependency
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// resourcesPolicy is what a sidecar takes by what the containers of the pod take that it goes into, as OpenKruise 1.9 has it.
+type resourcesPolicy struct {
+	// Names is a regular expression of the names of the containers that it goes by, which are the pod's own and not sidecars of
+	// OpenKruise; Mode says whether it goes by their sum or by the largest of them.
+	Names, Mode string
+	// Limits and Requests are expressions by resource. In them the resource stands for what those containers have of it.
+	Limits, Requests map[corev1.ResourceName]string
+}
+
+// policyOf is the resourcesPolicy of a container, nil without one. Its fields are spelled otherwise in v1alpha1.
+func policyOf(container map[string]any) *resourcesPolicy {
+	raw, _ := container["resourcesPolicy"].(map[string]any)
+	if raw == nil {
+		return nil
+	}
+	said := func(names ...string) string {
+		for _, name := range names {
+			if v, ok := raw[name].(string); ok {
+				return v
+			}
+		}
+		return ""
+	}
+	p := &resourcesPolicy{Names: said("targetContainersNameRegex"), Mode: said("targetContainersMode", "targetContainerMode")}
+	for _, name := range []string{"resourcesExpr", "resourceExpr"} {
+		if of, ok := raw[name].(map[string]any); ok {
+			p.Limits, p.Requests = expressions(of["limits"]), expressions(of["requests"])
+			break
+		}
+	}
+	return p
+}
+
+func expressions(raw any) map[corev1.ResourceName]string {
+	of, _ := raw.(map[string]any)
+	out := map[corev1.ResourceName]string{}
+	for name, v := range of {
+		if text := strings.TrimSpace(fmt.Sprint(v)); v != nil && text != "" {
+			out[corev1.ResourceName(name)] = text
+		}
+	}
+	return out
+}
+
+// apply is c with what its policy says in a pod of these containers. Where an expression has no value, as one that divides by nothing or
+// is less than nothing, for which OpenKruise refuses the pod, what c has itself stands.
+func (p *resourcesPolicy) apply(c corev1.Container, pod []corev1.Container) corev1.Container {
+	names, err := regexp.Compile(p.Names)
+	if err != nil {
+		return c
+	}
+	pod = slices.DeleteFunc(slices.Clone(pod), func(c corev1.Container) bool { return !names.MatchString(c.Name) })
+	if len(pod) == 0 {
+		return c
+	}
+	c.Resources = *c.Resources.DeepCopy()
+	set := func(to *corev1.ResourceList, from map[corev1.ResourceName]string, amount func(corev1.Container, corev1.ResourceName) float64) {
+		for name, text := range from {
+			e, err := parseExpression(text, string(name))
+			if err != nil {
+				continue
+			}
+			value := e(p.total(pod, name, amount))
+			if math.IsNaN(value) || math.IsInf(value, 0) || value < 0 { // infinite is what is not limited
+				continue
+			}
+			if *to == nil {
+				*to = corev1.ResourceList{}
+			}
+			(*to)[name] = quantity(name, value)
+		}
+	}
+	set(&c.Resources.Limits, p.Limits, func(c corev1.Container, name corev1.ResourceName) float64 {
+		if q, ok := c.Resources.Limits[name]; ok {
+			return q.AsApproximateFloat64()
+		}
+		return math.Inf(1)
+	})
+	set(&c.Resources.Requests, p.Requests, func(c corev1.Container, name corev1.ResourceName) float64 {
+		q, ok := c.Resources.Requests[name]
+		if !ok {
+			q = c.Resources.Limits[name] // as the API server has it when a pod is made
+		}
+		return q.AsApproximateFloat64()
+	})
+	return c
+}
+
+// total is what the expressions of a resource go by.
+func (p *resourcesPolicy) total(pod []corev1.Container, name corev1.ResourceName, amount func(corev1.Container, corev1.ResourceName) float64) float64 {
+	var total float64
+	for _, c := range pod {
+		if n := amount(c, name); p.Mode == "max" {
+			total = max(total, n)
+		} else {
+			total += n
+		}
+	}
+	return total
+}
+
+// quantity is that much of a resource, rounded up: CPUs to thousands, others to one.
+func quantity(name corev1.ResourceName, value float64) resource.Quantity {
+	const noise = 1e-6 // of numbers that are not exact
+	if name == corev1.ResourceCPU {
+		return *resource.NewMilliQuantity(int64(math.Ceil(value*1000-noise)), resource.DecimalSI)
+	}
+	return *resource.NewQuantity(int64(math.Ceil(value-noise)), resource.BinarySI)
+}
+
+// SidecarAdvice says which expressions of a SidecarSet cannot be read, so that they do not count in what a replica needs.
+func SidecarAdvice(obj *unstructured.Unstructured) (advice []string) {
+	if obj.GroupVersionKind().GroupKind() != SidecarSetKind {
+		return nil
+	}
+	for _, list := range []string{"initContainers", "containers"} {
+		raw, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", list)
+		items, _ := raw.([]any)
+		for i, item := range items {
+			c, _ := item.(map[string]any)
+			p := policyOf(c)
+			if p == nil {
+				continue
+			}
+			at := fmt.Sprintf("spec.%s[%d].resourcesPolicy", list, i)
+			if _, err := regexp.Compile(p.Names); err != nil {
+				advice = append(advice, fmt.Sprintf("%s.targetContainersNameRegex: %q: %v; what the container requests by itself counts in placements", at, p.Names, err))
+			}
+			for part, of := range map[string]map[corev1.ResourceName]string{"limits": p.Limits, "requests": p.Requests} {
+				for name, text := range of {
+					if _, err := parseExpression(text, string(name)); err != nil {
+						advice = append(advice, fmt.Sprintf("%s: the expression of %s.%s: %q: %v; what the container requests by itself counts in placements", at, part, name, text, err))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(advice)
+	return advice
+}
+
+// expression is a value that follows from that of its variable.
+type expression func(variable float64) float64
+
+// maxDepth bounds how deep an expression nests.
+const maxDepth = 100
+
+// number is a literal: a number, a percentage, or a quantity of Kubernetes.
+var number = regexp.MustCompile(`^(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:%|[KMGTPE]i|[eE][-+]?[0-9]+|[numkMGTPE])?`)
+
+var word = regexp.MustCompile(`^[A-Za-z_]+`)
+
+// parseExpression reads numbers, the variable, + - * /, parentheses, and max and min of some values.
+func parseExpression(text, variable string) (expression, error) {
+	p := &parser{rest: text, variable: variable}
+	e, err := p.sum(0)
+	if err != nil {
+		return nil, err
+	}
+	if p.skip(); p.rest != "" {
+		return nil, fmt.Errorf("%q is not expected there", p.rest)
+	}
+	return e, nil
+}
+
+type parser struct{ rest, variable string }
+
+func (p *parser) skip() { p.rest = strings.TrimLeft(p.rest, " \t\n") }
+
+// took says whether token comes next, and goes on behind it.
+func (p *parser) took(token string) bool {
+	p.skip()
+	rest, ok := strings.CutPrefix(p.rest, token)
+	if ok {
+		p.rest = rest
+	}
+	return ok
+}
+
+func (p *parser) sum(depth int) (expression, error) {
+	e, err := p.product(depth)
+	for err == nil {
+		left := e
+		var right expression
+		switch {
+		case p.took("+"):
+			right, err = p.product(depth)
+			e = func(x float64) float64 { return left(x) + right(x) }
+		case p.took("-"):
+			right, err = p.product(depth)
+			e = func(x float64) float64 { return left(x) - right(x) }
+		default:
+			return e, nil
+		}
+	}
+	return nil, err
+}
+
+func (p *parser) product(depth int) (expression, error) {
+	e, err := p.value(depth)
+	for err == nil {
+		left := e
+		var right expression
+		switch {
+		case p.took("*"):
+			right, err = p.value(depth)
+			e = func(x float64) float64 { return left(x) * right(x) }
+		case p.took("/"):
+			right, err = p.value(depth)
+			e = func(x float64) float64 { return left(x) / right(x) }
+		default:
+			return e, nil
+		}
+	}
+	return nil, err
+}
+
+func (p *parser) value(depth int) (expression, error) {
+	if depth++; depth > maxDepth {
+		return nil, errors.New("it nests too deep")
+	}
+	switch {
+	case p.took("("):
+		e, err := p.sum(depth)
+		if err == nil && !p.took(")") {
+			err = errors.New("a parenthesis is not closed")
+		}
+		return e, err
+	case p.took("-"):
+		e, err := p.value(depth)
+		return func(x float64) float64 { return -e(x) }, err
+	}
+	if text := number.FindString(p.rest); text != "" {
+		p.rest = p.rest[len(text):]
+		digits, percent := strings.CutSuffix(text, "%")
+		q, err := resource.ParseQuantity(digits)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no number", text)
+		}
+		value := q.AsApproximateFloat64()
+		if percent {
+			value /= 100
+		}
+		return func(float64) float64 { return value }, nil
+	}
+	name := word.FindString(p.rest)
+	p.rest = p.rest[len(name):]
+	switch name {
+	case "":
+		return nil, fmt.Errorf("a value is missing before %q", p.rest)
+	case p.variable:
+		return func(x float64) float64 { return x }, nil
+	case "max", "min":
+		return p.most(name, depth)
+	}
+	return nil, fmt.Errorf("%q is neither a function nor the resource", name)
+}
+
+func (p *parser) most(name string, depth int) (expression, error) {
+	if !p.took("(") {
+		return nil, fmt.Errorf("%s has no values", name)
+	}
+	var of []expression
+	for {
+		e, err := p.sum(depth)
+		if err != nil {
+			return nil, err
+		}
+		if of = append(of, e); p.took(")") {
+			break
+		}
+		if !p.took(",") {
+			return nil, errors.New("a parenthesis is not closed")
+		}
+	}
+	choose := math.Max
+	if name == "min" {
+		choose = math.Min
+	}
+	return func(x float64) float64 {
+		value := of[0](x)
+		for _, e := range of[1:] {
+			value = choose(value, e(x))
+		}
+		return value
+	}, nil
+}
