@@ -269,14 +269,23 @@ func (f *fleet) put(m *member, value any, path ...string) {
 var workloadSpreadKind = schema.GroupKind{Group: kruise, Kind: "WorkloadSpread"}
 
 // KindsWithTarget are those of which TargetOf names the workload.
-func KindsWithTarget() []schema.GroupKind { return []schema.GroupKind{workloadSpreadKind} }
+func KindsWithTarget() []schema.GroupKind { return []schema.GroupKind{workloadSpreadKind, rolloutKind} }
 
-// TargetOf is the workload that a WorkloadSpread in a fleet is about, in its own namespace; not ok for other templates.
+// TargetOf is the workload that a WorkloadSpread or a Kruise Rollout in a fleet is about, in its own namespace; not ok for other
+// templates.
 func TargetOf(template *unstructured.Unstructured) (target schema.GroupKind, name string, ok bool) {
-	if template.GroupVersionKind().GroupKind() != workloadSpreadKind || template.GetAnnotations()[ScopeAnnotation] != "Fleet" {
+	if template.GetAnnotations()[ScopeAnnotation] != "Fleet" {
 		return target, "", false
 	}
-	ref := object(template.Object, "spec", "targetRef")
+	var ref map[string]any
+	switch template.GroupVersionKind().GroupKind() {
+	case workloadSpreadKind:
+		ref = object(template.Object, "spec", "targetRef")
+	case rolloutKind:
+		ref = rolloutTarget(template)
+	default:
+		return target, "", false
+	}
 	gv, err := schema.ParseGroupVersion(text(ref, "apiVersion"))
 	if err != nil {
 		return target, "", false

@@ -431,6 +431,7 @@ var handlers = func() map[schema.GroupKind]handler {
 	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: func(map[string]any) bool { return true }}
 	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
 	all[rolloutKind] = handler{share: (*fleet).kruiseRollout}
+	all[rolloutKind] = handler{share: (*fleet).kruiseRollout}
 	all[broadcastJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active", pauses: true}) }}
 	all[imagePullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active"}) }}
 	all[ephemeralJobKind] = handler{share: (*fleet).ephemeralJob}
