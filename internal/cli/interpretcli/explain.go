@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -212,8 +213,7 @@ func servedAs(mapper meta.RESTMapper, name string) ([]schema.GroupVersionKind, e
 	if gvk, ok := inFull(name); ok {
 		return []schema.GroupVersionKind{gvk}, nil
 	}
-	resource, group, _ := strings.Cut(strings.ToLower(name), ".")
-	kinds, err := mapper.KindsFor(schema.GroupVersionResource{Group: group, Resource: resource})
+	kinds, err := mapper.KindsFor(spelled(name))
 	if err != nil && !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("ask the hub what it serves: %w", err)
 	}
@@ -224,6 +224,17 @@ func servedAs(mapper meta.RESTMapper, name string) ([]schema.GroupVersionKind, e
 		}
 	}
 	return first, nil
+}
+
+var versionName = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
+
+// spelled reads resource, resource.group and resource.version.group, as kubectl does; what is not said is empty.
+func spelled(name string) schema.GroupVersionResource {
+	resource, rest, _ := strings.Cut(strings.ToLower(name), ".")
+	if v, group, ok := strings.Cut(rest, "."); ok && versionName.MatchString(v) {
+		return schema.GroupVersionResource{Group: group, Version: v, Resource: resource}
+	}
+	return schema.GroupVersionResource{Group: rest, Resource: resource}
 }
 
 // inFull reads group/version/Kind and version/Kind.
@@ -271,11 +282,12 @@ func named(name string, customizations []configv1alpha1.ResourceInterpreterCusto
 	for _, c := range append(ours, pointers(customizations)...) {
 		all = append(all, schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind))
 	}
-	wanted, group, _ := strings.Cut(strings.ToLower(name), ".")
+	asked := spelled(name)
 	newest := map[schema.GroupKind]schema.GroupVersionKind{}
 	for _, gvk := range all {
 		plural, singular := meta.UnsafeGuessKindToResource(gvk)
-		if wanted != strings.ToLower(gvk.Kind) && wanted != plural.Resource && wanted != singular.Resource || group != "" && group != gvk.Group {
+		if !slices.Contains([]string{strings.ToLower(gvk.Kind), plural.Resource, singular.Resource}, asked.Resource) ||
+			asked.Group != "" && asked.Group != gvk.Group || asked.Version != "" && asked.Version != gvk.Version {
 			continue
 		}
 		if was, ok := newest[gvk.GroupKind()]; !ok || version.CompareKubeAwareVersionStrings(was.Version, gvk.Version) < 0 {

@@ -449,6 +449,9 @@ InterpretDependency   shipped script
 	if out, _, err = run(t, noHub{}, nil, "explain", "statefulsets.apps.kruise.io"); err != nil || strings.Contains(out, "apps/v1 ") {
 		t.Errorf("output %s, error %v", out, err)
 	}
+	if out, _, err = run(t, noHub{}, nil, "explain", "clonesets.v1alpha1.apps.kruise.io"); err != nil || !strings.HasPrefix(out, "apps.kruise.io/v1alpha1 CloneSet") {
+		t.Errorf("output %s, error %v", out, err)
+	}
 	if out, _, err = run(t, noHub{}, nil, "explain", "example.org/v1/Widget"); err != nil || strings.Count(out, "<none>") != 8 {
 		t.Errorf("output %s, error %v", out, err)
 	}
