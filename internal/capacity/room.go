@@ -86,6 +86,13 @@ func (f *Fleet) Estimate(ask func(b workv1alpha2.Binding, s schedule.Snapshot) s
 	f.estimators = append(f.estimators, ask)
 }
 
+// Estimated says whether there is anybody who is asked for room, and does not tell when it changes.
+func (f *Fleet) Estimated() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.estimators) > 0
+}
+
 // Room is how many more replicas of a binding each cluster of s has room for now, beside those that are expected there: by its
 // nodes and pods, else by its summary. A cluster that does not answer, by its Ready condition, is unknown; until that
 // is decided, what was seen of it last counts.

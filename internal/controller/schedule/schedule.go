@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -46,6 +47,9 @@ type Options struct {
 	// ConfirmWindow is how long a binding that was created with its clusters waits for the members' first answers, so that
 	// its confirmation is written with them; 0 confirms at once. In a burst it waits longer, see commit.Pace.
 	ConfirmWindow time.Duration
+	// AskAgain is how long at least a binding waits that waits for room until estimators are asked again, RefreshAfter how long after
+	// a change of a cluster the conditions of those that are not scheduled are brought up to date; 30 s and 5 s by default.
+	AskAgain, RefreshAfter time.Duration
 	// Clock dates what is scheduled; default the real one.
 	Clock clock.PassiveClock
 }
@@ -84,6 +88,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	o.AskAgain, o.RefreshAfter = cmp.Or(o.AskAgain, askAgain), cmp.Or(o.RefreshAfter, refreshAfter)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, o.Name), index: newIndex(o.Name, o.Fleet.Snapshot().Plugins())}
 	r.placed.Rate = confirmRate
 	r.burst.Most, r.burst.Rate = toldMost, toldRate
@@ -153,6 +158,9 @@ func (f fleetChanges) Start(_ context.Context, q queue) error {
 		concerned := f.r.index.changed(c)
 		add(concerned)
 		f.r.follows(c, len(concerned))
+		if !schedule.RoomAlone(c.Old, c.New) {
+			f.r.refresh(q)
+		}
 	})
 	f.r.Fleet.OnRoom(func(name string) {
 		if cluster := f.r.Fleet.Snapshot().Cluster(name); cluster != nil {
@@ -259,7 +267,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		return 0, nil
 	}
 	_, err = r.confirm(ctx, b, o)
-	return 0, err
+	return r.again(b, failure), err
 }
 
 // confirmWritten confirms a placement that was written and is seen now. It returns the binding as it is then; nil if it has not
@@ -355,8 +363,11 @@ func (r *reconciler) scheduled(b workv1alpha2.Binding) {
 	if !r.burst.Tell(r.Clock.Now()) {
 		return
 	}
-	r.events.Event(b, corev1.EventTypeNormal, workv1alpha2.EventScheduleBindingSucceed,
-		fmt.Sprintf("%s Result: {%s}", workv1alpha2.MessageScheduled, clusters(b)))
+	text := fmt.Sprintf("%s Result: {%s}", workv1alpha2.MessageScheduled, clusters(b))
+	if copies := schedule.Copies(b); copies != "" {
+		text += " " + copies
+	}
+	r.events.Event(b, corev1.EventTypeNormal, workv1alpha2.EventScheduleBindingSucceed, text)
 }
 
 // templateOf names the template of a binding in events: who wrote it looks there when it does not arrive.

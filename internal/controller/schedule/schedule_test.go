@@ -32,8 +32,10 @@ type world struct {
 	fleet *capacity.Fleet
 	// window is the ConfirmWindow.
 	window time.Duration
-	clock  *clocktesting.FakePassiveClock
-	stop   func()
+	// askAgain and refreshAfter are the options of these names.
+	askAgain, refreshAfter time.Duration
+	clock                  *clocktesting.FakePassiveClock
+	stop                   func()
 	// binding is of the scope of the test, and not there yet.
 	binding workv1alpha2.Binding
 }
@@ -74,7 +76,8 @@ func (w *world) run() {
 		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
-		return Setup(mgr, Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock, ConfirmWindow: w.window})
+		return Setup(mgr, Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock, ConfirmWindow: w.window,
+			AskAgain: w.askAgain, RefreshAfter: w.refreshAfter})
 	})
 	if err := w.fleet.WaitForSync(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -138,6 +141,15 @@ func (w *world) hear(reason string, times int) {
 			return fmt.Sprintf("they are told %d times, want %d", n, times)
 		}
 		return ""
+	})
+}
+
+func TestTheEventSaysThatEachClusterRunsAllReplicas(t *testing.T) {
+	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
+		w.binding.BindingSpec().Replicas = 3
+		w.Make(w.binding)
+		w.scheduled("m1 m2")
+		w.hear("Binding has been scheduled successfully. Result: {m1:3, m2:3} Duplicated: 3×2, each of the 2 clusters runs all 3 replicas, 6 in all;", 1)
 	})
 }
 

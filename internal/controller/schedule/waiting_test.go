@@ -1,0 +1,128 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// dividedByRoom has two replicas that clusters share by the room they have.
+func dividedByRoom(b workv1alpha2.Binding) {
+	b.BindingSpec().Replicas, b.BindingSpec().ReplicaRequirements = 2, &workv1alpha2.ReplicaRequirements{}
+	b.BindingSpec().Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+		WeightPreference: &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}
+}
+
+// condition waits until the binding is not scheduled and says that.
+func (w *world) condition(want string) {
+	w.t.Helper()
+	w.Eventually("it says "+want, func() string {
+		w.Has(w.binding)
+		if c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled); c == nil || c.Status != metav1.ConditionFalse || !strings.HasPrefix(c.Message, want) {
+			return fmt.Sprintf("%+v", c)
+		}
+		return ""
+	})
+}
+
+func TestWhatWaitsForRoomFindsThatAnEstimatorHasMoreNow(t *testing.T) {
+	forBothScopes(t, []string{"m1"}, func(w *world) {
+		w.stop()
+		w.askAgain = 10 * time.Millisecond
+		w.run()
+		var room, asked atomic.Int32
+		w.fleet.Estimate(func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity {
+			asked.Add(1)
+			return schedule.Answers(map[string]int32{"m1": room.Load()})
+		})
+		dividedByRoom(w.binding)
+		w.Make(w.binding)
+		w.condition("Clusters available replicas 0 are not enough")
+		room.Store(2)
+		w.scheduled("m1")
+		before := asked.Load()
+		if w.Quiet(); asked.Load() != before {
+			w.t.Error("estimators are asked about a binding that has what it wants")
+		}
+	})
+}
+
+func TestEstimatorsAreAskedAgainAboutWhatWaitsForRoomAtABoundedRate(t *testing.T) {
+	waits := func(name string) workv1alpha2.Binding {
+		b := &workv1alpha2.ResourceBinding{}
+		b.Namespace, b.Name = "shop", name
+		b.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "some-id"}
+		b.Spec.Placement = &policyv1alpha1.Placement{}
+		dividedByRoom(b)
+		return b
+	}
+	r := &reconciler{Options: Options{Fleet: &capacity.Fleet{}, AskAgain: askAgain}, index: newIndex(policyv1alpha1.DefaultSchedulerName, schedule.Plugins{})}
+	b, full := waits("b"), &schedule.UnschedulableError{}
+	if got := r.again(b, full); got != 0 {
+		t.Errorf("without estimators it is looked at again after %s", got)
+	}
+	r.Fleet.Estimate(func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity { return nil })
+	everywhere := waits("everywhere")
+	everywhere.BindingSpec().Replicas, everywhere.BindingSpec().ReplicaRequirements = 0, nil
+	for _, test := range []struct {
+		what    string
+		b       workv1alpha2.Binding
+		failure error
+		want    time.Duration
+	}{
+		{"one that is placed", b, nil, 0},
+		{"one that fits nowhere", b, &schedule.FitError{}, 0},
+		{"one that takes no room", everywhere, errors.New("failed"), 0},
+		{"one that waits for room", b, full, 30 * time.Second},
+		{"one that finds no room to spread", b, &schedule.SpreadError{}, 30 * time.Second},
+	} {
+		if got := r.again(test.b, test.failure); got != test.want {
+			t.Errorf("%s is looked at again after %s, want %s", test.what, got, test.want)
+		}
+	}
+	for i := range 3000 {
+		r.index.put(waits(fmt.Sprint("b", i)))
+	}
+	r.index.put(everywhere)
+	if got := r.again(b, full); got != 150*time.Second {
+		t.Errorf("with 3,000 that wait, one is looked at again after %s, want 20 a second", got)
+	}
+}
+
+func TestTheConditionOfWhatIsNotScheduledIsAboutTheFleetAsItIs(t *testing.T) {
+	forBothScopes(t, []string{"m1"}, func(w *world) {
+		w.stop()
+		w.refreshAfter = time.Millisecond
+		w.run()
+		w.binding.BindingSpec().Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m9"}}
+		w.Make(w.binding)
+		w.condition("0/1 clusters are available")
+		w.Quiet()
+		w.Join("m2", controllertest.ClusterRole)
+		w.condition("0/2 clusters are available")
+		if got := w.written(); len(got) != 1 {
+			w.t.Errorf("another cluster that does not fit wrote %q, want one status", got)
+		}
+		m2 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}}
+		controllertest.Change(w.Hub, m2, func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"unrelated": "label"} })
+		if got := w.written(); len(got) != 0 {
+			w.t.Errorf("a label that the condition does not tell of wrote %q", got)
+		}
+		w.Gone(m2)
+		w.condition("0/1 clusters are available")
+	})
+}
