@@ -87,17 +87,38 @@ func (s *story) as(user string, u *unstructured.Unstructured) (*unstructured.Uns
 	return u, err
 }
 
+// told waits for an event of an object that says text.
+func (s *story) told(name, text string) string {
+	var says string
+	s.until("an event of "+name+" says "+text, func() string {
+		if says = s.event(name, text); says == "" {
+			return "none does"
+		}
+		return ""
+	})
+	return says
+}
+
 // toldNow is told without waiting: the probe of open rows.
 func (s *story) toldNow(u *unstructured.Unstructured, text string) string {
+	says := s.event(u.GetName(), text)
+	if says == "" {
+		s.fail("no event of %s says %s", u.GetName(), text)
+	}
+	return says
+}
+
+// event is the message of one of an object that says text; empty for none.
+func (s *story) event(name, text string) string {
 	var all corev1.EventList
 	if err := fleet.Hub.List(context.WithoutCancel(s.t.Context()), &all, client.InNamespace(s.ns)); err != nil {
 		s.fail("list events: %v", err)
 	}
 	i := slices.IndexFunc(all.Items, func(e corev1.Event) bool {
-		return e.InvolvedObject.Name == u.GetName() && strings.Contains(e.Message, text)
+		return e.InvolvedObject.Name == name && strings.Contains(e.Message, text)
 	})
 	if i < 0 {
-		s.fail("no event of %s says %s", u.GetName(), text)
+		return ""
 	}
 	return all.Items[i].Message
 }

@@ -49,8 +49,9 @@ var s000 = []row{
 		return "2 ready in each, 4 in the template's status"
 	}},
 	{id: "24x", block: "S000-CloneSet-PP event", chain: "CloneSet", want: "an event says Duplicated: 2×2", see: func(s *story) string {
-		return s.toldNow(s.doc("S000", 489), "Duplicated")
-	}, open: "issue 4 (why): no event says that each cluster runs all replicas"},
+		b := s.binding(s.doc("S000", 489))
+		return s.told(b.Name, "Duplicated: 2×2, each of the 2 clusters runs all 2 replicas, 4 in all")
+	}},
 	{id: "39", block: "S000-cmd-member-get-pods, logs", chain: "CloneSet", want: "pods of a member are listed", see: func(s *story) string {
 		return s.prints("Running", "karmadactl", "get", "pods", "-n", s.ns, "--kubeconfig="+s.kubeconfig("member1"))
 	}},

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,18 @@ func MethodOf(b workv1alpha2.Binding) Method {
 		return Aggregated
 	}
 	return StaticWeights
+}
+
+// Copies says what surprises who reads a template's number of replicas as that of the fleet: that each of several clusters runs
+// them all. Empty where that is not so.
+func Copies(b workv1alpha2.Binding) string {
+	spec := b.BindingSpec()
+	n := int64(len(spec.Clusters))
+	if n < 2 || spec.Replicas == 0 || MethodOf(b) != Duplicated {
+		return ""
+	}
+	return fmt.Sprintf("Duplicated: %d×%d, each of the %d clusters runs all %s, %d in all; replicaSchedulingType Divided shares them out.",
+		spec.Replicas, n, n, many(int(spec.Replicas), "replica"), int64(spec.Replicas)*n)
 }
 
 // Weights are those that static shares of chosen are divided by, in the same order, without seats; nil for another method.
