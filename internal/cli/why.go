@@ -50,7 +50,7 @@ What is wrong comes first, each with the next thing to do. KIND is a kind, plura
 			if q.Namespace, _, err = hub.ToRawKubeConfigLoader().Namespace(); err != nil {
 				return fmt.Errorf("kubeconfig of the hub: %w", err)
 			}
-			q.Room = why.RoomOf(config)
+			q.Room, q.Scheduler = why.RoomOf(config), why.SchedulerOf(cmd.Context(), config)
 			c, mapper, err := why.Connect(config)
 			if err != nil {
 				return err

@@ -61,16 +61,20 @@ func AllParts() Parts {
 	}
 }
 
-// explained answers why.Path and why.RoomPath, and leaves all else to next.
+// explained answers why.Path, why.RoomPath and why.SchedulerPath, and leaves all else to next.
 func explained(d Deps, room why.Room, next http.Handler) http.Handler {
 	connect := func() (client.Reader, meta.RESTMapper, error) { return why.Connect(d.Config) }
-	explain, measure := why.Handler(connect, room), why.RoomHandler(connect, room)
+	o, _ := d.Scheduler.options() // a configuration that is not valid does not come so far
+	scheduler := why.Scheduler{Name: o.Name, Plugins: o.Plugins}
+	explain, measure, describe := why.Handler(connect, room, scheduler), why.RoomHandler(connect, room), why.SchedulerHandler(connect, scheduler)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case why.Path:
 			explain.ServeHTTP(w, r)
 		case why.RoomPath:
 			measure.ServeHTTP(w, r)
+		case why.SchedulerPath:
+			describe.ServeHTTP(w, r)
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -34,6 +34,8 @@ type Query struct {
 	Namespace, Name string
 	// Cluster narrows the answer; empty for the fleet.
 	Cluster string
+	// Scheduler is how the hub's is set.
+	Scheduler Scheduler
 	// Room is asked for the binding's; nil asks nobody.
 	Room Room
 }
@@ -64,6 +66,7 @@ func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) 
 	if err != nil {
 		return why.Answer{}, err
 	}
+	facts.Scheduler, facts.Plugins = q.Scheduler.Name, q.Scheduler.Plugins
 	if q.Room != nil && facts.Binding != nil {
 		facts.Room = q.Room(ctx, facts.Binding)
 	}

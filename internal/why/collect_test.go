@@ -145,7 +145,7 @@ func TestWhatHasToDoWithATemplateIsCollected(t *testing.T) {
 
 func TestOverHTTP(t *testing.T) {
 	r, mapper := hub(&corev1.Namespace{ObjectMeta: in("", "shop")}, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")})
-	h := Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, nil)
+	h := Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, nil, Scheduler{})
 	ask := func(method, query string, into any) int {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, httptest.NewRequest(method, Path+"?"+query, nil))
@@ -167,7 +167,7 @@ func TestOverHTTP(t *testing.T) {
 			t.Errorf("%s: %d %+v", method, code, s)
 		}
 	}
-	broken := Handler(func() (client.Reader, meta.RESTMapper, error) { return nil, nil, errors.New("no key") }, nil)
+	broken := Handler(func() (client.Reader, meta.RESTMapper, error) { return nil, nil, errors.New("no key") }, nil, Scheduler{})
 	rec := httptest.NewRecorder()
 	broken.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, Path+"?kind=namespace&name=shop", nil))
 	if rec.Code != http.StatusServiceUnavailable || !strings.Contains(rec.Body.String(), "no key") {
@@ -205,5 +205,22 @@ func TestTheSchedulersRoomOverHTTP(t *testing.T) {
 	other.Name = "none"
 	if room(t.Context(), other) != nil {
 		t.Error("there is room for a binding that is not there")
+	}
+}
+
+func TestHowTheSchedulerIsSetOverHTTP(t *testing.T) {
+	r, mapper := hub()
+	plugins, err := schedule.ParsePlugins([]string{"*", "-TaintToleration"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := Scheduler{Name: "ours", Plugins: plugins}
+	server := httptest.NewServer(SchedulerHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, set))
+	if got := SchedulerOf(t.Context(), &rest.Config{Host: server.URL}); got != set {
+		t.Errorf("got %+v, want %+v", got, set)
+	}
+	server.Close()
+	if got := SchedulerOf(t.Context(), &rest.Config{Host: server.URL}); got != (Scheduler{}) {
+		t.Errorf("a hub that does not answer has %+v", got)
 	}
 }

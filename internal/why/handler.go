@@ -1,10 +1,12 @@
 package why
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,28 +20,42 @@ import (
 // default that is administrators.
 const Path = "/argosy/why"
 
-// Handler answers queries. connect gives what to ask with, for each query anew, since the kinds that the hub serves change.
-// room is what the scheduler knows; nil for nothing.
-func Handler(connect func() (client.Reader, meta.RESTMapper, error), room Room) http.Handler {
+// Connector gives what to ask a hub with, for each query anew, since the kinds that the hub serves change.
+type Connector func() (client.Reader, meta.RESTMapper, error)
+
+// Handler answers queries. room and scheduler are what the scheduler knows, and how it is set; nil for nothing.
+func Handler(connect Connector, room Room, scheduler Scheduler) http.Handler {
+	return answering(connect, func(ctx context.Context, v url.Values, r client.Reader, mapper meta.RESTMapper) (any, error) {
+		return Ask(ctx, r, mapper, Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"), Cluster: v.Get("cluster"),
+			Room: room, Scheduler: scheduler})
+	})
+}
+
+// codes are the HTTP codes of the reasons of an *Error.
+var codes = map[metav1.StatusReason]int{
+	metav1.StatusReasonNotFound:           http.StatusNotFound,
+	metav1.StatusReasonBadRequest:         http.StatusBadRequest,
+	metav1.StatusReasonConflict:           http.StatusConflict,
+	metav1.StatusReasonServiceUnavailable: http.StatusServiceUnavailable,
+}
+
+// answering gives what answer returns as JSON, and its error as a metav1.Status.
+func answering(connect Connector, answer func(ctx context.Context, v url.Values, r client.Reader, mapper meta.RESTMapper) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet {
 			w.Header().Set("Allow", http.MethodGet)
 			refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "ask with GET")
 			return
 		}
-		v := req.URL.Query()
-		q := Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"), Cluster: v.Get("cluster"), Room: room}
 		reader, mapper, err := connect()
 		if err != nil {
 			refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, fmt.Sprintf("reach the hub's API: %v", err))
 			return
 		}
-		answer, err := Ask(req.Context(), reader, mapper, q)
+		says, err := answer(req.Context(), req.URL.Query(), reader, mapper)
 		var wrong *Error
 		switch {
 		case errors.As(err, &wrong):
-			codes := map[metav1.StatusReason]int{metav1.StatusReasonNotFound: http.StatusNotFound,
-				metav1.StatusReasonBadRequest: http.StatusBadRequest, metav1.StatusReasonConflict: http.StatusConflict}
 			refuse(w, codes[wrong.Reason], wrong.Reason, wrong.Message)
 		case err != nil:
 			reason := apierrors.ReasonForError(err)
@@ -49,7 +65,7 @@ func Handler(connect func() (client.Reader, meta.RESTMapper, error), room Room) 
 			refuse(w, http.StatusInternalServerError, reason, err.Error())
 		default:
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(answer) // who asked is gone if it fails
+			_ = json.NewEncoder(w).Encode(says) // who asked is gone if it fails
 		}
 	})
 }

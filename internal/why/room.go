@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,33 +29,19 @@ const RoomPath = "/argosy/room"
 type Room func(ctx context.Context, b workv1alpha2.Binding) schedule.Capacity
 
 // RoomHandler answers for the scheduler of the same process, if it runs there.
-func RoomHandler(connect func() (client.Reader, meta.RESTMapper, error), room Room) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.Method != http.MethodGet {
-			w.Header().Set("Allow", http.MethodGet)
-			refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "ask with GET")
-			return
-		}
-		reader, _, err := connect()
+func RoomHandler(connect Connector, room Room) http.Handler {
+	return answering(connect, func(ctx context.Context, v url.Values, r client.Reader, _ meta.RESTMapper) (any, error) {
+		b, err := scope.Bindings.Get(ctx, r, types.NamespacedName{Namespace: v.Get("namespace"), Name: v.Get("binding")})
 		if err != nil {
-			refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, fmt.Sprintf("reach the hub's API: %v", err))
-			return
-		}
-		key := types.NamespacedName{Namespace: req.URL.Query().Get("namespace"), Name: req.URL.Query().Get("binding")}
-		b, err := scope.Bindings.Get(req.Context(), reader, key)
-		if err != nil {
-			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("read the binding: %v", err))
-			return
+			return nil, fail(metav1.StatusReasonNotFound, "read the binding: %v", err)
 		}
 		clusters := &clusterv1alpha1.ClusterList{}
-		if err := reader.List(req.Context(), clusters); err != nil {
-			refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, fmt.Sprintf("list the clusters: %v", err))
-			return
+		if err := r.List(ctx, clusters); err != nil {
+			return nil, fmt.Errorf("list the clusters: %w", err)
 		}
-		of := room(req.Context(), b)
+		of := room(ctx, b)
 		if of == nil {
-			refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the scheduler does not run in this replica of the hub")
-			return
+			return nil, fail(metav1.StatusReasonServiceUnavailable, "the scheduler does not run in this replica of the hub")
 		}
 		answers := map[string]int32{}
 		for i := range clusters.Items {
@@ -62,8 +49,7 @@ func RoomHandler(connect func() (client.Reader, meta.RESTMapper, error), room Ro
 				answers[clusters.Items[i].Name] = n
 			}
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answers) // who asked is gone if it fails
+		return answers, nil
 	})
 }
 

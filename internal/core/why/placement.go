@@ -158,9 +158,9 @@ func (e *explanation) explainPlacement() {
 		e.find(Waiting, "", "scheduling is suspended: spec.suspension.scheduling of "+out.Binding,
 			"set it to false to have it placed; what is placed already stays")
 		return
-	case spec.SchedulerName != "" && spec.SchedulerName != policyv1alpha1.DefaultSchedulerName:
-		e.find(Waiting, "", fmt.Sprintf("it is left to the scheduler %q, which spec.schedulerName of its policy names", spec.SchedulerName),
-			"see that this scheduler runs, or take schedulerName away for the hub's own")
+	case cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName) != cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName):
+		e.find(Waiting, "", fmt.Sprintf("it is left to the scheduler %q, which spec.schedulerName of its policy names", cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName)),
+			fmt.Sprintf("see that this scheduler runs, or name the hub's own: schedulerName: %s", cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName)))
 		return
 	}
 	switch {
@@ -276,6 +276,13 @@ func (e *explanation) steps(b workv1alpha2.Binding, result schedule.Result, fail
 	if len(result.Rejections) > 0 {
 		steps[0] += "; refused: " + result.Rejections.String()
 	}
+	if off := e.Plugins.Off(); len(off) > 0 {
+		var names []string
+		for _, p := range off {
+			names = append(names, string(p))
+		}
+		steps[0] += "; the hub runs without the scheduler plugin " + strings.Join(names, ", ")
+	}
 	for _, s := range spec.Placement.SpreadConstraints {
 		over := cmp.Or(string(s.SpreadByField), "label "+s.SpreadByLabel)
 		text := fmt.Sprintf("spread over %s: at least %d", over, s.MinGroups)
@@ -301,7 +308,12 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 	case schedule.Everywhere:
 		return []string{"divide: it has no replicas to divide; each cluster gets the whole"}
 	case schedule.Duplicated:
-		return []string{fmt.Sprintf("divide: Duplicated, each cluster gets all %d replicas", spec.Replicas)}
+		placed := b.DeepCopyObject().(workv1alpha2.Binding)
+		placed.BindingSpec().Clusters = result.Clusters
+		if copies := schedule.Copies(placed); copies != "" {
+			return []string{"divide: " + strings.TrimSuffix(copies, ".")}
+		}
+		return []string{"divide: Duplicated, each cluster gets all " + count(int(spec.Replicas), "replica")}
 	case schedule.StaticWeights:
 		// Who is not chosen has no seat, and would have none: the others' are the same without it.
 		byName := slices.Clone(result.Candidates)

@@ -36,6 +36,9 @@ type Facts struct {
 	Works []workv1alpha1.Work
 	// Warnings are what was told of these objects lately.
 	Warnings []Warning
+	// Scheduler is the name of the hub's; empty is the default one. Plugins are those that it runs with.
+	Scheduler string
+	Plugins   schedule.Plugins
 	// Room is what the scheduler's estimators say for the binding; nil is what the clusters' summaries say.
 	Room schedule.Capacity
 }
@@ -103,7 +106,7 @@ type explanation struct {
 
 // Explain answers. The same facts give the same answer, in whatever order they come.
 func Explain(f Facts) Answer {
-	e := &explanation{Facts: f, template: propagate.TemplateOf(f.Template), fleet: schedule.NewSnapshot(f.Clusters)}
+	e := &explanation{Facts: f, template: propagate.TemplateOf(f.Template), fleet: schedule.NewSnapshot(f.Clusters).With(f.Plugins)}
 	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace, Name: e.template.Name}
 	if f.Template.GetDeletionTimestamp() != nil {
 		e.find(Waiting, "", "the template is being deleted, and its copies in the members with it", "")

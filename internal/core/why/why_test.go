@@ -114,7 +114,7 @@ func (h *hub) claim(p policyv1alpha1.Propagation) {
 
 // schedule places the binding on the fleet as it is.
 func (h *hub) schedule() {
-	s := schedule.NewSnapshot(h.Clusters)
+	s := schedule.NewSnapshot(h.Clusters).With(h.Plugins)
 	room := h.Room
 	if room == nil {
 		room = s.Room(h.Binding)
@@ -409,6 +409,22 @@ var stories = []struct {
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", schedulerName: volcano}"))
 			return h
 		}},
+	{name: "a scheduler of another name", severity: why.Waiting, want: `left to the scheduler "default-scheduler"`, next: "name the hub's own: schedulerName: ours",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.Scheduler = "ours"
+			return h
+		}},
+	{name: "a scheduler without a plugin", tell: func(t *testing.T) *hub {
+		h := start(t, deployment, cluster("m1"), cluster("m2", tainted("maintenance", corev1.TaintEffectNoSchedule)))
+		plugins, err := schedule.ParsePlugins([]string{"*", "-TaintToleration"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Plugins = plugins
+		return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+	}},
 	{name: "an override that fails", severity: why.Problem, want: "m2: an override fails", next: "mend that override policy",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
