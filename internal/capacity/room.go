@@ -7,15 +7,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/capacity"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -119,17 +117,12 @@ func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capac
 	parts, sets := capacity.Parts(b)
 	summary := s.Room(b)
 	return func(cluster string) (replicas int32, known bool) {
-		if silent(s.Cluster(cluster)) {
+		if membership.Silent(s.Cluster(cluster)) {
 			return 0, false
 		}
 		f.state(cluster, func(m *capacity.Member) {
-			if known = m.Known(); !known {
-				return
-			}
-			if sets {
-				replicas = m.Sets(parts)
-			} else {
-				replicas = m.Replicas(parts[0].Need)
+			if known = m.Known(); known {
+				replicas = m.Room(parts, sets)
 			}
 		})
 		if known {
@@ -137,15 +130,6 @@ func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capac
 		}
 		return summary(cluster)
 	}
-}
-
-// silent says whether a cluster was decided not to answer.
-func silent(c *clusterv1alpha1.Cluster) bool {
-	if c == nil {
-		return true
-	}
-	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
-	return ready != nil && ready.Status != metav1.ConditionTrue
 }
 
 // state has use look at a member's nodes and pods, if they are known.
@@ -193,7 +177,9 @@ func (f *Fleet) recede(b workv1alpha2.Binding) {
 	known := f.assumed[key]
 	f.mu.Unlock()
 	for _, cluster := range known.clusters {
-		f.state(cluster, func(m *capacity.Member) { m.Recede(key.String(), replicasIn(b, b.BindingSpec().Clusters, cluster)) })
+		f.state(cluster, func(m *capacity.Member) {
+			m.Recede(key.String(), capacity.ReplicasIn(b.BindingSpec(), b.BindingSpec().Clusters, cluster))
+		})
 	}
 }
 
@@ -207,7 +193,7 @@ func (f *Fleet) Assume(b workv1alpha2.Binding, clusters []workv1alpha2.TargetClu
 	key, parts := keyOf(b), capacity.PartsOf(b)
 	placed := assumed{generation: b.GetGeneration(), until: f.Clock.Now().Add(patience)}
 	for _, t := range clusters {
-		if f.expect(b, t.Name, capacity.Assumption{Parts: parts, Before: replicasIn(b, spec.Clusters, t.Name), Replicas: replicasIn(b, clusters, t.Name), Until: placed.until}) {
+		if f.expect(t.Name, capacity.AssumptionOf(b, parts, t.Name, spec.Clusters, clusters), placed.until) {
 			placed.clusters = append(placed.clusters, t.Name)
 		}
 	}
@@ -215,23 +201,11 @@ func (f *Fleet) Assume(b workv1alpha2.Binding, clusters []workv1alpha2.TargetClu
 	f.note(key, placed)
 }
 
-// expect has a member keep room for a binding, and reports whether it does.
-func (f *Fleet) expect(b workv1alpha2.Binding, cluster string, a capacity.Assumption) (kept bool) {
-	a.Key, a.Workload = keyOf(b).String(), capacity.WorkloadOf(b)
+// expect has a member keep room for a binding until then, and reports whether it does.
+func (f *Fleet) expect(cluster string, a capacity.Assumption, until time.Time) (kept bool) {
+	a.Until = until
 	f.state(cluster, func(m *capacity.Member) { kept = m.Assume(a) })
 	return kept
-}
-
-// replicasIn is how many of a binding's replicas, or sets of its components, go to a cluster.
-func replicasIn(b workv1alpha2.Binding, targets []workv1alpha2.TargetCluster, cluster string) int64 {
-	at := slices.IndexFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
-	switch {
-	case at < 0:
-		return 0
-	case len(b.BindingSpec().Components) > 0:
-		return 1
-	}
-	return int64(targets[at].Replicas)
 }
 
 // note remembers what is waited for.
@@ -268,14 +242,14 @@ func (f *Fleet) recall(cluster string) {
 	f.recalled[cluster] = true
 	var there []workv1alpha2.Binding
 	for _, b := range f.recent {
-		if now.Before(b.BindingStatus().LastScheduledTime.Add(patience)) && replicasIn(b, b.BindingSpec().Clusters, cluster) > 0 {
+		if now.Before(b.BindingStatus().LastScheduledTime.Add(patience)) && capacity.ReplicasIn(b.BindingSpec(), b.BindingSpec().Clusters, cluster) > 0 {
 			there = append(there, b)
 		}
 	}
 	f.mu.Unlock()
 	for _, b := range there {
 		spec, until := b.BindingSpec(), b.BindingStatus().LastScheduledTime.Add(patience)
-		if f.expect(b, cluster, capacity.Assumption{Parts: capacity.PartsOf(b), Replicas: replicasIn(b, spec.Clusters, cluster), Until: until}) {
+		if f.expect(cluster, capacity.AssumptionOf(b, capacity.PartsOf(b), cluster, nil, spec.Clusters), until) {
 			key := keyOf(b)
 			f.mu.Lock()
 			known, ok := f.assumed[key]

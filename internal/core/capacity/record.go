@@ -34,11 +34,13 @@ type NodeRecord struct {
 	// Allocatable is such as cpu: 16, memory: 64Gi, pods: 110; without pods that is what kubelets take by default, 110.
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 	// Requested is what pods request that are not told apart, their number as "pods": on each of the nodes.
-	Requested     corev1.ResourceList `json:"requested,omitempty"`
-	Labels        map[string]string   `json:"labels,omitempty"`
-	Taints        []corev1.Taint      `json:"taints,omitempty"`
-	Unschedulable bool                `json:"unschedulable,omitempty"`
-	NotReady      bool                `json:"notReady,omitempty"`
+	Requested corev1.ResourceList `json:"requested,omitempty"`
+	// Ports are those taken by such pods, such as TCP/80.
+	Ports         []string          `json:"ports,omitempty"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	Taints        []corev1.Taint    `json:"taints,omitempty"`
+	Unschedulable bool              `json:"unschedulable,omitempty"`
+	NotReady      bool              `json:"notReady,omitempty"`
 	// Gone is a node that is not there, and pods are said to be on.
 	Gone bool `json:"gone,omitempty"`
 }
@@ -49,8 +51,9 @@ type PodsRecord struct {
 	Namespace string `json:"namespace"`
 	Kind      string `json:"kind,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Requests of each.
+	// Requests of each, and the ports of its node that it takes, such as TCP/80.
 	Requests corev1.ResourceList `json:"requests,omitempty"`
+	Ports    []string            `json:"ports,omitempty"`
 	// Nodes is how many there are on each node.
 	Nodes map[string]int64 `json:"nodes"`
 }
@@ -85,9 +88,12 @@ type PartRecord struct {
 	Tolerations       []corev1.Toleration  `json:"tolerations,omitempty"`
 	Namespace         string               `json:"namespace"`
 	PriorityClassName string               `json:"priorityClassName,omitempty"`
-	Replicas          int64                `json:"replicas"`
-	Expected          int64                `json:"expected"`
-	Nodes             map[string]int64     `json:"nodes,omitempty"`
+	// Spread is how pods of the workload keep away from each other; OfWorkload says that these replicas count as its pods there.
+	Spread     *Spread          `json:"spread,omitempty"`
+	OfWorkload bool             `json:"ofWorkload,omitempty"`
+	Replicas   int64            `json:"replicas"`
+	Expected   int64            `json:"expected"`
+	Nodes      map[string]int64 `json:"nodes,omitempty"`
 }
 
 // QuotaRecord is a quota of a namespace.
@@ -134,7 +140,7 @@ func (m *Member) Record() Record {
 		}
 		key := group{w, fmt.Sprint(p.requests)}
 		if groups[key] == nil {
-			groups[key] = &PodsRecord{Namespace: w.Namespace, Kind: w.Kind, Name: w.Name, Requests: listed(p.requests), Nodes: map[string]int64{}}
+			groups[key] = &PodsRecord{Namespace: w.Namespace, Kind: w.Kind, Name: w.Name, Requests: listed(p.requests), Ports: portsOf(p.requests), Nodes: map[string]int64{}}
 		}
 		groups[key].Nodes[p.node.Name]++
 	}
@@ -199,7 +205,7 @@ func (r Record) Summed(apart func(Workload) bool) Record {
 			kept = append(kept, p)
 			continue
 		}
-		requests := requestsOf(p.Requests)
+		requests := withPorts(requestsOf(p.Requests), p.Ports)
 		for node, pods := range p.Nodes {
 			if sums[node] == nil {
 				sums[node] = Amounts{}
@@ -210,8 +216,8 @@ func (r Record) Summed(apart func(Workload) bool) Record {
 	r.Pods, r.Nodes = kept, slices.Clone(r.Nodes)
 	for i := range r.Nodes {
 		if sum := sums[r.Nodes[i].Name]; sum != nil {
-			sum.add(summed(r.Nodes[i].Requested), 1)
-			r.Nodes[i].Requested = sum.List()
+			sum.add(r.Nodes[i].requested(), 1)
+			r.Nodes[i].Requested, r.Nodes[i].Ports = sum.List(), sum.ports()
 		}
 	}
 	return r
@@ -237,8 +243,8 @@ func MemberOf(r Record) (*Member, error) {
 				continue
 			}
 			m.SetNode(node)
-			if len(n.Requested) > 0 {
-				m.SetPod(Pod{Name: node.Name, node: node.Name, requests: summed(n.Requested)})
+			if taken := n.requested(); len(taken) > 0 {
+				m.SetPod(Pod{Name: node.Name, node: node.Name, requests: taken})
 			}
 		}
 	}
@@ -253,7 +259,7 @@ func MemberOf(r Record) (*Member, error) {
 			errs = append(errs, fmt.Errorf("pods[%d] (of %s %s/%s): %w", i, p.Kind, p.Namespace, p.Name, err))
 			continue
 		}
-		requests := requestsOf(p.Requests)
+		requests := withPorts(requestsOf(p.Requests), p.Ports)
 		for _, node := range slices.Sorted(maps.Keys(p.Nodes)) {
 			for range p.Nodes[node] {
 				m.SetPod(Pod{Namespace: p.Namespace, Name: m.unusedName(), node: node, requests: requests, workload: Workload{p.Namespace, p.Kind, p.Name}})
@@ -272,7 +278,7 @@ func MemberOf(r Record) (*Member, error) {
 			errs = append(errs, fmt.Errorf("expected[%d]: %w", i, err))
 		}
 	}
-	m.freed = false
+	m.freed, m.shifted = false, false // all was settled when it was recorded
 	return m, errors.Join(errs...)
 }
 
@@ -291,7 +297,7 @@ func (m *Member) expect(e ExpectedRecord) error {
 		}
 		a := &assumption{key: e.Placement, workload: Workload{e.Namespace, e.Kind, e.Name}, before: e.Before, replicas: e.Replicas}
 		for _, p := range e.Parts {
-			part := Part{p.requirement(), p.Replicas}
+			part := Part{p.requirement(a.workload), p.Replicas}
 			m.sequence++
 			h := newHold(part.Need)
 			h.sequence, h.replicas = m.sequence, p.Expected
@@ -303,17 +309,17 @@ func (m *Member) expect(e ExpectedRecord) error {
 	case len(e.Parts) != 1:
 		return fmt.Errorf("pods without a node ask for one thing, and there are %d parts", len(e.Parts))
 	default:
+		if len(e.Waiting) == 0 {
+			return errors.New("set waiting, or placement")
+		}
+		// As long as pods ask for the same, it does not matter what; nothing else will ask for this.
+		asks := &waits{need: e.Parts[0].requirement(Workload{e.Namespace, e.Waiting[0].Kind, e.Waiting[0].Name}), likeness: m.unusedName()}
 		for _, w := range e.Waiting {
-			pod := e.Parts[0].pod(e.Namespace, w)
 			for range w.Pods {
-				pod.Name = m.unusedName()
-				kept, _ := PodOf(pod)
-				m.SetPod(kept)
-				if h := m.queued[queueKey{e.Namespace, kept.waits.likeness}]; len(holds) == 0 {
-					holds = append(holds, h)
-				}
+				m.SetPod(Pod{Namespace: e.Namespace, Name: m.unusedName(), requests: asks.need.requests, workload: Workload{e.Namespace, w.Kind, w.Name}, waits: asks})
 			}
 		}
+		holds = append(holds, m.queued[queueKey{e.Namespace, asks.likeness}])
 	}
 	for i, h := range holds {
 		for _, name := range slices.Sorted(maps.Keys(e.Parts[i].Nodes)) {
@@ -322,6 +328,9 @@ func (m *Member) expect(e ExpectedRecord) error {
 				return fmt.Errorf("room is kept on node %q, which is not among the nodes", name)
 			}
 			m.keep(h, n, e.Parts[i].Nodes[name])
+		}
+		if h.need.spread != nil {
+			m.spreading[h] = true
 		}
 		if m.unplaced[h] = tried; h.placed == h.replicas {
 			delete(m.unplaced, h)
@@ -376,31 +385,32 @@ func (n NodeRecord) each() ([]Node, error) {
 	return nodes, nil
 }
 
-// pod is one that asks for a part.
-func (p PartRecord) pod(namespace string, w WaitingRecord) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
-	pod.Spec = corev1.PodSpec{NodeSelector: p.NodeSelector, Tolerations: p.Tolerations, PriorityClassName: p.PriorityClassName,
-		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: p.Requests}}}}
-	if p.NodeAffinity != nil {
-		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: p.NodeAffinity}}
-	}
-	if w.Kind != "" {
-		controls := true
-		pod.OwnerReferences = []metav1.OwnerReference{{Kind: w.Kind, Name: w.Name, Controller: &controls}}
-	}
-	return pod
-}
-
-func (p PartRecord) requirement() *Requirement {
+// requirement is what a replica of a workload asks for.
+func (p PartRecord) requirement(of Workload) *Requirement {
 	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: p.NodeAffinity, NodeSelector: p.NodeSelector, Tolerations: p.Tolerations}
-	return newRequirement(p.Requests, claim, p.Namespace, p.PriorityClassName)
+	need := newRequirement(p.Requests, claim, p.Namespace, p.PriorityClassName)
+	if p.OfWorkload {
+		need.of = of
+	}
+	if p.Spread != nil {
+		need.requests = withPorts(need.requests, p.Spread.Ports)
+		need.keepApart(*p.Spread, of)
+	}
+	return need
 }
 
 // partOf is what a hold is of.
 func partOf(h *hold, replicas int64) PartRecord {
 	need := h.need
 	p := PartRecord{Requests: listed(need.requests), NodeSelector: need.selector, NodeAffinity: need.hard, Tolerations: need.tolerations,
-		Namespace: need.namespace, PriorityClassName: need.priorityClass, Replicas: replicas, Expected: h.replicas}
+		Namespace: need.namespace, PriorityClassName: need.priorityClass, OfWorkload: need.of.Name != "", Replicas: replicas, Expected: h.replicas}
+	spread := Spread{Ports: portsOf(need.requests)}
+	if need.spread != nil {
+		spread.Apart, spread.Even = need.spread.Apart, need.spread.Even
+	}
+	if !spread.Empty() {
+		p.Spread = &spread
+	}
 	if len(h.at) > 0 {
 		p.Nodes = make(map[string]int64, len(h.at))
 	}
@@ -418,13 +428,31 @@ func listed(requests []request) corev1.ResourceList {
 	return sum.List()
 }
 
-// summed are the requests of several pods at once: their slots are in the list.
-func summed(list corev1.ResourceList) []request {
-	requests := slices.DeleteFunc(requestsOf(list), func(r request) bool { return r.name == corev1.ResourcePods })
-	if slots := list.Pods().Value(); slots > 0 {
+// portsOf are the ports among requests.
+func portsOf(requests []request) []string {
+	sum := Amounts{}
+	sum.add(requests, 1)
+	return sum.ports()
+}
+
+// ports are those that are taken, sorted.
+func (a Amounts) ports() (ports []string) {
+	for name, n := range a {
+		if port, is := strings.CutPrefix(string(name), portPrefix); is && n > 0 {
+			ports = append(ports, port)
+		}
+	}
+	slices.Sort(ports)
+	return ports
+}
+
+// requested are the requests of several pods at once: their slots are in the list.
+func (n *NodeRecord) requested() []request {
+	requests := slices.DeleteFunc(requestsOf(n.Requested), func(r request) bool { return r.name == corev1.ResourcePods })
+	if slots := n.Requested.Pods().Value(); slots > 0 {
 		requests = append(requests, request{corev1.ResourcePods, slots})
 	}
-	return requests
+	return withPorts(requests, n.Ports)
 }
 
 // usualPods is how many pods a kubelet takes by default.

@@ -18,7 +18,21 @@ func anyMember(r *rand.Rand) *Member {
 	for range 10 + r.IntN(50) {
 		node, name, workload := fmt.Sprintf("n%d", r.IntN(4)), fmt.Sprintf("p%d", r.IntN(3)), fmt.Sprintf("w%d", r.IntN(5))
 		name += workload // whose a pod is does not change
-		switch r.IntN(8) {
+		spread := func(p *corev1.Pod) *corev1.Pod {
+			switch p.Labels = map[string]string{"app": "web"}; r.IntN(6) {
+			case 0:
+				apart("zone")(p)
+			case 1:
+				even("zone", 1)(p)
+			case 2:
+				port(80)(p)
+			}
+			return p
+		}
+		switch r.IntN(9) {
+		case 8:
+			need := replica(spread(anyPod(r, "x")))
+			m.Assume(Assumption{Key: "shop/web", Workload: need.of, Parts: []Part{{need, 1}}, Before: int64(r.IntN(2)), Replicas: int64(r.IntN(4))})
 		case 0, 1:
 			m.set(anyNode(r, node))
 		case 2:
@@ -38,7 +52,7 @@ func anyMember(r *rand.Rand) *Member {
 			}
 		default:
 			p := anyPod(r, name)
-			if ownedBy("CloneSet", workload)(p); r.IntN(3) > 0 {
+			if ownedBy("CloneSet", workload)(spread(p)); r.IntN(3) > 0 {
 				p.Spec.NodeName = node
 			}
 			m.set(p)
@@ -49,7 +63,11 @@ func anyMember(r *rand.Rand) *Member {
 
 // anyNeed is what a replica may ask for, and sets of several.
 func anyNeed(r *rand.Rand) []Part {
-	return []Part{{asked(anyPod(r, "a")), 1 + int64(r.IntN(2))}, {asked(anyPod(r, "b")), 1}}
+	p := anyPod(r, "c")
+	p.Labels = map[string]string{"app": "web"}
+	apart("zone")(p)
+	port(80)(p)
+	return []Part{{asked(anyPod(r, "a")), 1 + int64(r.IntN(2))}, {[]*Requirement{asked(anyPod(r, "b")), replica(p)}[r.IntN(2)], 1}}
 }
 
 func written(t *testing.T, m *Member) (r Record, text string) {
@@ -87,6 +105,9 @@ func TestAMemberOfARecordSaysWhatTheRecordedOneSays(t *testing.T) {
 		for round := range 5 {
 			parts := anyNeed(r)
 			for _, sets := range []bool{false, true} {
+				if !sets && r.IntN(2) == 0 {
+					parts = parts[1:]
+				}
 				want := m.Room(parts, sets)
 				if got := again.Room(parts, sets); got != want {
 					t.Fatalf("seed %d: there is room for %d, and by the record %d\n%s", seed, want, got, text)

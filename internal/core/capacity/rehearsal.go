@@ -79,9 +79,9 @@ func (r *Rehearsal) Amend(change Record) error {
 	}
 	for _, n := range now.nodes {
 		r.member.SetNode(n.Node)
-		if len(n.requested) > 0 {
-			r.member.SetPod(Pod{Name: n.Name, node: n.Name, requests: summed(n.requested.List())})
-		}
+	}
+	for key, p := range now.pods { // what their nodes have requested
+		r.member.SetPod(Pod{Name: key.name, node: p.node.Name, requests: p.requests})
 	}
 	for _, quotas := range now.quotas {
 		for _, q := range quotas {
@@ -114,6 +114,15 @@ func (r *Rehearsal) Sums() (allocatable, free Amounts) {
 		}
 	}
 	return allocatable, free
+}
+
+// Homeless is how many replicas are expected that no node has room for.
+func (r *Rehearsal) Homeless() (replicas int64) {
+	r.member.settle()
+	for h := range r.member.unplaced {
+		replicas += h.replicas - h.placed
+	}
+	return replicas
 }
 
 // arrive has the pods of a placement be there, on the nodes that have room kept for them.
@@ -200,9 +209,9 @@ func (m *Member) Room(parts []Part, sets bool) int32 {
 }
 
 // AssumptionOf is the placement of a binding's replicas, or sets of components, in a cluster, by the clusters it had and is to have.
-func AssumptionOf(key string, spec *workv1alpha2.ResourceBindingSpec, parts []Part, cluster string, had, has []workv1alpha2.TargetCluster) Assumption {
-	of := spec.Resource
-	return Assumption{Key: key, Workload: Workload{Namespace: of.Namespace, Kind: of.Kind, Name: of.Name}, Parts: parts,
+func AssumptionOf(b workv1alpha2.Binding, parts []Part, cluster string, had, has []workv1alpha2.TargetCluster) Assumption {
+	spec := b.BindingSpec()
+	return Assumption{Key: b.GetNamespace() + "/" + b.GetName(), Workload: WorkloadOf(b), Parts: parts,
 		Before: ReplicasIn(spec, had, cluster), Replicas: ReplicasIn(spec, has, cluster)}
 }
 
@@ -219,15 +228,7 @@ func ReplicasIn(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.T
 }
 
 // Of says whether pods of w are those of a workload: its own, or of what it made.
-func (w Workload) Of(maker Workload) bool {
-	if w.Namespace != maker.Namespace {
-		return false
-	}
-	if w == maker || !owns[maker.Kind] && w.Kind == replicaSet && w.Name == maker.Name {
-		return true
-	}
-	return !owns[maker.Kind] && !makes[maker.Kind] && w.Kind != maker.Kind && (&workload{Workload: w}).made(maker)
-}
+func (w Workload) Of(maker Workload) bool { return covers(maker, w) }
 
 // compareStanding has those go last that are to go first.
 func compareStanding(a, b standing) int {

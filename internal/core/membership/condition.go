@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -107,6 +108,16 @@ func Ready(current *metav1.Condition, seen metav1.Condition, streak Streak, t Th
 		}
 	}
 	return since(current, seen, now), 0
+}
+
+// Silent says whether a cluster was decided not to answer, so that nothing is known of it now: its condition Ready says so, or it
+// is not there.
+func Silent(c *clusterv1alpha1.Cluster) bool {
+	if c == nil {
+		return true
+	}
+	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	return ready != nil && ready.Status != metav1.ConditionTrue
 }
 
 // since is the condition with the time at which its status began.

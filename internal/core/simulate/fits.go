@@ -12,6 +12,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -120,7 +121,7 @@ func choose(from []relaxation, n int) (out [][]relaxation) {
 func (s *state) attempt(b workv1alpha2.Binding, change func(*workv1alpha2.ResourceBindingSpec)) (schedule.Result, error) {
 	b = b.DeepCopyObject().(workv1alpha2.Binding)
 	change(b.BindingSpec())
-	return schedule.Schedule(b, s.seenBy(b), s.rooms.of(b))
+	return schedule.Schedule(b, s.seenBy(b), s.room(b))
 }
 
 // gained are the targets that were no candidates before; all targets if each was one.
@@ -171,7 +172,7 @@ func requests(need *workv1alpha2.ReplicaRequirements, n int64) string {
 		if q.IsZero() {
 			continue
 		}
-		total := amountsOf(corev1.ResourceList{name: q})[name] * n
+		total := capacity.AmountsOf(corev1.ResourceList{name: q})[name] * n
 		texts = append(texts, string(name)+" "+quantity(name, total))
 	}
 	if len(texts) == 0 {

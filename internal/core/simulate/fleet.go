@@ -9,11 +9,13 @@ import (
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -27,7 +29,11 @@ import (
 
 // Fleet is all that a simulation knows of a hub: one that was recorded, or one that somebody made up. Nothing in it is ever changed.
 type Fleet struct {
-	clusters  map[string]*clusterv1alpha1.Cluster
+	clusters map[string]*clusterv1alpha1.Cluster
+	// members are what clusters have, by the files; of those that are not among them the summary is known. made are the
+	// clusters that follow from it and serve all that there is.
+	members   map[string]*Member
+	made      map[string]bool
 	templates map[ref]*unstructured.Unstructured
 	policies  map[types.NamespacedName]policyv1alpha1.Propagation
 	overrides map[types.NamespacedName]policyv1alpha1.Override
@@ -36,6 +42,7 @@ type Fleet struct {
 	customizations map[string]*configv1alpha1.ResourceInterpreterCustomization
 	webhooks       map[string]*configv1alpha1.ResourceInterpreterWebhookConfiguration
 	priorities     map[string]int32
+	rebalancers    map[string]*appsv1alpha1.WorkloadRebalancer
 	// clusterScoped are the kinds that were learnt to have no namespace.
 	clusterScoped map[schema.GroupKind]bool
 	// invented are the templates that no hub has given a UID.
@@ -77,6 +84,9 @@ type Object struct {
 func Load(objects []Object, namespace string) (*Fleet, error) {
 	f := &Fleet{
 		clusters:       map[string]*clusterv1alpha1.Cluster{},
+		members:        map[string]*Member{},
+		made:           map[string]bool{},
+		rebalancers:    map[string]*appsv1alpha1.WorkloadRebalancer{},
 		templates:      map[ref]*unstructured.Unstructured{},
 		policies:       map[types.NamespacedName]policyv1alpha1.Propagation{},
 		overrides:      map[types.NamespacedName]policyv1alpha1.Override{},
@@ -149,7 +159,7 @@ func Kinds(objects []Object) []schema.GroupKind {
 			kind, _, _ := unstructured.NestedString(o.Object, "spec", "resource", "kind")
 			add(apiVersion, kind)
 		default:
-			if gvk.Group != workv1alpha1.GroupVersion.Group {
+			if gvk.Group != workv1alpha1.GroupVersion.Group && gvk.Group != Document.Group {
 				add(o.GetAPIVersion(), o.GetKind())
 			}
 		}
@@ -166,7 +176,7 @@ func (f *Fleet) clone() *Fleet {
 	next.clusters, next.templates, next.policies = copied(f.clusters), copied(f.templates), copied(f.policies)
 	next.overrides, next.bindings, next.customizations = copied(f.overrides), copied(f.bindings), copied(f.customizations)
 	next.webhooks, next.priorities, next.clusterScoped = copied(f.webhooks), copied(f.priorities), copied(f.clusterScoped)
-	next.invented = copied(f.invented)
+	next.invented, next.members, next.made, next.rebalancers = copied(f.invented), copied(f.members), copied(f.made), copied(f.rebalancers)
 	return &next
 }
 
@@ -177,8 +187,14 @@ func (f *Fleet) add(objects []Object, namespace string, recorded bool) error {
 		f.learnScope(o.Unstructured, recorded)
 	}
 	var errs []error
-	seen := map[ref]string{}
+	seen, said := map[ref]string{}, map[string]string{}
 	for _, o := range objects {
+		if o.GroupVersionKind().Group == Document.Group {
+			if err := f.addMembers(o, said); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", o.Source, err))
+			}
+			continue
+		}
 		u := o.DeepCopy()
 		if u.GetName() == "" {
 			errs = append(errs, fmt.Errorf("%s: %s: set metadata.name", o.Source, u.GetKind()))
@@ -200,7 +216,7 @@ func (f *Fleet) add(objects []Object, namespace string, recorded bool) error {
 		}
 	}
 	slices.Sort(f.warnings)
-	return errors.Join(errs...)
+	return errors.Join(append(errs, f.makeClusters(said))...)
 }
 
 func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(string)) error {
@@ -238,6 +254,9 @@ func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(st
 		if was := f.clusters[c.Name]; !recorded && was != nil && u.Object["status"] == nil {
 			c.Status = was.Status
 		}
+		if u.Object["status"] != nil {
+			f.made[c.Name] = false
+		}
 		f.clusters[c.Name] = c
 		return nil
 	case configv1alpha1.GroupVersion.Group:
@@ -260,6 +279,18 @@ func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(st
 				return err
 			}
 			f.webhooks[c.Name] = c
+			return nil
+		}
+	case appsv1alpha1.GroupVersion.Group:
+		if gvk.Kind == "WorkloadRebalancer" {
+			r := &appsv1alpha1.WorkloadRebalancer{}
+			if err := decode(u, r, recorded); err != nil {
+				return err
+			}
+			if !recorded {
+				r.CreationTimestamp, r.Status = metav1.Time{}, appsv1alpha1.WorkloadRebalancerStatus{} // as when it is created
+			}
+			f.rebalancers[r.Name] = r
 			return nil
 		}
 	case schedulingv1.GroupName:

@@ -10,12 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
 // settled is a fleet as a hub would have it after a while: templates claimed, bindings placed, and what they take allocated.
 func settled(t testing.TB, text string) []Object {
 	t.Helper()
-	s := newState(load(t, text).clone(), newRooms(load(t, text).clusters), nil)
+	s := newState(load(t, text).clone(), roomsOf(t, load(t, text)), nil)
 	s.touched = s.invented // their creation is a user's change
 	s.settle(t.Context())
 	var all []Object
@@ -39,7 +41,7 @@ func settled(t testing.TB, text string) []Object {
 	for name, c := range s.clusters {
 		c = c.DeepCopy()
 		c.Status.ResourceSummary.Allocated = corev1.ResourceList{}
-		for r, total := range amountsOf(c.Status.ResourceSummary.Allocatable) {
+		for r, total := range capacity.AmountsOf(c.Status.ResourceSummary.Allocatable) {
 			c.Status.ResourceSummary.Allocated[r] = resource.MustParse(quantity(r, total-s.rooms.free[name][r]))
 		}
 		add("cluster.karmada.io/v1alpha1", "Cluster", c)

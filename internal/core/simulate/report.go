@@ -309,28 +309,32 @@ func (s *state) placed(k ref, key types.NamespacedName) Placed {
 }
 
 func (c *Cluster) headroom(name string, before, after *state) {
-	source := after
+	was, had := before.balances[name]
+	is, has := after.balances[name]
+	allocatable := is.allocatable
 	if after.clusters[name] == nil {
-		source = before
+		allocatable = was.allocatable
 	}
-	summary := source.clusters[name].Status.ResourceSummary
-	if summary == nil || len(summary.Allocatable) == 0 {
+	if !had && !has || len(allocatable) == 0 {
 		return
 	}
 	c.Headroom = map[corev1.ResourceName]Headroom{}
-	for resource, n := range amountsOf(summary.Allocatable) {
+	for resource, n := range allocatable {
 		h := Headroom{Allocatable: quantity(resource, n)}
-		was, counted := before.rooms.free[name][resource]
+		was, counted := was.free[resource]
 		if counted {
 			h.Before = quantity(resource, was)
 		}
-		if is, still := after.rooms.free[name][resource]; still {
+		if is, still := is.free[resource]; still {
 			h.After = quantity(resource, is)
 			if is < 0 && (!counted || is < was) {
 				c.Short = append(c.Short, string(resource)+" "+quantity(resource, -is))
 			}
 		}
 		c.Headroom[resource] = h
+	}
+	if more := is.homeless - was.homeless; more > 0 {
+		c.Short = append(c.Short, fmt.Sprintf("nodes with room for %d replicas", more))
 	}
 	slices.Sort(c.Short)
 }

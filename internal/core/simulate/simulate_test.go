@@ -53,6 +53,15 @@ func load(t testing.TB, text string) *Fleet {
 	return f
 }
 
+func roomsOf(t testing.TB, f *Fleet) rooms {
+	t.Helper()
+	r, err := newRooms(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func run(t testing.TB, f *Fleet, c Change) Report {
 	t.Helper()
 	if c.Namespace == "" {
@@ -355,7 +364,7 @@ func TestTheRoomIsTheSchedulers(t *testing.T) {
 	}
 	for seed := range rounds {
 		f := load(t, anyFleet(rand.New(rand.NewPCG(seed, 4))))
-		s := newState(f.clone(), newRooms(f.clusters), nil)
+		s := newState(f.clone(), roomsOf(t, f), nil)
 		b := &workv1alpha2.ResourceBinding{}
 		b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: f.clusters["m0"].Status.ResourceSummary.Allocatable}
 		parts := &workv1alpha2.ResourceBinding{}

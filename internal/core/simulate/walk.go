@@ -7,15 +7,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -25,8 +27,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/rebalance"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -46,6 +50,10 @@ type state struct {
 	meaning  interpret.Interpreter
 	snapshot schedule.Snapshot
 	rooms    rooms
+	// balances are what clusters had left when all was settled.
+	balances map[string]balance
+	// rebalancing are the WorkloadRebalancers that are made in this step.
+	rebalancing []*appsv1alpha1.WorkloadRebalancer
 	// touched are the templates that a user writes in this step.
 	touched map[ref]bool
 	// evicting are the NoExecute taints that are new in this step, by cluster.
@@ -76,11 +84,7 @@ func newState(f *Fleet, r rooms, touched map[ref]bool) *state {
 		problems: map[ref]error{}, failures: map[types.NamespacedName]error{}, reasons: map[types.NamespacedName]schedule.Reason{},
 		policiesOf: map[selected][]policyv1alpha1.Propagation{}, unlabelled: map[string]bool{},
 	}
-	var clusters []*clusterv1alpha1.Cluster
-	for _, c := range f.clusters {
-		clusters = append(clusters, c)
-	}
-	s.snapshot = schedule.NewSnapshot(clusters)
+	s.snapshot = schedule.NewSnapshot(f.seenClusters())
 	for _, p := range f.policies {
 		known := map[selected]bool{}
 		for _, sel := range p.PropagationSpec().ResourceSelectors {
@@ -111,6 +115,7 @@ func (s *state) settle(ctx context.Context) {
 			s.problems[r] = err
 		}
 	}
+	s.rebalance()
 	order := make([]types.NamespacedName, 0, len(s.bindings))
 	for key := range s.bindings {
 		order = append(order, key)
@@ -118,8 +123,7 @@ func (s *state) settle(ctx context.Context) {
 	slices.SortFunc(order, func(a, b types.NamespacedName) int {
 		return cmp.Or(
 			cmp.Compare(priority(s.bindings[b]), priority(s.bindings[a])),
-			strings.Compare(a.Namespace, b.Namespace),
-			strings.Compare(a.Name, b.Name),
+			compareKeys(a, b),
 		)
 	})
 	for _, key := range order {
@@ -128,16 +132,57 @@ func (s *state) settle(ctx context.Context) {
 		}
 		s.evict(key)
 	}
-	for range passes {
-		changed := false
+	for changed, pass := true, 0; changed && pass < passes; pass++ {
+		changed = false
 		for _, key := range order {
 			if s.schedule(key) {
 				changed = true
 			}
 		}
-		if !changed {
-			return
+	}
+	s.balances = s.rooms.balances(s.clusters)
+}
+
+// rebalance asks for what the WorkloadRebalancers of this step ask for, as controller/rebalance does. One that no hub has dated is made
+// after all that happened.
+func (s *state) rebalance() {
+	slices.SortFunc(s.rebalancing, func(a, b *appsv1alpha1.WorkloadRebalancer) int { return strings.Compare(a.Name, b.Name) })
+	var last time.Time
+	for _, b := range s.bindings {
+		for _, at := range []*metav1.Time{b.BindingStatus().LastScheduledTime, b.BindingSpec().RescheduleTriggeredAt, ptr(b.GetCreationTimestamp())} {
+			if at != nil && at.After(last) {
+				last = at.Time
+			}
 		}
+	}
+	for _, r := range s.rebalancing {
+		if r.CreationTimestamp.IsZero() {
+			r = r.DeepCopy()
+			r.CreationTimestamp = metav1.NewTime(last.Add(time.Second))
+		}
+		for _, w := range rebalance.Pending(r) {
+			key := rebalance.Key(w)
+			want, found := rebalance.Trigger(r, w, s.bindings[key])
+			if !found {
+				s.warnings = append(s.warnings, fmt.Sprintf("WorkloadRebalancer %s: %s is not placed by a policy: there is nothing to schedule anew", r.Name,
+					ref{propagate.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name}))
+				continue
+			}
+			s.bindings[key] = want
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// room is what is said of the room for a binding, as in the hub: a cluster that does not answer is unknown.
+func (s *state) room(b workv1alpha2.Binding) schedule.Capacity {
+	of := s.rooms.of(b)
+	return func(cluster string) (int32, bool) {
+		if membership.Silent(s.snapshot.Cluster(cluster)) {
+			return 0, false
+		}
+		return of(cluster)
 	}
 }
 
@@ -353,7 +398,7 @@ func (s *state) schedule(key types.NamespacedName) bool {
 		delete(s.failures, key)
 		return false
 	}
-	result, failure := schedule.Schedule(was, fleet, s.rooms.of(was))
+	result, failure := schedule.Schedule(was, fleet, s.room(was))
 	is := was.DeepCopyObject().(workv1alpha2.Binding)
 	spec, status := is.BindingSpec(), is.BindingStatus()
 	spec.Clusters = result.Clusters
