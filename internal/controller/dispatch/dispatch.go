@@ -160,7 +160,10 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 	if err != nil {
 		return 0, err
 	}
-	return r.write(ctx, b, input)
+	if after, err = r.write(ctx, b, input); err != nil {
+		return after, err
+	}
+	return after, r.forgetPods(ctx, input)
 }
 
 // input gathers what the Works are made from.

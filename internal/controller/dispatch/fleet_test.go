@@ -7,12 +7,14 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -252,11 +254,95 @@ func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
 	})
 }
 
+// Names of pods that are gone are of no use, and refused by members that get them anew.
+func TestPodsAreTakenOffTheListWhenAllAreGone(t *testing.T) {
+	w := clones(t)
+	var mu sync.Mutex
+	pods := found{"m1": {"c-a"}, "m2": {"c-b"}}
+	w.stop()
+	w.pods = asks(func(cluster, pod string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Contains(pods[cluster], pod)
+	})
+	w.run()
+	w.divide()
+	w.keep("it is brought to both", "0 of 1, 0 of 1")
+	path := []string{"spec", "scaleStrategy", "podsToDelete"}
+	lists := func(when string, want string, templates int) {
+		t.Helper()
+		names := func(u *unstructured.Unstructured) string {
+			all, set, _ := unstructured.NestedStringSlice(u.Object, path...)
+			if !set {
+				return "-"
+			}
+			return strings.Join(all, ",")
+		}
+		w.Eventually(when, func() string {
+			u := w.template.DeepCopy()
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+				return err.Error()
+			}
+			if got := names(u) + " " + names(w.manifest("m1")) + " " + names(w.manifest("m2")); got != want {
+				return "the lists of the template and its Works are " + got + ", want " + want
+			}
+			return ""
+		})
+		wrote := slices.DeleteFunc(w.Quiet(), func(write string) bool { return !strings.Contains(write, " clonesets") })
+		if len(wrote) != templates {
+			t.Errorf("%s, the template is written as %q, want %d", when, wrote, templates)
+		}
+	}
+	w.Quiet()
+	w.edit([]any{"c-a", "c-b", "c-z"}, path...)
+	lists("each is told of its own", "c-a,c-b,c-z c-a c-b", 1)
+	w.report("m1", 3)
+	w.report("m2", 3)
+	lists("while they are there", "c-a,c-b,c-z c-a c-b", 0)
+	mu.Lock()
+	pods["m1"] = nil
+	mu.Unlock()
+	w.report("m1", 2)
+	lists("when one is gone", "c-a,c-b,c-z c-a c-b", 0)
+	mu.Lock()
+	pods["m2"] = nil
+	mu.Unlock()
+	w.report("m2", 2)
+	// The propagate controller tells of it by the binding; here it is told by hand.
+	w.Eventually("all are gone", func() string {
+		u := w.template.DeepCopy()
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+			return err.Error()
+		}
+		if names, _, _ := unstructured.NestedStringSlice(u.Object, path...); !slices.Equal(names, []string{"c-z"}) {
+			return fmt.Sprintf("the template names %q, want the one that never was", names)
+		}
+		return ""
+	})
+	wrote := slices.DeleteFunc(w.Quiet(), func(write string) bool { return !strings.Contains(write, " clonesets") })
+	if len(wrote) != 1 {
+		t.Errorf("for that the template is written as %q", wrote)
+	}
+
+	w.edit([]any{"c-a", "c-b"}, path...)
+	lists("who names them again is not fought", "c-a,c-b  ", 1)
+	w.report("m1", 3)
+	w.report("m2", 3)
+	lists("however often they are looked at", "c-a,c-b  ", 0)
+}
+
 // found are pods, by cluster.
 type found map[string][]string
 
 func (f found) Owned(_ context.Context, cluster, _, pod, _, _ string) (bool, error) {
 	return slices.Contains(f[cluster], pod), nil
+}
+
+// asks says whether a cluster has a pod.
+type asks func(cluster, pod string) bool
+
+func (a asks) Owned(_ context.Context, cluster, _, pod, _, _ string) (bool, error) {
+	return a(cluster, pod), nil
 }
 
 // works are the writes to Works.

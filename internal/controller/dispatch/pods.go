@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -67,4 +68,34 @@ func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]
 		}
 	}
 	return found, nil
+}
+
+// forgetPods takes the pods off the list of a template that its clusters were told to delete, in one write when none of them is there
+// any more. Names that somebody writes again afterwards are of no pod, and stay: nobody is fought.
+func (r *reconciler) forgetPods(ctx context.Context, in dispatch.Input) error {
+	sent, err := fleet.PodsSent(in.Template, in.Existing)
+	if err != nil || len(sent) == 0 || r.Pods == nil {
+		return err
+	}
+	for _, clusters := range in.Pods {
+		if len(clusters) > 0 {
+			return nil // it has yet to be told of
+		}
+	}
+	var gone []string
+	kind, owner := fleet.PodOwner(in.Template)
+	for cluster, names := range sent {
+		for _, name := range names {
+			// One that does not answer is asked when it says something again.
+			if there, err := r.Pods.Owned(ctx, cluster, in.Template.GetNamespace(), name, kind, owner); err != nil || there {
+				return nil
+			}
+		}
+		gone = append(gone, names...)
+	}
+	_, err = r.Templates.Update(ctx, fleet.WithoutPods(in.Template, gone))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

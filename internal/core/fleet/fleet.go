@@ -431,7 +431,6 @@ var handlers = func() map[schema.GroupKind]handler {
 	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: func(map[string]any) bool { return true }}
 	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
 	all[rolloutKind] = handler{share: (*fleet).kruiseRollout}
-	all[rolloutKind] = handler{share: (*fleet).kruiseRollout}
 	all[broadcastJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active", pauses: true}) }}
 	all[imagePullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active"}) }}
 	all[ephemeralJobKind] = handler{share: (*fleet).ephemeralJob}
@@ -444,6 +443,12 @@ func (f *fleet) cloneSet() error {
 	if len(f.members) < 2 {
 		if f.placedTooMany() {
 			f.routePods()
+			return nil
+		}
+		for _, m := range f.members {
+			if m.Base != nil && len(podsNamed(f.Template)) > 0 {
+				f.passPods(m)
+			}
 		}
 		return nil // its member knows best
 	}

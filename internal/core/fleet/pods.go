@@ -23,10 +23,7 @@ func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*work
 		}
 		return nil, nil
 	}
-	if template.GroupVersionKind().GroupKind() != cloneSetKind {
-		return nil, nil
-	}
-	names := texts(list(template.Object, podsToDeletePath...))
+	names := podsNamed(template)
 	for cluster, w := range existing {
 		if len(names) == 0 {
 			break
@@ -46,6 +43,78 @@ func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*work
 		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(known, name) })
 	}
 	return unique(names), nil
+}
+
+// PodsSent are the pods that a CloneSet names for deletion and that clusters were told of that had them, by cluster; none before each
+// of these has taken what its Work says, and while the Works are not made of the template as it is.
+func PodsSent(template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) (map[string][]string, error) {
+	names := podsNamed(template)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	sent := map[string][]string{}
+	for cluster, w := range existing {
+		m, err := observe(Member{Cluster: cluster, Work: w})
+		if err != nil {
+			return nil, err
+		}
+		if m.before == nil || m.generation() != strconv.FormatInt(template.GetGeneration(), 10) {
+			return nil, nil
+		}
+		told := texts(list(m.before.Object, podsToDeletePath...))
+		if m.note == nil || len(told) == 0 {
+			continue
+		}
+		if !m.fresh {
+			return nil, nil
+		}
+		for _, name := range told {
+			if slices.Contains(names, name) && !slices.Contains(split(m.note.Missing), name) {
+				sent[cluster] = append(sent[cluster], name)
+			}
+		}
+	}
+	return sent, nil
+}
+
+// WithoutPods is a CloneSet that does not name these pods for deletion.
+func WithoutPods(template *unstructured.Unstructured, gone []string) *unstructured.Unstructured {
+	out := template.DeepCopy()
+	left := slices.DeleteFunc(list(out.Object, podsToDeletePath...), func(v any) bool {
+		name, ok := v.(string)
+		return ok && slices.Contains(gone, name)
+	})
+	if len(left) > 0 {
+		// It was there as a list.
+		_ = unstructured.SetNestedSlice(out.Object, left, podsToDeletePath...)
+		return out
+	}
+	unstructured.RemoveNestedField(out.Object, podsToDeletePath...)
+	if parent := podsToDeletePath[:len(podsToDeletePath)-1]; len(object(out.Object, parent...)) == 0 {
+		unstructured.RemoveNestedField(out.Object, parent...)
+	}
+	return out
+}
+
+// podsNamed are the names in a CloneSet's podsToDelete; none of other kinds.
+func podsNamed(template *unstructured.Unstructured) []string {
+	if template.GroupVersionKind().GroupKind() != cloneSetKind {
+		return nil
+	}
+	return texts(list(template.Object, podsToDeletePath...))
+}
+
+// passPods is routePods of a template in one cluster, which is told of all. Which of the pods it did not have is noted.
+func (f *fleet) passPods(m *member) {
+	var missing []string
+	for _, name := range podsNamed(f.Template) {
+		sent := m.before != nil && m.note != nil && m.generation() == strconv.FormatInt(f.Template.GetGeneration(), 10) &&
+			!slices.Contains(split(m.note.Missing), name)
+		if !sent && !slices.Contains(f.Pods[name], m.Cluster) {
+			missing = append(missing, name)
+		}
+	}
+	f.result.Notes[m.Cluster] = Note{Missing: strings.Join(missing, ",")}.String()
 }
 
 // routePods sends each cluster the names of its own pods. A name that is nowhere, or in two clusters, is sent to none: a member
@@ -111,6 +180,9 @@ func (f *fleet) routePods() {
 				own[i] = []any{}
 			}
 			f.put(m, own[i], podsToDeletePath...)
+		}
+		if _, ok := f.result.Notes[m.Cluster]; !ok && len(own[i]) > 0 {
+			f.result.Notes[m.Cluster] = Note{}.String() // what it says then has the hub look whether they are gone
 		}
 		if text, ok := f.result.Notes[m.Cluster]; ok {
 			note := parseNote(text)
