@@ -144,6 +144,9 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 		return 0, err
 	}
 	refs, err := r.Interpreter.Dependencies(ctx, asked)
+	if err == nil {
+		refs, err = r.further(ctx, key, tpl.GetNamespace(), refs)
+	}
 	if err != nil {
 		r.fails(b, tpl, workv1alpha2.EventGetDependenciesFailed, err)
 	}

@@ -57,7 +57,15 @@ var resources = map[string]schema.GroupVersionResource{
 	"Deployment":  {Group: "apps", Version: "v1", Resource: "deployments"},
 	"ClusterTool": {Group: "example.io", Version: "v1", Resource: "clustertools"},
 	"SidecarSet":  {Group: "apps.kruise.io", Version: "v1beta1", Resource: "sidecarsets"},
+
+	"Secret":                  {Version: "v1", Resource: "secrets"},
+	"ServiceAccount":          {Version: "v1", Resource: "serviceaccounts"},
+	"WorkflowTemplate":        {Group: "argoproj.io", Version: "v1alpha1", Resource: "workflowtemplates"},
+	"ClusterWorkflowTemplate": {Group: "argoproj.io", Version: "v1alpha1", Resource: "clusterworkflowtemplates"},
 }
+
+// clusterScoped are those of them that are in no namespace.
+var clusterScoped = []string{"ClusterTool", "SidecarSet", "ClusterWorkflowTemplate"}
 
 func newHub(t *testing.T) *hub {
 	t.Helper()
@@ -92,7 +100,12 @@ func newHub(t *testing.T) *hub {
 	var served []*metav1.APIResourceList
 	for kind, resource := range resources {
 		lists[resource] = kind + "List"
-		served = append(served, &metav1.APIResourceList{GroupVersion: resource.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: resource.Resource, Kind: kind, Namespaced: kind != "ClusterTool" && kind != "SidecarSet"}}})
+		of := slices.IndexFunc(served, func(l *metav1.APIResourceList) bool { return l.GroupVersion == resource.GroupVersion().String() })
+		if of < 0 {
+			of = len(served)
+			served = append(served, &metav1.APIResourceList{GroupVersion: resource.GroupVersion().String()})
+		}
+		served[of].APIResources = append(served[of].APIResources, metav1.APIResource{Name: resource.Resource, Kind: kind, Namespaced: !slices.Contains(clusterScoped, kind)})
 	}
 	h.templates = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
 	store := template.New(h.templates, &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: served}})

@@ -1,6 +1,7 @@
 package dependency
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -9,6 +10,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -32,6 +34,15 @@ type reference struct {
 type place struct {
 	schema.GroupKind
 	namespace string
+}
+
+// add has the binding depend on these, too, until it is set what it depends on.
+func (x *index) add(binding types.NamespacedName, refs []configv1alpha1.DependentObjectReference) {
+	x.mu.RLock()
+	had := x.of[binding]
+	x.mu.RUnlock()
+	// One binding is looked at once at a time, so that nobody else sets it in between.
+	x.set(binding, interpret.SortDependencies(slices.Concat(had, refs)))
 }
 
 // set replaces what the binding depends on; nothing takes it out.

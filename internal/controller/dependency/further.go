@@ -1,0 +1,54 @@
+package dependency
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+)
+
+// further are the refs of a template in a namespace, and those of the dependencies that lead on, as far as they are there.
+// What is cluster-scoped and leads on needs its dependencies in the namespace of the template. Each is looked at once, so that
+// those that refer to one another end.
+func (r *reconciler) further(ctx context.Context, key types.NamespacedName, namespace string, refs []configv1alpha1.DependentObjectReference) ([]configv1alpha1.DependentObjectReference, error) {
+	seen := map[reference]bool{}
+	next := refs
+	for range dependency.Depth {
+		var found []configv1alpha1.DependentObjectReference
+		for _, ref := range next {
+			if !dependency.LeadsOn(ref) || seen[referenceOf(ref)] {
+				continue
+			}
+			// Before it is looked up: what appears from here on wakes this binding.
+			r.index.add(key, []configv1alpha1.DependentObjectReference{ref})
+			seen[referenceOf(ref)] = true
+			obj, there, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+			if err != nil {
+				return nil, err
+			}
+			if !there || obj.GetDeletionTimestamp() != nil {
+				continue
+			}
+			if obj.GetNamespace() == "" {
+				obj = obj.DeepCopy()
+				obj.SetNamespace(namespace)
+			}
+			more, err := r.Interpreter.Dependencies(ctx, obj)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, more...)
+		}
+		if len(found) == 0 {
+			break
+		}
+		refs = interpret.SortDependencies(slices.Concat(refs, found))
+		next = found
+	}
+	return refs, nil
+}
