@@ -22,12 +22,12 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// fleet is a hub with all its loops, and three members.
-func fleet(t *testing.T) (*controllertest.Hub, map[string]*membertest.Server) {
+// fleet is a hub with all its loops, and three members that serve the kinds.
+func fleet(t *testing.T, kinds ...membertest.Kind) (*controllertest.Hub, map[string]*membertest.Server) {
 	h := controllertest.New(t)
 	members := map[string]*membertest.Server{}
 	for _, name := range []string{"m1", "m2", "m3"} {
-		members[name] = h.Join(name, controllertest.ClusterRole)
+		members[name] = h.Join(name, append(kinds, controllertest.ClusterRole)...)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

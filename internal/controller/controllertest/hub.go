@@ -46,6 +46,10 @@ var (
 	SidecarSet  = kind("apps.kruise.io", "v1beta1", "SidecarSet", "sidecarsets", false)
 	// WorkloadSpread refers to a workload in its namespace.
 	WorkloadSpread = kind("apps.kruise.io", "v1alpha1", "WorkloadSpread", "workloadspreads", true)
+	// PersistentPodState does so, too; the budgets select pods.
+	PersistentPodState   = kind("apps.kruise.io", "v1alpha1", "PersistentPodState", "persistentpodstates", true)
+	PodUnavailableBudget = kind("policy.kruise.io", "v1alpha1", "PodUnavailableBudget", "podunavailablebudgets", true)
+	PodDisruptionBudget  = kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true)
 
 	works = kind(workv1alpha1.GroupVersion.Group, "v1alpha1", "Work", "works", true)
 	own   = []membertest.Kind{
@@ -70,6 +74,9 @@ var (
 		CloneSet,
 		SidecarSet,
 		WorkloadSpread,
+		PersistentPodState,
+		PodUnavailableBudget,
+		PodDisruptionBudget,
 		kind("apps", "v1", "ControllerRevision", "controllerrevisions", true),
 	}
 )

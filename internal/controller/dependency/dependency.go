@@ -65,9 +65,11 @@ type reconciler struct {
 	index  index
 	// injections are of SidecarSets, whose containers need things where pods of others are.
 	injections injections
+	// leaders are the bindings that companions may follow.
+	leaders leaders
 
-	// told is what users were told last of a binding.
-	told commit.Told[types.NamespacedName]
+	// told is what users were told last of a binding, made what they were told of companions that do not follow it.
+	told, made commit.Told[types.NamespacedName]
 }
 
 // byIndependent finds the bindings attached to another, by the label that it puts on them.
@@ -119,6 +121,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	b, err := scope.Bindings.Get(ctx, r.client, key)
 	if apierrors.IsNotFound(err) {
 		r.injections.drop(key)
+		r.alone(key)
 		return 0, r.release(ctx, key, nil)
 	}
 	if err != nil {
@@ -126,10 +129,11 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	}
 	if !dependency.Distributes(b) {
 		r.injections.drop(key)
+		r.alone(key)
 		return 0, r.release(ctx, key, b)
 	}
 
-	// 1. What does the template depend on?
+	// 1. What does the template depend on, and what points at it?
 	ref := b.BindingSpec().Resource
 	tpl, found, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if err != nil {
@@ -154,6 +158,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if err = cmp.Or(err, reported); err != nil {
 		return 0, err
 	}
+	refs, again := r.accompanied(b, tpl, refs)
 	if len(refs) == 0 {
 		return 0, r.release(ctx, key, b)
 	}
@@ -190,15 +195,15 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 			failures = append(failures, err)
 		}
 	}
-	return r.verdict(recorded, tpl, complete, failures)
+	if !complete {
+		again = unsyncedRetry
+	}
+	return r.verdict(recorded, tpl, again, failures)
 }
 
-// verdict says when to look again, and tells users of failures that another look will not mend.
-func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructured, complete bool, failures []error) (time.Duration, error) {
-	var after time.Duration
-	if !complete {
-		after = unsyncedRetry
-	}
+// verdict says when to look again, at the latest after what is given, 0 for never, and tells users of failures that another look will
+// not mend.
+func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructured, after time.Duration, failures []error) (time.Duration, error) {
 	var lasting []error
 	for _, err := range failures {
 		switch {
@@ -347,6 +352,11 @@ func (r *reconciler) objectChanged(add func(reconcile.Request)) template.Handler
 		if was != nil && is != nil && propagate.SameContent(was, is) {
 			return
 		}
+		if is != nil {
+			for _, key := range r.leaders.at(is) {
+				add(reconcile.Request{NamespacedName: key})
+			}
+		}
 		for _, obj := range []*unstructured.Unstructured{was, is} {
 			if obj == nil {
 				continue
@@ -391,7 +401,7 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 				}
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding], q queue) {
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding], q queue) {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 			for _, key := range r.injections.placed(client.ObjectKeyFromObject(e.Object)) {
 				q.Add(reconcile.Request{NamespacedName: key})
@@ -399,8 +409,27 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 			for _, key := range requirers(e.Object) {
 				q.Add(reconcile.Request{NamespacedName: key})
 			}
+			for _, key := range r.heirs(ctx, e.Object) {
+				q.Add(reconcile.Request{NamespacedName: key})
+			}
 		},
 	}
+}
+
+// heirs are the bindings that depend on the template of one that is gone: who came to do so while it went waits for that.
+func (r *reconciler) heirs(ctx context.Context, gone workv1alpha2.Binding) []types.NamespacedName {
+	ref := gone.BindingSpec().Resource
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion(ref.APIVersion)
+	obj.SetKind(ref.Kind)
+	obj.SetNamespace(ref.Namespace)
+	obj.SetName(ref.Name)
+	if gk := obj.GroupVersionKind().GroupKind(); r.Templates.Synced(gk) { // so that it is in memory
+		if there, found, err := r.Templates.Get(ctx, gk, ref.Namespace, ref.Name); err == nil && found {
+			obj = there // with its labels
+		}
+	}
+	return r.index.dependents(obj)
 }
 
 // concerned says whether a binding takes dependencies along, or did and has marks of it.

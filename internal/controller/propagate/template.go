@@ -232,7 +232,7 @@ func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Un
 }
 
 // complete gives a binding that is about to be created what would each cost a write later: its clusters, and if those are known,
-// the dependencies that go with it.
+// the dependencies and companions that go with it.
 func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstructured, b workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	if r.Place != nil {
 		r.Place(b)
@@ -244,7 +244,8 @@ func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstru
 	if err != nil {
 		return b, nil // whoever distributes them says so
 	}
-	return dependency.Record(b, dependencies)
+	companions, _ := dependency.Companions(template, r.Templates.PointingAt(template))
+	return dependency.Record(b, dependency.With(dependencies, companions))
 }
 
 // meaning is what the template means under the policy. With an error of the interpreter it is the rest of it.

@@ -17,6 +17,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -92,10 +93,13 @@ func (r *reconciler) policyChanged() handler.TypedFuncs[policyv1alpha1.Propagati
 	}
 }
 
-// concerns are the templates that a policy selects, holds, or holds the binding of. The kinds that it selects are watched
-// from here on: what is not in memory yet comes by itself when it is.
+// concerns are the templates that a policy selects, holds, or holds the binding of. The kinds that it selects, and those that may go
+// along, are watched from here on: what is not in memory yet comes by itself when it is.
 func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation) map[key]bool {
 	keys := map[key]bool{}
+	if p.PropagationSpec().PropagateDeps {
+		r.Templates.Want(dependency.CompanionKinds()...)
+	}
 	for _, sel := range p.PropagationSpec().ResourceSelectors {
 		gk := propagate.GroupKind(sel.APIVersion, sel.Kind)
 		r.Templates.Want(gk)

@@ -156,10 +156,11 @@ func Reaches(obj *unstructured.Unstructured) []string {
 	return []string{podsKey(p.namespace)}
 }
 
-// ReachedBy are the keys under which the companions of a workload are to be found, and some that point elsewhere.
+// ReachedBy are the keys under which the companions of a workload are to be found, and some that point elsewhere; none for what
+// nothing can point at.
 func ReachedBy(workload *unstructured.Unstructured) []string {
 	ns := workload.GetNamespace()
-	if ns == "" {
+	if ns == "" || IsCompanion(workload.GroupVersionKind().GroupKind()) {
 		return nil
 	}
 	keys := []string{nameKey(ns, target{workload.GroupVersionKind().GroupKind(), workload.GetName()})}
@@ -208,8 +209,23 @@ func Companions(workload *unstructured.Unstructured, objs []*unstructured.Unstru
 	slices.SortFunc(follow, func(a, b configv1alpha1.DependentObjectReference) int {
 		return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 	})
-	same := func(a, b configv1alpha1.DependentObjectReference) bool {
-		return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name
-	}
 	return slices.CompactFunc(follow, same), made
+}
+
+// With are refs, and those of the named references of more that are not among them.
+func With(refs, more []configv1alpha1.DependentObjectReference) []configv1alpha1.DependentObjectReference {
+	all := slices.Clip(refs)
+	for _, ref := range more {
+		if !slices.ContainsFunc(all, func(have configv1alpha1.DependentObjectReference) bool {
+			return have.LabelSelector == nil && same(have, ref)
+		}) {
+			all = append(all, ref)
+		}
+	}
+	return all
+}
+
+// same says whether two references name the same object, in whatever version.
+func same(a, b configv1alpha1.DependentObjectReference) bool {
+	return propagate.GroupKind(a.APIVersion, a.Kind) == propagate.GroupKind(b.APIVersion, b.Kind) && a.Namespace == b.Namespace && a.Name == b.Name
 }
