@@ -12,7 +12,7 @@ import (
 
 // workflowDependencies are what the Workflow at path names, wherever in its steps: templates of other Workflows, service
 // accounts, secrets of images and artifacts, configuration, claims. Names that are parameters are known when it runs and not
-// before. What the templates that it refers to need in turn is theirs to say, and the roles of its service account are the
+// before. What the templates that it refers to need in turn is theirs to say (controller/dependency asks them), and the roles of its service account are the
 // owner's to bring along: no field names them.
 func workflowDependencies(path ...string) func(context.Context, *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	return func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {

@@ -173,7 +173,8 @@ func TestAnAnswerThatIsNoneSaysWhoGaveItAndWhy(t *testing.T) {
 	}{
 		{replica, "no answer", "ask it: nobody is there"},
 		{replica, "<html>oops", `is no ResourceInterpreterContext in JSON: invalid character '<' looking for beginning of value: it begins "<html>oops"`},
-		{replica, "", "unexpected end of JSON input"},
+		{replica, "\n", "is empty, and must be a ResourceInterpreterContext in JSON"},
+		{replica, `{"kind":"Foo"}`, "is a Foo of no apiVersion, not a ResourceInterpreterContext"},
 		{replica, "{}", `has no response: it begins "{}"`},
 		{replica, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"UID"}}`,
 			"is a AdmissionReview of admission.k8s.io/v1, not a ResourceInterpreterContext of config.karmada.io/v1alpha1"},

@@ -79,6 +79,9 @@ func (t *Tier) ask(ctx context.Context, h asked, operation configv1alpha1.Interp
 // read is the response in an answer.
 func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest, answer []byte) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	var c configv1alpha1.ResourceInterpreterContext
+	if len(bytes.TrimSpace(answer)) == 0 {
+		return nil, nonsense(h, request.Operation, "is empty, and must be a %s in JSON", contextKind)
+	}
 	if err := json.Unmarshal(answer, &c); err != nil {
 		return nil, nonsense(h, request.Operation, "is no %s in JSON: %v: it begins %q", contextKind, err, beginning(answer))
 	}
@@ -86,7 +89,7 @@ func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest, answer []b
 	r := c.Response
 	switch {
 	case c.TypeMeta != (metav1.TypeMeta{}) && c.TypeMeta != want:
-		return nil, nonsense(h, request.Operation, "is a %s of %s, not a %s of %s", c.Kind, c.APIVersion, want.Kind, want.APIVersion)
+		return nil, nonsense(h, request.Operation, "is a %s of %s, not a %s of %s", cmp.Or(c.Kind, "thing of no kind"), cmp.Or(c.APIVersion, "no apiVersion"), want.Kind, want.APIVersion)
 	case r == nil:
 		return nil, nonsense(h, request.Operation, "has no response: it begins %q", beginning(answer))
 	case r.UID != request.UID:
