@@ -3,6 +3,8 @@ package schedule
 import (
 	"fmt"
 	"slices"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
 // ceiling is what groups have at most, so that a search passes over those that cannot do, however their clusters are chosen.
@@ -76,7 +78,9 @@ func (c *ceiling) allows(subset []group) bool {
 	if s.need == 0 {
 		return true
 	}
-	room, n := c.room(subset)
+	// Clusters are chosen so that each group of the innermost grouping has one.
+	alone := c.d == len(s.groupings)-1 && s.groupings[c.d].SpreadByField != policyv1alpha1.SpreadByFieldZone
+	room, n := c.room(subset, alone)
 	if room < s.need {
 		s.failRoom(n, room)
 		return false
@@ -84,8 +88,9 @@ func (c *ceiling) allows(subset []group) bool {
 	return true
 }
 
-// room is the most that as many clusters of the subset as allowed have together, and how many clusters these are.
-func (c *ceiling) room(subset []group) (room int64, n int) {
+// room is the most that as many clusters of the subset as allowed have together, if each says so with one of each group, and how
+// many clusters these are.
+func (c *ceiling) room(subset []group, each bool) (room int64, n int) {
 	most := c.s.clusters.MaxGroups
 	if most == 0 {
 		for i := range subset {
@@ -97,6 +102,12 @@ func (c *ceiling) room(subset []group) (room int64, n int) {
 		return room, n
 	}
 	at := make([]int, len(subset))
+	if each && len(subset) <= most {
+		for i := range subset {
+			at[i], n = 1, n+1
+			room += c.rooms[subset[i].number][0]
+		}
+	}
 	for ; n < most; n++ {
 		next := -1
 		for i := range subset {
@@ -144,7 +155,7 @@ func (c *ceiling) hopeless(all []group, n int) bool {
 		return false
 	}
 	// The best clusters of all groups have no less room than those of n.
-	if room, used := c.room(all); s.clusters.MaxGroups > 0 && room < s.need {
+	if room, used := c.room(all, false); s.clusters.MaxGroups > 0 && room < s.need {
 		s.failRoom(used, room)
 		return true
 	}

@@ -1,9 +1,6 @@
 package schedule
 
-import (
-	"container/heap"
-	"slices"
-)
+import "slices"
 
 // maxSubsets bounds how many sets of groups are looked at.
 const maxSubsets = 300
@@ -17,29 +14,31 @@ func subsets(all []group, n int) func(yield func([]group) bool) {
 		}
 		// A subset is made of the one that has the position moved last one place earlier: so each is made once, and none
 		// before one that is better. Positions before the one moved last are where they were at first.
-		first := subset{at: make([]int, n), last: n - 1}
-		for i := range first.at {
-			first.at[i] = i
+		q := &subsetQueue{n: n}
+		first := subset{last: n - 1}
+		for i := range n {
+			q.positions = append(q.positions, i)
 			first.merit = first.merit.plus(all[i].merit)
 		}
-		q := &subsetQueue{}
 		push := func(from subset, i int) {
-			next := from.at[i] + 1
-			if next == len(all) || i+1 < n && next == from.at[i+1] {
+			at := q.at(from)
+			next := at[i] + 1
+			if next == len(all) || i+1 < n && next == at[i+1] {
 				return
 			}
-			s := subset{at: slices.Clone(from.at), last: i, merit: from.merit.plus(all[next].merit).minus(all[next-1].merit)}
-			s.at[i] = next
-			heap.Push(q, s)
+			s := subset{start: len(q.positions), last: i, merit: from.merit.plus(all[next].merit).minus(all[next-1].merit)}
+			q.positions = append(q.positions, at...)
+			q.positions[s.start+i] = next
+			q.push(s)
 		}
 		push(first, n-1)
 		chosen := make([]group, n)
 		for range maxSubsets {
-			if q.Len() == 0 {
+			if len(q.heap) == 0 {
 				return
 			}
-			best := heap.Pop(q).(subset)
-			for i, at := range best.at {
+			best := q.pop()
+			for i, at := range q.at(best) {
 				chosen[i] = all[at]
 			}
 			if !yield(chosen) {
@@ -55,27 +54,56 @@ func subsets(all []group, n int) func(yield func([]group) bool) {
 
 // subset is positions of groups, ascending, and what they are worth together.
 type subset struct {
-	at []int
+	// start is where its positions are.
+	start int
 	// last is the position that was moved last.
 	last int
 	merit
 }
 
-// subsetQueue is a heap, the best on top.
-type subsetQueue []subset
+// subsetQueue is a heap of subsets of n groups, the best on top. It is not container/heap's, which makes an object of each.
+type subsetQueue struct {
+	n         int
+	positions []int // of all there ever were
+	heap      []subset
+}
 
-func (q subsetQueue) Len() int { return len(q) }
-func (q subsetQueue) Less(i, j int) bool {
-	if better := prefers(q[i].merit, q[j].merit); better != 0 {
+func (q *subsetQueue) at(s subset) []int { return q.positions[s.start : s.start+q.n : s.start+q.n] }
+
+func (q *subsetQueue) less(i, j int) bool {
+	if better := prefers(q.heap[i].merit, q.heap[j].merit); better != 0 {
 		return better < 0
 	}
-	return slices.Compare(q[i].at, q[j].at) < 0
+	return slices.Compare(q.at(q.heap[i]), q.at(q.heap[j])) < 0
 }
-func (q subsetQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *subsetQueue) Push(x any)   { *q = append(*q, x.(subset)) }
-func (q *subsetQueue) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return last
+
+func (q *subsetQueue) push(s subset) {
+	q.heap = append(q.heap, s)
+	for i := len(q.heap) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !q.less(i, up) {
+			return
+		}
+		q.heap[i], q.heap[up] = q.heap[up], q.heap[i]
+		i = up
+	}
+}
+
+func (q *subsetQueue) pop() subset {
+	best, last := q.heap[0], len(q.heap)-1
+	q.heap[0], q.heap = q.heap[last], q.heap[:last]
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= last {
+			return best
+		}
+		if down+1 < last && q.less(down+1, down) {
+			down++
+		}
+		if !q.less(down, i) {
+			return best
+		}
+		q.heap[i], q.heap[down] = q.heap[down], q.heap[i]
+		i = down
+	}
 }
