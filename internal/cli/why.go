@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	corewhy "github.com/argosy-io/argosy/internal/core/why"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
@@ -20,10 +19,14 @@ func newWhy(hub *hubFlags) *cobra.Command {
 		Short: "Say what became of an object: its policy, its placement, and what each member made of it",
 		Long: `Say what became of an object of the hub: which policy holds it and why not the others, where the scheduler put it and why,
 what overrides changed, what was sent, what the members answered, and how healthy it is there.
+Of a policy: which templates it holds, who holds the others that it selects, which selectors match nothing, and which clusters it means.
+Of a cluster: what is placed there, and what is kept out for which reason.
 
 What is wrong comes first, each with the next thing to do. KIND is a kind, plural or short name, with ".group" if several have it.`,
 		Example: `  argosy why deployment web -n shop
   argosy why deploy/web -n shop --cluster eu
+  argosy why propagationpolicy web -n shop
+  argosy why cluster eu
   argosy why statefulset.apps.kruise.io db -n shop -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 && strings.Count(args[0], "/") == 1 || len(args) == 2 {
@@ -72,7 +75,7 @@ What is wrong comes first, each with the next thing to do. KIND is a kind, plura
 				_, err = cmd.OutOrStdout().Write(text)
 				return err
 			}
-			return corewhy.Write(cmd.OutOrStdout(), answer)
+			return answer.Write(cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "tell of this cluster only, and all that is known there")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -52,19 +53,28 @@ func fail(reason metav1.StatusReason, format string, args ...any) error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
+// Explained is an answer: a why.Answer of a template, a why.PolicyAnswer, or a why.MemberAnswer of a cluster. It encodes as JSON.
+type Explained interface {
+	// Write prints it for people.
+	Write(out io.Writer) error
+}
+
 // Ask answers a query; r must know the hub's own types, and mapper its kinds. What is wrong with the query is an *Error,
 // other errors are the reader's.
-func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) (why.Answer, error) {
+func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) (Explained, error) {
 	if q.Kind == "" || q.Name == "" {
-		return why.Answer{}, fail(metav1.StatusReasonBadRequest, "name a kind and an object, such as deployment web")
+		return nil, fail(metav1.StatusReasonBadRequest, "name a kind and an object, such as deployment web")
 	}
 	template, err := find(ctx, r, mapper, q)
 	if err != nil {
-		return why.Answer{}, err
+		return nil, err
+	}
+	if says, err := steers(ctx, r, mapper, template.GroupVersionKind(), client.ObjectKeyFromObject(template), q.Scheduler); says != nil || err != nil {
+		return says, err
 	}
 	facts, err := collect(ctx, r, template)
 	if err != nil {
-		return why.Answer{}, err
+		return nil, err
 	}
 	facts.Scheduler, facts.Plugins = q.Scheduler.Name, q.Scheduler.Plugins
 	if q.Room != nil && facts.Binding != nil {
@@ -90,7 +100,7 @@ func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) 
 		slices.Sort(all)
 		fleet = "the fleet has " + strings.Join(all, ", ")
 	}
-	return why.Answer{}, fail(metav1.StatusReasonNotFound, "there is no cluster %q: %s", q.Cluster, fleet)
+	return nil, fail(metav1.StatusReasonNotFound, "there is no cluster %q: %s", q.Cluster, fleet)
 }
 
 // find reads the template. Where several kinds go by the name asked for, the one that has such an object is meant.
@@ -230,12 +240,8 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	}
 
 	// 3. The fleet, and what was sent to it.
-	var clusters clusterv1alpha1.ClusterList
-	if err := r.List(ctx, &clusters); err != nil {
-		return f, fmt.Errorf("list clusters: %w", err)
-	}
-	for i := range clusters.Items {
-		f.Clusters = append(f.Clusters, &clusters.Items[i])
+	if f.Clusters, err = clusters(ctx, r); err != nil {
+		return f, err
 	}
 	var works workv1alpha1.WorkList
 	workName := names.Work(kind, name, namespace)

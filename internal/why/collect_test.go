@@ -24,6 +24,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/why"
 )
@@ -37,6 +38,9 @@ func hub(objects ...client.Object) (client.Reader, meta.RESTMapper) {
 	}
 	mapper.Add(apps.WithKind("Deployment"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(policyv1alpha1.GroupVersion.WithKind("PropagationPolicy"), meta.RESTScopeNamespace)
+	mapper.Add(policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"), meta.RESTScopeRoot)
+	mapper.Add(clusterv1alpha1.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
 	named := func(obj client.Object) []string { return []string{obj.GetName()} }
 	event := func(get func(*corev1.Event) string) client.IndexerFunc {
 		return func(obj client.Object) []string { return []string{get(obj.(*corev1.Event))} }
@@ -82,6 +86,7 @@ func TestAQuestionIsAnsweredOrItsFaultIsSaid(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := Ask(t.Context(), r, mapper, c.q)
 			if c.reason == "" {
+				a, _ := a.(why.Answer)
 				if err != nil || a.APIVersion+" "+a.Kind != c.want || a.Name != c.q.Name || a.Only != c.q.Cluster {
 					t.Errorf("got %+v, %v, want a %s", a, err, c.want)
 				}
@@ -222,5 +227,43 @@ func TestHowTheSchedulerIsSetOverHTTP(t *testing.T) {
 	server.Close()
 	if got := SchedulerOf(t.Context(), &rest.Config{Host: server.URL}); got != (Scheduler{}) {
 		t.Errorf("a hub that does not answer has %+v", got)
+	}
+}
+
+func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
+	p := &policyv1alpha1.PropagationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(), Kind: "PropagationPolicy"}, ObjectMeta: in("shop", "ours")}
+	p.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
+	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop"}, {APIVersion: "example.com/v1", Kind: "StatefulSet"}, {APIVersion: "example.com/v1", Kind: "Train"}}
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", "web-deployment")}
+	b.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	b.Spec.Placement, b.Spec.Clusters = &policyv1alpha1.Placement{}, []workv1alpha2.TargetCluster{{Name: "eu"}}
+	template := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: in("shop", "web")}
+	propagate.Claim(template, p)
+	o := &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: in("", "images")}
+	o.Spec.ResourceSelectors = p.Spec.ResourceSelectors[:1]
+	r, mapper := hub(template, &appsv1.Deployment{ObjectMeta: in("bank", "ledger")}, p, o, b, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")})
+
+	says, err := Ask(t.Context(), r, mapper, Query{Kind: "propagationpolicy", Namespace: "shop", Name: "ours"})
+	a, ok := says.(why.PolicyAnswer)
+	if err != nil || !ok || len(a.Templates) != 1 || !a.Templates[0].Held || a.Templates[0].Placed != "eu" || len(a.Clusters) != 1 {
+		t.Errorf("%+v, %v", says, err)
+	}
+	if len(a.Findings) < 2 || !strings.Contains(a.Findings[0].Next, "apps/v1 or apps.kruise.io/v1") || !strings.Contains(a.Findings[1].What, "does not know the kind Train.example.com") {
+		t.Errorf("it finds %+v", a.Findings)
+	}
+	says, err = Ask(t.Context(), r, mapper, Query{Kind: "clusteroverridepolicy", Namespace: "shop", Name: "images"})
+	if a, ok := says.(why.PolicyAnswer); err != nil || !ok || len(a.Templates) != 1 || a.Templates[0].Placed != "eu" {
+		t.Errorf("%+v, %v", says, err)
+	}
+	says, err = Ask(t.Context(), r, mapper, Query{Kind: "cluster", Name: "eu"})
+	if a, ok := says.(why.MemberAnswer); err != nil || !ok || len(a.Placed) != 1 {
+		t.Errorf("%+v, %v", says, err)
+	}
+	rec := httptest.NewRecorder()
+	Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, nil, Scheduler{}).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, Path+"?kind=propagationpolicy&name=ours&namespace=shop", nil))
+	if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"template":"Deployment.apps shop/web"`) {
+		t.Errorf("over HTTP: %d %s", rec.Code, rec.Body)
 	}
 }

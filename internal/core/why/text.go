@@ -16,17 +16,12 @@ import (
 
 var marks = map[Severity]string{Problem: "✗", Attention: "!", Waiting: "…"}
 
-// Write prints an answer for people: what is wrong first, then how it came about. Narrowed to a cluster, it has all that is known of that.
-func Write(out io.Writer, a Answer) error {
+// Write prints the answer for people: what is wrong first, then how it came about. Narrowed to a cluster, it has all that is known of that.
+func (a Answer) Write(out io.Writer) error {
 	var b bytes.Buffer
 	kind := propagate.GroupKind(a.APIVersion, a.Kind).String()
 	fmt.Fprintf(&b, "%s %s: %s\n", kind, strings.TrimPrefix(a.Namespace+"/"+a.Name, "/"), a.Summary)
-	for _, f := range a.Findings {
-		fmt.Fprintf(&b, "\n%s %s\n", marks[f.Severity], f.What)
-		if f.Next != "" {
-			fmt.Fprintf(&b, "  → %s\n", f.Next)
-		}
-	}
+	writeFindings(&b, a.Findings)
 	writePolicy(&b, a.Policy)
 	if a.Placement != nil {
 		writePlacement(&b, a.Placement)

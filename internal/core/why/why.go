@@ -162,26 +162,7 @@ const shownWarnings = 5
 
 // summary counts.
 func (e *explanation) summary() string {
-	var parts []string
-	for _, s := range severities {
-		n := 0
-		for _, f := range e.answer.Findings {
-			if f.Severity == s {
-				n++
-			}
-		}
-		switch {
-		case n == 0:
-		case s == Problem && n == 1:
-			parts = append(parts, "1 problem")
-		case s == Problem:
-			parts = append(parts, fmt.Sprintf("%d problems", n))
-		case s == Attention:
-			parts = append(parts, fmt.Sprintf("%d to look at", n))
-		default:
-			parts = append(parts, fmt.Sprintf("%d waiting", n))
-		}
-	}
+	parts := tally(e.answer.Findings)
 	var healthy, targets int
 	for _, c := range e.answer.Clusters {
 		if c.Target {
@@ -198,6 +179,30 @@ func (e *explanation) summary() string {
 		parts = append(parts, "in no cluster")
 	}
 	return strings.Join(parts, ", ")
+}
+
+// tally counts findings by severity: "1 problem", "2 to look at".
+func tally(findings []Finding) (parts []string) {
+	for _, s := range severities {
+		n := 0
+		for _, f := range findings {
+			if f.Severity == s {
+				n++
+			}
+		}
+		switch {
+		case n == 0:
+		case s == Problem && n == 1:
+			parts = append(parts, "1 problem")
+		case s == Problem:
+			parts = append(parts, fmt.Sprintf("%d problems", n))
+		case s == Attention:
+			parts = append(parts, fmt.Sprintf("%d to look at", n))
+		default:
+			parts = append(parts, fmt.Sprintf("%d waiting", n))
+		}
+	}
+	return parts
 }
 
 // count is "1 cluster", "2 clusters".

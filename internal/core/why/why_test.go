@@ -564,7 +564,7 @@ func TestStories(t *testing.T) {
 				}
 			}
 			var text bytes.Buffer
-			if err := why.Write(&text, answer); err != nil {
+			if err := answer.Write(&text); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, filepath.Join("testdata", strings.ReplaceAll(s.name, " ", "-")+".txt"), text.String())
@@ -595,6 +595,9 @@ func TestTheGoldenFilesAreThoseOfTheStories(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
+		if f.IsDir() {
+			continue
+		}
 		if !slices.ContainsFunc(stories, func(s struct {
 			name       string
 			tell       func(t *testing.T) *hub

@@ -1,0 +1,62 @@
+package why
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Write prints the answer for people: what is wrong first, then what it selects, and where that goes.
+func (a PolicyAnswer) Write(out io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s: %s\n", a.Kind, strings.TrimPrefix(a.Namespace+"/"+a.Name, "/"), a.Summary)
+	writeFindings(&b, a.Findings)
+	if len(a.Selectors) > 0 {
+		fmt.Fprint(&b, "\nSelectors\n")
+		t := table(&b, "SELECTS", "MATCHED", "WHY NONE")
+		for _, s := range a.Selectors {
+			t.row(s.Selects, fmt.Sprint(s.Matches), short(s.None))
+		}
+		t.end()
+	}
+	if len(a.Templates) > 0 {
+		has := "HOLDS"
+		if strings.HasSuffix(a.Kind, "OverridePolicy") {
+			has = "SENT"
+		}
+		fmt.Fprint(&b, "\nTemplates\n")
+		t := table(&b, "TEMPLATE", "SELECTS BY", has, "PLACED", "WHY")
+		for _, s := range a.Templates {
+			why := s.Why
+			if why == "" {
+				why = short(s.State)
+			}
+			t.row(s.Template, s.By, map[bool]string{true: "yes", false: "no"}[s.Held], s.Placed, why)
+		}
+		t.end()
+	}
+	if len(a.Clusters) > 0 {
+		as := "AFFINITY"
+		if strings.HasSuffix(a.Kind, "OverridePolicy") {
+			as = "RULES"
+		}
+		fmt.Fprint(&b, "\nClusters\n")
+		t := table(&b, "CLUSTER", "TAKES", as, "WHY NOT")
+		for _, c := range a.Clusters {
+			t.row(c.Name, map[bool]string{true: "yes", false: "no"}[c.Takes], strings.Join(c.As, ","), c.Why)
+		}
+		t.end()
+	}
+	_, err := out.Write(b.Bytes())
+	return err
+}
+
+func writeFindings(b *bytes.Buffer, all []Finding) {
+	for _, f := range all {
+		fmt.Fprintf(b, "\n%s %s\n", marks[f.Severity], f.What)
+		if f.Next != "" {
+			fmt.Fprintf(b, "  → %s\n", f.Next)
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package why
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// MemberFacts are what is known of a member cluster. All of it is read-only.
+type MemberFacts struct {
+	Cluster *clusterv1alpha1.Cluster
+	// Bindings are those of all templates.
+	Bindings []workv1alpha2.Binding
+	Plugins  schedule.Plugins
+}
+
+// MemberAnswer is all there is to say of a member cluster.
+type MemberAnswer struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	// Findings are sorted by severity.
+	Findings []Finding `json:"findings,omitempty"`
+	// Ready is its condition; nil while nobody has asked it.
+	Ready  *metav1.Condition `json:"ready,omitempty"`
+	Taints []string          `json:"taints,omitempty"`
+	// Room is by resource, as "cpu: 4 of 10 free".
+	Room []string `json:"room,omitempty"`
+	// Placed are the templates that are there, those with a fault first; Refused counts those that may not be, by the reason.
+	Placed  []PlacedThere `json:"placed,omitempty"`
+	Refused []Refusal     `json:"refused,omitempty"`
+	// Leaving are the templates that go from it in good order.
+	Leaving []LeavingThere `json:"leaving,omitempty"`
+}
+
+// PlacedThere is a template in the cluster.
+type PlacedThere struct {
+	Template string `json:"template"`
+	Replicas int32  `json:"replicas,omitempty"`
+	Applied  bool   `json:"applied"`
+	Health   string `json:"health,omitempty"`
+	// Why it is not applied, in the member's words.
+	Why string `json:"why,omitempty"`
+}
+
+// Refusal is how many templates the scheduler keeps out of the cluster for a reason, and three of them.
+type Refusal struct {
+	Reason  string   `json:"reason"`
+	Times   int      `json:"times"`
+	Such    []string `json:"such"`
+	Remedy  string   `json:"remedy,omitempty"`
+	affects bool
+}
+
+// LeavingThere is a template that goes.
+type LeavingThere struct {
+	Template string `json:"template"`
+	// Why, and who has it go.
+	Why string `json:"why"`
+}
+
+// ExplainMember answers. The same facts give the same answer, in whatever order they come.
+func ExplainMember(f MemberFacts) MemberAnswer {
+	c := f.Cluster
+	a := MemberAnswer{Kind: "Cluster", Name: c.Name, Ready: meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)}
+	find := func(s Severity, what, next string) {
+		a.Findings = append(a.Findings, Finding{Severity: s, What: what, Next: next})
+	}
+	switch {
+	case c.DeletionTimestamp != nil:
+		find(Waiting, "the cluster is leaving the fleet", "")
+	case a.Ready == nil:
+		find(Waiting, "nobody has asked the cluster yet how it is", "")
+	case a.Ready.Status != metav1.ConditionTrue:
+		find(Problem, fmt.Sprintf("the cluster is not ready: %s, %s", a.Ready.Reason, a.Ready.Message), strings.TrimSpace("see that its API server runs, and that the hub reaches it "+c.Spec.APIEndpoint))
+	}
+	if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil && known.Status != metav1.ConditionTrue {
+		find(Attention, "not all kinds that the cluster serves are known: "+known.Message, "see what of the member's API does not answer")
+	}
+	for _, t := range c.Spec.Taints {
+		a.Taints = append(a.Taints, t.ToString())
+	}
+	a.Room = roomOf(c.Status.ResourceSummary)
+
+	fleet := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{c}).With(f.Plugins)
+	refused := map[string]*Refusal{}
+	for _, b := range f.Bindings {
+		of := templateName(b)
+		for _, t := range b.BindingSpec().GracefulEvictionTasks {
+			if t.FromCluster == c.Name {
+				a.Leaving = append(a.Leaving, LeavingThere{Template: of, Why: fmt.Sprintf("%s asked for it, reason %s", t.Producer, t.Reason)})
+			}
+		}
+		if i := slices.IndexFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name }); i >= 0 {
+			a.Placed = append(a.Placed, placedThere(b, of, b.BindingSpec().Clusters[i]))
+			continue
+		}
+		_, rejections := schedule.Feasible(b, fleet)
+		for _, r := range rejections {
+			key := r.Reason + "\n" + r.Remedy
+			if refused[key] == nil {
+				refused[key] = &Refusal{Reason: strings.TrimPrefix(r.Reason, "cluster(s) "), Remedy: r.Remedy, affects: r.Reason != schedule.ReasonAffinity && r.Reason != schedule.ReasonEviction}
+			}
+			refused[key].Times++
+			refused[key].Such = append(refused[key].Such, of)
+		}
+	}
+	slices.SortFunc(a.Placed, func(x, y PlacedThere) int {
+		rank := func(p PlacedThere) int {
+			switch {
+			case !p.Applied:
+				return 0
+			case p.Health == string(workv1alpha1.ResourceUnhealthy):
+				return 1
+			}
+			return 2
+		}
+		return cmp.Or(rank(x)-rank(y), strings.Compare(x.Template, y.Template))
+	})
+	slices.SortFunc(a.Leaving, func(x, y LeavingThere) int {
+		return cmp.Or(strings.Compare(x.Template, y.Template), strings.Compare(x.Why, y.Why))
+	})
+	for _, r := range refused {
+		slices.Sort(r.Such)
+		r.Such = r.Such[:min(3, len(r.Such))]
+		a.Refused = append(a.Refused, *r)
+	}
+	slices.SortFunc(a.Refused, func(x, y Refusal) int {
+		return cmp.Or(y.Times-x.Times, strings.Compare(x.Reason, y.Reason), strings.Compare(x.Remedy, y.Remedy))
+	})
+	for _, r := range a.Refused {
+		if r.affects {
+			if strings.Contains(r.Reason, "taint {cluster.karmada.io/") && a.Ready != nil && a.Ready.Status != metav1.ConditionTrue {
+				continue // the hub's own, which goes when the cluster is back
+			}
+			find(Attention, fmt.Sprintf("%s kept out, such as %s: it %s", count(r.Times, "template"), strings.Join(r.Such, ", "), r.Reason), r.Remedy)
+		}
+	}
+	var missing, sick []string
+	for _, p := range a.Placed {
+		switch {
+		case !p.Applied && p.Why != "":
+			missing = append(missing, p.Template)
+		case p.Health == string(workv1alpha1.ResourceUnhealthy):
+			sick = append(sick, p.Template)
+		}
+	}
+	if len(missing) > 0 {
+		find(Problem, fmt.Sprintf("%s not applied, such as %s", count(len(missing), "template"), some(missing)), "see the table below, and why of each")
+	}
+	if len(sick) > 0 {
+		find(Problem, fmt.Sprintf("%s not healthy there, such as %s", count(len(sick), "template"), some(sick)), "argosy why of each says what the member answered")
+	}
+	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
+		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
+	})
+	parts := append(tally(a.Findings), count(len(a.Placed), "template")+" placed there")
+	if len(a.Leaving) > 0 {
+		parts = append(parts, fmt.Sprintf("%d leaving", len(a.Leaving)))
+	}
+	a.Summary = strings.Join(parts, ", ")
+	return a
+}
+
+// templateName is a binding's template as people name it.
+func templateName(b workv1alpha2.Binding) string {
+	ref := b.BindingSpec().Resource
+	return propagate.GroupKind(ref.APIVersion, ref.Kind).String() + " " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
+}
+
+// placedThere is a binding's template in a target.
+func placedThere(b workv1alpha2.Binding, of string, target workv1alpha2.TargetCluster) PlacedThere {
+	row := PlacedThere{Template: of, Replicas: target.Replicas}
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		if item.ClusterName == target.Name {
+			row.Applied, row.Health, row.Why = item.Applied, string(item.Health), item.AppliedMessage
+		}
+	}
+	return row
+}
+
+// roomOf is what is free of each resource, sorted.
+func roomOf(s *clusterv1alpha1.ResourceSummary) (lines []string) {
+	if s == nil {
+		return nil
+	}
+	for name, all := range s.Allocatable {
+		free := all.DeepCopy()
+		for _, used := range []corev1.ResourceList{s.Allocated, s.Allocating} {
+			if n, ok := used[name]; ok {
+				free.Sub(n)
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s of %s free", name, free.String(), all.String()))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// Write prints the answer for people: what is wrong first, then what is there and what may not be.
+func (a MemberAnswer) Write(out io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "Cluster %s: %s\n", a.Name, a.Summary)
+	writeFindings(&b, a.Findings)
+	fmt.Fprintln(&b)
+	if c := a.Ready; c != nil {
+		fmt.Fprintf(&b, "Ready: %s (%s) %s\n", c.Status, c.Reason, c.Message)
+	}
+	if len(a.Taints) > 0 {
+		fmt.Fprintf(&b, "Taints: %s\n", strings.Join(a.Taints, ", "))
+	}
+	if len(a.Room) > 0 {
+		fmt.Fprintf(&b, "Room: %s\n", strings.Join(a.Room, "; "))
+	}
+	if len(a.Placed) > 0 {
+		fmt.Fprint(&b, "\nPlaced here\n")
+		t := table(&b, "TEMPLATE", "REPLICAS", "APPLIED", "HEALTH", "WHY")
+		for _, p := range a.Placed {
+			replicas := ""
+			if p.Replicas > 0 {
+				replicas = fmt.Sprint(p.Replicas)
+			}
+			t.row(p.Template, replicas, map[bool]string{true: "yes", false: "no"}[p.Applied], p.Health, short(p.Why))
+		}
+		t.end()
+	}
+	if len(a.Leaving) > 0 {
+		fmt.Fprint(&b, "\nLeaving\n")
+		t := table(&b, "TEMPLATE", "WHY")
+		for _, l := range a.Leaving {
+			t.row(l.Template, l.Why)
+		}
+		t.end()
+	}
+	if len(a.Refused) > 0 {
+		fmt.Fprint(&b, "\nKept out by the scheduler\n")
+		t := table(&b, "TIMES", "REASON", "SUCH AS", "WHAT LETS IT IN")
+		for _, r := range a.Refused {
+			t.row(fmt.Sprint(r.Times), r.Reason, strings.Join(r.Such, ", "), r.Remedy)
+		}
+		t.end()
+	}
+	_, err := out.Write(b.Bytes())
+	return err
+}

@@ -1,0 +1,85 @@
+package why_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/why"
+)
+
+func TestMemberStories(t *testing.T) {
+	for _, s := range []struct {
+		name       string
+		member     *clusterv1alpha1.Cluster
+		tell       func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding
+		want, next string
+	}{
+		{name: "all is well", member: cluster("m1", cpus("4")), tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
+			return []workv1alpha2.Binding{in(t, c, "web", ""), in(t, c, "api", "placement: {clusterAffinity: {clusterNames: [m2]}}")}
+		}},
+		{name: "silent", member: cluster("m1", silent, tainted("cluster.karmada.io/not-ready", corev1.TaintEffectNoSchedule)), want: "the cluster is not ready: ClusterNotReachable", next: "see that its API server runs",
+			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
+				return []workv1alpha2.Binding{in(t, c, "web", "")}
+			}},
+		{name: "tainted", member: cluster("m1", tainted("maintenance", corev1.TaintEffectNoSchedule)), want: "2 templates kept out, such as Deployment.apps shop/api, Deployment.apps shop/web: it had untolerated taint", next: "tolerate {maintenance:NoSchedule}",
+			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
+				there := in(t, c, "db", "placement: {clusterTolerations: [{key: maintenance, operator: Exists}]}")
+				return []workv1alpha2.Binding{in(t, c, "web", ""), in(t, c, "api", ""), there}
+			}},
+		{name: "refused, sick and leaving", member: cluster("m1"), want: "1 template not applied, such as Deployment.apps shop/refused", next: "see the table below",
+			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
+				refused, sick, leaving := in(t, c, "refused", ""), in(t, c, "sick", ""), in(t, c, "leaving", "")
+				refused.BindingStatus().AggregatedStatus[0].Applied, refused.BindingStatus().AggregatedStatus[0].AppliedMessage = false, "admission webhook denied it"
+				sick.BindingStatus().AggregatedStatus[0].Health = workv1alpha1.ResourceUnhealthy
+				leaving.BindingSpec().Clusters = nil
+				leaving.BindingSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1", Producer: "TaintManager", Reason: "TaintUntolerated"}}
+				return []workv1alpha2.Binding{refused, sick, leaving, in(t, c, "well", "")}
+			}},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			f := why.MemberFacts{Cluster: s.member, Bindings: s.tell(s.member)}
+			answer := why.ExplainMember(f)
+			switch {
+			case s.want == "" && len(answer.Findings) > 0:
+				t.Errorf("all is well, and it finds %+v", answer.Findings)
+			case s.want != "" && (len(answer.Findings) == 0 || !strings.Contains(answer.Findings[0].What, s.want) || !strings.Contains(answer.Findings[0].Next, s.next)):
+				t.Errorf("it finds %+v, want %s → %s", answer.Findings, s.want, s.next)
+			}
+			dice := rand.New(rand.NewPCG(1, 2))
+			for range 5 {
+				o := f
+				o.Bindings = shuffled(dice, f.Bindings)
+				if a, b := asJSON(t, answer), asJSON(t, why.ExplainMember(o)); cmp.Diff(a, b) != "" {
+					t.Fatalf("in another order it says (-first +then):\n%s", cmp.Diff(a, b))
+				}
+			}
+			var text bytes.Buffer
+			if err := answer.Write(&text); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, filepath.Join("testdata", "members", strings.ReplaceAll(strings.ReplaceAll(s.name, ",", ""), " ", "-")+".txt"), text.String())
+		})
+	}
+}
+
+// in is the binding of a Deployment of that name, placed in a fleet of one cluster if it may be, and well there.
+func in(t *testing.T, c *clusterv1alpha1.Cluster, name, spec string) workv1alpha2.Binding {
+	h := start(t, strings.NewReplacer("NAME", name, "NS", "shop").Replace(nameless), c)
+	p := h.policy("shop", name, "{"+strings.TrimSuffix("resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: "+name+"}], "+spec, ", ")+"}")
+	h.claim(p)
+	h.schedule()
+	for _, target := range h.Binding.BindingSpec().Clusters {
+		h.Binding.BindingStatus().AggregatedStatus = append(h.Binding.BindingStatus().AggregatedStatus,
+			workv1alpha2.AggregatedStatusItem{ClusterName: target.Name, Applied: true, Health: workv1alpha1.ResourceHealthy})
+	}
+	return h.Binding
+}

@@ -1,0 +1,136 @@
+package why
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/why"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// The kinds that are not templates, and are explained as what they are.
+var (
+	propagationKinds = map[string]bool{"PropagationPolicy": true, "ClusterPropagationPolicy": true}
+	overrideKinds    = map[string]bool{"OverridePolicy": true, "ClusterOverridePolicy": true}
+)
+
+// steers answers for an object that steers the hub; nil for any other.
+func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind schema.GroupVersionKind, key types.NamespacedName, s Scheduler) (Explained, error) {
+	switch {
+	case kind.Group == clusterv1alpha1.GroupVersion.Group && kind.Kind == "Cluster":
+		return member(ctx, r, key.Name, s)
+	case kind.Group == policyv1alpha1.GroupVersion.Group && (propagationKinds[kind.Kind] || overrideKinds[kind.Kind]):
+		return policy(ctx, r, mapper, kind.Kind, key, s)
+	}
+	return nil, nil
+}
+
+// policy reads what has to do with one.
+func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind string, key types.NamespacedName, s Scheduler) (Explained, error) {
+	f := why.PolicyFacts{Plugins: s.Plugins, Unknown: map[schema.GroupKind][]schema.GroupVersionKind{}}
+	var selectors []policyv1alpha1.ResourceSelector
+	var err error
+	var its []client.ListOption
+	if propagationKinds[kind] {
+		if f.Propagation, err = scope.Propagations.Get(ctx, r, key); err != nil {
+			return nil, fmt.Errorf("get %s %s: %w", kind, key, err)
+		}
+		selectors = f.Propagation.PropagationSpec().ResourceSelectors
+		label := policyv1alpha1.PropagationPolicyPermanentIDLabel
+		if key.Namespace == "" {
+			label = policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel
+		}
+		its = append(its, client.MatchingLabels{label: propagate.ID(f.Propagation)})
+	} else {
+		if f.Override, err = scope.Overrides.Get(ctx, r, key); err != nil {
+			return nil, fmt.Errorf("get %s %s: %w", kind, key, err)
+		}
+		selectors = f.Override.OverrideSpec().ResourceSelectors
+	}
+	if f.Policies, err = scope.Propagations.List(ctx, r); err != nil {
+		return nil, fmt.Errorf("list propagation policies: %w", err)
+	}
+	if f.Bindings, err = scope.Bindings.List(ctx, r, its...); err != nil {
+		return nil, fmt.Errorf("list bindings: %w", err)
+	}
+	if f.Clusters, err = clusters(ctx, r); err != nil {
+		return nil, err
+	}
+	if f.Templates, err = selectable(ctx, r, mapper, selectors, f.Unknown); err != nil {
+		return nil, err
+	}
+	return why.ExplainPolicy(f), nil
+}
+
+// selectable are the objects of the kinds that selectors name, in all namespaces. A kind that the hub does not serve goes to
+// unknown, with those of its name in other groups.
+func selectable(ctx context.Context, r client.Reader, mapper meta.RESTMapper, selectors []policyv1alpha1.ResourceSelector, unknown map[schema.GroupKind][]schema.GroupVersionKind) ([]why.Selectable, error) {
+	var all []why.Selectable
+	seen := map[schema.GroupKind]bool{}
+	for _, s := range selectors {
+		gk := propagate.GroupKind(s.APIVersion, s.Kind)
+		if seen[gk] {
+			continue
+		}
+		seen[gk] = true
+		m, err := mapper.RESTMapping(gk)
+		if meta.IsNoMatchError(err) {
+			unknown[gk] = nil
+			plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion(""))
+			alike, _ := mapper.KindsFor(schema.GroupVersionResource{Resource: plural.Resource}) // no match is none
+			groups := map[string]bool{}
+			for _, k := range alike {
+				if !groups[k.Group] {
+					groups[k.Group], unknown[gk] = true, append(unknown[gk], k)
+				}
+			}
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask the hub for the kind %s: %w", gk, err)
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(m.GroupVersionKind)
+		if err := r.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("list %s: %w", m.Resource.GroupResource(), err)
+		}
+		for i := range list.Items {
+			all = append(all, why.Selectable{GroupVersionKind: m.GroupVersionKind, Object: &list.Items[i]})
+		}
+	}
+	return all, nil
+}
+
+// member reads what has to do with a cluster.
+func member(ctx context.Context, r client.Reader, name string, s Scheduler) (Explained, error) {
+	f := why.MemberFacts{Cluster: &clusterv1alpha1.Cluster{}, Plugins: s.Plugins}
+	if err := r.Get(ctx, types.NamespacedName{Name: name}, f.Cluster); err != nil {
+		return nil, fmt.Errorf("get cluster %s: %w", name, err)
+	}
+	var err error
+	if f.Bindings, err = scope.Bindings.List(ctx, r); err != nil {
+		return nil, fmt.Errorf("list bindings: %w", err)
+	}
+	return why.ExplainMember(f), nil
+}
+
+func clusters(ctx context.Context, r client.Reader) ([]*clusterv1alpha1.Cluster, error) {
+	var list clusterv1alpha1.ClusterList
+	if err := r.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	all := make([]*clusterv1alpha1.Cluster, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	return all, nil
+}
