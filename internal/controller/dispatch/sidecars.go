@@ -3,13 +3,13 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -82,6 +83,7 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 			return b, nil, 0, err
 		}
 	}
+	fleet := sync.OnceValue(func() schedule.Snapshot { return schedule.NewSnapshot(slices.Collect(maps.Values(in.Clusters))) })
 	var send []dispatch.Result
 	var lines []string
 	var after time.Duration
@@ -89,7 +91,7 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 		lacking := ""
 		if first(res) {
 			var err error
-			if lacking, err = r.lacking(ctx, sets, res.Cluster, in.Now); err != nil {
+			if lacking, err = r.lacking(ctx, sets, res.Cluster, in.Now, fleet); err != nil {
 				return b, nil, 0, err
 			}
 		}
@@ -106,7 +108,7 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 		if waited < sidecarSilence {
 			next = sidecarSilence - waited
 		} else {
-			lines = append(lines, fmt.Sprintf("cluster %q: %s; the workload is sent when it is in force, or %s after it was due", res.Cluster, lacking, sidecarWait))
+			lines = append(lines, dispatch.Awaited(res.Cluster, lacking, sidecarWait))
 		}
 		if after == 0 || next < after {
 			after = next
@@ -124,18 +126,18 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 	return b, send, after, err
 }
 
-// lacking says what the first of the SidecarSets lacks that goes to a cluster and is not in force there; empty if all are.
-func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cluster string, now time.Time) (string, error) {
+// lacking says what the first of the SidecarSets lacks that goes to a cluster, or is about to, and is not in force there; empty if all are.
+func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cluster string, now time.Time, fleet func() schedule.Snapshot) (string, error) {
 	for _, set := range sets {
 		name := set.Name
 		b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Name: names.Binding(dependency.SidecarSetKind.Kind, name)})
-		if apierrors.IsNotFound(err) {
-			continue // it goes nowhere yet
-		}
-		if err != nil {
+		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("get the binding of SidecarSet %s: %w", name, err)
 		}
-		if b.GetDeletionTimestamp() != nil || !slices.ContainsFunc(dispatch.Targets(b), func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster }) {
+		if err != nil {
+			b = nil
+		}
+		if !dispatch.Coming(b, cluster, fleet()) {
 			continue
 		}
 		work := &workv1alpha1.Work{}
@@ -163,8 +165,16 @@ var sidecarsMoved = predicate.Funcs{
 	},
 }
 
+// sidecarsPlaced passes bindings of SidecarSets that came, went or were placed.
+var sidecarsPlaced = predicate.And[client.Object](predicate.NewPredicateFuncs(func(b client.Object) bool { return bindsSidecars(client.ObjectKeyFromObject(b)) }), later)
+
 // ofSidecars says whether a Work is of a SidecarSet, by the name of its binding.
 func ofSidecars(work client.Object) bool {
 	key, ok := scope.BindingOf(work)
-	return ok && key.Namespace == "" && strings.HasSuffix(key.Name, names.Binding(dependency.SidecarSetKind.Kind, ""))
+	return ok && bindsSidecars(key)
+}
+
+// bindsSidecars says whether a binding is of a SidecarSet, by its name.
+func bindsSidecars(binding types.NamespacedName) bool {
+	return binding.Namespace == "" && strings.HasSuffix(binding.Name, names.Binding(dependency.SidecarSetKind.Kind, ""))
 }

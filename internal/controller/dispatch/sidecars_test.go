@@ -15,6 +15,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -110,4 +111,56 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 
 	inForce("m1")
 	sent("when they are in force", "m1 m2 m3")
+}
+
+// What a policy has claimed and nobody has placed yet may go anywhere, also where the workload is placed already.
+func TestAWorkloadWaitsForSidecarsThatAreAboutToBePlaced(t *testing.T) {
+	t.Parallel()
+	w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.SidecarSet}
+	for _, cluster := range []string{"m1", "m2"} {
+		w.Join(cluster, controllertest.Deployment, controllertest.SidecarSet)
+	}
+	template := func(namespace string, spec map[string]any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		u.SetGroupVersionKind(w.kind.GroupVersionKind)
+		u.SetNamespace(namespace)
+		u.SetName("c")
+		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+		propagate.Claim(u, p)
+		w.Make(u)
+		return u
+	}
+	sidecars := template("", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}, "containers": []any{map[string]any{"name": "logs"}}})
+	w.run()
+	w.options.Templates.Want(dependency.SidecarSetKind) // as a policy does
+	w.Eventually("the SidecarSet is known", func() string {
+		if len(w.options.Templates.SidecarSets()) == 0 {
+			return "it is not"
+		}
+		return ""
+	})
+	w.kind = controllertest.Deployment
+	workload := template("shop", map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}})
+	w.template = workload
+	w.bind("workload", "m1", "m2")
+	w.Quiet()
+	for _, cluster := range []string{"m1", "m2"} {
+		if w.work(cluster) != nil {
+			t.Errorf("it is sent to %s before anybody knows where its sidecars go", cluster)
+		}
+	}
+
+	w.kind, w.template = controllertest.SidecarSet, sidecars
+	w.bind("sidecars", "m1")
+	w.kind, w.template = controllertest.Deployment, workload
+	w.Eventually("it is sent where they do not go", func() string {
+		if w.work("m2") == nil {
+			return "it is not"
+		}
+		return ""
+	})
+	w.Quiet()
+	if w.work("m1") != nil {
+		t.Error("it is sent before its sidecars")
+	}
 }

@@ -43,9 +43,8 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.
 		WatchesRawSource(interpreter.Changes(r.Interpreter, r.client)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf), builder.WithPredicates(predicate.Or[client.Object](workTouched, workMoved))).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-			return r.waiting.requests()
-		}), builder.WithPredicates(sidecarsMoved)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.waiters), builder.WithPredicates(sidecarsMoved)).
+		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.waiters), builder.WithPredicates(sidecarsPlaced)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(answersAnew)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			return r.targeting(ctx, obj.GetName())
@@ -65,6 +64,11 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			})
 			return nil
 		}))
+}
+
+// waiters are the workloads that wait for SidecarSets.
+func (r *reconciler) waiters(context.Context, client.Object) []reconcile.Request {
+	return r.waiting.requests()
 }
 
 // claimedAnew says whether another policy holds a template than before. Manifests carry the claim, and the binding that a claim

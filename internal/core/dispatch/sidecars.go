@@ -2,12 +2,18 @@ package dispatch
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // Lacking says what a SidecarSet lacks to be in force in a cluster that it goes to, by its Work there, nil for none; empty for nothing,
@@ -37,3 +43,49 @@ func Lacking(sidecars *workv1alpha1.Work, now time.Time, patience time.Duration)
 	}
 	return "was not seen there by OpenKruise yet"
 }
+
+// Coming says whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as none is made: it goes
+// there by now, or does when the scheduler has looked at the binding and at the fleet as they are.
+func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot) bool {
+	if b == nil {
+		return true
+	}
+	in := func(targets []workv1alpha2.TargetCluster) bool {
+		return slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	}
+	switch {
+	case b.GetDeletionTimestamp() != nil:
+		return false
+	case in(Targets(b)):
+		return true
+	case !schedule.Ours(b, policyv1alpha1.DefaultSchedulerName):
+		return false // nobody here knows
+	}
+	if _, due := schedule.Due(b, fleet); !due {
+		return false
+	}
+	// It has no replicas, so that room does not matter.
+	result, err := schedule.Schedule(b, fleet, nil)
+	return err == nil && in(result.Clusters)
+}
+
+// Awaited is a line of the condition SidecarsInForce: what a SidecarSet lacks, for which the workload waits in a cluster, that long at most.
+func Awaited(cluster, lacking string, patience time.Duration) string {
+	return fmt.Sprintf("%s%s; the workload is sent when it is in force, or %s after it was due", lineOf(cluster), lacking, patience)
+}
+
+// AwaitedIn is what a binding says, by Awaited, that its workload waits for in a cluster; empty if it does not.
+func AwaitedIn(b workv1alpha2.Binding, cluster string) string {
+	c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.SidecarsInForce)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return ""
+	}
+	for line := range strings.SplitSeq(c.Message, "\n") {
+		if text, ok := strings.CutPrefix(line, lineOf(cluster)); ok {
+			return text
+		}
+	}
+	return ""
+}
+
+func lineOf(cluster string) string { return fmt.Sprintf("cluster %q: ", cluster) }

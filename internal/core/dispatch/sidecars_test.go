@@ -7,7 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 func TestWhatWorkloadsWaitForOfTheirSidecars(t *testing.T) {
@@ -46,5 +50,77 @@ func TestWhatWorkloadsWaitForOfTheirSidecars(t *testing.T) {
 		if got := Lacking(c.work, now.Time, time.Minute); got != c.lacking {
 			t.Errorf("%s: it %q, want %q", c.name, got, c.lacking)
 		}
+	}
+}
+
+func TestWhereSidecarsAreAboutToGo(t *testing.T) {
+	cluster := func(name, region string) *clusterv1alpha1.Cluster {
+		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		c.Spec.Region = region
+		c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1beta1", Resources: []clusterv1alpha1.APIResource{{Kind: "SidecarSet", Name: "sidecarsets"}}}}
+		return c
+	}
+	fleet := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{cluster("m1", "eu"), cluster("m2", "us")})
+	now := metav1.Now()
+	binding := func(change func(b *workv1alpha2.ClusterResourceBinding)) workv1alpha2.Binding {
+		b := &workv1alpha2.ClusterResourceBinding{}
+		b.Labels = map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "SidecarSet", Name: "s"}
+		b.Spec.SchedulerName = policyv1alpha1.DefaultSchedulerName
+		b.Spec.Placement = &policyv1alpha1.Placement{}
+		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1"}}
+		b.Annotations = map[string]string{policyv1alpha1.AppliedPlacementAnnotation: schedule.AppliedPlacement(b.Spec.Placement)}
+		b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue}}
+		if change != nil {
+			change(b)
+		}
+		return b
+	}
+	eu := func(b *workv1alpha2.ClusterResourceBinding) {
+		b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}
+	}
+	for name, c := range map[string]struct {
+		binding workv1alpha2.Binding
+		cluster string
+		want    bool
+	}{
+		"it has no binding yet":                  {nil, "m2", true},
+		"it goes there":                          {binding(nil), "m1", true},
+		"a cluster joined that it will go to":    {binding(nil), "m2", true},
+		"it was never placed, and will go there": {binding(func(b *workv1alpha2.ClusterResourceBinding) { b.Annotations, b.Spec.Clusters = nil, nil }), "m2", true},
+		"it was never placed, and will not":      {binding(func(b *workv1alpha2.ClusterResourceBinding) { eu(b); b.Annotations, b.Spec.Clusters = nil, nil }), "m2", false},
+		"its policy means others":                {binding(func(b *workv1alpha2.ClusterResourceBinding) { eu(b) }), "m2", false},
+		"one cluster suffices": {binding(func(b *workv1alpha2.ClusterResourceBinding) {
+			b.Spec.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}}
+			b.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = schedule.AppliedPlacement(b.Spec.Placement)
+		}), "m2", false},
+		"it is required there": {binding(func(b *workv1alpha2.ClusterResourceBinding) {
+			eu(b)
+			b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Clusters: []workv1alpha2.TargetCluster{{Name: "m2"}}}}
+		}), "m2", true},
+		"it is going": {binding(func(b *workv1alpha2.ClusterResourceBinding) { b.DeletionTimestamp = &now }), "m1", false},
+		"its users stopped the scheduler": {binding(func(b *workv1alpha2.ClusterResourceBinding) {
+			b.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
+		}), "m2", false},
+		"another scheduler places it": {binding(func(b *workv1alpha2.ClusterResourceBinding) { b.Spec.SchedulerName = "x" }), "m2", false},
+	} {
+		if got := Coming(c.binding, c.cluster, fleet); got != c.want {
+			t.Errorf("%s: it is coming to %s: %v, want %v", name, c.cluster, got, c.want)
+		}
+	}
+}
+
+func TestWhatABindingSaysThatAWorkloadWaitsFor(t *testing.T) {
+	b := &workv1alpha2.ResourceBinding{}
+	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.SidecarsInForce, Status: metav1.ConditionFalse,
+		Message: Awaited("m1", "SidecarSet a is not sent there yet", time.Minute) + "\n" + Awaited("m10", "SidecarSet b is not sent there yet", time.Minute)}}
+	for cluster, want := range map[string]string{"m10": "SidecarSet b is not sent there yet; the workload is sent when it is in force, or 1m0s after it was due", "m2": ""} {
+		if got := AwaitedIn(b, cluster); got != want {
+			t.Errorf("in %s it waits for %q, want %q", cluster, got, want)
+		}
+	}
+	b.Status.Conditions[0].Status = metav1.ConditionTrue
+	if got := AwaitedIn(b, "m1"); got != "" {
+		t.Errorf("when all is in force it waits for %q", got)
 	}
 }

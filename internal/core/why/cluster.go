@@ -267,6 +267,12 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 			fail("there is no Work: "+told.Message, "change the template or an override as the message says")
 			return
 		}
+		if b := e.own(); b != nil {
+			if awaited := dispatch.AwaitedIn(b, row.Name); awaited != "" {
+				wait(Pending, "its first Work waits: "+awaited, "see what becomes of that SidecarSet: argosy why sidecarset <name>")
+				return
+			}
+		}
 		wait(Pending, "its Work is about to be made", "")
 	case w.DeletionTimestamp != nil:
 		wait(Pending, "the Work of before is being deleted; it is made anew then", e.backFirst(row, away))

@@ -96,7 +96,7 @@ func (e *explanation) explainBinding() {
 		if slices.Contains(fleet.ConditionTypes(), c.Type) {
 			bad = metav1.ConditionTrue
 		}
-		if c.Status == bad && c.Type != workv1alpha2.Scheduled && c.Type != workv1alpha2.FullyApplied {
+		if c.Status == bad && !slices.Contains([]string{workv1alpha2.Scheduled, workv1alpha2.FullyApplied, workv1alpha2.SidecarsInForce}, c.Type) {
 			e.find(Attention, "", fmt.Sprintf("%s: %s", c.Type, c.Message), "")
 		}
 	}

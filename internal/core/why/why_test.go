@@ -498,6 +498,14 @@ var stories = []struct {
 			h.Binding.BindingSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1", Producer: "TaintManager", Reason: "TaintUntolerated"}}
 			return h
 		}},
+	{name: "its sidecars are not in force yet", severity: why.Waiting, want: "m2: its first Work waits: SidecarSet logs", next: "argosy why sidecarset", tell: func(t *testing.T) *hub {
+		h := start(t, deployment, fleet()...)
+		h.all(h.policy("shop", "web", ofDeployments))
+		h.Works = slices.DeleteFunc(h.Works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace("m2") })
+		h.Binding.BindingStatus().Conditions = append(h.Binding.BindingStatus().Conditions, metav1.Condition{Type: workv1alpha2.SidecarsInForce, Status: metav1.ConditionFalse,
+			Reason: workv1alpha2.ReasonWaitingForSidecars, Message: dispatch.Awaited("m2", "SidecarSet logs, which injects into its pods, is not applied there yet", 15*time.Second)})
+		return h
+	}},
 	{name: "it follows what requires it", tell: func(t *testing.T) *hub {
 		h := start(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop, uid: c}, data: {a: b}}", fleet()...)
 		b, err := propagate.For(h.Template, nil)
