@@ -43,6 +43,7 @@ type assumed struct {
 // to run there from the bindings of c. Without it, the clusters' summaries are all there is. It is called before the caches start.
 func (f *Fleet) Measure(ctx context.Context, c ctrlcache.Informers, members *member.Members) error {
 	f.members = members
+	measured.Store(f)
 	members.OnRoom(func(cluster string) {
 		f.recall(cluster)
 		f.grown(cluster)

@@ -499,3 +499,27 @@ func (m *Member) Expire(now time.Time) {
 		}
 	}
 }
+
+// Spare is what is left on nodes that take pods after their pods and what is expected there, and how many pods are expected: replicas
+// that were placed and are not seen yet, and pods without a node.
+func (m *Member) Spare() (free Amounts, expected int64) {
+	m.settle()
+	free = Amounts{}
+	for _, n := range m.nodes {
+		if !n.seen || !n.Ready || n.Unschedulable {
+			continue
+		}
+		for name := range n.Allocatable {
+			free[name] += max(0, n.free[name])
+		}
+	}
+	for _, h := range m.queued {
+		expected += h.replicas
+	}
+	for _, a := range m.assumptions {
+		for _, h := range a.holds {
+			expected += h.replicas
+		}
+	}
+	return free, expected
+}

@@ -1,0 +1,57 @@
+package capacity
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/argosy-io/argosy/internal/core/capacity"
+)
+
+// What Karmada has a metric for, such as cluster_cpu_allocatable_number, is told by the cluster controller; these are what
+// the scheduler of this hub knows besides.
+var (
+	freeDesc = prometheus.NewDesc("argosy_cluster_free",
+		"What is left on nodes that take pods after their pods and what is expected there: cores of cpu, bytes of memory, pods.",
+		[]string{"member_cluster", "resource"}, nil)
+	expectedDesc = prometheus.NewDesc("argosy_cluster_expected_pods",
+		"Pods that room is kept for: replicas that were placed and are not seen yet, and pods without a node.", []string{"member_cluster"}, nil)
+)
+
+// measured is the fleet of this process that is told of.
+var measured atomic.Pointer[Fleet]
+
+func init() { metrics.Registry.MustRegister(collector{}) }
+
+// collector tells of the fleet when it is asked, so that it costs nothing else.
+type collector struct{}
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(to chan<- *prometheus.Desc) { to <- freeDesc; to <- expectedDesc }
+
+// Collect implements prometheus.Collector.
+func (collector) Collect(to chan<- prometheus.Metric) {
+	if f := measured.Load(); f != nil {
+		f.collect(to)
+	}
+}
+
+func (f *Fleet) collect(to chan<- prometheus.Metric) {
+	for _, cluster := range f.Snapshot().Names() {
+		f.state(cluster, func(m *capacity.Member) {
+			if !m.Known() {
+				return
+			}
+			free, expected := m.Spare()
+			gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+				to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{cluster}, labels...)...)
+			}
+			gauge(expectedDesc, float64(expected))
+			gauge(freeDesc, float64(free[corev1.ResourceCPU])/1000, "cpu")
+			gauge(freeDesc, float64(free[corev1.ResourceMemory]), "memory")
+			gauge(freeDesc, float64(free[corev1.ResourcePods]), "pods")
+		})
+	}
+}
