@@ -62,6 +62,8 @@ var resources = map[string]schema.GroupVersionResource{
 	"ServiceAccount":          {Version: "v1", Resource: "serviceaccounts"},
 	"WorkflowTemplate":        {Group: "argoproj.io", Version: "v1alpha1", Resource: "workflowtemplates"},
 	"ClusterWorkflowTemplate": {Group: "argoproj.io", Version: "v1alpha1", Resource: "clusterworkflowtemplates"},
+	"WorkloadSpread":          {Group: "apps.kruise.io", Version: "v1beta1", Resource: "workloadspreads"},
+	"PersistentPodState":      {Group: "apps.kruise.io", Version: "v1beta1", Resource: "persistentpodstates"},
 }
 
 // clusterScoped are those of them that are in no namespace.

@@ -1,0 +1,118 @@
+package dependency
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// about is an object that points at a Deployment.
+func about(kind, name, target string) *unstructured.Unstructured {
+	u := object(kind, "shop", name)
+	u.Object["spec"] = map[string]any{"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": target}}
+	return u
+}
+
+// rewrite writes a template anew.
+func (h *hub) rewrite(u *unstructured.Unstructured) {
+	h.t.Helper()
+	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Update(context.Background(), u, metav1.UpdateOptions{})
+	h.must(err)
+}
+
+var spread = types.NamespacedName{Namespace: "shop", Name: "spread-workloadspread"}
+
+func TestACompanionFollowsWhatItPointsAt(t *testing.T) {
+	h := newHub(t)
+	web, db := h.workload("Deployment", "shop", "web", "eu", "us"), h.workload("Deployment", "shop", "db", "asia")
+	h.create(about("WorkloadSpread", "spread", "web"))
+	if w := h.settle(); !slices.Equal(w, []string{"update " + web.Name, "create " + spread.Name}) {
+		t.Errorf("it wrote %v, want the record on the workload's binding and the attached one", w)
+	}
+	if by := h.get(spread).BindingSpec().RequiredBy; len(by) != 1 || by[0].Name != web.Name || len(by[0].Clusters) != 2 {
+		t.Errorf("it follows %+v", by)
+	}
+	if w := h.settle(); len(w) != 0 {
+		t.Errorf("and again: %v", w)
+	}
+
+	was, moved := about("WorkloadSpread", "spread", "web"), about("WorkloadSpread", "spread", "db")
+	woken := map[types.NamespacedName]bool{}
+	h.r.objectChanged(func(r reconcile.Request) { woken[r.NamespacedName] = true })(was, moved)
+	if !woken[web] || !woken[db] || len(woken) != 2 {
+		t.Errorf("it moves from the one to the other, and %v look", woken)
+	}
+	if at := h.r.leaders.at(object("ConfigMap", "shop", "web")); len(at) > 0 {
+		t.Errorf("a ConfigMap points at %v", at)
+	}
+
+	h.must(h.client.Delete(context.Background(), h.get(web)))
+	h.settle()
+	if !h.going(spread) {
+		t.Error("the workload is gone, and it stays")
+	}
+	if at := h.r.leaders.at(was); len(at) > 0 {
+		t.Errorf("the workload is gone, and %v lead", at)
+	}
+}
+
+// What is not in memory yet is not gone: at a start, what followed before still does.
+func TestAtAStartCompanionsStay(t *testing.T) {
+	h := newHub(t)
+	web := h.workload("Deployment", "shop", "web", "eu")
+	h.create(about("WorkloadSpread", "spread", "web"))
+	h.settle()
+	var served []*metav1.APIResourceList
+	for kind, resource := range resources {
+		served = append(served, &metav1.APIResourceList{GroupVersion: resource.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: resource.Resource, Kind: kind, Namespaced: true}}})
+	}
+	h.restart(template.New(h.templates, &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: served}})) // which reads nothing into memory
+	h.writes = nil
+	res, err := h.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: web})
+	if err != nil || len(h.writes) > 0 || h.going(spread) {
+		t.Errorf("it wrote %v: %v", h.writes, err)
+	}
+	if res.RequeueAfter == 0 {
+		t.Error("nobody looks again when all is known")
+	}
+}
+
+func TestAStateThatMembersMakeIsToldOnce(t *testing.T) {
+	h := newHub(t)
+	h.workload("Deployment", "shop", "web", "eu")
+	h.create(about("PersistentPodState", "web", "web"))
+	state := types.NamespacedName{Namespace: "shop", Name: "web-persistentpodstate"}
+	h.settle()
+	if h.going(state) {
+		t.Fatal("it does not follow")
+	}
+	u := object("Deployment", "shop", "web")
+	u.SetAnnotations(map[string]string{dependency.AutoGenerateAnnotation: "true"})
+	h.rewrite(u)
+	h.settle()
+	h.settle()
+	if !h.going(state) {
+		t.Error("members make one, and it is sent, too")
+	}
+	if n := len(h.recorder.Events); n != 1 {
+		t.Fatalf("%d events, want one", n)
+	}
+	if e := <-h.recorder.Events; !strings.Contains(e, "MadeByMembers") || !strings.Contains(e, "Deployment web") || !strings.Contains(e, dependency.AutoGenerateAnnotation) {
+		t.Errorf("users were told %q", e)
+	}
+	if b := h.get(types.NamespacedName{Namespace: "shop", Name: "web-deployment"}); b.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != "" {
+		t.Errorf("it is recorded still: %v", b.GetAnnotations())
+	}
+}
