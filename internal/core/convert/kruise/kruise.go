@@ -110,21 +110,104 @@ func other(version string) string {
 //
 // The annotation follows from the rules instead of being kept by them: it is what converting back alone would get wrong.
 // So nothing is lost whatever the rules do, and nothing is kept that they do right.
+//
+// To be written, an object has to make sense: one with a broken annotation is refused. To be read, it always can be, or one of them
+// would keep everybody from listing all: what makes no sense is left out, and what is too much is said to be so.
 func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
 	from := other(to)
+	written := to == beta
 	bare, kept, err := takeRest(obj, to)
-	if err != nil {
+	if err != nil && written {
 		return nil, err
 	}
 	out := k.translate(bare, to)
-	lay(out, kept)
+	if len(kept) > 0 {
+		laid := deepCopy(out)
+		lay(laid, kept)
+		if at := k.misfit(laid, to); at == "" {
+			out = laid
+		} else if written {
+			return nil, fmt.Errorf("metadata.annotations[%s]: makes of %s what it cannot be; %s", restAnnotation(to), at, mendRest)
+		}
+	}
 	back := k.translate(out, from)
 	if wrong := differences(back, bare); len(wrong) > 0 {
 		if err := putRest(out, from, wrong); err != nil {
-			return nil, err
+			if written {
+				return nil, err
+			}
+			child(child(out, "metadata"), "annotations")[restAnnotation(from)] = tooMuch + err.Error()
 		}
 	}
 	return out, nil
+}
+
+// misfit is where obj is not of the types that its version has; empty if it is.
+func (k kind) misfit(obj map[string]any, version string) string {
+	for _, part := range []string{"spec", "status"} {
+		if s, known := k.schemas[version].Properties[part]; known && obj[part] != nil {
+			if at := misfit(part, obj[part], &s); at != "" {
+				return at
+			}
+		}
+	}
+	for _, marks := range []string{"labels", "annotations"} {
+		v := object(obj, "metadata")[marks]
+		if fields, ok := v.(map[string]any); v != nil && !ok {
+			return "metadata." + marks
+		} else {
+			for name, mark := range fields {
+				if _, ok := mark.(string); !ok {
+					return "metadata." + marks + "[" + name + "]"
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func misfit(at string, value any, s *apiextensionsv1.JSONSchemaProps) string {
+	fits := true
+	switch value.(type) {
+	case map[string]any:
+		fits = s.Type == "object" || s.Type == "" && !s.XIntOrString
+	case []any:
+		fits = s.Type == "array" || s.Type == "" && !s.XIntOrString
+	case string:
+		fits = s.Type == "string" || s.Type == ""
+	case int64:
+		fits = s.Type == "integer" || s.Type == "number" || s.Type == ""
+	case float64:
+		fits = s.Type == "number" || s.Type == "" && !s.XIntOrString
+	case bool:
+		fits = s.Type == "boolean" || s.Type == "" && !s.XIntOrString
+	}
+	if !fits {
+		return at
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name := range v {
+			p, known := s.Properties[name]
+			if !known && s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+				p, known = *s.AdditionalProperties.Schema, true
+			}
+			if known {
+				if bad := misfit(at+"."+name, v[name], &p); bad != "" {
+					return bad
+				}
+			}
+		}
+	case []any:
+		if s.Items != nil && s.Items.Schema != nil {
+			for i := range v {
+				if bad := misfit(fmt.Sprintf("%s[%d]", at, i), v[i], s.Items.Schema); bad != "" {
+					return bad
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // translate follows the rules, and drops what to does not know.

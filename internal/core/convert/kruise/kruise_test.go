@@ -247,6 +247,59 @@ func TestAnAnnotationThatSaysNothingIsRefusedByName(t *testing.T) {
 	}
 }
 
+// Whoever may write one object must not keep all others from being listed in a version, nor make of it what typed clients cannot read.
+func TestAnObjectThatMakesNoSenseCanBeReadAndNotWrittenBack(t *testing.T) {
+	for name, annotation := range map[string]string{
+		"no JSON":           "garbage",
+		"no step":           `[{"at":[],"is":1}]`,
+		"another name":      `[{"at":["metadata","name"],"was":"x","is":"y"},{"at":["kind"],"was":"CloneSet","is":"y"},{"at":["metadata"],"was":{"name":"x"},"is":1}]`,
+		"another type":      `[{"at":["spec","replicas"],"was":7,"is":"x"}]`,
+		"a fraction":        `[{"at":["spec","replicas"],"was":7,"is":1.5}]`,
+		"no object":         `[{"at":["spec"],"was":{"replicas":7},"is":[]}]`,
+		"a mark of no text": `[{"at":["metadata","labels"],"is":{"a":1}}]`,
+		"a list of others":  `[{"at":["spec","scaleStrategy"],"is":{"podsToDelete":[{}]}}]`,
+		"deep within":       `[{"at":["spec","template"],"is":7}]`,
+	} {
+		stored := parse(t, `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 7, scaleStrategy: {enablePVCReuse: true}}}`)
+		stored.SetAnnotations(map[string]string{restAnnotation(alpha): annotation})
+		read, err := Convert(stored, "apps.kruise.io/v1alpha1")
+		if err != nil {
+			t.Errorf("%s: it cannot be read: %v", name, err)
+			continue
+		}
+		if n, ok, err := unstructured.NestedInt64(read.Object, "spec", "replicas"); n != 7 || !ok || err != nil || read.GetName() != "x" || read.GetKind() != "CloneSet" {
+			t.Errorf("%s: it is read as %s", name, text(t, read))
+		}
+	}
+	for name, annotation := range map[string]string{
+		"another type": `[{"at":["spec","replicas"],"was":7,"is":"x"}]`, "a mark of no text": `[{"at":["metadata","labels"],"is":{"a":1}}]`,
+	} {
+		written := parse(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 7}}`)
+		written.SetAnnotations(map[string]string{restAnnotation(beta): annotation})
+		if _, err := Convert(written, "apps.kruise.io/v1beta1"); err == nil || !strings.Contains(err.Error(), "metadata.annotations[argosy.io/v1beta1-rest]: makes of") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	// More than an annotation bears: it is listed with the others, and writing it back would lose what is not in it.
+	large := parse(t, `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x}, spec: {replicas: 7}}`)
+	ordinals := make([]any, restLimit/4)
+	for i := range ordinals {
+		ordinals[i] = int64(10_000 + i)
+	}
+	large.Object["spec"].(map[string]any)["reserveOrdinals"] = ordinals
+	read, err := Convert(large, "apps.kruise.io/v1alpha1")
+	if err != nil {
+		t.Fatalf("it cannot be read: %v", err)
+	}
+	if _, err := Convert(read, "apps.kruise.io/v1beta1"); err == nil || !strings.Contains(err.Error(), "read and write this object as v1beta1") {
+		t.Errorf("it is written back: %v", err)
+	}
+	if _, err := ForMember(large, []string{"apps.kruise.io/v1alpha1"}); err == nil {
+		t.Error("a member gets it without what its version cannot say")
+	}
+}
+
 func TestOnlyKnownConversionsAreDone(t *testing.T) {
 	for _, tc := range []struct{ obj, to string }{
 		{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}}`, "apps/v1beta1"},

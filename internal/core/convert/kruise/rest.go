@@ -1,6 +1,7 @@
 package kruise
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -168,6 +169,12 @@ func index(list, step any) (int, bool) {
 	return 0, false
 }
 
+// mendRest is what to do about an annotation that makes no sense.
+const mendRest = "remove the annotation, or write back what you read"
+
+// tooMuch begins an annotation that would be too long, and instead says why the object cannot be written back.
+const tooMuch = "too much: "
+
 // putRest writes the differences that the other version needs into an annotation of obj.
 func putRest(obj map[string]any, other string, all []difference) error {
 	list := make([]any, len(all))
@@ -192,7 +199,8 @@ func putRest(obj map[string]any, other string, all []difference) error {
 	return nil
 }
 
-// takeRest is obj, sharing all else with it, without the annotation for version, and what that says.
+// takeRest is obj, sharing all else with it, without the annotation for version, and what that says; also with an error, when that
+// says nothing that makes sense.
 func takeRest(obj map[string]any, version string) (map[string]any, []difference, error) {
 	name := restAnnotation(version)
 	metadata, _ := obj["metadata"].(map[string]any)
@@ -209,9 +217,12 @@ func takeRest(obj map[string]any, version string) (map[string]any, []difference,
 	}
 	obj["metadata"] = metadata
 
+	if why, is := strings.CutPrefix(text, tooMuch); is {
+		return obj, nil, errors.New(why)
+	}
 	var list []any
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, nil, fmt.Errorf("metadata.annotations[%s]: %w; remove the annotation, or write back what you read", name, err)
+		return obj, nil, fmt.Errorf("metadata.annotations[%s]: %w; %s", name, err, mendRest)
 	}
 	all := make([]difference, len(list))
 	for i, item := range list {
@@ -219,12 +230,23 @@ func takeRest(obj map[string]any, version string) (map[string]any, []difference,
 		d := &all[i]
 		d.at, _ = entry["at"].([]any)
 		if len(d.at) == 0 {
-			return nil, nil, fmt.Errorf("metadata.annotations[%s]: item %d leads nowhere; remove the annotation, or write back what you read", name, i)
+			return obj, nil, fmt.Errorf("metadata.annotations[%s]: item %d leads nowhere; %s", name, i, mendRest)
 		}
 		d.was.json, d.was.there = entry["was"]
 		d.is.json, d.is.there = entry["is"]
 	}
-	return obj, all, nil
+	return obj, slices.DeleteFunc(all, func(d difference) bool { return !leads(d.at) }), nil
+}
+
+// leads says whether the steps lead to what conversions change: of the metadata that is labels and annotations.
+func leads(at []any) bool {
+	switch at[0] {
+	case "spec", "status":
+		return true
+	case "metadata":
+		return len(at) > 1 && (at[1] == "labels" || at[1] == "annotations")
+	}
+	return false
 }
 
 // lost are the fields of a spec that stay behind with the differences, by their paths, sorted.
