@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,15 +25,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/yaml"
 
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/simulate"
+	"github.com/argosy-io/argosy/internal/why"
 )
 
 // fleetReader reads a fleet from a hub, page by page, and writes nothing.
 type fleetReader struct {
+	config *rest.Config
 	client dynamic.Interface
 	mapper meta.RESTMapper
 	// clusterScoped are the kinds met that have no namespace.
@@ -53,7 +59,7 @@ func newFleetReader(hub *hubFlags) (*fleetReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fleetReader{client: client, mapper: mapper}, nil
+	return &fleetReader{config: config, client: client, mapper: mapper}, nil
 }
 
 // steering are the kinds that decide where templates go, and where they are.
@@ -98,7 +104,58 @@ func (r *fleetReader) read(ctx context.Context, also []schema.GroupKind) ([]simu
 		}
 		all = append(all, some...)
 	}
-	return all, nil
+	nodes, err := r.nodes(ctx, all)
+	return append(all, nodes...), err
+}
+
+// nodes are documents that say what the hub's scheduler counts by: how it is set, and the nodes of each cluster.
+func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simulate.Object, error) {
+	var placed []capacity.Workload
+	for _, o := range all {
+		if o.GroupVersionKind().Group != workv1alpha2.GroupVersion.Group {
+			continue
+		}
+		w := capacity.Workload{}
+		for field, into := range map[string]*string{"namespace": &w.Namespace, "kind": &w.Kind, "name": &w.Name} {
+			*into, _, _ = unstructured.NestedString(o.Object, "spec", "resource", field)
+		}
+		placed = append(placed, w)
+	}
+	apart := capacity.PodsOf(placed)
+
+	set := why.SchedulerOf(ctx, r.config)
+	scheduler := &simulate.Scheduler{Name: set.Name, Plugins: set.Plugins.String()}
+	var documents []simulate.Object
+	add := func(s *simulate.Scheduler, members ...simulate.Member) error {
+		u, err := simulate.DocumentOf(s, members...)
+		if err == nil {
+			documents = append(documents, simulate.Object{Unstructured: u, Source: "hub"})
+		}
+		return err
+	}
+	if err := add(scheduler); err != nil {
+		return nil, err
+	}
+	for _, o := range all {
+		if o.GroupVersionKind().GroupKind() != steering[0] {
+			continue
+		}
+		record, err := why.NodesOf(ctx, r.config, o.GetName())
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) {
+			r.warnings = append(r.warnings, fmt.Sprintf("nodes are not known, and the clusters' summaries are gone by: %s answers %v; who may get that nonResourceURL learns what the scheduler knows", why.NodesPath, err))
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask the hub for the nodes of cluster %q: %w", o.GetName(), err)
+		}
+		if record == nil {
+			continue
+		}
+		if err := add(nil, simulate.Member{Name: o.GetName(), Record: record.Summed(apart)}); err != nil {
+			return nil, err
+		}
+	}
+	return documents, nil
 }
 
 // list is all of a kind, as a file shall hold it, sorted by namespace and name.

@@ -12,6 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/admission"
+	core "github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/convert"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -29,6 +30,14 @@ func AllParts() Parts {
 		}
 		return nil
 	}
+	nodes := func(cluster string) (r core.Record, known, running bool) {
+		f := fleet.Load()
+		if f == nil || !f.Synced() {
+			return core.Record{}, false, false
+		}
+		r, known = f.Record(cluster)
+		return r, known, true
+	}
 	return Parts{
 		Admission: func(Deps) []apiserver.AdmissionPlugin {
 			var plugins []apiserver.AdmissionPlugin
@@ -37,7 +46,9 @@ func AllParts() Parts {
 			}
 			return plugins
 		},
-		Handler: func(d Deps, next http.Handler) http.Handler { return explained(d, room, admission.KeepNamespace(next)) },
+		Handler: func(d Deps, next http.Handler) http.Handler {
+			return explained(d, room, nodes, admission.KeepNamespace(next))
+		},
 		Convert: convert.Review,
 		Controllers: func(ctx context.Context, d Deps) error {
 			scheduler, err := d.Scheduler.options()
@@ -61,18 +72,21 @@ func AllParts() Parts {
 	}
 }
 
-// explained answers why.Path, why.RoomPath and why.SchedulerPath, and leaves all else to next.
-func explained(d Deps, room why.Room, next http.Handler) http.Handler {
+// explained answers why.Path, why.RoomPath, why.NodesPath and why.SchedulerPath, and leaves all else to next.
+func explained(d Deps, room why.Room, nodes why.Nodes, next http.Handler) http.Handler {
 	connect := func() (client.Reader, meta.RESTMapper, error) { return why.Connect(d.Config) }
 	o, _ := d.Scheduler.options() // a configuration that is not valid does not come so far
 	scheduler := why.Scheduler{Name: o.Name, Plugins: o.Plugins}
 	explain, measure, describe := why.Handler(connect, room, scheduler), why.RoomHandler(connect, room), why.SchedulerHandler(connect, scheduler)
+	tell := why.NodesHandler(connect, nodes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case why.Path:
 			explain.ServeHTTP(w, r)
 		case why.RoomPath:
 			measure.ServeHTTP(w, r)
+		case why.NodesPath:
+			tell.ServeHTTP(w, r)
 		case why.SchedulerPath:
 			describe.ServeHTTP(w, r)
 		default:

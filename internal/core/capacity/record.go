@@ -20,7 +20,8 @@ import (
 type Record struct {
 	Nodes []NodeRecord `json:"nodes"`
 	// Pods are those with a node, by what they are of. What a node's pods that are not among them request is its Requested.
-	Pods []PodsRecord `json:"pods,omitempty"`
+	// Without the field nobody has told.
+	Pods []PodsRecord `json:"pods,omitzero"`
 	// Expected are the replicas that room is kept for, the first to be placed first.
 	Expected []ExpectedRecord `json:"expected,omitempty"`
 	Quotas   []QuotaRecord    `json:"quotas,omitempty"`
@@ -108,7 +109,7 @@ type QuotaRecord struct {
 // Record is what is known now.
 func (m *Member) Record() Record {
 	m.settle()
-	r := Record{Nodes: []NodeRecord{}}
+	r := Record{Nodes: []NodeRecord{}, Pods: []PodsRecord{}}
 	for _, n := range m.nodes {
 		if !n.seen {
 			r.Nodes = append(r.Nodes, NodeRecord{Name: n.Name, Gone: true})
@@ -221,6 +222,24 @@ func (r Record) Summed(apart func(Workload) bool) Record {
 		}
 	}
 	return r
+}
+
+// PodsOf says of which workloads pods are that some of these makers have, or made.
+func PodsOf(makers []Workload) func(Workload) bool {
+	known, others := map[Workload]bool{}, map[string][]Workload{}
+	for _, of := range makers {
+		known[of] = true
+		if owns[of.Kind] {
+			continue
+		}
+		known[Workload{of.Namespace, replicaSet, of.Name}] = true
+		if !makes[of.Kind] {
+			others[of.Namespace] = append(others[of.Namespace], of)
+		}
+	}
+	return func(w Workload) bool {
+		return known[w] || slices.ContainsFunc(others[w.Namespace], func(of Workload) bool { return w.Of(of) })
+	}
 }
 
 // MemberOf is the Member of a record. The error joins all that cannot be.

@@ -162,6 +162,12 @@ func TestPodsAreOfAWorkloadByOneRule(t *testing.T) {
 				want++
 			}
 		}
+		mine := PodsOf([]Workload{of})
+		for _, w := range all {
+			if mine(w) != w.Of(of) {
+				t.Fatalf("seed %d: %v is of %v: %v, by PodsOf %v", seed, w, of, w.Of(of), mine(w))
+			}
+		}
 		if got := m.there(of); got != want {
 			t.Fatalf("seed %d: %d of %v are counted as those of %v, and %d are by Of", seed, got, all, of, want)
 		}

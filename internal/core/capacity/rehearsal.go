@@ -42,6 +42,9 @@ func Rehearse(r Record) (*Rehearsal, error) {
 // Known says whether there are nodes to go by.
 func (r *Rehearsal) Known() bool { return r.member.Known() }
 
+// Record is what is known now.
+func (r *Rehearsal) Record() Record { return r.member.Record() }
+
 // Room is Member's.
 func (r *Rehearsal) Room(parts []Part, sets bool) int32 { return r.member.Room(parts, sets) }
 
@@ -57,7 +60,8 @@ func (r *Rehearsal) Place(a Assumption) {
 	if surplus := m.there(a.Workload) - a.Replicas*each; surplus > 0 {
 		r.dismiss(a, surplus)
 	}
-	if made := m.assumptions[a.Key]; made != nil && !slices.ContainsFunc(made.holds, func(h *hold) bool { return h.placed < h.replicas }) {
+	// What does not fit, or what a quota refuses, stays expected.
+	if made := m.assumptions[a.Key]; made != nil && m.permits(made.holds) && !slices.ContainsFunc(made.holds, func(h *hold) bool { return h.placed < h.replicas }) {
 		r.arrive(made)
 	}
 }
@@ -184,6 +188,24 @@ func (r *Rehearsal) stand(w Workload, s standing) {
 		r.pods[w.Namespace] = map[Workload][]standing{}
 	}
 	r.pods[w.Namespace][w] = append(r.pods[w.Namespace][w], s)
+}
+
+// permits says whether the quotas let the pods of holds be made.
+func (m *Member) permits(holds []*hold) bool {
+	for _, q := range m.quotas[holds[0].need.namespace] {
+		asked := Amounts{}
+		for _, h := range holds {
+			if q.about(h.need) {
+				asked.addUpTo(h.need.requests, h.replicas)
+			}
+		}
+		for name, left := range q.left {
+			if asked[name] > left {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // use takes from the quotas what pods request, as the member's own admission does when they are made.

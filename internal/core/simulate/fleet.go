@@ -34,6 +34,7 @@ type Fleet struct {
 	// clusters that follow from it and serve all that there is.
 	members   map[string]*Member
 	made      map[string]bool
+	set       Scheduler // what the files say of the scheduler
 	templates map[ref]*unstructured.Unstructured
 	policies  map[types.NamespacedName]policyv1alpha1.Propagation
 	overrides map[types.NamespacedName]policyv1alpha1.Override

@@ -17,6 +17,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/capacity"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // Document is the kind of the objects of a file that say what clusters have: nodes, pods, quotas. See docs/simulate.md.
@@ -37,9 +38,21 @@ type Member struct {
 	capacity.Record `json:",inline"`
 }
 
-// DocumentOf is a document about these clusters.
-func DocumentOf(members ...Member) (*unstructured.Unstructured, error) {
-	raw, err := json.Marshal(map[string]any{"apiVersion": Document.GroupVersion().String(), "kind": Document.Kind, "clusters": members})
+// Scheduler is how a hub's is set.
+type Scheduler struct {
+	// Name is the one that policies are for which it places; the default one's if it is empty.
+	Name string `json:"name,omitempty"`
+	// Plugins are as in the hub's configuration, such as "*,-TaintToleration"; all if it is empty.
+	Plugins string `json:"plugins,omitempty"`
+}
+
+// DocumentOf is a document about these clusters, and how the scheduler is set, unless that is nil.
+func DocumentOf(s *Scheduler, members ...Member) (*unstructured.Unstructured, error) {
+	fields := map[string]any{"apiVersion": Document.GroupVersion().String(), "kind": Document.Kind, "clusters": append([]Member{}, members...)}
+	if s != nil {
+		fields["scheduler"] = s
+	}
+	raw, err := json.Marshal(fields)
 	if err != nil {
 		return nil, err
 	}
@@ -47,28 +60,34 @@ func DocumentOf(members ...Member) (*unstructured.Unstructured, error) {
 	return u, u.UnmarshalJSON(raw)
 }
 
-// membersOf are the clusters of a document. The error joins all that cannot be understood.
-func membersOf(u *unstructured.Unstructured) ([]Member, error) {
+// membersOf are the clusters of a document, and how the scheduler is set if it says that. The error joins all that cannot be understood.
+func membersOf(u *unstructured.Unstructured) ([]Member, *Scheduler, error) {
 	if gvk := u.GroupVersionKind(); gvk != Document {
-		return nil, fmt.Errorf("it is of %s, kind %s, and this version of argosy reads %s, kind %s: use the version that wrote it, or a newer one, or record the fleet anew",
+		return nil, nil, fmt.Errorf("it is of %s, kind %s, and this version of argosy reads %s, kind %s: use the version that wrote it, or a newer one, or record the fleet anew",
 			u.GetAPIVersion(), gvk.Kind, Document.GroupVersion(), Document.Kind)
 	}
 	var errs []error
 	amountsIn(u.Object, "", &errs)
 	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+		return nil, nil, errors.Join(errs...)
 	}
 	raw, err := json.Marshal(u.Object)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var document struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        any               `json:"metadata"`
+		Scheduler       *Scheduler        `json:"scheduler"`
 		Clusters        []json.RawMessage `json:"clusters"`
 	}
 	if err := strictly(raw, &document); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if s := document.Scheduler; s != nil {
+		if _, err := s.plugins(); err != nil {
+			errs = append(errs, fmt.Errorf("scheduler: %w", err))
+		}
 	}
 	var all []Member
 	for i, raw := range document.Clusters {
@@ -89,7 +108,11 @@ func membersOf(u *unstructured.Unstructured) ([]Member, error) {
 		}
 		all = append(all, m)
 	}
-	return all, errors.Join(errs...)
+	return all, document.Scheduler, errors.Join(errs...)
+}
+
+func (s *Scheduler) plugins() (schedule.Plugins, error) {
+	return schedule.ParsePlugins(strings.FieldsFunc(s.Plugins, func(r rune) bool { return r == ',' }))
 }
 
 func strictly(raw []byte, into any) error {
@@ -128,9 +151,12 @@ func amountsIn(v any, path string, errs *[]error) {
 
 // addMembers takes in what a document says, which Clusters may be added beside.
 func (f *Fleet) addMembers(o Object, said map[string]string) error {
-	members, err := membersOf(o.Unstructured)
+	members, scheduler, err := membersOf(o.Unstructured)
 	if err != nil {
 		return err
+	}
+	if scheduler != nil {
+		f.set = *scheduler
 	}
 	var errs []error
 	for i := range members {
