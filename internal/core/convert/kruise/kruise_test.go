@@ -258,9 +258,11 @@ func TestAnObjectThatMakesNoSenseCanBeReadAndNotWrittenBack(t *testing.T) {
 		"no object":         `[{"at":["spec"],"was":{"replicas":7},"is":[]}]`,
 		"a mark of no text": `[{"at":["metadata","labels"],"is":{"a":1}}]`,
 		"a list of others":  `[{"at":["spec","scaleStrategy"],"is":{"podsToDelete":[{}]}}]`,
+		"a step by a map":   `[{"at":["spec","scaleStrategy","podsToDelete",{"a":{}},"x"],"is":1},{"at":["spec","volumeClaimTemplates",{"metadata":{}},"x"],"is":1}]`,
 		"deep within":       `[{"at":["spec","template"],"is":7}]`,
 	} {
-		stored := parse(t, `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 7, scaleStrategy: {enablePVCReuse: true}}}`)
+		stored := parse(t, `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 7, volumeClaimTemplates: [{metadata: {}}],
+			scaleStrategy: {enablePVCReuse: true}}}`)
 		stored.SetAnnotations(map[string]string{restAnnotation(alpha): annotation})
 		read, err := Convert(stored, "apps.kruise.io/v1alpha1")
 		if err != nil {

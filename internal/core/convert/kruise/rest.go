@@ -159,10 +159,11 @@ func index(list, step any) (int, bool) {
 		i, _ := s["item"].(int64)
 		return int(i), of == int64(len(items)) && i >= 0 && i < of
 	}
-	for key, name := range s {
+	for key, v := range s {
+		name, ok := v.(string) // others may not be comparable
 		i := slices.IndexFunc(items, func(item any) bool {
 			fields, _ := item.(map[string]any)
-			return fields[key] == name
+			return ok && fields[key] == name
 		})
 		return i, i >= 0
 	}

@@ -1,6 +1,7 @@
 package kruise
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -245,7 +246,7 @@ func recreateUp(o map[string]any) {
 func recreateDown(o map[string]any) {
 	visit(o, []string{"status", "containerStatusSnapshot[]"}, func(run map[string]any) {
 		visit(o, []string{"spec", "containers[]"}, func(c map[string]any) {
-			if c["name"] != run["name"] {
+			if !reflect.DeepEqual(c["name"], run["name"]) {
 				return
 			}
 			context := child(c, "statusContext")
