@@ -151,7 +151,7 @@ func cloneSetRules(t *template) {
 	unavailable, ok := t.amount(replicas, rounding, "20%", at("maxUnavailable")...)
 	if known && ok && replicas > 0 && surge < 1 && unavailable < 1 {
 		t.invalid("maxUnavailable and maxSurge should not both be less than 1", at("maxUnavailable")...)
-		t.advice[len(t.advice)-1] += ", unless the hub divides the replicas, and one of them is available less"
+		t.advice[len(t.advice)-1] += ", unless the hub divides the replicas: then one pod may be unavailable"
 	}
 	if d, ok := values.Whole(t.spec["progressDeadlineSeconds"]); ok && d <= values.Number(t.spec, "minReadySeconds") {
 		t.invalid("must be greater than minReadySeconds", "progressDeadlineSeconds")
