@@ -122,7 +122,7 @@ users: [{name: me, user: {token: abc}}]
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, metric := range []string{"apiserver_request_total", "etcd_server_has_leader 1", "controller_runtime_", "process_resident_memory_bytes"} {
+		for _, metric := range []string{"apiserver_request_total", "etcd_server_has_leader 1", "controller_runtime_", "process_resident_memory_bytes", "karmada_scheduler_schedule_attempts_total{"} {
 			if !strings.Contains(string(body), metric) {
 				t.Errorf("no %s", metric)
 			}

@@ -155,7 +155,7 @@ func (r *reconciler) relieve(ctx context.Context) error {
 			continue
 		}
 		r.told.Forget(key)
-		wrote, err := r.move(ctx, b, m, fmt.Sprintf("%s found no node for %s and left", deschedule.Listed(m.Left), r.Unschedulable))
+		wrote, err := r.move(ctx, b, m, noNode, fmt.Sprintf("%s found no node for %s and left", deschedule.Listed(m.Left), r.Unschedulable))
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -228,7 +228,7 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 	var failed []error
 	for _, d := range out.Decisions {
 		why := fmt.Sprintf("%s left, as the cluster is over the %s threshold of ReplicaSchedulingPolicy %s,", deschedule.Listed(d.Move.Left), out.Over[d.From], policy.Name)
-		if _, err := r.move(ctx, d.Binding, d.Move, why); err != nil {
+		if _, err := r.move(ctx, d.Binding, d.Move, overThreshold, why); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -281,7 +281,7 @@ func (r *reconciler) report(ctx context.Context, policy *configv1alpha1.ReplicaS
 }
 
 // move writes a move that was decided, and tells of it. Who wrote the binding since it was read comes first: the next round sees what it is then.
-func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m deschedule.Move, why string) (bool, error) {
+func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m deschedule.Move, reason, why string) (bool, error) {
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
 	m.Apply(want, r.Clock.Now())
 	if _, err := commit.Update(ctx, r.client, b, want); err != nil {
@@ -292,6 +292,9 @@ func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m desched
 		err = fmt.Errorf("move replicas (%s left): %w", deschedule.Listed(m.Left), err)
 		r.tell(b, corev1.EventTypeWarning, workv1alpha2.EventDescheduleBindingFailed, err.Error())
 		return false, err
+	}
+	for cluster, replicas := range m.Left {
+		descheduled.WithLabelValues(cluster, reason).Add(float64(replicas))
 	}
 	ctrl.LoggerFrom(ctx).Info("descheduled", "binding", client.ObjectKeyFromObject(b), "left", m.Left, "took", m.Took, "why", why)
 	var result []string

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -225,6 +226,9 @@ func TestReplicasThatFindNoNodeMoveInOneWriteAndDoNotComeBack(t *testing.T) {
 		t.Errorf("generation %d became %d, want one write", generation, w.binding.Generation)
 	}
 	w.hears("DescheduleBindingSucceed", "Replicas of m1: 1 found no node for 5m0s and left to m2: 1. Result: {m1:3, m2:1}", 2)
+	if n := testutil.ToFloat64(descheduled.WithLabelValues("m1", noNode)); n < 1 {
+		t.Errorf("the metrics tell of %v replicas that left m1", n)
+	}
 	if n := len(w.told("ScheduleBindingFailed")); n > 0 {
 		t.Errorf("the scheduler failed %d times", n)
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,6 +76,8 @@ type reconciler struct {
 	index *index
 	peers peers
 	burst commit.Burst
+	// depth is how many bindings are queued.
+	depth atomic.Pointer[func() int]
 
 	// placed are the bindings that came placed and wait for their confirmation.
 	placed commit.Pace[types.NamespacedName]
@@ -90,6 +93,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	o.AskAgain, o.RefreshAfter = cmp.Or(o.AskAgain, askAgain), cmp.Or(o.RefreshAfter, refreshAfter)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, o.Name), index: newIndex(o.Name, o.Fleet.Snapshot().Plugins())}
+	told.Store(r)
 	r.placed.Rate = confirmRate
 	r.burst.Most, r.burst.Rate = toldMost, toldRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
@@ -154,6 +158,8 @@ func (f fleetChanges) Start(_ context.Context, q queue) error {
 			enqueue(q, b, 0)
 		}
 	}
+	depth := q.Len
+	f.r.depth.Store(&depth)
 	f.r.Fleet.OnChange(func(c capacity.Change) {
 		concerned := f.r.index.changed(c)
 		add(concerned)
@@ -181,12 +187,13 @@ func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) 
 		if !fleet.Synced() || !schedule.Ours(b, scheduler) || schedule.Grouped(b) {
 			return false
 		}
-		s := fleet.Snapshot()
+		s, began := fleet.Snapshot(), time.Now()
 		result, err := fleet.Schedule(b, s)
 		if err != nil {
-			return false
+			return false // the controller counts it
 		}
 		place(b, result)
+		observe(schedule.NeverScheduled, nil, time.Since(began))
 		return true
 	}
 }
@@ -229,6 +236,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		return 0, err
 	}
 
+	began := r.Clock.Now()
 	b := read.DeepCopyObject().(workv1alpha2.Binding)
 	result, failure := r.Fleet.Schedule(b, s)
 	if failure == nil {
@@ -240,6 +248,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	o := outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved}
 	r.written.Store(key, written{read.GetUID(), math.MaxInt64, outcome{}})
 	wrote, err := commit.Update(ctx, r.client, read, b)
+	observe(reason, cmp.Or(failure, err), r.Clock.Since(began))
 	if wrote {
 		r.written.Store(key, written{b.GetUID(), b.GetGeneration(), o})
 	} else {

@@ -1,0 +1,18 @@
+package deschedule
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Why replicas left a cluster.
+const (
+	noNode        = "NoNode"
+	overThreshold = "OverThreshold"
+)
+
+var descheduled = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "argosy_descheduled_replicas_total", Help: "Replicas that were moved out of a cluster, because they found no node there or it was used too much.",
+}, []string{"member_cluster", "reason"})
+
+func init() { metrics.Registry.MustRegister(descheduled) }

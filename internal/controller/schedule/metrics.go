@@ -1,0 +1,78 @@
+package schedule
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// The names and labels are those of Karmada's scheduler, so that its dashboards and alerts go on.
+var (
+	attempts = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "karmada_scheduler_schedule_attempts_total",
+		Help: "Runs of the scheduler for a binding: error is one that could not be placed, or not be written.",
+	}, []string{"result", "schedule_type"})
+	durations = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "karmada_scheduler_e2e_scheduling_duration_seconds",
+		Help:    "Time of a run, estimators' answers and the write of the placement included.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
+	}, []string{"result", "schedule_type"})
+	pendingDesc = prometheus.NewDesc("scheduler_pending_bindings",
+		"Bindings that wait: active to be looked at, unschedulable for room or for a change of the fleet.", []string{"queue"}, nil)
+)
+
+const (
+	success, failed            = "success", "error"
+	reconciling, scaling       = "ReconcileSchedule", "ScaleSchedule"
+	queueActive, queueUnplaced = "active", "unschedulable"
+)
+
+func init() {
+	for _, result := range []string{success, failed} {
+		for _, kind := range []string{reconciling, scaling} {
+			attempts.WithLabelValues(result, kind) // told as 0 before the first
+		}
+	}
+	metrics.Registry.MustRegister(attempts, durations, waitingBindings{})
+}
+
+// observe counts a run.
+func observe(reason schedule.Reason, failure error, took time.Duration) {
+	result, kind := success, reconciling
+	if failure != nil {
+		result = failed
+	}
+	if reason == schedule.ReplicasChanged {
+		kind = scaling
+	}
+	attempts.WithLabelValues(result, kind).Inc()
+	durations.WithLabelValues(result, kind).Observe(took.Seconds())
+}
+
+// told is the scheduler of this process that the metrics are about.
+var told atomic.Pointer[reconciler]
+
+// waitingBindings are counted when somebody asks.
+type waitingBindings struct{}
+
+// Describe implements prometheus.Collector.
+func (waitingBindings) Describe(to chan<- *prometheus.Desc) { to <- pendingDesc }
+
+// Collect implements prometheus.Collector.
+func (waitingBindings) Collect(to chan<- prometheus.Metric) {
+	r := told.Load()
+	if r == nil {
+		return
+	}
+	gauge := func(queue string, n int) {
+		to <- prometheus.MustNewConstMetric(pendingDesc, prometheus.GaugeValue, float64(n), queue)
+	}
+	gauge(queueUnplaced, len(r.index.failed()))
+	if depth := r.depth.Load(); depth != nil {
+		gauge(queueActive, (*depth)())
+	}
+}
