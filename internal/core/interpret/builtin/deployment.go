@@ -22,7 +22,7 @@ func deployment() *interpret.Hooks {
 	return &interpret.Hooks{
 		Replicas: replicas,
 		Revise:   revise,
-		Retain:   retainReplicas,
+		Retain:   retainAll(retainReplicas, retainDeploymentRollout),
 		Reflect:  reflectConditions(deploymentConditions, append(counters, "observedGeneration")...),
 		Health:   deploymentHealth,
 		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {

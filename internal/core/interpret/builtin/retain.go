@@ -79,16 +79,28 @@ var rolloutFields = func() [][]string {
 	return paths
 }()
 
+// deploymentRolloutFields are those of a Deployment.
+var deploymentRolloutFields = [][]string{{"spec", "paused"}, {"spec", "strategy"}, {"spec", "minReadySeconds"}, {"spec", "progressDeadlineSeconds"}}
+
 // retainRollout leaves a workload that Kruise Rollouts drives in the member to it: the template's partition, most of all,
 // would release in one go what is being released step by step. A field that is gone there stays gone: API servers leave out
 // what is false or zero, and a pause that was lifted must not come back.
 func retainRollout(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return retainDriven(ctx, desired, observed, rolloutFields)
+}
+
+// retainDeploymentRollout is retainRollout of a Deployment, which is held by a pause and by another strategy.
+func retainDeploymentRollout(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return retainDriven(ctx, desired, observed, deploymentRolloutFields)
+}
+
+func retainDriven(ctx context.Context, desired, observed *unstructured.Unstructured, fields [][]string) (*unstructured.Unstructured, error) {
 	driven := func(key string) bool { return observed.GetAnnotations()[key] != "" }
 	if !slices.ContainsFunc(rolloutAnnotations, driven) {
 		return desired, nil
 	}
 	retained := desired.DeepCopy()
-	for _, path := range rolloutFields {
+	for _, path := range fields {
 		v := field(observed.Object, path...)
 		if v == nil {
 			unstructured.RemoveNestedField(retained.Object, path...)

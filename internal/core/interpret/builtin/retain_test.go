@@ -126,3 +126,36 @@ func retained(t *testing.T, desired, observed *unstructured.Unstructured) *unstr
 	}
 	return got
 }
+
+// Kruise Rollouts drives Kubernetes' own workloads, too.
+func TestAWorkloadOfKubernetesThatKruiseRolloutsDrivesIsLeftToIt(t *testing.T) {
+	checkRetain(t, []retainCase{
+		{
+			"a Deployment stays paused, with the strategy that it was given",
+			`{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 4, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}, template: {a: 1}}}`,
+			`{metadata: {annotations: {rollouts.kruise.io/in-progressing: "{}"}}, spec: {replicas: 9, paused: true, strategy: {type: Recreate}, minReadySeconds: 7}}`,
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {annotations: {rollouts.kruise.io/in-progressing: "{}"}},
+				spec: {replicas: 4, paused: true, strategy: {type: Recreate}, minReadySeconds: 7, template: {a: 1}}}`,
+		},
+		{
+			"its own autoscaler has the replicas meanwhile",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {labels: {resourcetemplate.karmada.io/retain-replicas: "true"}}, spec: {replicas: 4, paused: false}}`,
+			`{metadata: {annotations: {batchrelease.rollouts.kruise.io/control-info: x}}, spec: {replicas: 9, strategy: {type: Recreate}}}`,
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {labels: {resourcetemplate.karmada.io/retain-replicas: "true"}, annotations: {batchrelease.rollouts.kruise.io/control-info: x}},
+				spec: {replicas: 9, strategy: {type: Recreate}}}`,
+		},
+		{
+			"afterwards the template rules again",
+			`{apiVersion: apps/v1, kind: Deployment, spec: {strategy: {type: RollingUpdate}}}`,
+			`{spec: {paused: true, strategy: {type: Recreate}}}`,
+			`{apiVersion: apps/v1, kind: Deployment, spec: {strategy: {type: RollingUpdate}}}`,
+		},
+		{
+			"a StatefulSet keeps its partition",
+			`{apiVersion: apps/v1, kind: StatefulSet, spec: {updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 0}}}}`,
+			`{metadata: {annotations: {rollouts.kruise.io/in-progressing: "{}"}}, spec: {updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 3}}}}`,
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {annotations: {rollouts.kruise.io/in-progressing: "{}"}},
+				spec: {updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 3}}}}`,
+		},
+	})
+}

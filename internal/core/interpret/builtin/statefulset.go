@@ -14,7 +14,7 @@ func statefulSet() *interpret.Hooks {
 	return &interpret.Hooks{
 		Replicas: replicas,
 		Revise:   revise,
-		Retain:   retainReplicas,
+		Retain:   retainAll(retainReplicas, retainRollout),
 		Reflect:  reflectFields(append(counters, "currentRevision", "updateRevision", "observedGeneration")...),
 		Health:   statefulSetHealth,
 		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
