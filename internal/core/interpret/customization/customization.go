@@ -453,6 +453,9 @@ func merged(all []rule, convert interpret.Convert) *interpret.Hooks {
 			if err != nil {
 				return nil, err
 			}
+			if items, err = c.convert.Statuses(a.obj.GroupVersionKind(), items); err != nil {
+				return nil, err
+			}
 			aggregated, err := a.hooks.Aggregate(ctx, a.obj, items)
 			return c.back(a, template, aggregated, err)
 		}

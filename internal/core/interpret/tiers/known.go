@@ -26,11 +26,18 @@ func Schema(kind schema.GroupVersionKind) *script.Schema {
 	return script.SchemaOf(k.Schema)
 }
 
-// Convert brings obj to another version of its kind; nil where Argosy does not know how.
+// Convert brings obj to another version of its kind, or a status if it has no version; nil where Argosy does not know how.
 func Convert(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
 	kind := obj.GroupVersionKind()
 	if !kruise.Converts(kind.GroupKind()) {
 		return nil, nil
+	}
+	if kind.Version == "" {
+		kind.Version = version
+		status, _ := obj.Object["status"].(map[string]any)
+		out := &unstructured.Unstructured{Object: map[string]any{"status": kruise.Status(kind, status)}}
+		out.SetGroupVersionKind(kind)
+		return out, nil
 	}
 	return kruise.Convert(obj, schema.GroupVersion{Group: kind.Group, Version: version}.String())
 }

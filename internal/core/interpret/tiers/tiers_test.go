@@ -1,19 +1,25 @@
 package tiers_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	custom "github.com/argosy-io/argosy/internal/core/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 )
 
 func customization(t *testing.T, name, spec string) *configv1alpha1.ResourceInterpreterCustomization {
@@ -137,5 +143,71 @@ func TestObjectsOfOpenKruiseComeInTheVersionAsked(t *testing.T) {
 	}
 	if s := tiers.Schema(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}); s == nil || s.Properties["spec"] == nil {
 		t.Error("the fields of a Deployment are not known")
+	}
+}
+
+// A status says by other names in one version what it says in the other; members have either, and who is asked has one.
+func TestStatusesComeInTheVersionOfWhoIsAsked(t *testing.T) {
+	const kind, ours = "DaemonSet", "resourceTemplateGeneration"
+	daemons := func(version, field, hash string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/" + version, "kind": kind, "metadata": map[string]any{"name": "d"},
+			"status": map[string]any{field: hash, ours: int64(7)}}}
+	}
+	var items []workv1alpha2.AggregatedStatusItem
+	for _, m := range []struct{ name, status string }{{"old", `{"daemonSetHash":"a","resourceTemplateGeneration":7}`}, {"new", `{"updateRevision":"b","resourceTemplateGeneration":7}`}, {"silent", ""}} {
+		item := workv1alpha2.AggregatedStatusItem{ClusterName: m.name}
+		if m.status != "" {
+			item.Status = &runtime.RawExtension{Raw: []byte(m.status)}
+		}
+		items = append(items, item)
+	}
+	fields := map[string]string{"v1alpha1": "daemonSetHash", "v1beta1": "updateRevision"}
+	for version, field := range fields {
+		script := fmt.Sprintf(`{target: {apiVersion: apps.kruise.io/%s, kind: DaemonSet}, customizations: {
+			statusReflection: {luaScript: "function ReflectStatus(o) return {seen = o.status.%s} end"},
+			statusAggregation: {luaScript: "function AggregateStatus(o, items) local all = ''; for _, i in ipairs(items) do if i.status ~= nil then all = all .. i.status.%[2]s .. i.status.resourceTemplateGeneration end end o.status = {%[2]s = all}; return o end"}}}`, version, field)
+		i := interpret.New(custom.New([]*configv1alpha1.ResourceInterpreterCustomization{customization(t, "c", script)}, custom.Options{Convert: tiers.Convert}))
+		hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com", InterpreterContextVersions: []string{"v1alpha1"},
+			Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"AggregateStatus"},
+				Rule: configv1alpha1.Rule{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{version}, Kinds: []string{kind}}}}}}}
+		hook.Name = "hooks"
+		var sent []string
+		asked := interpret.New(webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{hook}, webhook.Options{Convert: tiers.Convert, NewID: func() types.UID { return "id" },
+			Call: func(_ context.Context, _ webhook.Hook, body []byte) ([]byte, error) {
+				var c configv1alpha1.ResourceInterpreterContext
+				if err := json.Unmarshal(body, &c); err != nil {
+					return nil, err
+				}
+				sent = nil
+				for _, item := range c.Request.AggregatedStatus {
+					if item.Status != nil {
+						var status map[string]any
+						_ = json.Unmarshal(item.Status.Raw, &status)
+						sent = append(sent, fmt.Sprint(status[field], status[ours]))
+					}
+				}
+				c.Response, c.Request = &configv1alpha1.ResourceInterpreterResponse{UID: c.Request.UID, Successful: true}, nil
+				return json.Marshal(c)
+			}}))
+		for of, named := range fields {
+			seen, err := i.Reflect(t.Context(), daemons(of, named, "x"))
+			if err != nil || seen["seen"] != "x" {
+				t.Errorf("of a member's %s a script for %s makes %v, %v", of, version, seen, err)
+			}
+			got, err := i.Aggregate(t.Context(), daemons(of, named, ""), items)
+			if err != nil {
+				t.Errorf("a template of %s by a script for %s: %v", of, version, err)
+				continue
+			}
+			if all, _, _ := unstructured.NestedString(got.Object, "status", named); all != "a7b7" {
+				t.Errorf("a template of %s has by a script for %s the status %v, want %s: a7b7", of, version, got.Object["status"], named)
+			}
+			if _, err := asked.Aggregate(t.Context(), daemons(of, named, ""), items); err != nil || fmt.Sprint(sent) != "[a7 b7]" {
+				t.Errorf("of a template of %s a webhook for %s is told %v, %v", of, version, sent, err)
+			}
+		}
+	}
+	if raw := string(items[1].Status.Raw); !strings.Contains(raw, "updateRevision") {
+		t.Errorf("the items given are changed: %s", raw)
 	}
 }

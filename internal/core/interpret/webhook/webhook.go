@@ -223,8 +223,9 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 		some = true
 		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			return t.patched(ctx, h, configv1alpha1.InterpreterOperationAggregateStatus, template, func(r *configv1alpha1.ResourceInterpreterRequest) error {
-				r.AggregatedStatus = items
-				return nil
+				var err error
+				r.AggregatedStatus, err = t.Convert.Statuses(template.GroupVersionKind().GroupKind().WithVersion(h.version), items)
+				return err
 			})
 		}
 	}
