@@ -54,7 +54,11 @@ func TestKubernetesStatefulSetsHaveRangesOfOrdinals(t *testing.T) {
 
 // Whatever is scaled, and whoever reports when: no two clusters may run the same ordinal, and all replicas end up somewhere.
 func TestRangesAreUnique(t *testing.T) {
-	for seed := range int64(200) {
+	rounds := int64(200)
+	if testing.Short() {
+		rounds /= 10
+	}
+	for seed := range rounds {
 		random := rand.New(rand.NewSource(seed))
 		h := newHub(t, nativeSet, 2, 2, 2)
 		runs := make([][]int64, 3)

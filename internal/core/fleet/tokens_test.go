@@ -151,7 +151,11 @@ func TestABudgetOfOneForEachIsDividedByPods(t *testing.T) {
 
 // Whatever happens and whenever it is seen, no more pods may go than the budget says beyond those that are down by themselves.
 func TestABudgetIsKeptHoweverLateMembersSeeIt(t *testing.T) {
-	for seed := range int64(40) {
+	rounds := int64(40)
+	if testing.Short() {
+		rounds /= 10
+	}
+	for seed := range rounds {
 		random := rand.New(rand.NewSource(seed))
 		pods := make([]int64, 2+random.Intn(5))
 		for i := range pods {

@@ -301,7 +301,11 @@ func (m *roller) deployment() *unstructured.Unstructured {
 // A fleet rolls a Deployment out three times, one random step of one member at a time, then a cluster joins. After each
 // step the template is healthy for Argo CD exactly when every member is, be the replicas divided or all everywhere.
 func TestArgoCDCallsATemplateHealthyExactlyWhenEveryMemberIs(t *testing.T) {
-	for seed := range uint64(80) {
+	rounds := uint64(80)
+	if testing.Short() {
+		rounds /= 10
+	}
+	for seed := range rounds {
 		r := rand.New(rand.NewPCG(seed, 0))
 		divided := seed%2 == 0
 		members := make([]*roller, 1+r.IntN(4))

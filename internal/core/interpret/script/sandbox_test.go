@@ -276,13 +276,17 @@ func compiledOf(t *testing.T, source string) *compiled {
 
 func TestScriptsThatNestOrChainToTheLimitCompileOrAreRefused(t *testing.T) {
 	t.Parallel()
+	size := SizeLimit
+	if testing.Short() {
+		size /= 10
+	}
 	for name, source := range map[string]string{
-		"parentheses": "return " + strings.Repeat("(", SizeLimit/2-10) + "1" + strings.Repeat(")", SizeLimit/2-10),
-		"tables":      "return " + strings.Repeat("{", SizeLimit/2-10) + strings.Repeat("}", SizeLimit/2-10),
-		"a chain":     "return " + strings.Repeat("a..", SizeLimit/3-10) + "a",
-		"blocks":      strings.Repeat("do ", SizeLimit/7) + strings.Repeat("end ", SizeLimit/7),
-		"functions":   strings.Repeat("f(function() ", SizeLimit/18) + strings.Repeat("end) ", SizeLimit/18),
-		"assignments": strings.Repeat("a[i]=", 1) + strings.Repeat("a[", SizeLimit/3-10) + "1" + strings.Repeat("]", SizeLimit/3-10),
+		"parentheses": "return " + strings.Repeat("(", size/2-10) + "1" + strings.Repeat(")", size/2-10),
+		"tables":      "return " + strings.Repeat("{", size/2-10) + strings.Repeat("}", size/2-10),
+		"a chain":     "return " + strings.Repeat("a..", size/3-10) + "a",
+		"blocks":      strings.Repeat("do ", size/7) + strings.Repeat("end ", size/7),
+		"functions":   strings.Repeat("f(function() ", size/18) + strings.Repeat("end) ", size/18),
+		"assignments": strings.Repeat("a[i]=", 1) + strings.Repeat("a[", size/3-10) + "1" + strings.Repeat("]", size/3-10),
 	} {
 		if err := Check(source); err != nil {
 			t.Logf("%s: %v", name, err) // whatever the verdict, it comes, and without a stack overflow
