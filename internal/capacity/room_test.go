@@ -20,6 +20,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	corecapacity "github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/deschedule"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
@@ -105,7 +106,7 @@ func measure(t *testing.T, nodes map[string][]string, bindings ...*workv1alpha2.
 }
 
 func (w *measured) node(cluster, name, cpu string) {
-	n := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("110")}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	w.servers[cluster].Put(n)
@@ -173,6 +174,35 @@ func TestRoomIsThatOfNodesAndOnlyASilentMemberIsUnknown(t *testing.T) {
 		return schedule.Answers(map[string]int32{"m2": 7, "summed": 2, "none": 5})
 	})
 	w.has("the least of what is known", three, map[string]string{"m1": "0", "m2": "1", "none": "5", "summed": "2"})
+}
+
+// A binding says how its pods keep apart, and both its pods and those that are about to come count.
+func TestPodsThatKeepApartArePlacedOnePerNode(t *testing.T) {
+	t.Parallel()
+	w := measure(t, map[string][]string{"m1": {"4", "4", "4"}, "m2": {"4"}})
+	web := wants("web", 2, "1")
+	w.has("eight fit by what they request", web, map[string]string{"m1": "12", "m2": "4"})
+	web.Annotations = map[string]string{corecapacity.SpreadAnnotation: `{"apart":["kubernetes.io/hostname"]}`}
+	w.has("each node takes one", web, map[string]string{"m1": "3", "m2": "1"})
+	w.pod("m1", "web", "web-x-1", "n1", "1")
+	w.has("one is there", web, map[string]string{"m1": "2", "m2": "1"})
+	web.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}}
+	result, err := w.fleet.Schedule(web, w.fleet.Snapshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]int32{}
+	for _, c := range result.Clusters {
+		given[c.Name] = c.Replicas
+	}
+	if given["m1"]+given["m2"] != 2 {
+		t.Errorf("two replicas went to %v", given)
+	}
+	w.has("and one more is about to be", web, map[string]string{"m1": fmt.Sprint(3 - given["m1"]), "m2": fmt.Sprint(1 - given["m2"])})
+	web.Spec.Replicas = 5
+	if _, err := w.fleet.Schedule(web, w.fleet.Snapshot()); err == nil {
+		t.Error("five replicas were placed on four nodes")
+	}
 }
 
 // Many bindings are placed at once: no member is ever given more than it has, and none of its room is left over.

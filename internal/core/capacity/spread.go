@@ -69,27 +69,33 @@ func SpreadOf(namespace string, own map[string]string, spec *corev1.PodSpec) (s 
 		}
 		s.Even = append(s.Even, e)
 	}
-	containers := slices.Clone(spec.Containers)
-	for _, c := range spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			containers = append(containers, c)
-		}
+	for i := range spec.Containers {
+		s.Ports = hostPorts(s.Ports, spec, &spec.Containers[i])
 	}
-	for _, c := range containers {
-		for _, p := range c.Ports {
-			port := p.HostPort
-			if spec.HostNetwork {
-				port = p.ContainerPort
-			}
-			if port > 0 {
-				s.Ports = append(s.Ports, fmt.Sprintf("%s/%d", cmp.Or(p.Protocol, corev1.ProtocolTCP), port))
-			}
+	for i := range spec.InitContainers {
+		if c := &spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			s.Ports = hostPorts(s.Ports, spec, c)
 		}
 	}
 	slices.Sort(s.Apart)
 	slices.Sort(s.Ports)
 	s.Apart, s.Ports = slices.Compact(s.Apart), slices.Compact(s.Ports)
 	return s
+}
+
+// hostPorts adds the ports of its node that a container takes.
+func hostPorts(ports []string, spec *corev1.PodSpec, c *corev1.Container) []string {
+	for i := range c.Ports {
+		p := &c.Ports[i]
+		port := p.HostPort
+		if spec.HostNetwork {
+			port = p.ContainerPort
+		}
+		if port > 0 {
+			ports = append(ports, fmt.Sprintf("%s/%d", cmp.Or(p.Protocol, corev1.ProtocolTCP), port))
+		}
+	}
+	return ports
 }
 
 // Empty says whether nothing is asked for.
