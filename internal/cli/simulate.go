@@ -10,13 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/simulate"
+	"github.com/argosy-io/argosy/internal/why"
 )
 
 // simulation is what the flags of simulate say.
 type simulation struct {
 	files, down, taints, scale []string
 	fleet, output              string
+	scheduler                  string
+	plugins                    []string
 	all, failOnUnplaced        bool
 }
 
@@ -51,6 +55,8 @@ an answer, and no error, unless --fail-on-unplaced is given: then the exit code 
 	flags.StringArrayVar(&s.taints, "taint", nil, "CLUSTER=KEY:EFFECT or CLUSTER=KEY=VALUE:EFFECT, a taint put on a cluster")
 	flags.StringArrayVar(&s.scale, "scale", nil, "[NAMESPACE/]KIND/NAME=N, a workload and its replicas")
 	flags.StringVar(&s.fleet, "fleet", "", "file with the fleet to simulate on, instead of the hub's")
+	flags.StringVar(&s.scheduler, "scheduler-name", "", "name of the scheduler, as of argosy up (default: the hub's)")
+	flags.StringSliceVar(&s.plugins, "plugins", nil, "scheduler plugins to run, as of argosy up: * is all, -NAME leaves one out (default: the hub's)")
 	flags.StringVarP(&s.output, "output", "o", "", "json for programs; a table for people without it")
 	flags.BoolVar(&s.all, "all", false, "show the workloads too that stay as they are (json has them anyway)")
 	flags.BoolVar(&s.failOnUnplaced, "fail-on-unplaced", false, "end with exit code 1 if a workload has no place, or a cluster is given more than it has room for")
@@ -125,7 +131,13 @@ func (s *simulation) load(ctx context.Context, in io.Reader, hub *hubFlags, c si
 		if err != nil {
 			return nil, nil, err
 		}
-		return fleet, fleet.Warnings(), nil
+		warnings := fleet.Warnings()
+		fleet, err = s.scheduled(fleet, why.Scheduler{})
+		return fleet, warnings, err
+	}
+	config, err := hub.ToRESTConfig()
+	if err != nil {
+		return nil, nil, err
 	}
 	r, err := newFleetReader(hub)
 	if err != nil {
@@ -139,7 +151,22 @@ func (s *simulation) load(ctx context.Context, in io.Reader, hub *hubFlags, c si
 	if err != nil {
 		return nil, nil, err
 	}
-	return fleet.WithoutNamespace(r.clusterScoped...), r.warnings, nil
+	fleet, err = s.scheduled(fleet.WithoutNamespace(r.clusterScoped...), why.SchedulerOf(ctx, config))
+	return fleet, r.warnings, err
+}
+
+// scheduled is the fleet with the scheduler as the flags say, and else as the hub's is.
+func (s *simulation) scheduled(fleet *simulate.Fleet, hubs why.Scheduler) (*simulate.Fleet, error) {
+	if s.scheduler != "" {
+		hubs.Name = s.scheduler
+	}
+	if len(s.plugins) > 0 {
+		var err error
+		if hubs.Plugins, err = schedule.ParsePlugins(s.plugins); err != nil {
+			return nil, fmt.Errorf("--plugins: %w", err)
+		}
+	}
+	return fleet.ScheduledBy(hubs.Name, hubs.Plugins), nil
 }
 
 func newSimulateRecord(hub *hubFlags) *cobra.Command {
@@ -169,6 +196,11 @@ reached. The same fleet gives the same file. For thousands of workloads -o json 
 			objects, err := r.read(cmd.Context(), also)
 			if err != nil {
 				return err
+			}
+			if config, err := hub.ToRESTConfig(); err == nil {
+				if set := why.SchedulerOf(cmd.Context(), config); len(set.Plugins.Off()) > 0 {
+					r.warnings = append(r.warnings, fmt.Sprintf("the hub runs its scheduler without some plugins, which the file does not say: simulate with --plugins=%s", set.Plugins))
+				}
 			}
 			for _, w := range r.warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", w)

@@ -89,6 +89,7 @@ func TestSimulateRefusesWhatItCannotRead(t *testing.T) {
 		"document 1: it is no object":    {"-f", bad},
 		"no such file":                   {"-f", bad + "x"},
 		`there is no cluster "m7"`:       {"--cluster-down", "m7"},
+		`no scheduler plugin "Taints"`:   {"--plugins", "*,-Taints"},
 		"write KIND/NAME=N or NAMESPACE": {"--scale", "web=3", "--taint", "m1=x:NoSchedule"},
 	} {
 		if code, out, errOut := simulated(t, args...); code != 1 || out != "" || !strings.Contains(errOut, want) {

@@ -21,6 +21,7 @@ A later start on the same data folder continues where it was. Ctrl-C stops it.`,
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
 			}
+			warnOfForeign(cmd)
 			heap.Pace(cmd.Context(), heap.Roomy)
 			return server.Run(cmd.Context(), config, server.AllParts(), cmd.OutOrStdout())
 		},
@@ -33,4 +34,5 @@ A later start on the same data folder continues where it was. Ctrl-C stops it.`,
 func configFlags(cmd *cobra.Command, config *server.Config, file *string) {
 	cmd.Flags().StringVar(file, "config", "", "file with the configuration, as `argosy config` prints it; flags override it")
 	config.BindFlags(cmd.Flags())
+	foreignFlags(cmd.Flags())
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dialect"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
@@ -49,6 +50,9 @@ type Fleet struct {
 	// invented are the templates that no hub has given a UID.
 	invented map[ref]bool
 	warnings []string
+	// scheduler is the name of the hub's, plugins those that it runs with.
+	scheduler string
+	plugins   schedule.Plugins
 }
 
 // ref names a template; an empty namespace is a cluster-scoped one.
@@ -84,6 +88,7 @@ type Object struct {
 // The error is a join of one for each object that cannot be understood.
 func Load(objects []Object, namespace string) (*Fleet, error) {
 	f := &Fleet{
+		scheduler:      policyv1alpha1.DefaultSchedulerName,
 		clusters:       map[string]*clusterv1alpha1.Cluster{},
 		members:        map[string]*Member{},
 		made:           map[string]bool{},
@@ -116,6 +121,13 @@ func (f *Fleet) With(objects []Object, namespace string) (next *Fleet, touched m
 		}
 	}
 	return next, touched, nil
+}
+
+// ScheduledBy is the fleet of a hub whose scheduler has that name, empty for the default one, and runs with these plugins.
+func (f *Fleet) ScheduledBy(name string, plugins schedule.Plugins) *Fleet {
+	next := f.clone()
+	next.scheduler, next.plugins = cmp.Or(name, policyv1alpha1.DefaultSchedulerName), plugins
+	return next
 }
 
 // WithoutNamespace is the fleet that knows that these kinds have no namespace.

@@ -120,6 +120,9 @@ type Headroom struct {
 
 func report(c Change, before, after *state) Report {
 	r := Report{Change: words(c), Workloads: []Workload{}, Clusters: []Cluster{}, Warnings: slices.Clone(after.warnings)}
+	if off := after.plugins.Off(); len(off) > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the scheduler runs without the plugins %v, and does not ask what they would", off))
+	}
 	changedOverrides := changedOverrides(before, after)
 
 	// 1. The workloads: each binding that is placed, and each template that should have one.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 var update = flag.Bool("update", false, "write the golden reports anew")
@@ -541,5 +542,34 @@ metadata: {name: default, labels: {team: x}}
 		if fits != c.fits || len(missed) != c.warnings {
 			t.Errorf("%s: it fits: %v, want %v; %+v, %v", c.name, fits, c.fits, r.Workloads, r.Warnings)
 		}
+	}
+}
+
+func TestAPluginThatIsOffIsNotAskedAndSaidSo(t *testing.T) {
+	fleet := load(t, three+policy("shop", "", byRoom)+deployment("web", 9))
+	change := Change{Namespace: "default", Taints: []Taint{taint(t, "m2=disk:NoSchedule")}, Objects: objects(t, deployment("api", 6))}
+	plugins, err := schedule.ParsePlugins([]string{"*", "-TaintToleration"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, off := range []bool{false, true} {
+		f := fleet
+		if off {
+			f = fleet.ScheduledBy("", plugins)
+		}
+		r, err := Run(t.Context(), f, change)
+		if err != nil || len(r.Workloads) != 2 || r.Workloads[0].Name != "api" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if took := slices.ContainsFunc(r.Workloads[0].After.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == "m2" }); took != off {
+			t.Errorf("TaintToleration off %t: what is new goes to m2: %t", off, took)
+		}
+		if said := strings.Contains(strings.Join(r.Warnings, "\n"), "runs without the plugins [TaintToleration]"); said != off {
+			t.Errorf("TaintToleration off %t: warnings %q", off, r.Warnings)
+		}
+	}
+	r, err := Run(t.Context(), fleet.ScheduledBy("another", schedule.Plugins{}), change)
+	if err != nil || len(r.Workloads) != 2 || len(r.Workloads[0].After.Clusters) != 0 {
+		t.Errorf("what is another scheduler's was placed: %+v, %v", r.Workloads, err)
 	}
 }

@@ -84,7 +84,7 @@ func newState(f *Fleet, r rooms, touched map[ref]bool) *state {
 		problems: map[ref]error{}, failures: map[types.NamespacedName]error{}, reasons: map[types.NamespacedName]schedule.Reason{},
 		policiesOf: map[selected][]policyv1alpha1.Propagation{}, unlabelled: map[string]bool{},
 	}
-	s.snapshot = schedule.NewSnapshot(f.seenClusters())
+	s.snapshot = schedule.NewSnapshot(f.seenClusters()).With(f.plugins)
 	for _, p := range f.policies {
 		known := map[selected]bool{}
 		for _, sel := range p.PropagationSpec().ResourceSelectors {
@@ -369,7 +369,7 @@ func (f *Fleet) hooked(gk schema.GroupKind) string {
 // evict takes a binding away from clusters whose new NoExecute taints it does not tolerate.
 func (s *state) evict(key types.NamespacedName) {
 	was := s.bindings[key]
-	if !schedule.Ours(was, policyv1alpha1.DefaultSchedulerName) {
+	if !schedule.Ours(was, s.scheduler) {
 		return
 	}
 	// A toleration for some seconds ends.
@@ -389,7 +389,7 @@ func (s *state) evict(key types.NamespacedName) {
 // schedule places one binding if it is due, as controller/schedule does. It says whether that changed where it is.
 func (s *state) schedule(key types.NamespacedName) bool {
 	was := s.bindings[key]
-	if !schedule.Ours(was, policyv1alpha1.DefaultSchedulerName) {
+	if !schedule.Ours(was, s.scheduler) {
 		return false
 	}
 	fleet := s.seenBy(was)
