@@ -266,9 +266,17 @@ var s000 = []row{
 	}, open: noIssue + "the kinds of OpenKruise are in no category all, on the hub as in members; their definitions are OpenKruise's"},
 	{id: "40", block: "S000-cmd-pp-status", want: "the policy says what it matched",
 		see: func(s *story) string {
-			return s.prints("MATCHED", "karmadactl", "get", "propagationpolicy", "-n", s.ns)
-		},
-		open: "issue 4 (why): a policy says nothing of its templates; their bindings do"},
+			// A policy has no status: to keep count of its templates there would be a write for each of them.
+			p := s.apply(s.doc("S000", 512))
+			s.apply(s.doc("S000", 489))
+			s.until("the sample is claimed", func() string {
+				if s.binding(s.doc("S000", 489)) == nil {
+					return "it has no binding"
+				}
+				return ""
+			})
+			return s.prints("holds 1 template", "argosy", "why", "propagationpolicy", p.GetName(), "-n", s.ns)
+		}},
 	{id: "41", block: "S000-table-support", want: "what is supported is told right",
 		see: documented("docs/guide.md", "no customization is needed")},
 	{id: "42", block: "S000-claim-monitoring", want: "metrics by class of health", see: func(s *story) string {
