@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +86,70 @@ func TestPodsThatKeepApartAreCountedSo(t *testing.T) {
 	r = run(t, load(t, nodes+policy("shop", "", byRoom)+strings.Replace(apart, "replicas: 9", "replicas: 2", 1)), Change{Scale: []Scale{scale(t, "deployment/web=1")}})
 	if r.Summary.Unplaced != 0 {
 		t.Errorf("two do not: %+v", r.Workloads)
+	}
+}
+
+func TestTheFleetOfTheDocumentsIsOne(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "simulate.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(text), "```")
+	fleet, more := strings.TrimPrefix(blocks[1], "yaml\n"), strings.TrimPrefix(blocks[3], "yaml\n")
+	down := run(t, load(t, fleet), Change{Down: []string{"us-1"}})
+	if got := on(down, "web"); got != "eu-1:60" || down.Summary.MovedReplicas == 0 {
+		t.Errorf("web is in %s, %+v", got, down.Summary)
+	}
+	if r := run(t, load(t, fleet), Change{Objects: objects(t, more)}); r.Summary.Changed != 0 || r.Clusters[1].Headroom["cpu"].Allocatable != "240" {
+		t.Errorf("nodes that are added move something, or are not there: %+v", r.Clusters[1])
+	}
+}
+
+func TestWhatAFleetSaysWronglyIsToldWhereItIs(t *testing.T) {
+	fleet := func(clusters string) string {
+		return "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nclusters: " + clusters
+	}
+	for want, text := range map[string]string{
+		`document 1: clusters[1].nodes[0].allocatable.memory: "64 GB" is no amount: write such as 500m, 16 or 64Gi`: fleet("[{name: a}, {name: b, nodes: [{name: n1, allocatable: {memory: 64 GB}}]}]"),
+		`document 1: clusters[0] (b): unknown field "node"`:                                                         fleet("[{name: b, node: []}]"),
+		"clusters[0] (): set the name":                                                                              fleet("[{region: eu}]"),
+		`cluster "a" is in document 1 already: leave one of the two out`:                                            fleet("[{name: a}]") + "\n---\n" + fleet("[{name: a}]"),
+		`clusters[0] (a): apis: "Deployment": write it as apps/v1/Deployment`:                                       fleet("[{name: a, apis: [Deployment]}]"),
+		`clusters[0] (a): nodes[1]: there is a node "n1" already`:                                                   fleet("[{name: a, nodes: [{name: n1}, {name: n1}]}]"),
+		"and this version of argosy reads simulate.argosy.io/v1alpha1, kind Fleet: use the version that wrote it":   strings.Replace(fleet("[]"), "v1alpha1", "v2", 1),
+		`document 2: cluster "m1": there is a Cluster of that name`:                                                 cluster("m1", 1, "") + fleet("[{name: m1, region: eu}]"),
+		`scheduler: there is no scheduler plugin "Taint"`:                                                           fleet("[]\nscheduler: {plugins: Taint}"),
+	} {
+		if _, err := Load(objects(t, text), "default"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("it says\n%v, want\n%s", err, want)
+		}
+	}
+}
+
+func TestAWorkloadRebalancerHasItsWorkloadsScheduledAnew(t *testing.T) {
+	all := three + policy("shop", "", byRoom)
+	f, err := Load(settled(t, all+deployment("web", 9)), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const more = `
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata: {name: again}
+spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace: default}, {apiVersion: apps/v1, kind: Deployment, name: none, namespace: default}]}
+---
+`
+	big := cluster("m4", 200, "")
+	if r := run(t, f, Change{Objects: objects(t, big)}); r.Summary.Changed != 0 {
+		t.Errorf("a cluster that joins moves %+v", r.Workloads)
+	}
+	r := run(t, f, Change{Objects: objects(t, big+more)})
+	w := r.Workloads[0]
+	if w.Moved == 0 || w.Reason != string(schedule.RescheduleAsked) {
+		t.Errorf("the rebalancer has %+v", w)
+	}
+	if want := "WorkloadRebalancer again: Deployment default/none is not placed by a policy: there is nothing to schedule anew"; !slices.Contains(r.Warnings, want) {
+		t.Errorf("it is said %v, want %s", r.Warnings, want)
 	}
 }
 
