@@ -11,13 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/member"
@@ -125,33 +122,13 @@ func TestAJobThatItsMemberCleanedUpIsNotRunAgain(t *testing.T) {
 func TestAJobIsNotRunAgainBeforeItsLastEventIsThere(t *testing.T) {
 	t.Parallel()
 	k := onces[0].kind
-	w := &world{Hub: controllertest.New(t), t: t}
-	w.m1 = w.Join("m1", k)
-	w.m1.Put(namespace("shop"))
-	members := member.New(member.Options{Clusters: w, Secrets: w})
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = members.Start(ctx) }()
-	t.Cleanup(func() { stop(); <-ended })
-	// Nobody tells it of events.
-	r := newReconciler(w, record.NewFakeRecorder(10), Options{Members: members, Interpreter: interpret.New(builtin.Tier()), Clock: clock.RealClock{}})
+	w := untold(t, clock.RealClock{}, k)
 	work := w.work(job(k))
-	look := func() outcome {
-		t.Helper()
-		out := r.reconcile(t.Context(), "m1", client.ObjectKeyFromObject(work))
-		if out.report != nil {
-			out = out.report()
-		}
-		if out.err != nil {
-			t.Fatal(out.err)
-		}
-		return out
-	}
-	look()
+	w.look(work)
 	w.says(k, onces[0].ended)
 	last := w.m1.Object(k, "shop", "once")
 	w.m1.Remove(k, "shop", "once")
-	m, err := r.member(t.Context(), "m1")
+	m, err := w.r.member(t.Context(), "m1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,11 +138,11 @@ func TestAJobIsNotRunAgainBeforeItsLastEventIsThere(t *testing.T) {
 		}
 		return ""
 	})
-	if out := look(); out.after == 0 {
+	if out := w.look(work); out.after == 0 {
 		t.Error("it is not looked at again")
 	}
-	r.memberEvent("m1", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, last, nil)
-	look()
+	w.r.memberEvent("m1", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, last, nil)
+	w.look(work)
 	w.told(work, onces[0].ended)
 	if n := w.creations(k); n != 1 {
 		t.Errorf("the member was asked to run it %d times", n)
