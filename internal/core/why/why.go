@@ -1,5 +1,5 @@
 // Package why explains what became of one template: which policy holds it, where it was placed and why, and what each member
-// made of it. It reads objects as they stand and runs the hub's own decisions on them again; reading them is left to others.
+// made of it; and of a policy or a cluster, what templates it has and which not. It reads objects as they stand and runs the hub's own decisions on them again; reading them is left to others.
 package why
 
 import (
