@@ -12,7 +12,6 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/simulate"
-	"github.com/argosy-io/argosy/internal/why"
 )
 
 // simulation is what the flags of simulate say.
@@ -38,7 +37,7 @@ made up. What would be placed takes room from what is placed after it, in the or
   --taint         what does not tolerate a NoExecute taint goes elsewhere at once, without its toleration seconds
   --scale         a workload gets another number of replicas
   -f              templates, policies and overrides are applied as the hub would, in every spelling that it accepts; clusters
-                  are added or changed
+                  and their nodes are added or changed; a WorkloadRebalancer has its workloads scheduled anew
 
 Webhooks of interpreters are not asked, and what a member does with its share is not simulated. That something does not fit is
 an answer, and no error, unless --fail-on-unplaced is given: then the exit code is 1.`,
@@ -132,12 +131,8 @@ func (s *simulation) load(ctx context.Context, in io.Reader, hub *hubFlags, c si
 			return nil, nil, err
 		}
 		warnings := fleet.Warnings()
-		fleet, err = s.scheduled(fleet, why.Scheduler{})
+		fleet, err = s.scheduled(fleet)
 		return fleet, warnings, err
-	}
-	config, err := hub.ToRESTConfig()
-	if err != nil {
-		return nil, nil, err
 	}
 	r, err := newFleetReader(hub)
 	if err != nil {
@@ -151,22 +146,23 @@ func (s *simulation) load(ctx context.Context, in io.Reader, hub *hubFlags, c si
 	if err != nil {
 		return nil, nil, err
 	}
-	fleet, err = s.scheduled(fleet.WithoutNamespace(r.clusterScoped...), why.SchedulerOf(ctx, config))
+	fleet, err = s.scheduled(fleet.WithoutNamespace(r.clusterScoped...))
 	return fleet, r.warnings, err
 }
 
-// scheduled is the fleet with the scheduler as the flags say, and else as the hub's is.
-func (s *simulation) scheduled(fleet *simulate.Fleet, hubs why.Scheduler) (*simulate.Fleet, error) {
+// scheduled is the fleet with the scheduler as the flags say, and else as the hub's is or was recorded.
+func (s *simulation) scheduled(fleet *simulate.Fleet) (*simulate.Fleet, error) {
+	name, plugins := fleet.Scheduler()
 	if s.scheduler != "" {
-		hubs.Name = s.scheduler
+		name = s.scheduler
 	}
 	if len(s.plugins) > 0 {
 		var err error
-		if hubs.Plugins, err = schedule.ParsePlugins(s.plugins); err != nil {
+		if plugins, err = schedule.ParsePlugins(s.plugins); err != nil {
 			return nil, fmt.Errorf("--plugins: %w", err)
 		}
 	}
-	return fleet.ScheduledBy(hubs.Name, hubs.Plugins), nil
+	return fleet.ScheduledBy(name, plugins), nil
 }
 
 func newSimulateRecord(hub *hubFlags) *cobra.Command {
@@ -177,8 +173,8 @@ func newSimulateRecord(hub *hubFlags) *cobra.Command {
 		Short: "Write the hub's fleet to standard output, for simulate --fleet",
 		Long: `Write the hub's fleet to standard output, for simulate --fleet.
 
-Written are clusters, policies, overrides, bindings, customizations, and the templates of the kinds that policies select, as a
-YAML stream of objects. What is secret stays where it is: of a Secret there is its metadata and type, of a cluster not how it is
+Written are clusters with their nodes, what is requested there and quotas, policies, overrides, bindings, customizations, and the
+templates of the kinds that policies select, as a YAML stream of objects, which a person can write too: see docs/simulate.md. What is secret stays where it is: of a Secret there is its metadata and type, of a cluster not how it is
 reached. The same fleet gives the same file. For thousands of workloads -o json is read back sooner.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -196,11 +192,6 @@ reached. The same fleet gives the same file. For thousands of workloads -o json 
 			objects, err := r.read(cmd.Context(), also)
 			if err != nil {
 				return err
-			}
-			if config, err := hub.ToRESTConfig(); err == nil {
-				if set := why.SchedulerOf(cmd.Context(), config); len(set.Plugins.Off()) > 0 {
-					r.warnings = append(r.warnings, fmt.Sprintf("the hub runs its scheduler without some plugins, which the file does not say: simulate with --plugins=%s", set.Plugins))
-				}
 			}
 			for _, w := range r.warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", w)

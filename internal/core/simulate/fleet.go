@@ -35,7 +35,6 @@ type Fleet struct {
 	// clusters that follow from it and serve all that there is.
 	members   map[string]*Member
 	made      map[string]bool
-	set       Scheduler // what the files say of the scheduler
 	templates map[ref]*unstructured.Unstructured
 	policies  map[types.NamespacedName]policyv1alpha1.Propagation
 	overrides map[types.NamespacedName]policyv1alpha1.Override
@@ -122,6 +121,9 @@ func (f *Fleet) With(objects []Object, namespace string) (next *Fleet, touched m
 	}
 	return next, touched, nil
 }
+
+// Scheduler is the name of the scheduler, and the plugins that it runs with, as the files say.
+func (f *Fleet) Scheduler() (name string, plugins schedule.Plugins) { return f.scheduler, f.plugins }
 
 // ScheduledBy is the fleet of a hub whose scheduler has that name, empty for the default one, and runs with these plugins.
 func (f *Fleet) ScheduledBy(name string, plugins schedule.Plugins) *Fleet {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -156,7 +157,8 @@ func (f *Fleet) addMembers(o Object, said map[string]string) error {
 		return err
 	}
 	if scheduler != nil {
-		f.set = *scheduler
+		f.scheduler = cmp.Or(scheduler.Name, f.scheduler)
+		f.plugins, _ = scheduler.plugins() // checked when it was read
 	}
 	var errs []error
 	for i := range members {

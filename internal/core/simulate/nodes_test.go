@@ -153,6 +153,17 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace:
 	}
 }
 
+func TestTheSchedulerIsSetAsTheFileSays(t *testing.T) {
+	const set = "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nscheduler: {name: other, plugins: \"*,-TaintToleration\"}\n---\n"
+	f := load(t, three+set)
+	if name, plugins := f.Scheduler(); name != "other" || plugins.Runs(schedule.TaintToleration) || !plugins.Runs(schedule.ClusterAffinity) {
+		t.Errorf("it is %s, with %s", name, plugins)
+	}
+	if name, _ := load(t, three).Scheduler(); name != policyv1alpha1.DefaultSchedulerName {
+		t.Errorf("unless said otherwise it is %s", name)
+	}
+}
+
 // A hub in short: bindings are scheduled one after another with the room that there is, and their pods follow onto some node that they fit on.
 type hub struct {
 	t        *testing.T
