@@ -202,3 +202,59 @@ func TestADependencyDeletedOnTheHubLeavesAndReturnsWithIt(t *testing.T) {
 		return holds(t, "v1", "ConfigMap", ns, "config", "m1")
 	})
 }
+
+// What points at a workload is of use only where that is: a spread and budgets follow a CloneSet, in the versions that members serve.
+func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
+	t.Parallel()
+	kruiseServed(t)
+	ns := fleet.Namespace(t)
+	const budgets = "policy.kruise.io/v1alpha1"
+	spread := func(target string) string {
+		return fmt.Sprintf(`{apiVersion: %[2]s, kind: WorkloadSpread, metadata: {name: spread, namespace: %[1]s}, spec: {
+			targetRef: {apiVersion: %[2]s, kind: CloneSet, name: %[3]s}, subsets: [{name: a, maxReplicas: 1}, {name: b}]}}`, ns, newKruise, target)
+	}
+	fleet.Hub.Apply(t, spread("shop"))
+	fleet.Hub.Apply(t, propagation(ns, "p", "{propagateDeps: true, resourceSelectors: [{apiVersion: "+newKruise+", kind: CloneSet, name: shop}], placement: "+to("m1", "m2")+"}"))
+	fleet.Hub.Apply(t, cloneSet(ns, "shop", 2, "example.com/shop:1", ""))
+	fleet.Hub.Apply(t, fmt.Sprintf(`
+{apiVersion: %[2]s, kind: PodUnavailableBudget, metadata: {name: budget, namespace: %[1]s}, spec: {selector: {matchLabels: {app: shop}}, maxUnavailable: 1}}
+---
+{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: budget, namespace: %[1]s}, spec: {selector: {matchLabels: {app: shop}}, maxUnavailable: 1}}
+---
+{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: other, namespace: %[1]s}, spec: {selector: {matchLabels: {app: db}}, maxUnavailable: 1}}`, ns, budgets))
+	in := func(what string, members ...string) {
+		t.Helper()
+		kit.Eventually(t, what, func() string {
+			for kind, apiVersion := range map[string]string{"CloneSet": oldKruise, "WorkloadSpread": oldKruise, "PodUnavailableBudget": budgets, "PodDisruptionBudget": "policy/v1"} {
+				name := map[string]string{"CloneSet": "shop", "WorkloadSpread": "spread"}[kind]
+				if name == "" {
+					name = "budget"
+				}
+				if wrong := holds(t, apiVersion, kind, ns, name, members...); wrong != "" {
+					return wrong
+				}
+			}
+			return holds(t, "policy/v1", "PodDisruptionBudget", ns, "other")
+		})
+	}
+	in("they are where the CloneSet is", "m1", "m2")
+	// m1 has OpenKruise 1.8, which knows v1alpha1 alone.
+	is[any](t, "a member finds the workload in a version that it serves", oldKruise, func() any {
+		return inMember(t, "m1", oldKruise, "WorkloadSpread", ns, "spread", "spec", "targetRef", "apiVersion")
+	})
+	if out, _ := explain(t, "workloadspread", "spread", "-n", ns); !strings.Contains(out, "it follows what it points at, CloneSet shop: ResourceBinding "+ns+"/shop-cloneset") {
+		t.Errorf("why says\n%s", out)
+	}
+
+	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m2", "m3"}, "placement", "clusterAffinity", "clusterNames")
+	in("they move with it", "m2", "m3")
+	fleet.Hub.Apply(t, spread("other"))
+	kit.Eventually(t, "what points elsewhere leaves", func() string { return holds(t, oldKruise, "WorkloadSpread", ns, "spread") })
+	fleet.Hub.Apply(t, spread("shop"))
+	in("and returns", "m2", "m3")
+	fleet.Hub.Remove(t, newKruise, "CloneSet", ns, "shop")
+	in("they leave with it")
+	if fleet.Hub.Find(t, newKruise, "WorkloadSpread", ns, "spread") == nil {
+		t.Error("the hub lost the WorkloadSpread itself")
+	}
+}
