@@ -189,6 +189,10 @@ func TestInARehearsalPodsFollowPlacements(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, _ := written(t, re.member)
+		asks := [4][]Part{}
+		for i := range asks {
+			asks[i] = []Part{{asked(anyPod(r, "x")), 1}}
+		}
 		was := map[int]Assumption{}
 		total := map[int]int64{}
 		for range 12 {
@@ -198,9 +202,14 @@ func TestInARehearsalPodsFollowPlacements(t *testing.T) {
 				a = Assumption{Key: fmt.Sprint("new/", i), Workload: Workload{"shop", "CloneSet", fmt.Sprint("new", i)}, Parts: []Part{{asked(anyPod(r, "x")), 1}}}
 			}
 			a.Before, a.Replicas = a.Replicas, int64(r.IntN(5))
-			fits := int64(re.Room(a.Parts, false))
+			fits := int64(re.Room(a.Parts, false, ""))
 			re.Place(a)
 			was[i], total[i] = a, a.Replicas
+			for j := range 4 {
+				if got, want := re.Room(asks[j], false, fmt.Sprint(j)), re.member.Room(asks[j], false); got != want {
+					t.Fatalf("seed %d: asked again there is room for %d, counted anew %d", seed, got, want)
+				}
+			}
 			there := re.member.there(a.Workload)
 			if there > a.Replicas {
 				t.Fatalf("seed %d: %d pods of a placement of %d", seed, there, a.Replicas)
@@ -239,15 +248,15 @@ func TestTheQuotaIsUsedByWhatIsPlaced(t *testing.T) {
 	web := Assumption{Key: "web", Workload: Workload{"shop", "CloneSet", "web"}, Parts: []Part{{needs("cpu 1", nil), 1}}}
 	for _, c := range []struct{ replicas, left int64 }{{4, 6}, {7, 3}, {2, 8}, {0, 10}} {
 		web.Before, web.Replicas = web.Replicas, c.replicas
-		if re.Place(web); int64(re.Room(web.Parts, false)) != c.left {
-			t.Errorf("beside %d there is room for %d, want %d", c.replicas, re.Room(web.Parts, false), c.left)
+		if re.Place(web); int64(re.Room(web.Parts, false, "")) != c.left {
+			t.Errorf("beside %d there is room for %d, want %d", c.replicas, re.Room(web.Parts, false, ""), c.left)
 		}
 	}
 	web.Replicas = 4
 	re.Place(web)
 	web.Parts = []Part{{needs("cpu 2", nil), 1}}
-	if re.Renew(web); re.Room(web.Parts, false) != 1 {
-		t.Errorf("four that ask for two of ten leave room for one, not %d", re.Room(web.Parts, false))
+	if re.Renew(web); re.Room(web.Parts, false, "") != 1 {
+		t.Errorf("four that ask for two of ten leave room for one, not %d", re.Room(web.Parts, false, ""))
 	}
 }
 

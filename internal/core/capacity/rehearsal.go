@@ -2,7 +2,9 @@ package capacity
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -15,7 +17,21 @@ type Rehearsal struct {
 	member *Member
 	// pods are by namespace and what they are of.
 	pods map[string]map[Workload][]standing
+	// counted are answers of before by what was asked, with the room of each node; touched are the nodes that pods came to or left
+	// since, in that order. Both are of a time in which nothing was expected.
+	counted map[string]*count
+	touched []*node
 }
+
+// count is how many replicas nodes have room for, when that many of the nodes touched were looked at.
+type count struct {
+	room  map[*node]int64
+	total int64
+	seen  int
+}
+
+// mostCounts bounds the answers that are kept.
+const mostCounts = 32
 
 // standing is a pod and its node; empty for one that has none.
 type standing struct{ node, name string }
@@ -26,7 +42,7 @@ func Rehearse(r Record) (*Rehearsal, error) {
 	if err != nil {
 		return nil, err
 	}
-	re := &Rehearsal{member: m, pods: map[string]map[Workload][]standing{}}
+	re := &Rehearsal{member: m, pods: map[string]map[Workload][]standing{}, counted: map[string]*count{}}
 	for key, p := range m.pods {
 		switch {
 		case p.workload.Name == "": // nobody's
@@ -45,8 +61,53 @@ func (r *Rehearsal) Known() bool { return r.member.Known() }
 // Record is what is known now.
 func (r *Rehearsal) Record() Record { return r.member.Record() }
 
-// Room is Member's.
-func (r *Rehearsal) Room(parts []Part, sets bool) int32 { return r.member.Room(parts, sets) }
+// Room is Member's. Who asks for the same again, by likeness, has only those nodes looked at which changed; an empty one is like no other.
+func (r *Rehearsal) Room(parts []Part, sets bool, likeness string) int32 {
+	m := r.member
+	if sets || likeness == "" || parts[0].Need.spread != nil {
+		return m.Room(parts, sets)
+	}
+	m.settle()
+	if len(m.assumptions)+len(m.queued) > 0 { // what is expected moves on by itself
+		r.uncount()
+		return m.Room(parts, sets)
+	}
+	need := parts[0].Need
+	c := r.counted[likeness]
+	if c == nil || len(r.touched)-c.seen > len(m.nodes) {
+		if len(r.counted) >= mostCounts {
+			r.uncount()
+		}
+		c = &count{room: make(map[*node]int64, len(m.nodes)), seen: len(r.touched)}
+		for _, n := range m.nodes {
+			c.room[n] = min(n.takes(need), math.MaxInt32)
+			c.total += c.room[n]
+		}
+		r.counted[likeness] = c
+	}
+	for _, n := range r.touched[c.seen:] {
+		now := min(n.takes(need), math.MaxInt32)
+		c.total += now - c.room[n]
+		c.room[n] = now
+	}
+	c.seen = len(r.touched)
+	return int32(min(c.total, m.allowed(parts)))
+}
+
+// uncount forgets all answers.
+func (r *Rehearsal) uncount() {
+	clear(r.counted)
+	r.touched = nil
+}
+
+// Likeness is equal for bindings that ask for the same of a node.
+func Likeness(need *workv1alpha2.ReplicaRequirements, ports []string) string {
+	text, err := json.Marshal([]any{need, ports})
+	if err != nil {
+		panic(err) // it holds nothing that JSON cannot
+	}
+	return string(text)
+}
 
 // Place has the workload have a.Replicas, none if that is zero, with their pods, as far as they fit.
 func (r *Rehearsal) Place(a Assumption) {
@@ -81,6 +142,7 @@ func (r *Rehearsal) Amend(change Record) error {
 	if err != nil {
 		return err
 	}
+	r.uncount()
 	for _, n := range now.nodes {
 		r.member.SetNode(n.Node)
 	}
@@ -151,6 +213,7 @@ func (r *Rehearsal) arrive(a *assumption) {
 			r.stand(a.workload, standing{at.on.Name, name})
 		}
 		m.use(at.need, at.pods)
+		r.touched = append(r.touched, at.on)
 	}
 }
 
@@ -173,6 +236,9 @@ func (r *Rehearsal) dismiss(a Assumption, surplus int64) {
 			pods = pods[:len(pods)-1]
 			gone := m.pods[podKey{w.Namespace, last.name}]
 			m.RemovePod(w.Namespace, last.name)
+			if gone.node != nil {
+				r.touched = append(r.touched, gone.node)
+			}
 			m.use(&Requirement{requests: gone.requests, namespace: a.Parts[0].Need.namespace, priorityClass: a.Parts[0].Need.priorityClass}, -1)
 		}
 		if len(pods) > 0 {

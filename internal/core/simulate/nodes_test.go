@@ -175,7 +175,7 @@ type hub struct {
 
 func (h *hub) room(b workv1alpha2.Binding) schedule.Capacity {
 	parts, sets := capacity.Parts(b)
-	return func(cluster string) (int32, bool) { return h.members[cluster].Room(parts, sets), true }
+	return func(cluster string) (int32, bool) { return h.members[cluster].Room(parts, sets, ""), true }
 }
 
 func (h *hub) schedule(i int) {

@@ -95,6 +95,7 @@ func (r rooms) of(b workv1alpha2.Binding) schedule.Capacity {
 	spec := b.BindingSpec()
 	var parts []capacity.Part
 	var sets bool
+	var likeness string
 	var requests capacity.Amounts
 	each := int64(1) // pods
 	if len(spec.Components) > 0 {
@@ -116,8 +117,9 @@ func (r rooms) of(b workv1alpha2.Binding) schedule.Capacity {
 		if m := r.members[cluster]; m != nil && m.Known() {
 			if parts == nil {
 				parts, sets = capacity.Parts(b)
+				likeness = capacity.Likeness(spec.ReplicaRequirements, capacity.SpreadNoted(b).Ports)
 			}
-			return m.Room(parts, sets), true
+			return m.Room(parts, sets, likeness), true
 		}
 		free, known := r.free[cluster]
 		if !known {
