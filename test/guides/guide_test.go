@@ -56,6 +56,9 @@ var outcomes = map[string]func(*story){
 		})
 		s.held(s.ref("v1", "Service", "db"), "member1", "member2")
 	},
+	"What points at a workload": func(s *story) {
+		s.held(s.ref("policy/v1", "PodDisruptionBudget", "db"), "member1", "member2")
+	},
 	"A SidecarSet": func(s *story) {
 		u := s.ref("apps.kruise.io/v1beta1", "SidecarSet", "guide-logs")
 		s.until("every member has it", func() string {
