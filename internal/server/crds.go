@@ -20,6 +20,7 @@ import (
 	"github.com/argosy-io/argosy/api/argo"
 	"github.com/argosy-io/argosy/api/crds"
 	"github.com/argosy-io/argosy/api/kruise"
+	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
 
 // installedAnnotation marks definitions of workload kinds that the hub installed, and keeps as they should be. One that somebody
@@ -28,6 +29,9 @@ const installedAnnotation = "argosy.io/installed"
 
 // nudgedAnnotation changes where a definition has to change for the server to look at it again.
 const nudgedAnnotation = "argosy.io/nudged"
+
+// establishTimeout is how long a server may take to serve a definition that it has.
+const establishTimeout = 30 * time.Second
 
 // convertPath is where the hub converts its own kinds between versions.
 const convertPath = "/argosy/convert"
@@ -138,7 +142,7 @@ func installAll(ctx context.Context, client apiextensions.Interface, have map[st
 		}
 		apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
 		current := have[crd.Name]
-		if current != nil && upToDate(current, crd) && established(current) {
+		if current != nil && upToDate(current, crd) && apiserver.Established(current) {
 			continue
 		}
 		changed.Go(func() error {
@@ -155,7 +159,7 @@ func installAll(ctx context.Context, client apiextensions.Interface, have map[st
 // the last start, is listed a moment later, and a client that looks before takes the kind for unknown.
 func waitServed(ctx context.Context, server discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	var missing string
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, establishTimeout, true, func(context.Context) (bool, error) {
 		// An error may be of one group alone; what is listed counts.
 		_, lists, err := server.ServerGroupsAndResources()
 		listed := map[string]bool{}
@@ -211,7 +215,7 @@ func install(ctx context.Context, definitions apiextensionsclient.CustomResource
 	if current, err = definitions.Get(ctx, crd.Name, metav1.GetOptions{}); err != nil {
 		return err
 	}
-	if upToDate(current, crd) && established(current) {
+	if upToDate(current, crd) && apiserver.Established(current) {
 		return nil
 	}
 	return install(ctx, definitions, current, crd)
@@ -232,19 +236,9 @@ func contains(have, want map[string]string) bool {
 	return true
 }
 
-func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	})
-}
-
 func waitEstablished(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, name string) error {
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		crd, err := definitions.Get(ctx, name, metav1.GetOptions{})
-		return err == nil && established(crd), err
-	})
-	if err != nil {
-		return fmt.Errorf("wait until %s is served: %w", name, err)
-	}
-	return nil
+	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
+	defer cancel()
+	_, err := apiserver.AwaitEstablished(ctx, definitions, name)
+	return err
 }

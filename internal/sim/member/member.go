@@ -284,7 +284,7 @@ func (m *member) writeKubeconfig() error {
 // installCRDs returns when the kinds of OpenKruise, in the versions of a release, and of Argo are served, and says which
 // versions those are.
 func installCRDs(ctx context.Context, config *rest.Config, release string, storedOnly bool) (simkruise.Versions, error) {
-	client, err := apiextensions.NewForConfig(config)
+	client, err := apiextensions.NewForConfig(protobuf(config))
 	if err != nil {
 		return nil, err
 	}
@@ -305,13 +305,7 @@ func installCRDs(ctx context.Context, config *rest.Config, release string, store
 			if err := install(ctx, definitions, crd, release); err != nil {
 				return fmt.Errorf("make %s: %w", crd.Name, err)
 			}
-			err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-				return established(ctx, definitions, crd.Name)
-			})
-			if err != nil {
-				return fmt.Errorf("wait for %s: %w", crd.Name, err)
-			}
-			return nil
+			return establish(ctx, definitions, crd.Name)
 		})
 	}
 	return versions, installed.Wait()
@@ -342,29 +336,32 @@ func install(ctx context.Context, definitions apiextensionsclient.CustomResource
 	return nil
 }
 
-// established says whether the kind is served, and makes it look as if it had been for long: for two seconds after the
+// establish returns when the kind is served, and makes it look as if it had been for long: for two seconds after the
 // time in the condition a server holds every create back, for the sake of others, and there are none.
-func established(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, name string) (bool, error) {
-	crd, err := definitions.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return false, err
+func establish(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, name string) error {
+	crd, err := apiserver.AwaitEstablished(ctx, definitions, name)
+	for err == nil && backdate(crd) {
+		if _, err = definitions.UpdateStatus(ctx, crd, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+			break
+		}
+		crd, err = definitions.Get(ctx, name, metav1.GetOptions{}) // what is established stays so
 	}
+	if err != nil {
+		return fmt.Errorf("have %s served: %w", name, err)
+	}
+	return nil
+}
+
+// backdate says whether it had to change anything.
+func backdate(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for i := range crd.Status.Conditions {
 		c := &crd.Status.Conditions[i]
-		if c.Type != apiextensionsv1.Established || c.Status != apiextensionsv1.ConditionTrue {
-			continue
+		if c.Type == apiextensionsv1.Established && time.Since(c.LastTransitionTime.Time) < time.Minute {
+			c.LastTransitionTime = metav1.NewTime(c.LastTransitionTime.Add(-2 * time.Minute))
+			return true
 		}
-		if time.Since(c.LastTransitionTime.Time) > time.Minute {
-			return true, nil
-		}
-		c.LastTransitionTime = metav1.NewTime(c.LastTransitionTime.Add(-2 * time.Minute))
-		_, err := definitions.UpdateStatus(ctx, crd, metav1.UpdateOptions{})
-		if apierrors.IsConflict(err) {
-			return false, nil
-		}
-		return err == nil, err
 	}
-	return false, nil
+	return false
 }
 
 // protobuf is config for clients of built-in kinds.
