@@ -31,7 +31,7 @@ test: build ## All tests, the ones on real API servers included.
 	$(GO) test $(CORE)
 	$(GO) test -race -short $(CORE) $(CONTROLLERS)
 	@echo "everything else, on real API servers"
-	ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test -timeout 30m -p 2 -parallel 4 $$($(GO) list ./... | grep -vE '/(api|internal/core|internal/scope|internal/commit|internal/controller|internal/member|internal/template|internal/capacity|internal/interpreter)(/|$$)')
+	ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test -timeout 30m -p 2 $$($(GO) list ./... | grep -vE '/(api|internal/core|internal/scope|internal/commit|internal/controller|internal/member|internal/template|internal/capacity|internal/interpreter)(/|$$)')
 
 check: ## Format, vet, lint with the import rules, core tests: under a minute when warm.
 	@out=$$(gofmt -l api cmd internal test); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w:"; echo "$$out"; exit 1; fi

@@ -3,9 +3,7 @@
 package deschedule
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,29 +21,14 @@ import (
 var fleet *kit.Fleet
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "argosy-deschedule-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
+	kit.Main("deschedule", func(dir string) (_ *kit.Fleet, err error) {
 		o := lab.Options{Dir: dir, HubArgs: []string{"--descheduling-interval=2s", "--unschedulable-threshold=4s", "--cluster-status-update-frequency=2s"}}
 		for _, name := range []string{"m1", "m2"} {
 			o.Members = append(o.Members, sim.Member{Name: name, Nodes: 1, NodeCPU: "16", Provider: "lab", Region: "eu", Zone: "z1"})
 		}
-		if fleet, err = kit.StartWith(o); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		if err := fleet.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stop the fleet:", err)
-			return 1
-		}
-		return code
-	}())
+		fleet, err = kit.StartWith(o)
+		return fleet, err
+	}, m.Run)
 }
 
 // deployment is placed by a policy of its own.

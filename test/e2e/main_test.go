@@ -3,8 +3,6 @@ package e2e
 
 import (
 	"flag"
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/argosy-io/argosy/test/kit"
@@ -21,22 +19,8 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "argosy-e2e-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		if fleet, err = kit.Start(dir, "m1", "m2", "m3"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		if err := fleet.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stop the fleet:", err)
-			return 1
-		}
-		return code
-	}())
+	kit.Main("e2e", func(dir string) (_ *kit.Fleet, err error) {
+		fleet, err = kit.Start(dir, "m1", "m2", "m3")
+		return fleet, err
+	}, m.Run)
 }

@@ -3,10 +3,8 @@
 package estimate
 
 import (
-	"flag"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -77,35 +75,18 @@ func (e *estimator) says(room byte) {
 }
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "argosy-estimate-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
+	kit.Main("estimate", func(dir string) (_ *kit.Fleet, err error) {
 		o := lab.Options{Dir: dir, HubArgs: []string{"--enable-scheduler-estimator"}}
 		for name, room := range map[string]byte{"m1": 6, "m2": 2} {
 			if estimators[name], err = serve(name, room); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				return 1
+				return nil, err
 			}
-			defer estimators[name].Stop()
 			o.HubArgs = append(o.HubArgs, "--scheduler-estimator-address="+name+"="+estimators[name].address)
 			o.Members = append(o.Members, sim.Member{Name: name, Nodes: 1, NodeCPU: "16", Provider: "lab", Region: "eu", Zone: "z1"})
 		}
-		if fleet, err = kit.StartWith(o); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		if err := fleet.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stop the fleet:", err)
-			return 1
-		}
-		return code
-	}())
+		fleet, err = kit.StartWith(o)
+		return fleet, err
+	}, m.Run)
 }
 
 // workload is divided by room, and a replica of it takes one of a member's 16 CPUs.

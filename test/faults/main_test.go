@@ -3,8 +3,6 @@
 package faults
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/argosy-io/argosy/test/kit"
@@ -16,26 +14,8 @@ var fleet *kit.Fleet
 var members = []string{"f1", "f2"}
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "argosy-faults-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		if fleet, err = kit.Start(dir, members...); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		if err := fleet.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stop the fleet:", err)
-			code = 1
-		}
-		if code != 0 {
-			fmt.Fprintln(os.Stderr, "the logs are in", dir)
-			return code
-		}
-		_ = os.RemoveAll(dir) // a temporary folder; what is left of it harms nobody
-		return 0
-	}())
+	kit.Main("faults", func(dir string) (_ *kit.Fleet, err error) {
+		fleet, err = kit.Start(dir, members...)
+		return fleet, err
+	}, m.Run)
 }

@@ -5,6 +5,7 @@ package guides
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -30,28 +31,18 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "argosy-guides-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+	kit.Main("guides", func(dir string) (_ *kit.Fleet, err error) {
+		if fleet, err = kit.Start(dir, "member1", "member2", "member3"); err != nil {
+			return nil, err
 		}
-		defer os.RemoveAll(dir)
-		if fleet, err = kit.Start(dir, "member1", "member2", "member3"); err == nil {
-			err = furnish()
+		if err := furnish(); err != nil {
+			return nil, errors.Join(err, fleet.Stop())
 		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		printTable(os.Stdout)
-		if err := fleet.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stop the fleet:", err)
-			return 1
-		}
-		return code
-	}())
+		return fleet, nil
+	}, func() int {
+		defer printTable(os.Stdout)
+		return m.Run()
+	})
 }
 
 // furnish gives clusters and nodes the labels that the articles select by.

@@ -100,6 +100,34 @@ func StartWith(o lab.Options) (_ *Fleet, err error) {
 	return f, nil
 }
 
+// Main is a package's tests, on the fleet that start makes in a folder: it ends the process with what run, which is m.Run or
+// more, says of them. If something failed the folder stays, with the logs in it.
+func Main(name string, start func(dir string) (*Fleet, error), run func() int) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "argosy-"+name+"-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		code := 1
+		if fleet, err := start(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		} else {
+			code = run()
+			if err := fleet.Stop(); err != nil {
+				fmt.Fprintln(os.Stderr, "stop the fleet:", err)
+				code = 1
+			}
+		}
+		if code != 0 {
+			fmt.Fprintln(os.Stderr, "the logs are in", dir)
+			return code
+		}
+		_ = os.RemoveAll(dir) // a temporary folder; what is left of it harms nobody
+		return 0
+	}())
+}
+
 func (f *Fleet) connect() error {
 	config, err := f.Lab.Hub.Config()
 	if err != nil {
