@@ -35,8 +35,14 @@ func (f *foreignFlag) String() string     { return f.text }
 func (f *foreignFlag) Set(s string) error { f.text = s; return nil }
 func (f *foreignFlag) Type() string       { return "string" }
 
-// foreignFlags has a verb take them.
+// foreignFlags has a verb take them, and --v for -v.
 func foreignFlags(fs *pflag.FlagSet) {
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "v" {
+			name = "log-level"
+		}
+		return pflag.NormalizedName(name)
+	})
 	for _, f := range foreign {
 		for _, name := range f.names {
 			fs.Var(&foreignFlag{}, name, "of karmada-scheduler: ignored, "+f.why)

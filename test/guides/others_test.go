@@ -241,9 +241,9 @@ var s002 = []row{
 		return "both in member1"
 	}},
 	{id: "77x", block: "S002-OverridePolicy-jsonpatch list", want: "a warning: the list is replaced", see: func(s *story) string {
-		s.apply(s.doc("S002", 487), "")
+		s.apply(s.doc("S002", 487), "to keep its entries, add each of yours at /spec/template/spec/containers/0/env/-")
 		return "warned"
-	}, open: noIssue + "a policy does not know at admission whether its templates have such a list"},
+	}},
 	{id: "78", block: "S002-ResourceBinding", want: "accepted", see: func(s *story) string {
 		u := s.doc("S002", 527)
 		u.SetName("by-hand")
@@ -257,9 +257,9 @@ var s002 = []row{
 		u.SetName("by-hand-too")
 		s.edit(u, s.ns, "spec", "resource", "namespace")
 		s.edit(u, "nobody", "spec", "resource", "name")
-		s.apply(u, "")
+		s.apply(u, "one made by hand is not scheduled")
 		return "warned"
-	}, open: noIssue + "a binding by hand is stored without a word"},
+	}},
 	{id: "79", block: "S002-Work", want: "accepted", see: func(s *story) string {
 		u := s.doc("S002", 564)
 		u.SetNamespace("karmada-es-member1")
@@ -444,7 +444,7 @@ var s003 = []row{
 			}
 		}
 		return "nothing is written"
-	}, open: noIssue + "there is no such annotation; suspension of the policy stops writes, preserveResourcesOnDeletion deletions"},
+	}},
 	{id: "113", block: "S003-claim-FedHPA, CronHPA", want: "autoscaling over the fleet", see: served("autoscaling.karmada.io/v1alpha1", "FederatedHPA"), open: noIssue + "no autoscaling kinds yet"},
 	{id: "114", block: "S003-claim-simulation", want: "a dry-run of scheduling", see: hasCommand("--scale", "simulate")},
 	{id: "115", block: "S004-hooks", want: "all eight operations", see: documented("docs/guide.md", "InterpretReplica", "InterpretComponent", "ReviseReplica", "Retain", "AggregateStatus", "InterpretStatus", "InterpretHealth", "InterpretDependency")},

@@ -280,12 +280,19 @@ var s000 = []row{
 	{id: "41", block: "S000-table-support", want: "what is supported is told right",
 		see: documented("docs/guide.md", "no customization is needed")},
 	{id: "42", block: "S000-claim-monitoring", want: "metrics by class of health", see: func(s *story) string {
-		out, err := s.argosy("argosy", "get", "--raw", "/metrics")
-		if err != nil || !strings.Contains(out, `health="`) {
-			s.fail("no metric has a label for health: %v", err)
-		}
-		return "a metric has a label for health"
-	}, open: noIssue + "health is in bindings, not in metrics"},
+		s.to(s.apply(s.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: counted}}`)), "member1")
+		s.until("templates are counted by cluster and health", func() string {
+			out, err := s.argosy("argosy", "get", "--raw", "/metrics")
+			if err != nil {
+				return err.Error()
+			}
+			if !strings.Contains(out, `argosy_cluster_templates{health="Healthy",member_cluster="member1"}`) {
+				return "no metric has that"
+			}
+			return ""
+		})
+		return "templates by cluster and health"
+	}},
 	{id: "43", block: "S000-claim-logs", want: "faults of scripts are found", see: documented("docs/guide.md", "a script that fails")},
 	{id: "44", block: "S000-claim-partition", want: "a partition means the fleet",
 		see: shownBy("test/e2e", "TestACanaryOfTenPercentOverThreeMembersIsOnePod")},

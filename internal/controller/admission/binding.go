@@ -5,19 +5,24 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apiserver/pkg/warning"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
 // mutateBinding gives a new binding the id that its Works refer to. Our own controllers bring one along.
-func (o *objects) mutateBinding(_ context.Context, r request) error {
+func (o *objects) mutateBinding(ctx context.Context, r request) error {
 	if !r.creating() {
 		return nil
 	}
 	label := workv1alpha2.ResourceBindingPermanentIDLabel
 	if r.GetKind().Kind == "ClusterResourceBinding" {
 		label = workv1alpha2.ClusterResourceBindingPermanentIDLabel
+	}
+	if labels := r.obj.GetLabels(); labels[label] == "" && labels[workv1alpha2.BindingManagedByLabel] == "" {
+		warning.AddWarning(ctx, "", "the hub makes bindings by itself, of a template and the policy that selects it; one made by hand is not scheduled: "+
+			"write a PropagationPolicy that selects the template instead")
 	}
 	identify(r.obj, nil, label)
 	r.disown()

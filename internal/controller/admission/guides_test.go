@@ -80,7 +80,9 @@ var blocks = []struct {
 				labelsOverrider: [{operator: addIfAbsent, value: {cluster: member-cluster-2}}],
 				annotationsOverrider: [{operator: addIfAbsent, value: {monitoring.example.com/enabled: "true"}}]}}]}`,
 		warn: []string{"spec.overrideRules[0].overriders.replicasOverrider: stored as plaintext, replacing /spec/replicas"}},
-	{guide: "002", kind: "OverridePolicy", name: "nginx-jsonpatch"},
+	{guide: "002", kind: "OverridePolicy", name: "nginx-jsonpatch",
+		warn: []string{"spec.overrideRules[0].overriders.plaintext[0]: add with a list replaces the whole list if a template has one at /spec/template/spec/containers/0/env; " +
+			"to keep its entries, add each of yours at /spec/template/spec/containers/0/env/-"}},
 	{guide: "002", kind: "PropagationPolicy", name: "duplicated-policy",
 		spec: `{placement: {clusterAffinity: {clusterNames: [cluster-a, cluster-b, cluster-c]}, replicaScheduling: {replicaSchedulingType: Duplicated}}}`},
 	{guide: "002", kind: "PropagationPolicy", name: "divided-policy"},

@@ -80,12 +80,20 @@ func approvedBefore(r request, policy policyv1alpha1.Override) []policyv1alpha1.
 	return old.OverrideSpec().ResourceSelectors
 }
 
-func (o *objects) validateOverride(_ context.Context, r request) error {
+func (o *objects) validateOverride(ctx context.Context, r request) error {
 	policy := newOverride(r.GetKind().Kind)
 	if err := into(r.obj, policy); err != nil {
 		return r.invalid(err)
 	}
-	return r.refuse(validate.Override(policy))
+	if err := r.refuse(validate.Override(policy)); err != nil {
+		return err
+	}
+	var known []string
+	if old := newOverride(r.GetKind().Kind); r.old != nil && into(r.old, old) == nil {
+		known = validate.OverrideAdvice(old)
+	}
+	warn(ctx, validate.OverrideAdvice(policy), known)
+	return nil
 }
 
 // divided refuses a replicasOverrider where the scheduler divides the replicas, as far as the policies now known say.

@@ -92,6 +92,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "binding-status-controller")}
 	r.progress.Rate = progressRate
+	followed.Store(new(client.Reader(mgr.GetCache())))
 	b := ctrl.NewControllerManagedBy(mgr).Named("aggregate").WithOptions(controller.Options{
 		MaxConcurrentReconciles: o.Concurrency,
 		RateLimiter:             commit.Patience[reconcile.Request](firstRetry),

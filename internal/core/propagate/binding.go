@@ -93,6 +93,9 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 		}
 	}
 	spec.Suspension = suspension(policy.Suspension, spec.Suspension)
+	if Paused(template) {
+		pause(spec)
+	}
 	spec.SchedulePriority = nil
 	if m.SchedulePriority != nil {
 		spec.SchedulePriority = &workv1alpha2.SchedulePriority{Priority: *m.SchedulePriority}

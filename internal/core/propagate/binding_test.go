@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -183,6 +184,23 @@ func TestWhatOthersDecidedIsKept(t *testing.T) {
 	want.BindingSpec().Suspension = &workv1alpha2.Suspension{Scheduling: &yes}
 	if !equality.Semantic.DeepEqual(b, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", b, want)
+	}
+}
+
+func TestATemplateWhoseManagementIsPausedIsNeitherWrittenNorDeleted(t *testing.T) {
+	for scope, namespace := range scopes {
+		tpl, p := template(namespace, "web"), full(namespace)
+		p.PropagationSpec().Suspension = nil
+		before := bind(t, tpl, p, meaning, nil)
+		for _, paused := range []bool{true, false} {
+			tpl.SetAnnotations(map[string]string{propagate.PauseAnnotation: strconv.FormatBool(paused)})
+			spec := bind(t, tpl, p, meaning, before).BindingSpec()
+			suspended := spec.Suspension != nil && spec.Suspension.Dispatching != nil && *spec.Suspension.Dispatching
+			preserved := spec.PreserveResourcesOnDeletion != nil && *spec.PreserveResourcesOnDeletion
+			if suspended != paused || preserved != paused {
+				t.Errorf("%s, paused %t: suspended %t, preserved %t", scope, paused, suspended, preserved)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +38,25 @@ func Override(o policyv1alpha1.Override) field.ErrorList {
 		errs = append(errs, overriders(&rule.Overriders, at.Child("overriders"))...)
 	}
 	return errs
+}
+
+// OverrideAdvice says what an override policy may do that its author did not mean: to add a list where the template has one replaces
+// that, as JSON patches go.
+func OverrideAdvice(o policyv1alpha1.Override) (advice []string) {
+	lists := func(o *policyv1alpha1.Overriders, path *field.Path) {
+		for i, p := range o.Plaintext {
+			if p.Operator == policyv1alpha1.OverriderOpAdd && bytes.HasPrefix(bytes.TrimSpace(p.Value.Raw), []byte("[")) && !strings.HasSuffix(p.Path, "/-") {
+				advice = append(advice, fmt.Sprintf("%s: add with a list replaces the whole list if a template has one at %s; to keep its entries, add each of yours at %s/-",
+					path.Child("plaintext").Index(i), p.Path, p.Path))
+			}
+		}
+	}
+	spec, path := o.OverrideSpec(), field.NewPath("spec")
+	lists(&spec.Overriders, path.Child("overriders"))
+	for i := range spec.OverrideRules {
+		lists(&spec.OverrideRules[i].Overriders, path.Child("overrideRules").Index(i).Child("overriders"))
+	}
+	return advice
 }
 
 func overriders(o *policyv1alpha1.Overriders, path *field.Path) field.ErrorList {

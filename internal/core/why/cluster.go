@@ -19,6 +19,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -257,7 +258,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	case w == nil && c.DeletionTimestamp != nil:
 		wait(Leaving, "the cluster is leaving the fleet, so nothing is sent there", "")
 	case w == nil && e.suspended(row.Name):
-		wait(Suspended, "dispatching is suspended", "take spec.suspension out of "+e.holderName())
+		wait(Suspended, "dispatching is suspended", e.resume())
 	case w == nil:
 		if b := e.own(); b != nil && len(dispatch.Purging(b, e.Works)) > 0 {
 			wait(Pending, "waits until the copies that are to go first are gone", "")
@@ -281,7 +282,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		if row.Work.Status == nil && row.Work.Health == workv1alpha1.ResourceUnknown {
 			what = "dispatching is suspended; nothing was sent"
 		}
-		wait(Suspended, what, "take spec.suspension out of "+e.holderName())
+		wait(Suspended, what, e.resume())
 	case away && !item.Applied:
 		fail("the cluster does not answer: "+row.Ready.Message, "bring the cluster back; the hub tries again by itself")
 	case item.AppliedMessage != "" && meta.IsStatusConditionFalse(w.Status.Conditions, string(configv1alpha1.InterpreterOperationRetain)):
@@ -388,6 +389,14 @@ func (e *explanation) suspended(cluster string) bool {
 	s := b.BindingSpec().Suspension
 	return s.Dispatching != nil && *s.Dispatching ||
 		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
+}
+
+// resume is how what is suspended goes on.
+func (e *explanation) resume() string {
+	if propagate.Paused(e.Facts.Template) {
+		return "take the annotation " + propagate.PauseAnnotation + " off it"
+	}
+	return "take spec.suspension out of " + e.holderName()
 }
 
 // afterRefusal is what to do about a member's refusal.

@@ -403,6 +403,14 @@ var stories = []struct {
 			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 6, "readyReplicas": 6}`, "m1", "m3")
 			return h
 		}},
+	{name: "its management is paused", severity: why.Waiting, want: "m1: dispatching is suspended; nothing was sent", next: "take the annotation argosy.io/pause-management off it",
+		tell: func(t *testing.T) *hub {
+			h := start(t, strings.Replace(deployment, "metadata: {", `metadata: {annotations: {argosy.io/pause-management: "true"}, `, 1), fleet()...)
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.schedule()
+			h.send()
+			return h
+		}},
 	{name: "another scheduler", severity: why.Waiting, want: `left to the scheduler "volcano"`, next: "see that this scheduler runs",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
