@@ -356,18 +356,44 @@ func Field(u *unstructured.Unstructured, path ...string) any {
 // namespaces counts those made, so that tests that run side by side have different ones.
 var namespaces atomic.Int64
 
-// Namespace makes a namespace of the test's own on the hub. At the test's end its deletion is asked for and not awaited, as
-// Kubernetes begins with it five seconds later.
+// Namespace makes a namespace of the test's own on the hub. At the test's end its policies are deleted, and what was propagated; this
+// is not awaited. The namespace stays: to look for all kinds of objects in each that is deleted was a good part of what the API servers
+// of a fleet had to do in a run.
 func (f *Fleet) Namespace(t testing.TB) string {
 	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("t-%d", namespaces.Add(1))}}
-	if err := f.Hub.Create(t.Context(), ns); err != nil {
-		t.Fatalf("create namespace %s: %v", ns.Name, err)
+	ns := fmt.Sprintf("t-%d", namespaces.Add(1))
+	if err := f.Hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
+		t.Fatalf("create namespace %s: %v", ns, err)
 	}
 	t.Cleanup(func() {
-		if err := f.Hub.Delete(context.WithoutCancel(t.Context()), ns); client.IgnoreNotFound(err) != nil {
-			t.Errorf("delete namespace %s: %v", ns.Name, err)
+		if err := f.empty(context.WithoutCancel(t.Context()), ns); err != nil {
+			t.Errorf("empty namespace %s: %v", ns, err)
 		}
 	})
-	return ns.Name
+	return ns
+}
+
+// empty deletes the policies of a namespace, and all templates that have a binding.
+func (f *Fleet) empty(ctx context.Context, ns string) error {
+	for _, policy := range []client.Object{&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.OverridePolicy{}} {
+		if err := f.Hub.DeleteAllOf(ctx, policy, client.InNamespace(ns)); err != nil {
+			return err
+		}
+	}
+	var bindings workv1alpha2.ResourceBindingList
+	if err := f.Hub.List(ctx, &bindings, client.InNamespace(ns)); err != nil {
+		return err
+	}
+	for _, b := range bindings.Items {
+		template := &unstructured.Unstructured{}
+		template.SetAPIVersion(b.Spec.Resource.APIVersion)
+		template.SetKind(b.Spec.Resource.Kind)
+		template.SetNamespace(ns)
+		template.SetName(b.Spec.Resource.Name)
+		// A kind that a test defined may be gone with its objects.
+		if err := f.Hub.Delete(ctx, template); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+			return err
+		}
+	}
+	return nil
 }
