@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	fakediscovery "k8s.io/client-go/discovery/fake"
-	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -74,11 +72,7 @@ func TestAtAStartCompanionsStay(t *testing.T) {
 	web := h.workload("Deployment", "shop", "web", "eu")
 	h.create(about("WorkloadSpread", "spread", "web"))
 	h.settle()
-	var served []*metav1.APIResourceList
-	for kind, resource := range resources {
-		served = append(served, &metav1.APIResourceList{GroupVersion: resource.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: resource.Resource, Kind: kind, Namespaced: true}}})
-	}
-	h.restart(template.New(h.templates, &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: served}})) // which reads nothing into memory
+	h.restart(template.New(h.templates, served())) // which reads nothing into memory
 	h.writes = nil
 	res, err := h.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: web})
 	if err != nil || len(h.writes) > 0 || h.going(spread) {

@@ -69,6 +69,20 @@ var resources = map[string]schema.GroupVersionResource{
 // clusterScoped are those of them that are in no namespace.
 var clusterScoped = []string{"ClusterTool", "SidecarSet", "ClusterWorkflowTemplate"}
 
+// served is an API server's word on resources: one list for each version of a group, as any has.
+func served() *fakediscovery.FakeDiscovery {
+	var served []*metav1.APIResourceList
+	for kind, resource := range resources {
+		of := slices.IndexFunc(served, func(l *metav1.APIResourceList) bool { return l.GroupVersion == resource.GroupVersion().String() })
+		if of < 0 {
+			of = len(served)
+			served = append(served, &metav1.APIResourceList{GroupVersion: resource.GroupVersion().String()})
+		}
+		served[of].APIResources = append(served[of].APIResources, metav1.APIResource{Name: resource.Resource, Kind: kind, Namespaced: !slices.Contains(clusterScoped, kind)})
+	}
+	return &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: served}}
+}
+
 func newHub(t *testing.T) *hub {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -99,18 +113,11 @@ func newHub(t *testing.T) *hub {
 	h.client = b.Build()
 
 	lists := map[schema.GroupVersionResource]string{{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: "CustomResourceDefinitionList"}
-	var served []*metav1.APIResourceList
 	for kind, resource := range resources {
 		lists[resource] = kind + "List"
-		of := slices.IndexFunc(served, func(l *metav1.APIResourceList) bool { return l.GroupVersion == resource.GroupVersion().String() })
-		if of < 0 {
-			of = len(served)
-			served = append(served, &metav1.APIResourceList{GroupVersion: resource.GroupVersion().String()})
-		}
-		served[of].APIResources = append(served[of].APIResources, metav1.APIResource{Name: resource.Resource, Kind: kind, Namespaced: !slices.Contains(clusterScoped, kind)})
 	}
 	h.templates = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
-	store := template.New(h.templates, &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: served}})
+	store := template.New(h.templates, served())
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	go func() { _ = store.Start(ctx) }()
