@@ -20,7 +20,7 @@ func (o *objects) mutateBinding(ctx context.Context, r request) error {
 	if r.GetKind().Kind == "ClusterResourceBinding" {
 		label = workv1alpha2.ClusterResourceBindingPermanentIDLabel
 	}
-	if labels := r.obj.GetLabels(); labels[label] == "" && labels[workv1alpha2.BindingManagedByLabel] == "" {
+	if labels := r.obj.GetLabels(); !r.ours() && labels[label] == "" && labels[workv1alpha2.BindingManagedByLabel] == "" {
 		warning.AddWarning(ctx, "", "the hub makes bindings by itself, of a template and the policy that selects it; one made by hand is not scheduled: "+
 			"write a PropagationPolicy that selects the template instead")
 	}

@@ -159,10 +159,13 @@ func (r request) creating() bool {
 // later: keeping it is a quarter of the cost of every write, and nobody else sets fields of ours. Whoever applies to one
 // still gets a record of his own.
 func (r request) disown() {
-	if r.creating() && r.GetUserInfo().GetName() == user.APIServerUser {
+	if r.creating() && r.ours() {
 		r.obj.SetManagedFields(nil)
 	}
 }
+
+// ours says whether our own controllers write the object.
+func (r request) ours() bool { return r.GetUserInfo().GetName() == user.APIServerUser }
 
 // normalise rewrites the object to canonical spelling, warning of that, and of what is legal and hardly meant unless it was there before.
 func (r request) normalise(ctx context.Context) error {
