@@ -208,7 +208,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 				Interval: o.Descheduling.Interval, Unschedulable: o.Descheduling.Unschedulable})
 		}},
 		{"dispatch", func() error {
-			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Pods: dispatch.PodsOf(members), Concurrency: o.Concurrency})
+			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Pods: dispatch.PodsOf(members),
+				SchedulerName: o.Scheduler.Name, Plugins: o.Scheduler.Plugins, Concurrency: o.Concurrency})
 		}},
 		{"execute", func() error {
 			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency, StatusWindow: statusWindow})

@@ -36,6 +36,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -47,6 +48,9 @@ type Options struct {
 	Interpreter interpret.Interpreter
 	// Pods finds the pods that templates name for deletion; without it they are found nowhere.
 	Pods Pods
+	// SchedulerName is whose placements can be foreseen; default default-scheduler. Plugins are those that it runs with.
+	SchedulerName string
+	Plugins       schedule.Plugins
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
 	// Clock is the time; default the real one.
@@ -81,6 +85,7 @@ type subject struct {
 
 // Setup registers the controller with the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}

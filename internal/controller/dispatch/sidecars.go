@@ -83,7 +83,9 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 			return b, nil, 0, err
 		}
 	}
-	fleet := sync.OnceValue(func() schedule.Snapshot { return schedule.NewSnapshot(slices.Collect(maps.Values(in.Clusters))) })
+	fleet := sync.OnceValue(func() schedule.Snapshot {
+		return schedule.NewSnapshot(slices.Collect(maps.Values(in.Clusters))).With(r.Plugins)
+	})
 	var send []dispatch.Result
 	var lines []string
 	var after time.Duration
@@ -137,7 +139,7 @@ func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cl
 		if err != nil {
 			b = nil
 		}
-		if !dispatch.Coming(b, cluster, fleet()) {
+		if !dispatch.Coming(b, cluster, fleet(), r.SchedulerName) {
 			continue
 		}
 		work := &workv1alpha1.Work{}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -45,8 +44,8 @@ func Lacking(sidecars *workv1alpha1.Work, now time.Time, patience time.Duration)
 }
 
 // Coming says whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as none is made: it goes
-// there by now, or does when the scheduler has looked at the binding and at the fleet as they are.
-func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot) bool {
+// there by now, or does when the scheduler of that name has looked at the binding and at the fleet as they are.
+func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, scheduler string) bool {
 	if b == nil {
 		return true
 	}
@@ -58,7 +57,7 @@ func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot) boo
 		return false
 	case in(Targets(b)):
 		return true
-	case !schedule.Ours(b, policyv1alpha1.DefaultSchedulerName):
+	case !schedule.Ours(b, scheduler):
 		return false // nobody here knows
 	}
 	if _, due := schedule.Due(b, fleet); !due {

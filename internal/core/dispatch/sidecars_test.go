@@ -104,9 +104,12 @@ func TestWhereSidecarsAreAboutToGo(t *testing.T) {
 		}), "m2", false},
 		"another scheduler places it": {binding(func(b *workv1alpha2.ClusterResourceBinding) { b.Spec.SchedulerName = "x" }), "m2", false},
 	} {
-		if got := Coming(c.binding, c.cluster, fleet); got != c.want {
+		if got := Coming(c.binding, c.cluster, fleet, policyv1alpha1.DefaultSchedulerName); got != c.want {
 			t.Errorf("%s: it is coming to %s: %v, want %v", name, c.cluster, got, c.want)
 		}
+	}
+	if !Coming(binding(func(b *workv1alpha2.ClusterResourceBinding) { b.Spec.SchedulerName = "x" }), "m2", fleet, "x") {
+		t.Error("the hub's scheduler has a name of its own, and its placements are not foreseen")
 	}
 }
 
