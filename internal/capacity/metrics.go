@@ -23,19 +23,13 @@ var (
 // measured is the fleet of this process that is told of.
 var measured atomic.Pointer[Fleet]
 
-func init() { metrics.Registry.MustRegister(collector{}) }
-
-// collector tells of the fleet when it is asked, so that it costs nothing else.
-type collector struct{}
-
-// Describe implements prometheus.Collector.
-func (collector) Describe(to chan<- *prometheus.Desc) { to <- freeDesc; to <- expectedDesc }
-
-// Collect implements prometheus.Collector.
-func (collector) Collect(to chan<- prometheus.Metric) {
-	if f := measured.Load(); f != nil {
-		f.collect(to)
-	}
+func init() {
+	// It tells of the fleet when it is asked, so that it costs nothing else.
+	metrics.Registry.MustRegister(prometheus.CollectorFunc(func(to chan<- prometheus.Metric) {
+		if f := measured.Load(); f != nil {
+			f.collect(to)
+		}
+	}))
 }
 
 func (f *Fleet) collect(to chan<- prometheus.Metric) {

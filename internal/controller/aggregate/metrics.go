@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -20,16 +20,10 @@ var healthDesc = prometheus.NewDesc("argosy_cluster_templates",
 // followed are the bindings of this process, in memory, that the metrics are about.
 var followed atomic.Pointer[client.Reader]
 
-func init() { metrics.Registry.MustRegister(templates{}) }
+func init() { metrics.Registry.MustRegister(prometheus.CollectorFunc(countTemplates)) }
 
-// templates are counted when somebody asks.
-type templates struct{}
-
-// Describe implements prometheus.Collector.
-func (templates) Describe(to chan<- *prometheus.Desc) { to <- healthDesc }
-
-// Collect implements prometheus.Collector.
-func (templates) Collect(to chan<- prometheus.Metric) {
+// countTemplates counts when somebody asks.
+func countTemplates(to chan<- prometheus.Metric) {
 	from := followed.Load()
 	if from == nil {
 		return
@@ -37,7 +31,7 @@ func (templates) Collect(to chan<- prometheus.Metric) {
 	all, err := scope.Bindings.List(context.Background(), *from, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		// As while the hub starts or stops: there is nothing to tell then.
-		klog.V(2).InfoS("The health of templates is not counted", "err", err)
+		ctrl.Log.WithName("aggregate").V(2).Info("the health of templates is not counted", "error", err.Error())
 		return
 	}
 	for at, n := range healths(all) {

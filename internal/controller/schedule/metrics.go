@@ -37,7 +37,7 @@ func init() {
 			attempts.WithLabelValues(result, kind) // told as 0 before the first
 		}
 	}
-	metrics.Registry.MustRegister(attempts, durations, waitingBindings{})
+	metrics.Registry.MustRegister(attempts, durations, prometheus.CollectorFunc(countWaiting))
 }
 
 // observe counts a run.
@@ -56,14 +56,8 @@ func observe(reason schedule.Reason, failure error, took time.Duration) {
 // told is the scheduler of this process that the metrics are about.
 var told atomic.Pointer[reconciler]
 
-// waitingBindings are counted when somebody asks.
-type waitingBindings struct{}
-
-// Describe implements prometheus.Collector.
-func (waitingBindings) Describe(to chan<- *prometheus.Desc) { to <- pendingDesc }
-
-// Collect implements prometheus.Collector.
-func (waitingBindings) Collect(to chan<- prometheus.Metric) {
+// countWaiting counts when somebody asks.
+func countWaiting(to chan<- prometheus.Metric) {
 	r := told.Load()
 	if r == nil {
 		return
