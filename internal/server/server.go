@@ -356,6 +356,9 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		Stored:            kept,
 		Flags:             apiserverFlags,
 	}
+	if h.etcd != nil {
+		options.Etcd = h.etcd.Client
+	}
 	if h.parts.Admission != nil {
 		options.Admission = h.parts.Admission(h.deps)
 	}

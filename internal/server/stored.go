@@ -6,6 +6,7 @@ import (
 	"github.com/argosy-io/argosy/api/crds"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
 
@@ -32,7 +33,7 @@ func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
 	for _, ours := range []schema.GroupVersionKind{
 		workv1alpha1.GroupVersion.WithKind("Work"), workv1alpha2.GroupVersion.WithKind("ResourceBinding"), workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"),
 	} {
-		how[ours] = apiserver.Stored{Trusted: true}
+		how[ours] = apiserver.Stored{Trusted: true, Amend: commit.Amend}
 	}
 	return func(kind schema.GroupVersionKind) apiserver.Stored { return how[kind] }, nil
 }

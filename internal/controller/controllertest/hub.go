@@ -29,6 +29,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
@@ -112,6 +113,9 @@ func New(t *testing.T) *Hub {
 	}
 	return h
 }
+
+// Embed has the controllers that are run from now on share the server's process, as those of a hub do.
+func (h *Hub) Embed() { h.Config.Transport = h.Server.Within(commit.Amend) }
 
 // Scheme has the kinds of Kubernetes and of Argosy.
 func Scheme() *runtime.Scheme {

@@ -247,15 +247,26 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
 	o := outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved}
 	r.written.Store(key, written{read.GetUID(), math.MaxInt64, outcome{}})
-	wrote, err := commit.Update(ctx, r.client, read, b)
+	status, news, err := r.confirmation(ctx, b, o)
+	if err != nil {
+		return 0, err
+	}
+	wrote, whole, err := commit.Whole(ctx, r.client, read, b, func(generation int64) any {
+		status.SchedulerObservedGeneration = generation
+		return status
+	})
 	observe(reason, cmp.Or(failure, err), r.Clock.Since(began))
 	if wrote {
+		o.confirmed = whole
 		r.written.Store(key, written{b.GetUID(), b.GetGeneration(), o})
 	} else {
 		r.written.Delete(key)
 	}
 	if err != nil {
 		return 0, err
+	}
+	if whole {
+		r.tell(b, status, o, news)
 	}
 	if wrote && schedule.Grouped(b) {
 		r.peers.assume(b)
@@ -289,7 +300,7 @@ func (r *reconciler) confirmWritten(ctx context.Context, read workv1alpha2.Bindi
 		return read, nil
 	case read.GetUID() == w.uid && read.GetGeneration() < w.generation:
 		return nil, nil // it is about to come
-	case read.GetUID() == w.uid && read.GetGeneration() == w.generation:
+	case read.GetUID() == w.uid && read.GetGeneration() == w.generation && !w.confirmed:
 		now, err := r.confirm(ctx, read, w.outcome)
 		if err != nil {
 			return nil, err
@@ -321,43 +332,59 @@ type written struct {
 type outcome struct {
 	affinity string
 	failure  error
-	// ran says that the binding was due; told that its users know already where it went.
-	ran, told bool
+	// ran says that the binding was due; told that its users know already where it went; confirmed that the status says so already.
+	ran, told, confirmed bool
 }
 
 // confirm says in the status that the scheduler has seen this generation, and how it went; nothing is written when that stands there.
 // It returns the binding as it is then.
 func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outcome) (workv1alpha2.Binding, error) {
+	status, news, err := r.confirmation(ctx, b, o)
+	if err != nil {
+		return nil, err
+	}
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
+	*want.BindingStatus() = *status
+	if _, err := commit.Status(ctx, r.client, b, want); err != nil {
+		return nil, err
+	}
+	r.tell(b, status, o, news)
+	return want, nil
+}
+
+// confirmation is the status of b that says how it went, and whether that is news.
+func (r *reconciler) confirmation(ctx context.Context, b workv1alpha2.Binding, o outcome) (status *workv1alpha2.ResourceBindingStatus, news bool, err error) {
+	status = b.DeepCopyObject().(workv1alpha2.Binding).BindingStatus()
 	now := metav1.NewTime(r.Clock.Now())
 	if o.told {
 		// Its Works are not those of the clusters that it is in now: that would be the next status to write.
 		works, err := scope.WorksOf(ctx, r.client, client.ObjectKeyFromObject(b))
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		*want.BindingStatus() = aggregate.Binding(want, works, now)
+		*status = aggregate.Binding(b, works, now)
 	}
-	status := want.BindingStatus()
 	condition := schedule.Condition(o.failure)
 	condition.LastTransitionTime = now
-	news := meta.SetStatusCondition(&status.Conditions, condition)
+	news = meta.SetStatusCondition(&status.Conditions, condition)
 	if o.failure == nil && (o.ran || status.LastScheduledTime == nil) {
 		status.LastScheduledTime = &now
 	}
 	status.SchedulerObservedGeneration, status.SchedulerObservedAffinityName = b.GetGeneration(), o.affinity
-	if _, err := commit.Status(ctx, r.client, b, want); err != nil {
-		return nil, err
-	}
+	return status, news, nil
+}
+
+// tell has the users of b know what is news.
+func (r *reconciler) tell(b workv1alpha2.Binding, status *workv1alpha2.ResourceBindingStatus, o outcome, news bool) {
 	switch {
 	case news && o.failure != nil:
+		message := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled).Message
 		for _, obj := range []runtime.Object{b, templateOf(b)} {
-			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventScheduleBindingFailed, condition.Message)
+			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventScheduleBindingFailed, message)
 		}
 	case news && !o.told:
 		r.scheduled(b)
 	}
-	return want, nil
 }
 
 // follows tells on a cluster that so many bindings are looked at again for its change that they do not each say what came of it.

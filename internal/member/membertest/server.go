@@ -3,6 +3,7 @@
 package membertest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -68,6 +69,7 @@ type Server struct {
 	writes   []string
 	apart    map[schema.GroupVersionKind]bool // kinds whose status is a subresource
 	strict   bool                             // namespaces must exist
+	amend    func(context.Context, *unstructured.Unstructured) error
 	http     *httptest.Server
 }
 
@@ -173,6 +175,35 @@ func (s *Server) NeedNamespaces() {
 	s.strict = true
 }
 
+// Within is the way to the server of who shares its process: an update keeps its context, and amend is given what it stores.
+func (s *Server) Within(amend func(context.Context, *unstructured.Unstructured) error) http.RoundTripper {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.amend = amend
+	return within{s}
+}
+
+type within struct{ s *Server }
+
+// RoundTrip implements http.RoundTripper.
+func (t within) RoundTrip(r *http.Request) (_ *http.Response, err error) {
+	if r.Method != http.MethodPut {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler:
+			err = io.ErrUnexpectedEOF
+		default:
+			panic(p)
+		}
+	}()
+	answer := httptest.NewRecorder()
+	t.s.ServeHTTP(answer, r)
+	return answer.Result(), nil
+}
+
 // Writes are what requests have changed so far: the verb, the resource and the name, as in "create configmaps default/c".
 func (s *Server) Writes() []string {
 	s.mu.Lock()
@@ -253,12 +284,7 @@ func (s *Server) store(k Kind, path string, u *unstructured.Unstructured) *unstr
 		u.SetUID(types.UID(fmt.Sprintf("uid-%d", s.uids)))
 		u.SetGeneration(1)
 	} else {
-		u.SetUID(old.GetUID())
-		u.SetGeneration(old.GetGeneration())
-		going := old.GetDeletionTimestamp() == nil && u.GetDeletionTimestamp() != nil
-		if going || fmt.Sprint(old.Object["spec"]) != fmt.Sprint(u.Object["spec"]) {
-			u.SetGeneration(old.GetGeneration() + 1)
-		}
+		follow(old, u)
 	}
 	u.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	if u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) == 0 {
@@ -269,6 +295,16 @@ func (s *Server) store(k Kind, path string, u *unstructured.Unstructured) *unstr
 	s.objects[path] = u
 	s.happened(happening{s.version, k, old, u})
 	return u
+}
+
+// follow has u be what comes after old.
+func follow(old, u *unstructured.Unstructured) {
+	u.SetUID(old.GetUID())
+	u.SetGeneration(old.GetGeneration())
+	going := old.GetDeletionTimestamp() == nil && u.GetDeletionTimestamp() != nil
+	if going || fmt.Sprint(old.Object["spec"]) != fmt.Sprint(u.Object["spec"]) {
+		u.SetGeneration(old.GetGeneration() + 1)
+	}
 }
 
 func (s *Server) remove(k Kind, path string) {
@@ -513,8 +549,16 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		to.SetDeletionTimestamp(live.GetDeletionTimestamp())
+		to = own(kind, live, to, manager)
+		if s.amend != nil {
+			follow(live, to)
+			if err := s.amend(r.Context(), to); err != nil {
+				fail(w, apierrors.NewInternalError(err))
+				return
+			}
+		}
 		wrote("update", name)
-		answer(w, http.StatusOK, s.store(kind, path, own(kind, live, to, manager)))
+		answer(w, http.StatusOK, s.store(kind, path, to))
 	case http.MethodPatch:
 		patched, err := patch(kind, live, r.Header.Get("Content-Type"), sent, manager)
 		switch {

@@ -112,7 +112,7 @@ func serve(ctx context.Context, dir string, ready func()) error {
 	m.log("etcd")
 
 	// The API server outlives the loops, so that they can finish what they are at.
-	server, err := apiserver.Start(context.WithoutCancel(ctx), m.apiserverOptions(store.Endpoint, listener))
+	server, err := apiserver.Start(context.WithoutCancel(ctx), m.apiserverOptions(store, listener))
 	if err != nil {
 		return err
 	}
@@ -222,9 +222,10 @@ func (m *member) log(what string) {
 	klog.InfoS("Started", "part", what, "after", time.Since(m.begin).Round(time.Millisecond))
 }
 
-func (m *member) apiserverOptions(store string, listener net.Listener) apiserver.Options {
+func (m *member) apiserverOptions(store *etcd.Server, listener net.Listener) apiserver.Options {
 	return apiserver.Options{
-		EtcdServers:     []string{store},
+		EtcdServers:     []string{store.Endpoint},
+		Etcd:            store.Client,
 		Listener:        listener,
 		BindAddress:     "127.0.0.1",
 		Port:            m.config.Port,

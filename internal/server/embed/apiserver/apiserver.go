@@ -21,11 +21,13 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/rest"
@@ -81,6 +83,8 @@ type Options struct {
 
 	// Loopback, when set, becomes the way into this server; Start makes one otherwise.
 	Loopback *Loopback
+	// Etcd, when set, makes a client of the etcd at EtcdServers that runs in this process, for all that is stored.
+	Etcd func() *clientv3.Client
 	// Stored, when set, says how custom kinds are kept, for the kinds that are not kept Kubernetes' own way.
 	Stored func(schema.GroupVersionKind) Stored
 	// Flags are further kube-apiserver flags, applied last.
@@ -173,9 +177,18 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 	}
 	outer.EffectiveVersion = released{outer.EffectiveVersion}
 
+	uncached := generic.UndecoratedStorage
+	if o.Etcd != nil {
+		shared := &directEtcd{client: o.Etcd}
+		for _, getter := range []*generic.RESTOptionsGetter{&config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter, &config.ApiExtensions.GenericConfig.RESTOptionsGetter,
+			&config.ApiExtensions.ExtraConfig.CRDRESTOptionsGetter, &config.Aggregator.GenericConfig.RESTOptionsGetter} {
+			*getter = direct{*getter, shared}
+		}
+		uncached = shared.uncached
+	}
 	if o.Stored != nil {
 		extra := &config.ApiExtensions.ExtraConfig
-		extra.CRDRESTOptionsGetter = restOptions{extra.CRDRESTOptionsGetter, o.Stored}
+		extra.CRDRESTOptionsGetter = restOptions{extra.CRDRESTOptionsGetter, o.Stored, uncached}
 	}
 
 	// 2. What is built from here on shares one loopback configuration by pointer. Move it off the network by

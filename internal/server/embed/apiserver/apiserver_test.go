@@ -2,12 +2,16 @@ package apiserver_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"syscall"
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -19,7 +23,7 @@ import (
 )
 
 // controlPlane starts etcd and an API server for the length of a test.
-func controlPlane(t testing.TB) (*apiserver.Server, pki.Files) {
+func controlPlane(t testing.TB) (*apiserver.Server, pki.Files, *etcd.Server) {
 	t.Helper()
 	begin := time.Now()
 	files, _, err := pki.Ensure(t.TempDir(), []string{"127.0.0.1", "localhost"}, time.Now())
@@ -37,6 +41,7 @@ func controlPlane(t testing.TB) (*apiserver.Server, pki.Files) {
 	}
 	server, err := apiserver.Start(context.Background(), apiserver.Options{
 		EtcdServers:     []string{store.Endpoint},
+		Etcd:            store.Client,
 		Listener:        listener,
 		BindAddress:     "127.0.0.1",
 		Port:            listener.Addr().(*net.TCPAddr).Port,
@@ -56,7 +61,7 @@ func controlPlane(t testing.TB) (*apiserver.Server, pki.Files) {
 		t.Fatal(err)
 	}
 	t.Logf("ready after %v and %d writes", time.Since(begin), store.Revision())
-	return server, files
+	return server, files, store
 }
 
 // overBoth are clients over both ways into the server.
@@ -77,7 +82,7 @@ func overBoth(t testing.TB, server *apiserver.Server) map[string]*kubernetes.Cli
 
 // The cost of a write over either way, CPU of both ends included.
 func BenchmarkCreate(b *testing.B) {
-	server, _ := controlPlane(b)
+	server, _, _ := controlPlane(b)
 	for way, client := range overBoth(b, server) {
 		b.Run(way, func(b *testing.B) {
 			var before, after syscall.Rusage
@@ -104,7 +109,7 @@ func BenchmarkCreate(b *testing.B) {
 func TestAControlPlaneInOneProcess(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	server, files := controlPlane(t)
+	server, files, store := controlPlane(t)
 	loops, stopLoops := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
@@ -151,8 +156,87 @@ func TestAControlPlaneInOneProcess(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what is kept without a connection", func(t *testing.T) { keptWithoutAConnection(ctx, t, overBoth(t, server)["tls"], store) })
 	stopLoops()
 	if err := <-ended; err != nil {
 		t.Fatalf("the loops ended with: %v", err)
+	}
+}
+
+// keptWithoutAConnection is there for who has one, and the store says no in the words that the server understands.
+func keptWithoutAConnection(ctx context.Context, t *testing.T, client kubernetes.Interface, store *etcd.Server) {
+	connected, err := clientv3.New(clientv3.Config{Endpoints: []string{store.Endpoint}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connected.Close()
+	events := client.CoreV1().Events("default") // which have no cache before the store
+	create := func(name string) error {
+		_, err := events.Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, InvolvedObject: corev1.ObjectReference{Namespace: "default", Name: "x"}}, metav1.CreateOptions{})
+		return err
+	}
+	for i := range 5 {
+		if err := create(fmt.Sprintf("event-%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := connected.Get(ctx, "/registry/events/default/event-", clientv3.WithPrefix())
+	if err != nil || len(stored.Kvs) != 5 || stored.Kvs[0].Lease == 0 {
+		t.Fatalf("the store has %v, %v, want 5 events with their time to live", stored, err)
+	}
+	seen := map[string]bool{}
+	page := metav1.ListOptions{Limit: 2}
+	for first := true; first || page.Continue != ""; first = false {
+		list, err := events.List(ctx, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list.Items {
+			seen[e.Name] = true
+		}
+		page.Continue = list.Continue
+	}
+	if len(seen) < 5 {
+		t.Errorf("its pages have %v", seen)
+	}
+
+	list, err := events.List(ctx, metav1.ListOptions{Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"later", "latest"} {
+		if err := create(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := connected.Compact(ctx, store.Revision()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := events.List(ctx, metav1.ListOptions{Limit: 2, Continue: list.Continue}); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a page of what was compacted is answered with %v, want that it expired", err)
+	}
+	old, err := events.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err == nil {
+		defer old.Stop()
+		e := <-old.ResultChan()
+		err = apierrors.FromObject(e.Object)
+	}
+	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+		t.Errorf("a watch from what was compacted says %v, want that it is gone", err)
+	}
+
+	one, err := events.Get(ctx, "later", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.Message = "first"
+	if _, err := events.Update(ctx, one, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := events.Update(ctx, one, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+		t.Errorf("a write on an old version is answered with %v, want a conflict", err)
+	}
+	if err := create("later"); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("a second of that name is answered with %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,12 +23,16 @@ type Stored struct {
 	// Trusted takes what was stored for what the schema wants. Kubernetes prunes and defaults whatever it reads, in case
 	// the schema changed since; a kind that got its defaults as it was written, and that its writers keep writing, can do without.
 	Trusted bool
+	// Amend, when set, is given each object before it is stored, in the version that it was written in. An error refuses the write.
+	Amend func(context.Context, *unstructured.Unstructured) error
 }
 
 // restOptions has each custom kind kept as it is to be.
 type restOptions struct {
 	generic.RESTOptionsGetter
 	stored func(schema.GroupVersionKind) Stored
+	// uncached keeps a kind without a cache.
+	uncached generic.StorageDecorator
 }
 
 func (r restOptions) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
@@ -47,9 +52,13 @@ func (r restOptions) GetRESTOptions(resource schema.GroupResource, example runti
 			c = &trusting
 		}
 		if how.Uncached {
-			decorate = generic.UndecoratedStorage
+			decorate = r.uncached
 		}
-		return decorate(c, prefix, key, newObject, newList, attributes, triggers, indexers)
+		s, destroy, err := decorate(c, prefix, key, newObject, newList, attributes, triggers, indexers)
+		if err == nil && how.Amend != nil {
+			s = amending{s, how.Amend}
+		}
+		return s, destroy, err
 	}
 	return o, nil
 }
@@ -77,4 +86,30 @@ func (t trusted) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	}
 	u.Object = object
 	return u, &t.kind, nil
+}
+
+// amending changes objects before they are stored.
+type amending struct {
+	storage.Interface
+	amend func(context.Context, *unstructured.Unstructured) error
+}
+
+func (a amending) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		if err := a.amend(ctx, u); err != nil {
+			return err
+		}
+	}
+	return a.Interface.Create(ctx, key, obj, out, ttl)
+}
+
+func (a amending) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool, preconditions *storage.Preconditions,
+	tryUpdate storage.UpdateFunc, cached runtime.Object) error {
+	return a.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, func(input runtime.Object, meta storage.ResponseMeta) (runtime.Object, *uint64, error) {
+		output, ttl, err := tryUpdate(input, meta)
+		if u, ok := output.(*unstructured.Unstructured); ok && err == nil {
+			err = a.amend(ctx, u)
+		}
+		return output, ttl, err
+	}, cached)
 }

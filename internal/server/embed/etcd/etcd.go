@@ -1,5 +1,5 @@
-// Package etcd runs one etcd member inside this process. It serves a single client, the API server of
-// the same process, over a unix socket; whoever wants a cluster of several members runs etcd outside.
+// Package etcd runs one etcd member inside this process. It serves the API server of the same process, by
+// calls and over a unix socket; whoever wants a cluster of several members runs etcd outside.
 package etcd
 
 import (
@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -99,6 +100,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	s.Stop()
 	return nil, fmt.Errorf("wait for etcd on %s: %w", o.Dir, err)
 }
+
+// Client calls the server without a connection. Close it when done.
+func (s *Server) Client() *clientv3.Client { return v3client.New(s.etcd.Server) }
 
 // Err reports a failure of the running server, at most a few; it never closes before Stop.
 func (s *Server) Err() <-chan error { return s.etcd.Err() }

@@ -1,0 +1,63 @@
+package commit
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+)
+
+func TestAStatusGoesWithItsUpdateToAServerThatTakesIt(t *testing.T) {
+	elsewhere, n := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w", UID: "u"}})
+	var stored []*unstructured.Unstructured
+	here := interceptor.NewClient(elsewhere.(client.WithWatch), interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			for _, uid := range []string{"another", string(obj.GetUID())} { // what the server writes meanwhile for reasons of its own is left alone
+				u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": uid, "generation": int64(7)}}}
+				if err := Amend(ctx, u); err != nil {
+					return err
+				}
+				stored = append(stored, u)
+			}
+			return c.Update(ctx, obj, opts...)
+		},
+	})
+	status := func(generation int64) any {
+		return &workv1alpha1.WorkStatus{Conditions: []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: generation}}}
+	}
+	for _, step := range []struct {
+		name         string
+		with         client.Client
+		suspended    bool
+		wrote, whole bool
+	}{
+		{"the server takes both", here, true, true, true},
+		{"nothing changed", here, true, false, false},
+		{"the server is elsewhere", elsewhere, false, true, false},
+	} {
+		*n, stored = 0, nil
+		was := read(t, elsewhere, "w")
+		want := was.DeepCopy()
+		want.Spec.SuspendDispatching = &step.suspended
+		wrote, whole, err := Whole(context.Background(), step.with, was, want, status)
+		if err != nil || wrote != step.wrote || whole != step.whole || *n != map[bool]int{true: 1}[wrote] {
+			t.Errorf("%s: wrote %v, whole %v, %d writes, %v", step.name, wrote, whole, *n, err)
+		}
+		if !step.whole {
+			continue
+		}
+		if _, ok := stored[0].Object["status"]; ok {
+			t.Errorf("%s: another object got the status: %v", step.name, stored[0])
+		}
+		conditions, _, _ := unstructured.NestedSlice(stored[1].Object, "status", "conditions")
+		if !slices.ContainsFunc(conditions, func(c any) bool { return c.(map[string]any)["observedGeneration"] == int64(7) }) {
+			t.Errorf("%s: stored %v, want the status at generation 7", step.name, stored[1])
+		}
+	}
+}
