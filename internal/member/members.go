@@ -166,7 +166,7 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 		delete(m.members, name)
 		known = nil
 	}
-	identity := fingerprint(cluster, secret)
+	identity := Fingerprint(cluster, secret)
 	if known != nil && known.conn().identity == identity {
 		return known, false, nil
 	}
@@ -233,8 +233,8 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 	return fresh
 }
 
-// fingerprint is equal as long as a member is reached in the same way.
-func fingerprint(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) [sha256.Size]byte {
+// Fingerprint is equal as long as a member is reached in the same way.
+func Fingerprint(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) [sha256.Size]byte {
 	var b bytes.Buffer
 	spec := cluster.Spec
 	fmt.Fprintf(&b, "%q %t %q %q", spec.APIEndpoint, spec.InsecureSkipTLSVerification, spec.ProxyURL, spec.ProxyHeader)

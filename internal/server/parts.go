@@ -2,12 +2,18 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/controller"
@@ -16,6 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/convert"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -47,7 +54,7 @@ func AllParts() Parts {
 			return plugins
 		},
 		Handler: func(d Deps, next http.Handler) http.Handler {
-			return explained(d, room, nodes, admission.KeepNamespace(next))
+			return proxy.Handler(reader(d.Config), explained(d, room, nodes, admission.KeepNamespace(next)))
 		},
 		Convert: convert.Review,
 		Controllers: func(ctx context.Context, d Deps) error {
@@ -70,6 +77,21 @@ func AllParts() Parts {
 			return controller.Run(ctx, o)
 		},
 	}
+}
+
+// reader reads the hub with all rights, from when its API server is made.
+func reader(config *rest.Config) proxy.Hub {
+	return sync.OnceValues(func() (client.Reader, error) {
+		s := runtime.NewScheme()
+		if err := errors.Join(clusterv1alpha1.AddToScheme(s), corev1.AddToScheme(s)); err != nil {
+			return nil, err
+		}
+		// The kinds are known, and are not asked for.
+		mapper := meta.NewDefaultRESTMapper(nil)
+		mapper.Add(clusterv1alpha1.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
+		mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+		return client.New(config, client.Options{Scheme: s, Mapper: mapper})
+	})
 }
 
 // explained answers why.Path, why.RoomPath, why.NodesPath and why.SchedulerPath, and leaves all else to next.

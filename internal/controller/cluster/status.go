@@ -42,6 +42,8 @@ type collector struct {
 
 	mu    sync.Mutex
 	looks map[string]look
+	// impersonators are the accounts that each member lets act as users, as far as is known; see letImpersonate.
+	impersonators map[string]string
 }
 
 // look is one member being looked at, again and again.
@@ -51,7 +53,7 @@ type look struct {
 }
 
 func newCollector(c client.Client, o Options) *collector {
-	return &collector{Options: o, client: c, started: make(chan struct{}), looks: map[string]look{}}
+	return &collector{Options: o, client: c, started: make(chan struct{}), looks: map[string]look{}, impersonators: map[string]string{}}
 }
 
 // Start implements manager.Runnable.
@@ -101,6 +103,7 @@ func (c *collector) leave(name string) {
 	if known, ok := c.looks[name]; ok {
 		known.stop()
 		delete(c.looks, name)
+		delete(c.impersonators, name)
 		forgetMetrics(name)
 	}
 }
@@ -201,6 +204,7 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	if status.KubernetesVersion, err = m.Version(ctx); err != nil {
 		return membership.Uncollected(err.Error()), nil, nil
 	}
+	c.letImpersonate(ctx, m, cluster)
 	current := meta.FindStatusCondition(status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements)
 	if apis, err := m.Discover(ctx); err != nil {
 		// The kinds known before stay: losing them would unschedule what runs.

@@ -1,0 +1,322 @@
+// Package proxy passes requests of the hub's users on to member clusters: the subresource clusters/proxy of Karmada's API. The
+// hub authenticates a caller and authorizes the use of clusters/proxy before; what the caller may do in the member, the member
+// decides, as for the user and the groups that the hub knows.
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+const (
+	prefix = "/apis/cluster.karmada.io/v1alpha1/clusters/"
+	suffix = "/proxy"
+	// dialTimeout is how long a member may take to accept a connection.
+	dialTimeout = 5 * time.Second
+)
+
+// Path is where the hub serves the API of a member.
+func Path(cluster string) string { return prefix + cluster + suffix }
+
+// Hub gives what to read Clusters and their secrets with, by the hub's own rights.
+type Hub func() (client.Reader, error)
+
+// Handler answers GET, POST and all other methods, streams and upgraded connections among them, at
+// Path(cluster) + path of the member's API. It leaves all else to next, and errors of its own are a metav1.Status. It
+// expects the request's info and user in its context, and that they are authorized.
+func Handler(hub Hub, next http.Handler) http.Handler {
+	p := &proxy{hub: hub, ways: map[string]*way{}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, ok := request.RequestInfoFrom(r.Context())
+		// The path as it was authorized is the path that is served: one of a namespace, say, is another.
+		if !ok || !info.IsResourceRequest || info.APIGroup != clusterv1alpha1.GroupVersion.Group || info.Resource != "clusters" ||
+			info.Subresource != "proxy" || !strings.HasPrefix(r.URL.Path, Path(info.Name)) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if err := p.pass(w, r, info.Name); err != nil {
+			refuse(w, err)
+		}
+	})
+}
+
+// proxy remembers how members are reached, so that connections are used again.
+type proxy struct {
+	hub Hub
+
+	mu   sync.Mutex
+	ways map[string]*way
+}
+
+// way is how a member is reached, without anybody's credentials.
+type way struct {
+	identity any // of the Cluster and its secret
+	base     *url.URL
+	plain    http.RoundTripper
+	// upgrade speaks HTTP/1.1, the only version that can be upgraded.
+	upgrade http.RoundTripper
+}
+
+// pass answers the request, or says why it cannot be passed on.
+func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error {
+	path, err := remainder(r.URL, name)
+	if err != nil {
+		return err
+	}
+	caller, ok := request.UserFrom(r.Context())
+	if !ok || caller.GetName() == "" {
+		return apierrors.NewInternalError(fmt.Errorf("cluster %q: the request has no user", name))
+	}
+	reach, token, err := p.to(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	target := *reach.base
+	target.Path = strings.TrimSuffix(reach.base.Path, "/") + path.Path
+	target.RawPath = strings.TrimSuffix(reach.base.EscapedPath(), "/") + path.RawPath
+	target.RawQuery = path.RawQuery
+
+	transport := reach.plain
+	if r.Header.Get("Upgrade") != "" {
+		transport = reach.upgrade
+	}
+	(&httputil.ReverseProxy{
+		Transport: transport,
+		ErrorLog:  log.New(io.Discard, "", 0), // who asked is told, or gone
+		// Hop-by-hop headers are gone before: a caller cannot have ours removed by naming them in Connection.
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			pr.Out.URL, pr.Out.Host = &target, ""
+			actAs(pr.Out.Header, caller, token)
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			resp.Header.Del("Audit-Id") // the hub's own is there
+			if resp.StatusCode == http.StatusUnauthorized {
+				return errRefused
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if errors.Is(err, errRefused) {
+				refuse(w, unavailable("cluster %q does not accept the token of spec.impersonatorSecretRef: join the cluster again, which renews it", name))
+				return
+			}
+			refuse(w, unavailable("cluster %q is not reachable at %s: %v; `argosy why cluster %s` tells since when", name, reach.base.Host, err, name))
+		},
+	}).ServeHTTP(w, r)
+	return nil
+}
+
+var errRefused = errors.New("unauthorized")
+
+// remainder is what comes after Path(name), as Path and RawPath, and the query. A path that could lead out of the member's API, which
+// may be below a path of a server that has others, is refused.
+func remainder(u *url.URL, name string) (*url.URL, error) {
+	escaped, ok := strings.CutPrefix(u.EscapedPath(), Path(name))
+	plain := strings.TrimPrefix(u.Path, Path(name))
+	if !ok || plain != "" && plain[0] != '/' {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("cluster %q: write the path up to %s without escapes", name, suffix))
+	}
+	query := u.RawQuery
+	if values := u.Query(); strings.Trim(plain, "/") == "" && values.Has("path") { // ClusterProxyOptions
+		plain = "/" + strings.TrimPrefix(values.Get("path"), "/")
+		escaped = (&url.URL{Path: plain}).EscapedPath()
+		values.Del("path")
+		query = values.Encode()
+	}
+	if climbs(plain) {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("cluster %q: the path %q must not have . or .. in it", name, plain))
+	}
+	return &url.URL{Path: plain, RawPath: escaped, RawQuery: query}, nil
+}
+
+// climbs says whether anybody on the way could take a part of the path for "." or "..", also one who decodes it once more.
+func climbs(path string) bool {
+	for range 3 {
+		for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+			if part, _, _ = strings.Cut(part, ";"); part == "." || part == ".." {
+				return true
+			}
+		}
+		again, err := url.PathUnescape(path)
+		if err != nil || again == path {
+			return false
+		}
+		path = again
+	}
+	return true // nobody encodes a path that often and means well
+}
+
+// websocketToken is the prefix of a subprotocol that carries a bearer token.
+const websocketToken = "base64url.bearer.authorization.k8s.io."
+
+// actAs replaces whatever says who the caller is by the hub's word for it.
+func actAs(h http.Header, caller user.Info, token string) {
+	for name := range h {
+		lower := strings.ToLower(name)
+		if lower == "authorization" || lower == "cookie" || strings.HasPrefix(lower, "impersonate-") || strings.HasPrefix(lower, "x-remote-") {
+			delete(h, name)
+		}
+	}
+	if offered, ok := h["Sec-Websocket-Protocol"]; ok {
+		var kept []string
+		for protocol := range strings.SplitSeq(strings.Join(offered, ","), ",") {
+			if protocol = strings.TrimSpace(protocol); !strings.HasPrefix(protocol, websocketToken) {
+				kept = append(kept, protocol)
+			}
+		}
+		h.Set("Sec-Websocket-Protocol", strings.Join(kept, ", "))
+	}
+	h.Set("Authorization", "Bearer "+token)
+	h.Set("Impersonate-User", caller.GetName())
+	for _, group := range caller.GetGroups() {
+		// The member adds these by itself, and nobody may be made to impersonate them.
+		if group != user.AllAuthenticated && group != user.AllUnauthenticated {
+			h.Add("Impersonate-Group", group)
+		}
+	}
+}
+
+// to is how the member is reached now, and the token that acts as users there. The error is an API error.
+func (p *proxy) to(ctx context.Context, name string) (*way, string, error) {
+	if name == "*" {
+		return nil, "", apierrors.NewBadRequest("this hub does not ask all clusters in one request: name a cluster, or let `argosy get -s members` ask each")
+	}
+	hub, err := p.hub()
+	if err != nil {
+		return nil, "", unavailable("reach the hub's API: %v", err)
+	}
+	cluster := &clusterv1alpha1.Cluster{}
+	err = hub.Get(ctx, types.NamespacedName{Name: name}, cluster)
+	if apierrors.IsNotFound(err) {
+		p.forget(name)
+		missing := apierrors.NewNotFound(clusterv1alpha1.Resource("clusters"), name)
+		missing.ErrStatus.Message = fmt.Sprintf("there is no cluster %q: `argosy get clusters` lists those of the fleet", name)
+		return nil, "", missing
+	}
+	if err != nil {
+		return nil, "", unavailable("read cluster %q: %v", name, err)
+	}
+	spec := &cluster.Spec
+	switch {
+	case spec.APIEndpoint == "" && spec.SyncMode == clusterv1alpha1.Pull:
+		return nil, "", unavailable("cluster %q is in Pull mode and has no spec.apiEndpoint: it reaches the hub, and the hub cannot reach it", name)
+	case spec.SecretRef == nil:
+		return nil, "", unavailable("cluster %q has no spec.secretRef: join it again, or name a secret with its caBundle", name)
+	case spec.ImpersonatorSecretRef == nil:
+		return nil, "", unavailable("cluster %q has no spec.impersonatorSecretRef, so that nobody can act there as the hub's users: join it again, or name a secret with a token that may impersonate", name)
+	}
+	secret, err := secretOf(ctx, hub, name, "spec.secretRef", spec.SecretRef)
+	if err != nil {
+		return nil, "", err
+	}
+	acting, err := secretOf(ctx, hub, name, "spec.impersonatorSecretRef", spec.ImpersonatorSecretRef)
+	if err != nil {
+		return nil, "", err
+	}
+	token := string(acting.Data[member.TokenKey])
+	if token == "" {
+		return nil, "", unavailable("cluster %q: secret %s/%s of spec.impersonatorSecretRef has no key %s: join the cluster again", name, acting.Namespace, acting.Name, member.TokenKey)
+	}
+	reach, err := p.way(cluster, secret)
+	if err != nil {
+		return nil, "", unavailable("cluster %q: %v", name, err)
+	}
+	return reach, token, nil
+}
+
+func secretOf(ctx context.Context, hub client.Reader, cluster, field string, ref *clusterv1alpha1.LocalSecretReference) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	if err := hub.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
+		return nil, unavailable("cluster %q: read the secret of %s: %v", cluster, field, err)
+	}
+	return secret, nil
+}
+
+// way is the one known, or a new one if the Cluster or its secret says another thing by now.
+func (p *proxy) way(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*way, error) {
+	identity := member.Fingerprint(cluster, secret)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.ways[cluster.Name]
+	if known != nil && known.identity == identity {
+		return known, nil
+	}
+	config, err := member.Config(cluster, secret)
+	if err != nil {
+		return nil, err
+	}
+	config.BearerToken, config.Username, config.Password = "", "", ""
+	config.CertData, config.KeyData = nil, nil
+	config.DisableCompression = true // the caller says what it takes
+	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	fresh := &way{identity: identity}
+	if fresh.base, _, err = rest.DefaultServerUrlFor(config); err != nil {
+		return nil, fmt.Errorf("spec.apiEndpoint: %w", err)
+	}
+	if fresh.plain, err = rest.TransportFor(config); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.NextProtos = []string{"http/1.1"}
+	if fresh.upgrade, err = rest.TransportFor(config); err != nil {
+		return nil, err
+	}
+	known.close()
+	p.ways[cluster.Name] = fresh
+	return fresh, nil
+}
+
+func (p *proxy) forget(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ways[name].close()
+	delete(p.ways, name)
+}
+
+// close lets go of connections that nobody uses; streams go on.
+func (w *way) close() {
+	if w != nil {
+		utilnet.CloseIdleConnectionsFor(w.plain)
+		utilnet.CloseIdleConnectionsFor(w.upgrade)
+	}
+}
+
+func unavailable(format string, args ...any) error {
+	return apierrors.NewServiceUnavailable(fmt.Sprintf(format, args...))
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	status := apierrors.NewInternalError(err).Status()
+	var known apierrors.APIStatus
+	if errors.As(err, &known) {
+		status = known.Status()
+	}
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status) // who asked is gone if it fails
+}
