@@ -41,6 +41,8 @@ var served = map[string]struct {
 	"resourceinterpretercustomizations.config.karmada.io": {"ResourceInterpreterCustomization", "Cluster", "ric", "karmada-io", []string{"v1alpha1"}, false,
 		"TARGET-API-VERSION TARGET-KIND AGE"},
 	"resourceinterpreterwebhookconfigurations.config.karmada.io": {"ResourceInterpreterWebhookConfiguration", "Cluster", "", "karmada-io", []string{"v1alpha1"}, false, ""},
+	"enclosedmanifests.release.argosy.io": {"EnclosedManifest", "Cluster", "", "", []string{"v1alpha1"}, false,
+		"MANIFEST-KIND MANIFEST-NAMESPACE MANIFEST-NAME AGE"},
 	"replicaschedulingpolicies.config.karmada.io": {"ReplicaSchedulingPolicy", "Cluster", "rsp", "karmada-io", []string{"v1alpha1"}, true,
 		"CPU MEMORY BALANCED AGE"},
 }

@@ -11,6 +11,7 @@
 //	policy: enum(Always, Partial)                    one of these
 //	selector!: selector                              required
 //	pools~: [any]                                    a spelling that the hub accepts and rewrites, which no member knows
+//	clusters^: [string]                              a field of the hub's own: it acts on it, and no member knows it
 //	spec: spec of CloneSet v1beta1                   what the spec of another kind of the same folder holds, in that version;
 //	                                                 "v1alpha1 or v1beta1" is what either does
 //
@@ -35,6 +36,8 @@ type Kind struct {
 	Kind   string   `json:"kind"`
 	Plural string   `json:"plural"`
 	Short  []string `json:"short,omitempty"`
+	// All has `kubectl get all` of a hub show objects of the kind. In members the kind's own project says that.
+	All bool `json:"all,omitempty"`
 	// About is the first thing that `kubectl explain` says.
 	About string `json:"about"`
 	// Cluster says that objects are in no namespace.
@@ -86,7 +89,7 @@ func Read(files fs.FS) ([]Kind, error) {
 	}
 	for i, name := range names {
 		for _, v := range kinds[i].Versions {
-			if _, err := kinds[i].schema(v, true); err != nil {
+			if _, err := kinds[i].schema(v, reader{aliases: true, own: true}); err != nil {
 				return nil, fmt.Errorf("read %s: %s: %w", name, v.Name, err)
 			}
 		}
@@ -94,32 +97,38 @@ func Read(files fs.FS) ([]Kind, error) {
 	return kinds, nil
 }
 
-// Hub is the definition that a hub serves: every version, the first stored, and the spellings that it rewrites.
+// Hub is the definition that a hub serves: every version, the first stored, with its own fields and the spellings that it rewrites.
 // With several versions it wants a conversion.
-func (k Kind) Hub() *apiextensionsv1.CustomResourceDefinition { return k.definition(k.Versions, true) }
+func (k Kind) Hub() *apiextensionsv1.CustomResourceDefinition {
+	crd := k.definition(k.Versions, reader{aliases: true, own: true})
+	if k.All {
+		crd.Spec.Names.Categories = []string{"all"}
+	}
+	return crd
+}
 
 // Member is the definition of one version as a member cluster has it; nil if there is none of that name.
 func (k Kind) Member(version string) *apiextensionsv1.CustomResourceDefinition {
 	for _, v := range k.Versions {
 		if v.Name == version {
-			return k.definition([]Version{v}, false)
+			return k.definition([]Version{v}, reader{})
 		}
 	}
 	return nil
 }
 
-// Schema is what objects of a version look like, without spellings that are rewritten; nil if there is no such version.
+// Schema is what objects of a version look like on the hub, without spellings that are rewritten; nil if there is no such version.
 func (k Kind) Schema(version string) *apiextensionsv1.JSONSchemaProps {
 	for _, v := range k.Versions {
 		if v.Name == version {
-			s, _ := k.schema(v, false) // Read has seen to the error
+			s, _ := k.schema(v, reader{own: true}) // Read has seen to the error
 			return s
 		}
 	}
 	return nil
 }
 
-func (k Kind) definition(versions []Version, aliases bool) *apiextensionsv1.CustomResourceDefinition {
+func (k Kind) definition(versions []Version, r reader) *apiextensionsv1.CustomResourceDefinition {
 	scope := apiextensionsv1.NamespaceScoped
 	if k.Cluster {
 		scope = apiextensionsv1.ClusterScoped
@@ -136,7 +145,7 @@ func (k Kind) definition(versions []Version, aliases bool) *apiextensionsv1.Cust
 		},
 	}
 	for i, v := range versions {
-		schema, _ := k.schema(v, aliases) // Read has seen to the error
+		schema, _ := k.schema(v, r) // Read has seen to the error
 		version := apiextensionsv1.CustomResourceDefinitionVersion{
 			Name: v.Name, Served: true, Storage: i == 0,
 			Schema:                   &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
@@ -176,8 +185,8 @@ func (k Kind) columns() []apiextensionsv1.CustomResourceColumnDefinition {
 	return columns
 }
 
-func (k Kind) schema(v Version, aliases bool) (*apiextensionsv1.JSONSchemaProps, error) {
-	r := reader{aliases: aliases, folder: k.folder}
+func (k Kind) schema(v Version, r reader) (*apiextensionsv1.JSONSchemaProps, error) {
+	r.folder = k.folder
 	root := &apiextensionsv1.JSONSchemaProps{
 		Type: "object", Description: k.About,
 		Properties: map[string]apiextensionsv1.JSONSchemaProps{
@@ -201,7 +210,8 @@ func (k Kind) schema(v Version, aliases bool) (*apiextensionsv1.JSONSchemaProps,
 }
 
 type reader struct {
-	aliases bool
+	// aliases are the spellings that are rewritten, own the fields that are the hub's: whether they are part of the schema.
+	aliases, own bool
 	// folder are the kinds that "spec of" may name; nil within one of those.
 	folder []Kind
 }
@@ -228,7 +238,8 @@ func (r reader) object(path string, fields map[string]any) (apiextensionsv1.JSON
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		name, required := strings.CutSuffix(key, "!")
 		name, alias := strings.CutSuffix(name, "~")
-		if alias && !r.aliases {
+		name, own := strings.CutSuffix(name, "^")
+		if alias && !r.aliases || own && !r.own {
 			continue
 		}
 		if name == "..." {

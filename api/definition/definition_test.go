@@ -22,6 +22,7 @@ func TestWhatTheNotationMeans(t *testing.T) {
 		`{e: "enum(A, B)"}`:                    `{"type":"object","properties":{"e":{"type":"string","enum":["A","B"]}}}`,
 		`{"...": any, p: intstr}`:              `{"type":"object","properties":{"p":{"x-kubernetes-int-or-string":true}},"x-kubernetes-preserve-unknown-fields":true}`,
 		`{old~: string, new: string}`:          `{"type":"object","properties":{"new":{"type":"string"}}}`,
+		`{c^: string}`:                         `{"type":"object","properties":{"c":{"type":"string"}}}`,
 		`{s: {matchLabels: {"*": string}}}`:    `{"type":"object","properties":{"s":{"type":"object","properties":{"matchLabels":{"type":"object","additionalProperties":{"type":"string"}}}}}}`,
 		`{t: any - The pod. It says "a - b".}`: `{"type":"object","properties":{"t":{"description":"The pod. It says \"a - b\".","type":"object","x-kubernetes-preserve-unknown-fields":true}}}`,
 	} {
@@ -105,5 +106,18 @@ func TestASpecWithinAnotherIsTheOtherKinds(t *testing.T) {
 		if _, err := outer(field); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", field, err, want)
 		}
+	}
+}
+
+func TestTheHubAloneShowsWorkloadsAmongAll(t *testing.T) {
+	kinds, err := Read(fstest.MapFS{"a.yaml": {Data: []byte("{group: g.io, kind: A, plural: as, all: true, versions: [{name: v1}]}")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds[0].Hub().Spec.Names.Categories; len(got) != 1 || got[0] != "all" {
+		t.Errorf("on the hub its categories are %v", got)
+	}
+	if got := kinds[0].Member("v1").Spec.Names.Categories; got != nil {
+		t.Errorf("in members, where the project defines it, they are %v", got)
 	}
 }

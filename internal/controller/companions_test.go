@@ -223,7 +223,8 @@ func TestACompanionCostsWhatADependencyCosts(t *testing.T) {
 		},
 	} {
 		h, members := fleet(t, append(companionKinds, controllertest.Deployment)...)
-		h.Make(takes("one", what != "without propagateDeps", "m1"))
+		p := takes("one", what != "without propagateDeps", "m1")
+		h.Make(p)
 		make(h)
 		h.Quiet()
 		spec := pods("front")
@@ -232,7 +233,7 @@ func TestACompanionCostsWhatADependencyCosts(t *testing.T) {
 		}
 		u := parsed(t, controllertest.Deployment, "web", "replicas: 0, "+spec)
 		u.SetLabels(map[string]string{"policy": "one"})
-		h.Make(u)
+		h.Make(claimed(u, p)) // else it may be sent before its claim is seen, and again
 		h.Eventually("all is in the member", func() string {
 			spread, config := members["m1"].Object(controllertest.WorkloadSpread, "shop", "follows"), members["m1"].Object(membertest.ConfigMap, "shop", "follows")
 			if members["m1"].Object(controllertest.Deployment, "shop", "web") == nil || what == "dependency" && config == nil || what == "companion" && spread == nil {

@@ -190,6 +190,25 @@ func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructure
 	return nil
 }
 
+// PatchStatus merges a patch into the status of the object that was observed. If the patch names a resourceVersion that the object has
+// no more, nothing is written and the error is a Conflict.
+func (m *Member) PatchStatus(ctx context.Context, observed *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
+	client, _, err := m.resource(ctx, observed)
+	if err != nil {
+		return nil, m.failed("patch the status of", observed, err)
+	}
+	raw, err := json.Marshal(patch)
+	if err != nil {
+		return nil, m.failed("patch the status of", observed, err)
+	}
+	got, err := client.Patch(ctx, observed.GetName(), types.MergePatchType, raw, metav1.PatchOptions{FieldManager: Manager}, "status")
+	if err != nil {
+		return nil, m.failed("patch the status of", observed, err)
+	}
+	trim(got)
+	return got, nil
+}
+
 // removal is the part of a merge patch that takes from a map the keys that are not to stay.
 func removal(has, stays map[string]string) map[string]any {
 	patch := map[string]any{}

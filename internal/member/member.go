@@ -43,6 +43,7 @@ type Member struct {
 
 	connection atomic.Pointer[connection]
 	load       atomic.Pointer[load]
+	scalers    scalers
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionResource]*objects

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
 // Handler is told of a managed object of a member: old is nil when it appeared, new is nil when it is gone.
@@ -54,6 +55,7 @@ type Members struct {
 	handlers []Handler
 	answered []func(cluster string)
 	room     []func(cluster string)
+	scaled   []func(cluster string, workload execute.Target)
 }
 
 // New knows no member yet.
@@ -95,6 +97,14 @@ func (m *Members) OnRoom(f func(cluster string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.room = append(m.room, f)
+}
+
+// OnScaler adds a function that is called when another autoscaler of a member than before, or none, scales a workload, once somebody
+// has asked for any (see Member.Scaler). It must not block, and is added before the first Get.
+func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.scaled = append(m.scaled, f)
 }
 
 // Known is the member of that name if it is in use already; else nil.
@@ -229,6 +239,12 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 			f(name)
 		}
 	}}
+	scaled := slices.Clone(m.scaled)
+	fresh.scalers.changed = func(workload execute.Target) {
+		for _, f := range scaled {
+			f(name, workload)
+		}
+	}
 	fresh.ctx, fresh.cancel = context.WithCancel(m.ctx)
 	return fresh
 }

@@ -23,6 +23,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/validate"
 	"github.com/argosy-io/argosy/internal/core/why"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -250,12 +251,44 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	}
 	f.Works = works.Items
 
-	// 4. What was told. Who may not read events gets the answer without them.
+	// 4. What names its pods.
+	if f.Service, err = service(ctx, r, template); err != nil {
+		return f, err
+	}
+
+	// 5. What was told. Who may not read events gets the answer without them.
 	f.Warnings, err = warnings(ctx, r, namespace, kind, name, key.Name)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return f, fmt.Errorf("list events: %w", err)
 	}
 	return f, nil
+}
+
+// service is the Service of a StatefulSet; nil if it names none, and for who may not read Services.
+func service(ctx context.Context, r client.Reader, template *unstructured.Unstructured) (*why.Service, error) {
+	s := &why.Service{Name: validate.ServiceOf(template)}
+	if s.Name == "" {
+		return nil, nil
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion("v1")
+	obj.SetKind("Service")
+	switch err := r.Get(ctx, types.NamespacedName{Namespace: template.GetNamespace(), Name: s.Name}, obj); {
+	case apierrors.IsForbidden(err):
+		return nil, nil
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("get Service %s: %w", s.Name, err)
+	default:
+		s.There = err == nil
+	}
+	b, err := scope.Bindings.Get(ctx, r, types.NamespacedName{Namespace: template.GetNamespace(), Name: names.Binding("Service", s.Name)})
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get the binding of Service %s: %w", s.Name, err)
+	}
+	if err == nil {
+		s.Binding = b
+	}
+	return s, nil
 }
 
 // warnings are the events of type Warning about a template or its binding.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -145,6 +146,23 @@ func TestWhatHasToDoWithATemplateIsCollected(t *testing.T) {
 	}
 	if len(f.Works) != 1 || len(f.Clusters) != 1 || f.Binding != nil || len(f.Warnings) != 1 || f.Warnings[0].Reason != "Ours" {
 		t.Errorf("works %d, clusters %d, binding %v, warnings %+v", len(f.Works), len(f.Clusters), f.Binding, f.Warnings)
+	}
+}
+
+func TestTheServiceOfAStatefulSetIsLookedFor(t *testing.T) {
+	set := func(name string) *appsv1.StatefulSet {
+		return &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: in("shop", name), Spec: appsv1.StatefulSetSpec{ServiceName: name}}
+	}
+	r, _ := hub(set("web"), set("db"), &corev1.Service{ObjectMeta: in("shop", "db")}, &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", names.Binding("Service", "db"))})
+	for name, there := range map[string]bool{"web": false, "db": true} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := collect(t.Context(), r, &unstructured.Unstructured{Object: content})
+		if err != nil || f.Service == nil || f.Service.Name != name || f.Service.There != there || (f.Service.Binding != nil) != there {
+			t.Errorf("%s: %+v, %v", name, f.Service, err)
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package why
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
@@ -40,3 +44,23 @@ var scheme = func() *runtime.Scheme {
 	}
 	return s
 }()
+
+// askHub reads what a hub answers at one of its own paths. The error is an API error where the hub refuses, or does not know the path.
+func askHub(ctx context.Context, hub *rest.Config, path string, params map[string]string, into any) error {
+	d, err := discovery.NewDiscoveryClientForConfig(hub)
+	if err != nil {
+		return err
+	}
+	request := d.RESTClient().Get().AbsPath(path)
+	for name, value := range params {
+		request = request.Param(name, value)
+	}
+	raw, err := request.DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("read what the hub says at %s: %w", path, err)
+	}
+	return nil
+}

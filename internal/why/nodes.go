@@ -2,14 +2,11 @@ package why
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,17 +41,7 @@ func NodesHandler(connect Connector, nodes Nodes) http.Handler {
 // NodesOf asks a hub at NodesPath about a cluster; nil where it goes by the summary. The error is an API error where the hub refuses, or
 // does not know the path.
 func NodesOf(ctx context.Context, hub *rest.Config, cluster string) (*capacity.Record, error) {
-	d, err := discovery.NewDiscoveryClientForConfig(hub)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := d.RESTClient().Get().AbsPath(NodesPath).Param("cluster", cluster).DoRaw(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var r *capacity.Record
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, fmt.Errorf("read the nodes of cluster %q: %w", cluster, err)
-	}
-	return r, nil
+	err := askHub(ctx, hub, NodesPath, map[string]string{"cluster": cluster}, &r)
+	return r, err
 }

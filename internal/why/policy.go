@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -100,7 +101,9 @@ func selectable(ctx context.Context, r client.Reader, mapper meta.RESTMapper, se
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(m.GroupVersionKind)
-		if err := r.List(ctx, list); err != nil {
+		if err := r.List(ctx, list); apierrors.IsNotFound(err) {
+			continue // its definition went meanwhile
+		} else if err != nil {
 			return nil, fmt.Errorf("list %s: %w", m.Resource.GroupResource(), err)
 		}
 		for i := range list.Items {

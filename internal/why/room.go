@@ -2,7 +2,6 @@ package why
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,13 +54,8 @@ func RoomHandler(connect Connector, room Room) http.Handler {
 // RoomOf asks a hub at RoomPath. A hub that gives no answer, or not to us, leaves what its clusters' summaries say.
 func RoomOf(hub *rest.Config) Room {
 	return func(ctx context.Context, b workv1alpha2.Binding) schedule.Capacity {
-		d, err := discovery.NewDiscoveryClientForConfig(hub)
-		if err != nil {
-			return nil
-		}
-		raw, err := d.RESTClient().Get().AbsPath(RoomPath).Param("namespace", b.GetNamespace()).Param("binding", b.GetName()).DoRaw(ctx)
 		var answers map[string]int32
-		if err != nil || json.Unmarshal(raw, &answers) != nil {
+		if askHub(ctx, hub, RoomPath, map[string]string{"namespace": b.GetNamespace(), "binding": b.GetName()}, &answers) != nil {
 			return nil
 		}
 		return schedule.Answers(answers)

@@ -2,13 +2,11 @@ package why
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,13 +38,8 @@ func SchedulerHandler(connect Connector, s Scheduler) http.Handler {
 
 // SchedulerOf asks a hub at SchedulerPath. A hub that gives no answer, or not to us, is taken for one that is set as by default.
 func SchedulerOf(ctx context.Context, hub *rest.Config) Scheduler {
-	d, err := discovery.NewDiscoveryClientForConfig(hub)
-	if err != nil {
-		return Scheduler{}
-	}
-	raw, err := d.RESTClient().Get().AbsPath(SchedulerPath).DoRaw(ctx)
 	var says schedulerJSON
-	if err != nil || json.Unmarshal(raw, &says) != nil {
+	if askHub(ctx, hub, SchedulerPath, nil, &says) != nil {
 		return Scheduler{}
 	}
 	plugins, err := schedule.ParsePlugins(says.Plugins)

@@ -80,6 +80,10 @@ const (
 	WorkAvailable   = "Available"
 	WorkDegraded    = "Degraded"
 
+	// WorkScaledByMember is True while an autoscaler in the member sets the replicas there; its message names it. Ours.
+	WorkScaledByMember = "ScaledByMember"
+	ReasonAutoscaled   = "Autoscaled"
+
 	ReasonAppliedSuccessful  = "AppliedSuccessful"
 	ReasonAppliedFailed      = "AppliedFailed"
 	ReasonDispatching        = "Dispatching"

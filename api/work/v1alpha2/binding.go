@@ -388,6 +388,8 @@ const (
 	// SidecarsInForce is False while a workload is not sent to a cluster for the first time because SidecarSets that inject into its
 	// pods are not in force there yet.
 	SidecarsInForce = "SidecarsInForce"
+	// ImagesPulled is False while a cluster keeps the pods that it has, because it pulls the new images first.
+	ImagesPulled = "ImagesPulled"
 
 	ReasonSuccess             = "Success"
 	ReasonSchedulerError      = "SchedulerError"
@@ -402,6 +404,8 @@ const (
 	ReasonWorksRefused        = "WorksRefused"
 	ReasonSidecarsInForce     = "SidecarsInForce"
 	ReasonWaitingForSidecars  = "WaitingForSidecars"
+	ReasonImagesPulled        = "ImagesPulled"
+	ReasonPullingImages       = "PullingImages"
 
 	MessageScheduled         = "Binding has been scheduled successfully."
 	MessageFullyApplied      = "All works have been successfully applied"

@@ -46,6 +46,8 @@ var listKinds = map[schema.GroupVersionResource]string{
 	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "clusteroverridepolicies"}:           "ClusterOverridePolicyList",
 	{Group: "config.karmada.io", Version: "v1alpha1", Resource: "resourceinterpretercustomizations"}: "ResourceInterpreterCustomizationList",
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}:            "CustomResourceDefinitionList",
+	roleBindings:        "RoleBindingList",
+	clusterRoleBindings: "ClusterRoleBindingList",
 }
 
 // newHub holds the objects and has seen them all.

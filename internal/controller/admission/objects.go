@@ -128,13 +128,21 @@ func (o *objects) Admit(ctx context.Context, a admission.Attributes, _ admission
 }
 
 // Validate runs the validation of the object's kind.
-func (o *objects) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfaces admission.ObjectInterfaces) error {
+	if r, ok := native(a, interfaces); ok {
+		o.adviseMissing(ctx, r)
+		return nil
+	}
 	k, r, ok := o.judge(a)
 	// What is going away is not held up: its finalizers must be removable whatever it holds.
 	if !ok || k.validate == nil || r.obj.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	return k.validate(ctx, r)
+	if err := k.validate(ctx, r); err != nil {
+		return err
+	}
+	o.adviseMissing(ctx, r)
+	return nil
 }
 
 func (o *objects) judge(a admission.Attributes) (kind, request, bool) {

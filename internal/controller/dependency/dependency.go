@@ -151,6 +151,11 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if err == nil {
 		refs, err = r.further(ctx, key, tpl.GetNamespace(), refs)
 	}
+	var rights, watched []configv1alpha1.DependentObjectReference
+	known := true
+	if err == nil {
+		rights, watched, known, err = r.authorised(ctx, b, tpl, refs)
+	}
 	if err != nil {
 		r.fails(b, tpl, workv1alpha2.EventGetDependenciesFailed, err)
 	}
@@ -158,12 +163,15 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if err = cmp.Or(err, reported); err != nil {
 		return 0, err
 	}
-	refs, again := r.accompanied(b, tpl, refs)
+	refs, again := r.accompanied(b, tpl, dependency.With(refs, rights))
+	if !known {
+		again = unsyncedRetry
+	}
 	if len(refs) == 0 {
-		return 0, r.release(ctx, key, b)
+		return again, r.release(ctx, key, b, watched...)
 	}
 	// Before anything is looked up: what appears from here on wakes this binding.
-	r.index.set(key, refs)
+	r.index.set(key, slices.Concat(refs, watched))
 
 	// 2. It is recorded first: with the finalizer, no end of the binding leaves anything attached.
 	recorded, err := dependency.Record(b, refs)
@@ -294,9 +302,9 @@ func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding, obj *un
 	return err
 }
 
-// release lets all dependencies of a binding go, and then the binding itself, nil if it is gone.
-func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding) error {
-	r.index.set(key, nil)
+// release lets all dependencies of a binding go, and then the binding itself, nil if it is gone. What is watched for it may become one.
+func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding, watched ...configv1alpha1.DependentObjectReference) error {
+	r.index.set(key, watched)
 	r.recovers(key)
 	if err := r.detach(ctx, key, nil); err != nil || b == nil {
 		return err

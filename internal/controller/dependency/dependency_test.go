@@ -62,12 +62,16 @@ var resources = map[string]schema.GroupVersionResource{
 	"ServiceAccount":          {Version: "v1", Resource: "serviceaccounts"},
 	"WorkflowTemplate":        {Group: "argoproj.io", Version: "v1alpha1", Resource: "workflowtemplates"},
 	"ClusterWorkflowTemplate": {Group: "argoproj.io", Version: "v1alpha1", Resource: "clusterworkflowtemplates"},
+	"Workflow":                {Group: "argoproj.io", Version: "v1alpha1", Resource: "workflows"},
+	"Role":                    {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+	"RoleBinding":             {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+	"ClusterRole":             {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	"WorkloadSpread":          {Group: "apps.kruise.io", Version: "v1beta1", Resource: "workloadspreads"},
 	"PersistentPodState":      {Group: "apps.kruise.io", Version: "v1beta1", Resource: "persistentpodstates"},
 }
 
 // clusterScoped are those of them that are in no namespace.
-var clusterScoped = []string{"ClusterTool", "SidecarSet", "ClusterWorkflowTemplate"}
+var clusterScoped = []string{"ClusterTool", "SidecarSet", "ClusterWorkflowTemplate", "ClusterRole"}
 
 // served is an API server's word on resources: one list for each version of a group, as any has.
 func served() *fakediscovery.FakeDiscovery {

@@ -73,6 +73,7 @@ type reconciler struct {
 	unseen unseen
 	// waiting are the workloads that wait for their sidecars.
 	waiting waiting
+	overdue overdue
 	// told are the warnings that stand, by binding and cluster.
 	told commit.Told[subject]
 }
@@ -95,6 +96,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("index bindings by template: %w", err)
 		}
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byPull, pullIndex); err != nil {
+		return fmt.Errorf("index the Works of images by binding: %w", err)
+	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("dispatch").WithOptions(controller.Options{
 		MaxConcurrentReconciles: o.Concurrency,
 		RateLimiter:             commit.Patience[reconcile.Request](firstRetry),
@@ -110,7 +114,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.unseen.forget(req.NamespacedName)
 		r.waiting.forget(req.NamespacedName)
 		r.recovered(req.NamespacedName)
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.stopPulls(ctx, req.NamespacedName, nil)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -202,6 +206,9 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding, tmpl *un
 	if in.Target, err = r.target(ctx, tmpl); err != nil {
 		return in, err
 	}
+	if in.Pulls, err = r.pulls(ctx, client.ObjectKeyFromObject(b)); err != nil {
+		return in, err
+	}
 	if in.History, err = r.history(ctx, tmpl, in.Existing); err != nil {
 		return in, err
 	}
@@ -234,6 +241,9 @@ func (r *reconciler) overrides(ctx context.Context, namespace string) ([]policyv
 // write creates and updates the Works that differ. One cluster's failure leaves the others' Works as they should be.
 func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input) (after time.Duration, err error) {
 	d := dispatch.Decide(ctx, in, r.Interpreter)
+	if d.Waits {
+		return d.RecheckAfter, nil // that it is placed is an event
+	}
 	r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, d.Err)
 	if d.Err != nil {
 		return 0, r.tellRefused(ctx, b, d.Err) // nothing is written by halves; its users have to change the template, which is an event
@@ -246,6 +256,9 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 		return 0, err
 	}
 	if b, err = r.tellFleet(ctx, b, in.Template, d.Conditions); err != nil {
+		return 0, err
+	}
+	if b, err = r.pullFirst(ctx, b, in, d); err != nil {
 		return 0, err
 	}
 	b, results, again, err := r.hold(ctx, b, in, d.Results)
@@ -273,7 +286,8 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 	}
 	all.Wait()
 	told := r.tellRefused(ctx, b, errs...)
-	return d.RecheckAfter, errors.Join(append(errs, told)...)
+	errs = append(errs, told, r.stopPulls(ctx, client.ObjectKeyFromObject(b), d.Pulls))
+	return d.RecheckAfter, errors.Join(errs...)
 }
 
 // unrevised is why clusters could not be given their shares, as far as the first of them tells; nil if all could.
@@ -405,6 +419,9 @@ func spaceMissing(err error) bool {
 
 // finish deletes the Works of a binding that is going, and lets it go when they are gone.
 func (r *reconciler) finish(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work) error {
+	if err := r.stopPulls(ctx, client.ObjectKeyFromObject(b), nil); err != nil {
+		return err
+	}
 	if len(works) > 0 {
 		return r.remove(ctx, b, works)
 	}

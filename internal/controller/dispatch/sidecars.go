@@ -21,7 +21,9 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -32,7 +34,43 @@ const (
 	sidecarWait = 15 * time.Second
 	// sidecarSilence is how long it waits before that is worth a word, and a write.
 	sidecarSilence = 3 * time.Second
+	// unreadRetry is how soon a workload is looked at again while the SidecarSets of the hub are on their way into memory.
+	unreadRetry = 500 * time.Millisecond
 )
+
+// overdue are the SidecarSets that lack something in a cluster, and since when, as workloads found them: what is not there after
+// sidecarWait is waited for by nobody else, until something becomes of that SidecarSet. A restart begins anew.
+type overdue struct {
+	mu    sync.Mutex
+	since map[string]map[string]time.Time // by the name of the SidecarSet's binding, and the cluster
+}
+
+// in says for how long a SidecarSet has lacked something in a cluster.
+func (o *overdue) in(binding, cluster string, now time.Time) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.since == nil {
+		o.since = map[string]map[string]time.Time{}
+	}
+	if o.since[binding] == nil {
+		o.since[binding] = map[string]time.Time{}
+	}
+	if _, known := o.since[binding][cluster]; !known {
+		o.since[binding][cluster] = now
+	}
+	return now.Sub(o.since[binding][cluster])
+}
+
+// moved forgets the SidecarSet of a Work or a binding.
+func (o *overdue) moved(of client.Object) {
+	binding, ok := scope.BindingOf(of)
+	if !ok {
+		binding = client.ObjectKeyFromObject(of)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.since, binding.Name)
+}
 
 // waiting are the bindings that wait for SidecarSets, with the clusters and since when. A restart begins anew.
 type waiting struct {
@@ -72,12 +110,15 @@ func (w *waiting) requests() (out []reconcile.Request) {
 }
 
 // hold takes the Works out of results that would bring a workload to a cluster for the first time, before the SidecarSets are in
-// force there that inject into its pods. It does so for a while only, says that if it takes long, and when to look again.
+// force there that inject into its pods, and before what a Workflow needs is there. It does so for a while only, says that if it takes long, and when to look again.
 func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, results []dispatch.Result) (workv1alpha2.Binding, []dispatch.Result, time.Duration, error) {
 	key := client.ObjectKeyFromObject(b)
 	first := func(res dispatch.Result) bool { return res.Err == nil && in.Existing[res.Cluster] == nil }
 	var sets []dependency.Sidecars
+	unread := false
 	if slices.ContainsFunc(results, first) {
+		unread = in.Template.GetNamespace() != "" && len(interpret.PodTemplates(in.Template)) > 0 &&
+			r.Templates.Wanted(dependency.SidecarSetKind) && !r.Templates.Synced(dependency.SidecarSetKind)
 		var err error
 		if sets, err = r.Templates.Injecting(ctx, r.client, in.Template); err != nil {
 			return b, nil, 0, err
@@ -90,10 +131,16 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 	var lines []string
 	var after time.Duration
 	for _, res := range results {
-		lacking := ""
-		if first(res) {
+		lacking, soon := "", false // soon is worth no word
+		if first(res) && unread {
+			lacking = "the SidecarSets that may inject into its pods are not read yet"
+		} else if first(res) {
 			var err error
-			if lacking, err = r.lacking(ctx, sets, res.Cluster, in.Now, fleet); err != nil {
+			if lacking, err = r.lacking(ctx, sets, res.Cluster, in.Now, fleet); err == nil && lacking == "" {
+				lacking, err = r.unmet(ctx, b, in.Template, res.Cluster)
+				soon = lacking != ""
+			}
+			if err != nil {
 				return b, nil, 0, err
 			}
 		}
@@ -107,10 +154,15 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 			continue
 		}
 		next := sidecarWait - waited
-		if waited < sidecarSilence {
+		if soon {
+			next = needsRetry
+		} else if waited < sidecarSilence {
 			next = sidecarSilence - waited
 		} else {
 			lines = append(lines, dispatch.Awaited(res.Cluster, lacking, sidecarWait))
+		}
+		if unread {
+			next = unreadRetry
 		}
 		if after == 0 || next < after {
 			after = next
@@ -132,12 +184,16 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cluster string, now time.Time, fleet func() schedule.Snapshot) (string, error) {
 	for _, set := range sets {
 		name := set.Name
-		b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Name: names.Binding(dependency.SidecarSetKind.Kind, name)})
+		key := types.NamespacedName{Name: names.Binding(dependency.SidecarSetKind.Kind, name)}
+		b, err := scope.Bindings.Get(ctx, r.client, key)
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("get the binding of SidecarSet %s: %w", name, err)
 		}
 		if err != nil {
 			b = nil
+			if template, found, err := r.Templates.Get(ctx, dependency.SidecarSetKind, "", name); err == nil && found && propagate.Waiting(template) {
+				continue // its policy is Lazy, and nobody knows when it is changed
+			}
 		}
 		if !dispatch.Coming(b, cluster, fleet(), r.SchedulerName) {
 			continue
@@ -150,7 +206,7 @@ func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cl
 		if err != nil {
 			work = nil
 		}
-		if lacks := dispatch.Lacking(work, now, sidecarWait); lacks != "" {
+		if lacks := dispatch.Lacking(work, now, sidecarWait); lacks != "" && r.overdue.in(key.Name, cluster, now) < sidecarWait {
 			return "SidecarSet " + name + ", which injects into its pods, " + lacks, nil
 		}
 	}

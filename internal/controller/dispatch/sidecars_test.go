@@ -19,6 +19,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
 )
 
 // Pods are injected into when they are made: a workload that came to a cluster before its sidecars would run there without.
@@ -109,8 +110,77 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 	hold("after a while", sidecarSilence, 0, sidecarWait-sidecarSilence, `False cluster "m1": SidecarSet c, which injects into its pods, is not applied there yet; the workload is sent when it is in force, or 15s after it was due`)
 	hold("at last", sidecarWait, 1, 0, "True")
 
+	// What did not come in that time is waited for by nobody else, until something becomes of it.
+	r.waiting.forget(w.key())
+	hold("another workload, later", 2*sidecarWait, 1, 0, "True")
+	r.overdue.moved(sidecars["m1"])
+	r.waiting.forget(w.key())
+	hold("when something became of them", 2*sidecarWait, 0, sidecarSilence, "True")
+	r.waiting.forget(w.key())
+
 	inForce("m1")
 	sent("when they are in force", "m1 m2 m3")
+}
+
+// What a Lazy policy holds back may come at any time, or never, and nobody waits for it.
+func TestAWorkloadDoesNotWaitForSidecarsThatAwaitAChange(t *testing.T) {
+	t.Parallel()
+	w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.SidecarSet}
+	w.Join("m1", controllertest.Deployment, controllertest.SidecarSet)
+	lazy := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+	lazy.Spec.ActivationPreference = policyv1alpha1.LazyActivation
+	template := func(namespace string, spec map[string]any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		u.SetGroupVersionKind(w.kind.GroupVersionKind)
+		u.SetNamespace(namespace)
+		u.SetName("c")
+		propagate.Claim(u, lazy)
+		propagate.Await(u, lazy)
+		w.Make(u)
+		return u
+	}
+	template("", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}, "containers": []any{map[string]any{"name": "logs"}}})
+	w.run()
+	w.options.Templates.Want(dependency.SidecarSetKind)
+	w.Eventually("the SidecarSet is known", func() string {
+		if len(w.options.Templates.SidecarSets()) == 0 {
+			return "it is not"
+		}
+		return ""
+	})
+	w.kind = controllertest.Deployment
+	w.template = template("shop", map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}})
+	r := &reconciler{Options: w.options, client: w.Client}
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c-deployment"}}
+	_, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: w.template, Now: time.Now()}, []dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
+	if err != nil || len(results) != 1 || after != 0 {
+		t.Errorf("%d are sent, and it is looked at again after %s, %v", len(results), after, err)
+	}
+}
+
+// While nobody knows which SidecarSets there are, as at a start, none of them may be missed; but not for ever.
+func TestAWorkloadWaitsUntilTheSidecarSetsAreRead(t *testing.T) {
+	t.Parallel()
+	w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.Deployment}
+	store := template.New(nil, nil) // which reads nothing before it is started
+	store.Want(dependency.SidecarSetKind)
+	r := &reconciler{Options: Options{Templates: store}, client: w.Client}
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c-daemonset"}}
+	w.Make(b)
+	due := time.Now()
+	hold := func(when string, obj *unstructured.Unstructured, at time.Duration, send int, again time.Duration) {
+		t.Helper()
+		_, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: obj, Now: due.Add(at)}, []dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
+		if err != nil || len(results) != send || after != again {
+			t.Errorf("%s: %d are sent and it is looked at again after %s, want %d and %s (%v)", when, len(results), after, send, again, err)
+		}
+	}
+	workload := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": map[string]any{"namespace": "shop", "name": "c"},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	settings := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "shop", "name": "c"}}}
+	hold("what has no pods", settings, 0, 1, 0)
+	hold("a workload", workload, 0, 0, unreadRetry)
+	hold("a workload at last", workload, sidecarWait, 1, 0)
 }
 
 // What a policy has claimed and nobody has placed yet may go anywhere, also where the workload is placed already.

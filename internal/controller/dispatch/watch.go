@@ -20,6 +20,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
@@ -45,6 +46,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf), builder.WithPredicates(predicate.Or[client.Object](workTouched, workMoved))).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.waiters), builder.WithPredicates(sidecarsMoved)).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.waiters), builder.WithPredicates(sidecarsPlaced)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(pullFor), builder.WithPredicates(pulls)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(answersAnew)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			return r.targeting(ctx, obj.GetName())
@@ -66,8 +68,9 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		}))
 }
 
-// waiters are the workloads that wait for SidecarSets.
-func (r *reconciler) waiters(context.Context, client.Object) []reconcile.Request {
+// waiters are the workloads that wait for SidecarSets, of one of which something became.
+func (r *reconciler) waiters(_ context.Context, of client.Object) []reconcile.Request {
+	r.overdue.moved(of)
 	return r.waiting.requests()
 }
 
@@ -173,6 +176,16 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 				seen[key] = true
 				out = append(out, reconcile.Request{NamespacedName: key})
 			}
+		}
+	}
+	// What is enclosed is selected by its own kind and name, which bindings do not have.
+	enclosing, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex(releasev1alpha1.EnclosedManifestKind.String(), "")}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of enclosed manifests", "policy", obj.GetName())
+	}
+	for _, b := range enclosing {
+		if key := client.ObjectKeyFromObject(b); !seen[key] {
+			out = append(out, reconcile.Request{NamespacedName: key})
 		}
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/rollout"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 )
@@ -96,6 +98,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := newReconciler(mgr.GetClient(), commit.Recorder(mgr, "execution-controller"), o)
 	o.Members.Handle(r.memberEvent)
 	o.Members.OnAnswer(r.memberAnswers)
+	o.Members.OnScaler(r.scalerChanged)
 	interpreter.OnChange(o.Interpreter, r.kindsChanged)
 	for _, watch := range []struct {
 		kind    client.Object
@@ -206,12 +209,13 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		return failed(false, err)
 	}
 	if last := r.ended.of(work, manifest); observed == nil && last != nil && !suspended(work) {
-		return func() (time.Duration, error) { return r.report(ctx, work, manifest, last) }, 0, nil
+		return func() (time.Duration, error) { return r.report(ctx, work, manifest, last, "") }, 0, nil
 	}
 	if observed == nil && r.justMissed(work, manifest) {
 		return nil, absenceCheck, nil
 	}
-	kind, observed, err := r.act(ctx, m, work, manifest, observed)
+	scaler := r.scaler(ctx, m, work, manifest, observed)
+	kind, observed, err := r.act(ctx, m, work, manifest, observed, scaler)
 	if observed != nil {
 		r.missed.Delete(client.ObjectKeyFromObject(work))
 	}
@@ -240,10 +244,38 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	if observed != nil && !execute.Owns(work, observed) {
 		observed = nil // suspended, it may be somebody else's
 	}
+	if observed != nil && !suspended(work) {
+		// What a user approves on the hub is a word in the member's status, and no field that could be applied.
+		if patch := rollout.Grant(cluster, observed); patch != nil {
+			granted, err := m.PatchStatus(ctx, observed, patch)
+			if apierrors.IsConflict(err) {
+				return nil, staleRetry, nil
+			}
+			if err != nil {
+				return failed(false, err)
+			}
+			log.Info("approved", "cluster", cluster, "rollout", client.ObjectKeyFromObject(observed), "patch", patch["status"])
+			observed = granted
+		}
+	}
 	if observed != nil && manifest.GroupVersionKind().GroupKind() == namespaceKind {
 		r.namespaceIsThere(cluster, manifest.GetName())
 	}
-	return func() (time.Duration, error) { return r.report(ctx, work, manifest, observed) }, 0, nil
+	return func() (time.Duration, error) { return r.report(ctx, work, manifest, observed, scaler) }, 0, nil
+}
+
+// scaler is the autoscaler in the member that sets the replicas of the manifest's object there; empty if none does. It is looked for
+// when the member has other replicas than the hub gives it, or one was said to, so that a member where nobody scales is asked nothing.
+func (r *reconciler) scaler(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) string {
+	said := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkScaledByMember)
+	if observed == nil || said == nil && !execute.Scaled(manifest, observed) {
+		return ""
+	}
+	scaler, known := m.Scaler(ctx, execute.Target{GroupKind: manifest.GroupVersionKind().GroupKind(), Namespace: manifest.GetNamespace(), Name: manifest.GetName()})
+	if !known && said != nil {
+		return strings.TrimSuffix(said.Message, scaledByMember) // it was there, and nobody says that it is gone
+	}
+	return scaler
 }
 
 // remove deletes or releases the member's object, and lets the Work go when that is done.
@@ -273,7 +305,7 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	if err != nil {
 		return r.stuck(work, err)
 	}
-	kind, _, err := r.act(ctx, m, work, manifest, observed)
+	kind, _, err := r.act(ctx, m, work, manifest, observed, "")
 	switch {
 	case err != nil:
 		return r.stuck(work, err)
@@ -364,10 +396,10 @@ func observe(ctx context.Context, m *member.Member, manifest *unstructured.Unstr
 }
 
 // act does what the core plans, and looks at the member itself when its object was another than it seemed.
-// The object is as it is afterwards; with an error, as it was.
-func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (execute.Kind, *unstructured.Unstructured, error) {
+// The object is as it is afterwards; with an error, as it was. scaler is what sets its replicas in the member, empty for none.
+func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured, scaler string) (execute.Kind, *unstructured.Unstructured, error) {
 	for look := 1; ; look++ {
-		kind, after, err := r.actOn(ctx, m, work, observed)
+		kind, after, err := r.actOn(ctx, m, work, observed, scaler)
 		if look == looks || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 			return kind, after, err
 		}
@@ -377,7 +409,7 @@ func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alph
 	}
 }
 
-func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1alpha1.Work, observed *unstructured.Unstructured) (execute.Kind, *unstructured.Unstructured, error) {
+func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1alpha1.Work, observed *unstructured.Unstructured, scaler string) (execute.Kind, *unstructured.Unstructured, error) {
 	var desired *unstructured.Unstructured
 	if work.DeletionTimestamp == nil {
 		var err error
@@ -385,6 +417,9 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 			retained, err := r.Interpreter.Retain(ctx, desired, observed)
 			if err != nil {
 				return nil, err
+			}
+			if scaler != "" {
+				return execute.KeepScaled(retained, observed), nil
 			}
 			retained, overruled := execute.Share(desired, retained, observed, member.Manager)
 			r.tellOverruled(work, desired, overruled)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,19 +29,26 @@ import (
 )
 
 // report writes what the member answered, unless the same is written already or may wait. observed is our object in the
-// member, nil if there is none.
-func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (time.Duration, error) {
+// member, nil if there is none; scaler is what sets its replicas there, empty for none.
+func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured, scaler string) (time.Duration, error) {
 	want := work.DeepCopy()
+	var deadline time.Duration
 	r.dispatching(want)
 	r.retains(want, manifest, nil)
+	if scaler == "" {
+		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkScaledByMember)
+	} else {
+		r.condition(want, workv1alpha1.WorkScaledByMember, metav1.ConditionTrue, workv1alpha1.ReasonAutoscaled, scaler+scaledByMember, 0)
+	}
 	if !suspended(work) {
 		r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionTrue, workv1alpha1.ReasonAppliedSuccessful, workv1alpha1.MessageApplied, work.Generation)
 	}
 	if observed == nil && execute.Over(work) {
 		// What became of it is all that is left of it, and says that it is not to run again.
 	} else if observed == nil {
-		want.Status.ManifestStatuses = nil
-	} else if status := r.reflect(ctx, want, manifest, observed); status != nil {
+		r.vanished(want)
+	} else if status, health := r.reflect(ctx, want, manifest, observed); status != nil {
+		deadline = r.judge(want, status, health, observed)
 		want.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{*status}
 	}
 	if wait := r.wait(work, want, observed); wait > 0 {
@@ -49,8 +57,43 @@ func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manife
 	if unanswered(want) {
 		return interpretRetry, r.write(ctx, work, want)
 	}
-	return 0, r.write(ctx, work, want)
+	return deadline, r.write(ctx, work, want)
 }
+
+// vanished takes what was said of an object off the status that is to be written: it is not there, or not ours.
+func (r *reconciler) vanished(want *workv1alpha1.Work) {
+	want.Status.ManifestStatuses = nil
+	meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkProgressing)
+}
+
+// judge sets the health in the status of a manifest that is to be written, and since when it is on its way in a condition of the Work,
+// which survives a restart of the hub. It says when to look again though nothing happens; 0 for never.
+func (r *reconciler) judge(want *workv1alpha1.Work, status *workv1alpha1.ManifestStatus, health interpret.Health, observed *unstructured.Unstructured) time.Duration {
+	was := meta.FindStatusCondition(want.Status.Conditions, workv1alpha1.WorkProgressing)
+	var before *runtime.RawExtension
+	if len(want.Status.ManifestStatuses) > 0 {
+		before = want.Status.ManifestStatuses[0].Status
+	}
+	var condition *metav1.Condition
+	var again time.Duration
+	if !suspended(want) { // else somebody does by hand there what is to be done
+		progressed := health == interpret.Progressing && was != nil && interpret.Progressed(before, status.Status)
+		health, condition, again = interpret.Overdue(health, observed, was, progressed, r.Clock.Now())
+	}
+	status.Health = health.Karmada()
+	switch {
+	case condition == nil:
+		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkProgressing)
+	case was == nil:
+		want.Status.Conditions = append(want.Status.Conditions, *condition)
+	default:
+		*was = *condition // dated anew also where it is True as before
+	}
+	return again
+}
+
+// scaledByMember is what is said of an autoscaler in a member.
+const scaledByMember = " in the cluster sets its replicas, and they are kept."
 
 // interpretRetry is how soon an object is looked at again that no interpreter could read: what it means may depend on a webhook.
 const interpretRetry = 30 * time.Second
@@ -85,7 +128,7 @@ func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone b
 	want := work.DeepCopy()
 	r.dispatching(want)
 	if gone && !execute.Over(work) {
-		want.Status.ManifestStatuses = nil
+		r.vanished(want)
 	}
 	// A member that is away says nothing about what was applied before it went.
 	stands := (away || member.Unreachable(cause)) && appliedNow(work)
@@ -236,10 +279,15 @@ func (r *reconciler) wait(was, want *workv1alpha1.Work, observed *unstructured.U
 	}
 	came := len(was.Status.Conditions) == 0 && meta.IsStatusConditionTrue(want.Status.Conditions, workv1alpha1.WorkApplied) &&
 		healthOf(want) == workv1alpha1.ResourceUnknown && !interpret.CleansUp(observed)
-	if !came && (healthOf(was) != healthOf(want) || !equality.Semantic.DeepEqual(was.Status.Conditions, want.Status.Conditions)) {
+	if !came && (healthOf(was) != healthOf(want) || !equality.Semantic.DeepEqual(urgent(was), urgent(want))) {
 		return 0
 	}
 	return r.progress.Wait(client.ObjectKeyFromObject(was), r.StatusWindow, r.Clock.Now())
+}
+
+// urgent are the conditions whose change does not wait: since when an object is on its way is no more than progress.
+func urgent(w *workv1alpha1.Work) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(w.Status.Conditions), func(c metav1.Condition) bool { return c.Type == workv1alpha1.WorkProgressing })
 }
 
 func healthOf(w *workv1alpha1.Work) workv1alpha1.ResourceHealth {
@@ -249,9 +297,9 @@ func healthOf(w *workv1alpha1.Work) workv1alpha1.ResourceHealth {
 	return w.Status.ManifestStatuses[0].Health
 }
 
-// reflect is the manifest's entry in the status of the Work that is to be written; nil if its status cannot be read. What cannot be read
-// is told, and said in a condition of the Work.
-func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) *workv1alpha1.ManifestStatus {
+// reflect is the manifest's entry in the status of the Work that is to be written, but for its health; nil if its status cannot be
+// read. What cannot be read is told, and said in a condition of the Work.
+func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, interpret.Health) {
 	now := metav1.NewTime(r.Clock.Now())
 	health, err := r.Interpreter.Health(ctx, observed)
 	r.unread(work, manifest, workv1alpha2.EventInterpretHealthFailed, err)
@@ -263,7 +311,6 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 	entry := &workv1alpha1.ManifestStatus{
 		Identifier: workv1alpha1.ResourceIdentifier{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind,
 			Namespace: manifest.GetNamespace(), Name: manifest.GetName()},
-		Health: health.Karmada(),
 	}
 	status, err := r.Interpreter.Reflect(ctx, observed)
 	if err == nil {
@@ -278,9 +325,9 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 	r.unread(work, manifest, workv1alpha2.EventReflectStatusFailed, err)
 	interpret.SetFault(&work.Status.Conditions, configv1alpha1.InterpreterOperationInterpretStatus, err, now)
 	if err != nil {
-		return nil
+		return nil, health
 	}
-	return entry
+	return entry, health
 }
 
 // namespaceFollows says whether the namespace of the manifest is on its way to the same member, or has just come, so that there

@@ -15,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -161,6 +162,11 @@ func (r *reconciler) namespaceIsThere(cluster, namespace string) {
 	if keys := r.waiting.take(space{cluster, namespace}); len(keys) > 0 {
 		r.lanes.retry(cluster, keys...)
 	}
+}
+
+// scalerChanged has the Work of a workload looked at that another autoscaler in the member scales than before, or none.
+func (r *reconciler) scalerChanged(cluster string, workload execute.Target) {
+	r.lanes.add(cluster, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.Work(workload.Kind, workload.Name, workload.Namespace)})
 }
 
 // last is the object of an event, the last known state where its deletion was missed.

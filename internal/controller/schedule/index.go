@@ -65,7 +65,8 @@ func (x *index) put(b workv1alpha2.Binding) {
 	ours := schedule.Ours(b, x.scheduler)
 	if known := x.entries[key]; known != nil {
 		was := known.binding
-		if was.GetUID() == b.GetUID() && was.GetGeneration() == b.GetGeneration() && (known.alike != nil) == ours && schedule.Waits(was) == schedule.Waits(b) {
+		if was.GetUID() == b.GetUID() && was.GetGeneration() == b.GetGeneration() && (known.alike != nil) == ours && schedule.Waits(was) == schedule.Waits(b) &&
+			was.GetAnnotations()[schedule.PartsAnnotation] == b.GetAnnotations()[schedule.PartsAnnotation] {
 			known.binding = b // all else is of the spec, which is the same
 			return
 		}

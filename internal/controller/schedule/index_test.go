@@ -109,6 +109,17 @@ func (h *history) binding(name string, placements []*policyv1alpha1.Placement) w
 	return b
 }
 
+// parts are noted on b, or taken off it: a template that says only of its subsets where they go changes no generation.
+func (h *history) parts(b workv1alpha2.Binding) {
+	var p *schedule.Parts
+	if h.one(2) {
+		p = &schedule.Parts{Rest: h.one(2), Subsets: []schedule.Part{{Name: "s", Replicas: 1, ClusterAffinity: pick(h,
+			policyv1alpha1.ClusterAffinity{ClusterNames: []string{pick(h, clusterNames...)}},
+			policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": pick(h, "prod", "test")}}})}}}
+	}
+	schedule.SetParts(b, p)
+}
+
 func (h *history) confirm(b workv1alpha2.Binding) {
 	b.BindingStatus().Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: pick(h, metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse)}}
 }
@@ -186,7 +197,11 @@ func TestTheIndexFindsWhatAskingEveryBindingFinds(t *testing.T) {
 						break
 					}
 					b = b.DeepCopyObject().(workv1alpha2.Binding)
-					h.confirm(b)
+					if h.one(2) {
+						h.parts(b)
+					} else {
+						h.confirm(b)
+					}
 					bindings[key] = b
 					x.put(b)
 					break

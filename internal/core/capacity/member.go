@@ -124,7 +124,7 @@ func (m *Member) Unschedulable() []Pending {
 func (m *Member) Utilisation() map[corev1.ResourceName]float64 {
 	allocatable, requested := Amounts{}, Amounts{}
 	for _, n := range m.nodes {
-		if !n.seen || !n.Ready || n.Unschedulable {
+		if !n.open() {
 			continue
 		}
 		for name, amount := range n.Allocatable {
@@ -506,7 +506,7 @@ func (m *Member) Spare() (free Amounts, expected int64) {
 	m.settle()
 	free = Amounts{}
 	for _, n := range m.nodes {
-		if !n.seen || !n.Ready || n.Unschedulable {
+		if !n.open() {
 			continue
 		}
 		for name := range n.Allocatable {

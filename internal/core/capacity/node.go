@@ -53,6 +53,9 @@ type node struct {
 // cordoned is the taint that stands for an unschedulable node.
 var cordoned = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 
+// open says whether the node takes pods, if their tolerations do not matter.
+func (n *node) open() bool { return n.seen && n.Ready && !n.Unschedulable }
+
 // admits says whether the node is for such a replica, whatever room it has.
 func (n *node) admits(r *Requirement) bool {
 	return n.seen && n.Ready && r.bears(n) && r.selects(n)

@@ -235,7 +235,7 @@ func (m *Member) whereabouts(of Workload) map[*node]int64 {
 		}
 	})
 	expected := func(h *hold) {
-		if h.need.of.Name != "" && (covers(of, h.need.of) || covers(h.need.of, of)) {
+		if h.need.of.Name != "" && (h.need.of.Of(of) || of.Of(h.need.of)) {
 			for n, k := range h.at {
 				at[n] += k
 			}
@@ -265,13 +265,13 @@ func (w *workload) track(n *node, pods int64) {
 	}
 }
 
-// covers says whether pods of a workload are those of another, or of what that made.
-func covers(of, w Workload) bool {
-	if of.Namespace != w.Namespace {
+// Of says whether pods of w are those of maker: its own, or of what it made.
+func (w Workload) Of(maker Workload) bool {
+	if w.Namespace != maker.Namespace {
 		return false
 	}
-	if of == w || owns[of.Kind] {
-		return of == w
+	if w == maker || owns[maker.Kind] {
+		return w == maker
 	}
-	return w == Workload{of.Namespace, replicaSet, of.Name} || !makes[of.Kind] && w.Kind != of.Kind && w.made(of)
+	return w == Workload{maker.Namespace, replicaSet, maker.Name} || !makes[maker.Kind] && w.Kind != maker.Kind && w.made(maker)
 }

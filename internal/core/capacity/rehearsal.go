@@ -164,7 +164,7 @@ func (r *Rehearsal) Sums() (allocatable, free Amounts) {
 	m.settle()
 	allocatable, free = Amounts{}, Amounts{}
 	for _, n := range m.nodes {
-		if !n.seen || !n.Ready || n.Unschedulable {
+		if !n.open() {
 			continue
 		}
 		for name, amount := range n.Allocatable {
@@ -314,9 +314,6 @@ func ReplicasIn(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.T
 	}
 	return int64(targets[at].Replicas)
 }
-
-// Of says whether pods of w are those of a workload: its own, or of what it made.
-func (w Workload) Of(maker Workload) bool { return covers(maker, w) }
 
 // compareStanding has those go last that are to go first.
 func compareStanding(a, b standing) int {

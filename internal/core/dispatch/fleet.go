@@ -14,6 +14,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // part is one target with its part of the template by replicas, or why it has none.
@@ -25,7 +26,8 @@ type part struct {
 
 // share has core/fleet divide what counts the pods of all clusters together; nothing for most templates. Overrides apply
 // to what it decides, and it is told what they will change.
-func (in Input) share(parts []part) (fleet.Result, error) {
+// Clusters that pull images first get none of its new pods meanwhile.
+func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error) {
 	spec := in.Binding.BindingSpec()
 	divided := divides(spec)
 	concerns, err := fleet.Concerns(in.Template, divided)
@@ -47,7 +49,13 @@ func (in Input) share(parts []part) (fleet.Result, error) {
 			continue // it is there because another one requires it, whole
 		}
 		m := fleet.Member{Cluster: p.Name, Replicas: int64(p.Replicas), Reachable: reachable(in.Clusters[p.Name]),
-			Suspended: suspended(spec.Suspension, p.Name) || leaving(in.Existing[p.Name]), Base: p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
+			Suspended: suspended(spec.Suspension, p.Name) || leaving(in.Existing[p.Name]) || gates[p.Name].shut, Base: p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
+		if len(p.Components) > 0 {
+			m.Subsets = map[string]int64{}
+			for name, n := range schedule.Given(p.TargetCluster) {
+				m.Subsets[name] = int64(n)
+			}
+		}
 		if c := in.Clusters[p.Name]; c != nil && p.manifest != nil {
 			m.Kubernetes = c.Status.KubernetesVersion
 			// Its failure is reported where the override counts.

@@ -19,17 +19,11 @@ import (
 // and for what no waiting gives it: it was refused, is held back by its users, is going, or was applied for longer than patience
 // without anybody in the cluster taking note. Pods are injected into when they are made, so that workloads wait for it.
 func Lacking(sidecars *workv1alpha1.Work, now time.Time, patience time.Duration) string {
-	if sidecars == nil {
-		return "is not sent there yet"
-	}
-	if sidecars.DeletionTimestamp != nil || sidecars.Spec.SuspendDispatching != nil && *sidecars.Spec.SuspendDispatching {
-		return ""
+	if lacks := Pending(sidecars); lacks != "" || stays(sidecars) {
+		return lacks
 	}
 	applied := meta.FindStatusCondition(sidecars.Status.Conditions, workv1alpha1.WorkApplied)
-	switch {
-	case applied == nil:
-		return "is not applied there yet"
-	case applied.Status != metav1.ConditionTrue, now.Sub(applied.LastTransitionTime.Time) >= patience:
+	if applied == nil || applied.Status != metav1.ConditionTrue || now.Sub(applied.LastTransitionTime.Time) >= patience {
 		return ""
 	}
 	for _, m := range sidecars.Status.ManifestStatuses {
@@ -41,6 +35,25 @@ func Lacking(sidecars *workv1alpha1.Work, now time.Time, patience time.Duration)
 		}
 	}
 	return "was not seen there by OpenKruise yet"
+}
+
+// Pending says what keeps an object from being in a cluster that it goes to, by its Work there, nil for none; empty if it is there, and
+// where no waiting brings it: it was refused, is held back by its users, or is going.
+func Pending(work *workv1alpha1.Work) string {
+	switch {
+	case work == nil:
+		return "is not sent there yet"
+	case stays(work):
+		return ""
+	case meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied) == nil:
+		return "is not applied there yet"
+	}
+	return ""
+}
+
+// stays says whether nothing more is sent of a Work: it is going, or held back by its users.
+func stays(work *workv1alpha1.Work) bool {
+	return work.DeletionTimestamp != nil || work.Spec.SuspendDispatching != nil && *work.Spec.SuspendDispatching
 }
 
 // Coming says whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as none is made: it goes

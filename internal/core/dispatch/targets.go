@@ -3,11 +3,18 @@ package dispatch
 import (
 	"cmp"
 	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // Targets are the clusters that b wants a Work in, each once, sorted: those it was scheduled to, with their replicas,
@@ -114,4 +121,42 @@ func originOf(b workv1alpha2.Binding) origin {
 		workv1alpha2.ResourceBindingNameAnnotation:      b.GetName(),
 	}
 	return o
+}
+
+// placementPatience is how long to wait for the scheduler's word on a placement before looking again: its status is no event here.
+const placementPatience = 10 * time.Second
+
+// awaitsPlacement says whether nothing is to be written, because the placement is about to follow what the template says of its
+// clusters; and when to look again. Where the scheduler has said that a subset has no cluster, the others go on, unless one would
+// be taken away from where it is.
+func (in Input) awaitsPlacement() (waits bool, after time.Duration) {
+	spec, status := in.Binding.BindingSpec(), in.Binding.BindingStatus()
+	if spec.Placement == nil {
+		return false, 0
+	}
+	parts := propagate.Parts(in.Template, spec.Replicas)
+	switch {
+	case schedule.Settled(in.Binding, parts):
+		return false, 0
+	case !schedule.Noted(in.Binding, parts):
+		return true, 0
+	case !meta.IsStatusConditionFalse(status.Conditions, workv1alpha2.Scheduled) || status.SchedulerObservedGeneration < in.Binding.GetGeneration():
+		return true, placementPatience
+	case parts.Fault != "":
+		return true, 0
+	}
+	for _, t := range Targets(in.Binding) {
+		w := in.Existing[t.Name]
+		if w == nil {
+			continue
+		}
+		m, err := execute.Manifest(w)
+		given := schedule.Given(t)
+		for _, s := range parts.Subsets {
+			if _, stays := given[s.Name]; err != nil || !stays && fleet.HasSubset(m, s.Name) {
+				return true, 0
+			}
+		}
+	}
+	return false, 0
 }

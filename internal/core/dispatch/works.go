@@ -48,6 +48,8 @@ type Input struct {
 	Target map[string]int64
 	// History are the stored revisions of templates for which fleet.KeepsHistory.
 	History []fleet.Revision
+	// Pulls are the Works that stand of the images that are pulled for the template, by cluster; see PullAnnotation.
+	Pulls map[string][]*workv1alpha1.Work
 	// Now dates the progress of rollouts.
 	Now time.Time
 	// NewID makes the permanent id of a Work that does not exist yet.
@@ -84,6 +86,12 @@ type Decision struct {
 	Progress, Routed string
 	// RecheckAfter is when to decide again though nothing has happened; 0 for never.
 	RecheckAfter time.Duration
+	// Pulls are the Works of the images that are to be pulled first, of which those that do not stand are to be made, and any
+	// others of Input.Pulls deleted when the Works are written. Pulling says where what is awaited, a line for each cluster.
+	Pulls   []*workv1alpha1.Work
+	Pulling []string
+	// Waits says that nothing is to be written now, because the placement is about to follow what the template says of its clusters.
+	Waits bool
 	// Err says why there are no Works at all: the template asks for what cannot be divided.
 	Err error
 }
@@ -107,8 +115,15 @@ func Works(ctx context.Context, in Input, i interpret.Interpreter) []Result {
 // stay as they are and are not among the results.
 func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	spec := in.Binding.BindingSpec()
+	if waits, after := in.awaitsPlacement(); waits {
+		return Decision{Waits: true, RecheckAfter: after}
+	}
 	targets := Targets(in.Binding)
-	pruned := prune(in.Template)
+	sent, err := content(in.Template)
+	if err != nil {
+		return Decision{Err: err}
+	}
+	pruned := prune(sent)
 	divide := division(spec, pruned)
 	from := originOf(in.Binding)
 
@@ -121,8 +136,12 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		m, err := divide(ctx, i, target.Name)
 		parts = append(parts, part{target, m, err})
 	}
-	// 2. What counts the pods of all clusters together.
-	shared, err := in.share(parts)
+	// 2. Where new images are pulled first, and what counts the pods of all clusters together.
+	gates, err := in.gates(parts)
+	if err != nil {
+		return Decision{Err: err}
+	}
+	shared, err := in.share(parts, gates)
 	if err != nil {
 		return Decision{Err: err}
 	}
@@ -152,6 +171,19 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 			}
 			if revisions := shared.Revisions[p.Name]; revisions != "" {
 				r.Work.Annotations[fleet.RevisionsAnnotation] = revisions
+			}
+		}
+		g := gates[p.Name]
+		d.Pulls = append(d.Pulls, g.pulls...)
+		if g.awaited != "" {
+			d.Pulling = append(d.Pulling, g.awaited)
+		}
+		if g.shut {
+			if d.RecheckAfter == 0 || g.left < d.RecheckAfter {
+				d.RecheckAfter = g.left
+			}
+			if r.Work != nil && !keepPods(r.Work, in.Existing[p.Name]) {
+				continue
 			}
 		}
 		d.Results = append(d.Results, r)
@@ -307,9 +339,7 @@ func prune(template *unstructured.Unstructured) *unstructured.Unstructured {
 	interpret.Prune(out)
 	// Marks for the hub alone.
 	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", propagate.AwaitingChangeAnnotation)
-	for _, key := range fleet.HubAnnotations() {
-		unstructured.RemoveNestedField(out.Object, "metadata", "annotations", key)
-	}
+	fleet.Bare(out)
 	return out
 }
 

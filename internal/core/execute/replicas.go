@@ -1,13 +1,16 @@
 package execute
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
 // Share is retained with the replicas of manifest, where it has those of the member's object though nobody in the member has set
@@ -61,4 +64,43 @@ func ScaledBy(managed []metav1.ManagedFieldsEntry, manager string) (entries []me
 		}
 	}
 	return entries
+}
+
+// Target is a workload that an autoscaler scales.
+type Target struct {
+	schema.GroupKind
+	Namespace, Name string
+}
+
+// TargetOf is the workload that a HorizontalPodAutoscaler or a ScaledObject of KEDA scales; ok is false if it names none.
+func TargetOf(scaler *unstructured.Unstructured) (t Target, ok bool) {
+	ref := fields.Object(scaler.Object, "spec", "scaleTargetRef")
+	apiVersion, kind := fields.Text(ref, "apiVersion"), fields.Text(ref, "kind")
+	if scaler.GetKind() == "ScaledObject" {
+		apiVersion, kind = cmp.Or(apiVersion, "apps/v1"), cmp.Or(kind, "Deployment")
+	}
+	t = Target{schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind(), scaler.GetNamespace(), fields.Text(ref, "name")}
+	return t, kind != "" && t.Name != ""
+}
+
+// Scaled says whether a manifest and the object that a member made of it have replicas, and other ones; then they may be an
+// autoscaler's. Where the label leaves them to the member anyway nobody needs to know.
+func Scaled(manifest, observed *unstructured.Unstructured) bool {
+	given, set := replicas(manifest)
+	has, there := replicas(observed)
+	return set && there && given != has && manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] != "true"
+}
+
+// KeepScaled is retained with the replicas of the member's object, which an autoscaler there sets; retained itself if it has
+// these, or none.
+func KeepScaled(retained, observed *unstructured.Unstructured) *unstructured.Unstructured {
+	if !Scaled(retained, observed) {
+		return retained
+	}
+	has, _ := replicas(observed)
+	out := retained.DeepCopy()
+	if unstructured.SetNestedField(out.Object, has, "spec", "replicas") != nil {
+		return retained
+	}
+	return out
 }

@@ -5,6 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
@@ -56,5 +58,31 @@ func TestRetainKeepsTheReplicasThatSomebodyInTheMemberSet(t *testing.T) {
 	same := workload(int64(6), nil)
 	if got, overruled := execute.Share(same, same, workload(int64(3), nil, hub), "argosy"); got != same || overruled {
 		t.Error("a template of which nothing was retained is another one")
+	}
+}
+
+func TestAnAutoscalerNamesWhomItScales(t *testing.T) {
+	for name, c := range map[string]struct {
+		scaler string
+		want   execute.Target
+	}{
+		"one of Kubernetes": {
+			`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {namespace: shop}, spec: {scaleTargetRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}}}`,
+			execute.Target{GroupKind: schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}, Namespace: "shop", Name: "web"}},
+		"one of KEDA that says a name alone": {
+			`{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {namespace: shop}, spec: {scaleTargetRef: {name: web}}}`,
+			execute.Target{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"}},
+		"one of KEDA of another kind": {
+			`{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {namespace: shop}, spec: {scaleTargetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}}}`,
+			execute.Target{GroupKind: schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}, Namespace: "shop", Name: "web"}},
+		"one without a target": {`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {namespace: shop}}`, execute.Target{}},
+	} {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(c.scaler), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := execute.TargetOf(u); ok != (c.want != execute.Target{}) || ok && got != c.want {
+			t.Errorf("%s: %+v, %v, want %+v", name, got, ok, c.want)
+		}
 	}
 }

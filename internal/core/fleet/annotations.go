@@ -53,12 +53,19 @@ const (
 	// ScaleDownAnnotation says which of unique ordinals go when there are fewer replicas: the highest of each cluster that the
 	// scheduler gives fewer (ClusterHighest, the default), or the highest of all, wherever they run (GlobalHighest).
 	ScaleDownAnnotation = "argosy.io/ordinal-scale-down"
+
+	// PrePullAnnotation has a cluster pull the new images of a workload before its pods are made of them: the percentage of nodes
+	// that have them when the new pods are let in, or "true" for 95%.
+	PrePullAnnotation = "argosy.io/pre-pull"
+
+	// PrePullTimeoutAnnotation is how long a cluster waits for that at most, such as 10m, which is the default.
+	PrePullTimeoutAnnotation = "argosy.io/pre-pull-timeout"
 )
 
 // HubAnnotations are those of a template that say something to the hub alone.
 func HubAnnotations() []string {
 	return []string{ScopeAnnotation, OrderAnnotation, ClustersAnnotation, StagesAnnotation, StageAnnotation, UnreachableAnnotation,
-		AutoHaltAnnotation, UniqueOrdinalsAnnotation, OrdinalMobilityAnnotation, ScaleDownAnnotation, FailedPodsAnnotation}
+		AutoHaltAnnotation, UniqueOrdinalsAnnotation, OrdinalMobilityAnnotation, ScaleDownAnnotation, FailedPodsAnnotation, PrePullAnnotation, PrePullTimeoutAnnotation}
 }
 
 // Annotations of our own.

@@ -46,6 +46,8 @@ type Member struct {
 	Cluster string
 	// Replicas it was given; of templates that are divided.
 	Replicas int64
+	// Subsets are the replicas of those subsets that name their clusters, this one among them, by name; part of Replicas.
+	Subsets map[string]int64
 	// Kubernetes is its version, such as v1.34.1; empty if it is not known.
 	Kubernetes string
 	// Reachable says that the cluster answers, Suspended that its Work is not written or sent for now.
@@ -119,6 +121,9 @@ func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if h.partial != nil && h.partial(template) {
+		return true, nil
+	}
 	// Where the members own their replicas nobody knows here what a share of them is.
 	if h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
 		return false, nil
@@ -148,7 +153,7 @@ func Shares(in Input) (Result, error) {
 		return Result{}, err
 	}
 	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
-	if len(in.Members) < 2 && handler.always == nil && !o.uniqueOrdinals {
+	if len(in.Members) < 2 && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
 		return Result{}, nil // one cluster does the arithmetic itself
 	}
 	// 1. In the order in which ties are broken.
@@ -205,7 +210,9 @@ type handler struct {
 	divides bool
 	// always says of which templates something else is decided, whatever their scope.
 	always func(template map[string]any) bool
-	share  func(*fleet) error
+	// partial says which templates are not whole in every cluster, so that no cluster may have them as they are.
+	partial func(template *unstructured.Unstructured) bool
+	share   func(*fleet) error
 }
 
 // observe reads the Work of m.
@@ -427,12 +434,13 @@ var handlers = func() map[schema.GroupKind]handler {
 	all[nativeStatefulSetKind] = handler{share: (*fleet).nativeStatefulSet, always: func(template map[string]any) bool {
 		return text(template, "metadata", "annotations", UniqueOrdinalsAnnotation) == "true"
 	}}
-	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment}
+	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment, partial: NamesClusters}
 	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: func(map[string]any) bool { return true }}
 	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
 	all[rolloutKind] = handler{share: (*fleet).kruiseRollout}
 	all[broadcastJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active", pauses: true}) }}
 	all[imagePullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active"}) }}
+	all[imageListPullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{ended: pullsListed}) }}
 	all[ephemeralJobKind] = handler{share: (*fleet).ephemeralJob}
 	all[recreateRequestKind] = handler{share: (*fleet).recreateRequest, always: func(map[string]any) bool { return true }}
 	return all

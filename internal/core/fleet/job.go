@@ -9,17 +9,28 @@ import (
 )
 
 var (
-	broadcastJobKind = schema.GroupKind{Group: kruise, Kind: "BroadcastJob"}
-	imagePullJobKind = schema.GroupKind{Group: kruise, Kind: "ImagePullJob"}
-	ephemeralJobKind = schema.GroupKind{Group: kruise, Kind: "EphemeralJob"}
+	broadcastJobKind     = schema.GroupKind{Group: kruise, Kind: "BroadcastJob"}
+	imagePullJobKind     = schema.GroupKind{Group: kruise, Kind: "ImagePullJob"}
+	imageListPullJobKind = schema.GroupKind{Group: kruise, Kind: "ImageListPullJob"}
+	ephemeralJobKind     = schema.GroupKind{Group: kruise, Kind: "EphemeralJob"}
 )
 
 // job is how a kind that runs once counts what it runs on.
 type job struct {
-	// desired and active count nodes or pods in the status: all, and those under way.
+	// desired and active count nodes or pods in the status: all, and those under way. They are empty for a kind that counts something
+	// else; then ended says of a status that there is nothing left to do.
 	desired, active string
+	ended           func(status map[string]any) bool
 	// pauses says that the kind can be paused.
 	pauses bool
+}
+
+// pullsListed says whether the images of an ImageListPullJob have all been tried. One that never completes counts those of which
+// it has pulled all.
+func pullsListed(status map[string]any) bool {
+	images := number(status, "desired")
+	return text(status, "completionTime") != "" || images > 0 &&
+		max(number(status, "completed"), number(status, "succeeded")+int64(len(list(status, "failedImageStatuses")))) >= images
 }
 
 // ephemeralJob divides to how many pods containers are added, by the pods that match in each cluster, evenly until that is reported;
@@ -70,8 +81,8 @@ func (f *fleet) ephemeralJob() error {
 }
 
 // parallelism divides how many pods run, or nodes pull, at once, by the nodes of each cluster that are still to be done; evenly
-// until they are reported. What runs in a cluster is given up when it has ended, not before. A percentage means the same in
-// every cluster. Where a share is nothing a BroadcastJob is paused until it is its turn; an ImagePullJob cannot be, so that it
+// until they are reported, and where they never are. What runs in a cluster is given up when it has ended, not before, and what it
+// is granted no longer goes to another one when the cluster is seen to be granted less. A percentage means the same in every cluster. Where a share is nothing a BroadcastJob is paused until it is its turn; an ImagePullJob cannot be, so that it
 // is not sent before, and keeps one until it has ended.
 func (f *fleet) parallelism(j job) error {
 	pauses := j.pauses
@@ -85,15 +96,18 @@ func (f *fleet) parallelism(j job) error {
 		}
 		return nil
 	}
-	seats := make([]Seat, len(f.members))
+	seats, before, known := make([]Seat, len(f.members)), make([]int64, len(f.members)), make([]bool, len(f.members))
 	for i, m := range f.members {
-		desired, known := whole(m.status[j.desired])
+		desired, told := whole(m.status[j.desired])
+		known[i] = told
 		if most, set := whole(field(f.manifest(m).Object, "spec", "replicas")); set && m.Base != nil {
 			desired = min(desired, most)
 		}
 		if slices.Contains(f.result.Waiting, m.Cluster) {
 			seats[i] = Seat{}
-		} else if !known || m.status == nil {
+		} else if j.ended != nil && j.ended(m.status) {
+			seats[i] = Seat{}
+		} else if !told {
 			// It may have any number of nodes; what it was given it may be using.
 			seats[i] = Seat{Weight: 1, Cap: n}
 		} else {
@@ -101,14 +115,23 @@ func (f *fleet) parallelism(j job) error {
 			seats[i] = Seat{Weight: desired, Cap: left}
 		}
 		if m.before != nil && seats[i].Cap > 0 {
-			if before, ok := whole(field(m.before.Object, "spec", "parallelism")); ok && (field(m.before.Object, "spec", "paused") != true || !pauses) {
-				seats[i].Floor = min(before, seats[i].Cap)
-				if m.status != nil && known {
+			if had, ok := whole(field(m.before.Object, "spec", "parallelism")); ok && (field(m.before.Object, "spec", "paused") != true || !pauses) {
+				before[i] = had
+				seats[i].Floor = min(had, seats[i].Cap)
+				if told {
 					seats[i].Floor = min(seats[i].Floor, max(number(m.status, j.active), 0))
 				}
 			}
 			if !pauses {
 				seats[i].Floor = max(seats[i].Floor, 1)
+			}
+		}
+	}
+	if sum(before) > n {
+		// It was lowered: who does not tell what it uses gives up, too.
+		for i := range seats {
+			if !known[i] {
+				seats[i].Floor = min(seats[i].Floor, int64(b2i(!pauses)))
 			}
 		}
 	}
@@ -125,8 +148,31 @@ func (f *fleet) parallelism(j job) error {
 			}
 		}
 	}
-	// A lower number than runs lets no more begin.
-	shares := Split(n, seats)
+	// A lower number than runs lets no more begin. What is given up is given to others when that is seen.
+	shares, using := Split(n, seats), make([]int64, len(f.members))
+	free := n
+	for i, m := range f.members {
+		if seats[i].Cap == 0 {
+			continue
+		}
+		using[i] = before[i]
+		if m.note != nil && !m.fresh {
+			using[i] = max(using[i], m.note.Pending)
+		}
+		if using[i] = min(using[i], seats[i].Cap); known[i] {
+			free -= max(using[i], number(m.status, j.active), min(shares[i], before[i]))
+		} else {
+			free -= max(using[i], min(shares[i], before[i]))
+		}
+	}
+	for i := range f.members {
+		if base := max(using[i], before[i]); shares[i] > base {
+			more := min(shares[i]-base, max(free, 0))
+			shares[i], free = base+more, free-more
+		} else if shares[i] > before[i] {
+			shares[i] = min(shares[i], base)
+		}
+	}
 	for i, m := range f.members {
 		switch {
 		case seats[i].Cap == 0 && m.before != nil:
@@ -145,6 +191,10 @@ func (f *fleet) parallelism(j job) error {
 			if pauses && field(f.Template.Object, "spec", "paused") == nil && m.before != nil && field(m.before.Object, "spec", "paused") != nil {
 				f.put(m, false, "spec", "paused")
 			}
+		}
+		if note := parseNote(f.result.Notes[m.Cluster]); using[i] > shares[i] && m.before != nil {
+			note.Pending = using[i]
+			f.result.Notes[m.Cluster] = note.String()
 		}
 	}
 	return nil

@@ -96,6 +96,14 @@ func WithoutPods(template *unstructured.Unstructured, gone []string) *unstructur
 	return out
 }
 
+// PodsToDelete are the names in a CloneSet's podsToDelete; nil where there is no such list, and of other kinds.
+func PodsToDelete(template *unstructured.Unstructured) []string {
+	if template.GroupVersionKind().GroupKind() != cloneSetKind || field(template.Object, podsToDeletePath...) == nil {
+		return nil
+	}
+	return append([]string{}, podsNamed(template)...)
+}
+
 // podsNamed are the names in a CloneSet's podsToDelete; none of other kinds.
 func podsNamed(template *unstructured.Unstructured) []string {
 	if template.GroupVersionKind().GroupKind() != cloneSetKind {

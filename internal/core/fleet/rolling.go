@@ -32,6 +32,9 @@ type Note struct {
 	Versions string `json:"versions,omitempty"`
 	// Revisions are names by which a SidecarSet names a revision, with the cluster's own name of it: name=own, with commas between.
 	Revisions string `json:"revisions,omitempty"`
+	// Stood is what the Kruise Rollouts of other clusters had rolled out when that of this one was last seen at rest:
+	// cluster=revision, with commas between.
+	Stood string `json:"stood,omitempty"`
 }
 
 func (n Note) String() string {

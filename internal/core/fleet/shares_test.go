@@ -276,6 +276,29 @@ func TestTheParallelismOfAJobMeansTheFleet(t *testing.T) {
 	h.expect("when one is left", "spec.parallelism=1 1 2")
 }
 
+// An ImageListPullJob counts images and not nodes, so that what it was given it has until it has ended.
+func TestTheParallelismOfAListOfImagesMeansTheFleet(t *testing.T) {
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, "+fleetWide+", spec: {images: [a, b], parallelism: 5}}", 0, 0)
+	h.in.Divided = false
+	h.expect("evenly at first", "spec.parallelism=3 2")
+	h.report("desired: 2, active: 2", "desired: 2, active: 1, completed: 1, succeeded: 1")
+	h.expect("on the way", "spec.parallelism=3 2")
+	h.report("desired: 2, active: 1", "desired: 2, completed: 2, succeeded: 1")
+	h.expect("when one has ended", "spec.parallelism=5 2")
+	h.edit(int64(2), "spec", "parallelism")
+	h.expect("when less is allowed", "spec.parallelism=2 2")
+
+	h = newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, "+fleetWide+", spec: {images: [a, b], parallelism: 1}}", 0, 0, 0)
+	h.in.Divided = false
+	h.expect("one at first", "spec.parallelism=1")
+	h.report("desired: 2, completed: 1, succeeded: 1")
+	h.expect("while it is at it", "spec.parallelism=1")
+	h.report("desired: 2, succeeded: 1, failedImageStatuses: [{name: b}]")
+	h.expect("when it has tried both", "spec.parallelism=1 1")
+	h.report(silent, `completionTime: "2026-01-01T00:00:00Z", desired: 2, completed: 2, succeeded: 2`)
+	h.expect("when the second has ended", "spec.parallelism=1 1 1")
+}
+
 func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 6, scaleStrategy: {podsToDelete: [x-a, x-b, x-c, x-d]}}}", 3, 3)
 	asked, err := PodsAskedFor(h.in.Template, nil)
@@ -512,7 +535,9 @@ func TestAnEphemeralJobIsDividedByThePodsThatItMatches(t *testing.T) {
 	h.in.Divided = false
 	h.expect("evenly at first", "spec.replicas=2 2 1", "spec.parallelism=1 1 1", "spec.paused=<nil> <nil> true")
 	h.report("match: 8", "match: 1", "match: 1")
-	h.expect("by the pods that there are, as far as it has not begun", "spec.replicas=3 1 1", "spec.parallelism=2 1 1", "spec.paused=<nil> true true")
+	h.expect("by the pods that there are, as far as it has not begun", "spec.replicas=3 1 1", "spec.parallelism=1 1 1", "spec.paused=<nil> true true")
+	h.report("match: 8", "match: 1", "match: 1")
+	h.expect("when the second is seen to be paused", "spec.replicas=3 1 1", "spec.parallelism=2 1 1", "spec.paused=<nil> true true")
 	h.report("match: 8, running: 1, succeeded: 2", "match: 1", "match: 1")
 	h.expect("when it nears its end in one, another begins", "spec.replicas=3 1 1", "spec.parallelism=1 1 1", "spec.paused=<nil> false true")
 	h.report("match: 8, succeeded: 3", "match: 1, running: 1", "match: 1")

@@ -100,36 +100,79 @@ func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 
 // unitedDeployment divides the subsets among the clusters, so that in each they add up to its replicas and over all to what
 // the template says. Numbers are written where it has percentages: two halves of three are refused by members.
+//
+// Subsets that name their clusters are in these alone, with what the placement gives them there; the others share what is left of
+// each cluster's replicas.
 func (f *fleet) unitedDeployment() error {
-	var subsets []map[string]any
-	for _, s := range list(f.Template.Object, "spec", "topology", "subsets") {
-		if s, ok := s.(map[string]any); ok {
-			subsets = append(subsets, s)
-		}
+	subsets := subsetsOf(f.Template)
+	named := make([]bool, len(subsets))
+	for k, s := range subsets {
+		named[k] = namesClusters(s)
 	}
-	if len(subsets) == 0 {
-		return nil
+	if len(subsets) == 0 || len(f.members) < 2 && !slices.Contains(named, true) {
+		return nil // one cluster does the arithmetic itself
 	}
-	rows := make([]int64, len(f.members))
+	rows, given := make([]int64, len(f.members)), make([]int64, len(subsets))
 	for c, m := range f.members {
 		rows[c] = m.Replicas
+		for k, s := range subsets {
+			if named[k] {
+				rows[c] -= m.Subsets[text(s, "name")]
+				given[k] += m.Subsets[text(s, "name")]
+			}
+		}
+		if rows[c] < 0 {
+			return fmt.Errorf("cluster %q is given %d replicas, and its subsets have %d more", m.Cluster, m.Replicas, -rows[c])
+		}
 	}
-	total := sum(rows)
+	left := sum(rows)
+	total := left + sum(given)
 
 	// 1. Replicas.
-	wanted, set, err := f.subsetReplicas(subsets, total)
+	of := total
+	if asked := number(f.Template.Object, "spec", "replicas"); asked > 0 && slices.Contains(named, true) {
+		of = asked // one that names a cluster that is not there may be missing
+	}
+	wanted, set, err := subsetReplicas(f.Template, subsets, of)
 	if err != nil {
 		return err
 	}
-	rest := total - sum(wanted)
-	columns, before := append(wanted, rest), f.subsetsBefore(subsets, "replicas")
+	open := false
+	for k := range subsets {
+		if named[k] {
+			wanted[k] = 0
+		}
+		open = open || !named[k] && !set[k]
+	}
+	if n := sum(wanted); n > left || n > 0 && n < left && !open {
+		seats := make([]Seat, len(wanted))
+		for k, n := range wanted {
+			seats[k] = Seat{Weight: n}
+			if n > 0 {
+				seats[k].Cap = left
+			}
+		}
+		wanted = Split(left, seats)
+	}
+	columns, before := append(wanted, left-sum(wanted)), f.subsetsBefore(subsets, "replicas")
 	cells := Matrix(rows, columns, before)
+	for k, s := range subsets {
+		if named[k] {
+			set[k] = true
+			for c, m := range f.members {
+				cells[c][k] = m.Subsets[text(s, "name")]
+			}
+		}
+	}
 
 	// 2. The least and the most, of those without replicas. The least together are no more than the cluster has.
 	least, most := make([]int64, len(subsets)+1), make([]int64, len(subsets))
 	hasLeast, hasMost := make([]bool, len(subsets)), make([]bool, len(subsets))
-	least[len(subsets)] = total
+	least[len(subsets)] = left
 	for k, s := range subsets {
+		if named[k] {
+			continue
+		}
 		for _, v := range []struct {
 			name string
 			to   *int64
@@ -146,7 +189,7 @@ func (f *fleet) unitedDeployment() error {
 		least[len(subsets)] -= least[k]
 	}
 	if least[len(subsets)] < 0 {
-		return fmt.Errorf("the minReplicas of all subsets add up to %d more than the %d replicas", -least[len(subsets)], total)
+		return fmt.Errorf("the minReplicas of all subsets add up to %d more than the %d replicas", -least[len(subsets)], left)
 	}
 	leastCells := Matrix(rows, least, f.subsetsBefore(subsets, "minReplicas"))
 	mostCells := make([][]int64, len(subsets))
@@ -195,15 +238,20 @@ func (f *fleet) unitedDeployment() error {
 		if err := setField(manifest, m.Replicas, "spec", "replicas"); err != nil {
 			return err
 		}
-		written := list(manifest.Object, "spec", "topology", "subsets")
-		k := 0
-		for _, s := range written {
-			s, ok := s.(map[string]any)
-			if !ok {
+		var written []any
+		for k, s := range subsetsOf(manifest) {
+			name := text(s, "name")
+			if _, here := m.Subsets[name]; named[k] && !here {
+				unstructured.RemoveNestedField(manifest.Object, "spec", "updateStrategy", "manualUpdate", "partitions", name)
+				delete(old[c], name)
 				continue
 			}
 			if set[k] {
 				s["replicas"] = cells[c][k]
+			}
+			if named[k] {
+				delete(s, "minReplicas")
+				delete(s, "maxReplicas")
 			}
 			if hasLeast[k] {
 				s["minReplicas"] = leastCells[c][k]
@@ -211,7 +259,10 @@ func (f *fleet) unitedDeployment() error {
 			if hasMost[k] {
 				s["maxReplicas"] = max(mostCells[k][c], leastCells[c][k])
 			}
-			k++
+			written = append(written, s)
+		}
+		if err := setField(manifest, written, "spec", "topology", "subsets"); err != nil {
+			return err
 		}
 		for name, n := range old[c] {
 			if err := setPartition(manifest, n, name); err != nil {
@@ -228,7 +279,7 @@ func setPartition(manifest *unstructured.Unstructured, n any, subset string) err
 }
 
 // subsetReplicas are the replicas of each subset over all clusters, 0 where it is not set.
-func (f *fleet) subsetReplicas(subsets []map[string]any, total int64) (wanted []int64, set []bool, err error) {
+func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]any, total int64) (wanted []int64, set []bool, err error) {
 	wanted, set = make([]int64, len(subsets)), make([]bool, len(subsets))
 	whole, percent, all := true, make([]Seat, len(subsets)), true
 	var numbers int64
@@ -250,7 +301,7 @@ func (f *fleet) subsetReplicas(subsets []map[string]any, total int64) (wanted []
 			numbers += wanted[k]
 		}
 	}
-	asked := number(f.Template.Object, "spec", "replicas")
+	asked := number(template.Object, "spec", "replicas")
 	switch n := sum(wanted); {
 	case n == total, n < total && !all:
 		return wanted, set, nil
@@ -289,9 +340,18 @@ func (f *fleet) subsetsBefore(subsets []map[string]any, name string) [][]int64 {
 	return out
 }
 
-func subsetOf(u *unstructured.Unstructured, name string) map[string]any {
+func subsetsOf(u *unstructured.Unstructured) (subsets []map[string]any) {
 	for _, s := range list(u.Object, "spec", "topology", "subsets") {
-		if s, ok := s.(map[string]any); ok && text(s, "name") == name {
+		if s, ok := s.(map[string]any); ok {
+			subsets = append(subsets, s)
+		}
+	}
+	return subsets
+}
+
+func subsetOf(u *unstructured.Unstructured, name string) map[string]any {
+	for _, s := range subsetsOf(u) {
+		if text(s, "name") == name {
 			return s
 		}
 	}

@@ -108,8 +108,16 @@ func pruneService(service map[string]any) {
 	delete(spec, "clusterIPs")
 }
 
-// pruneSecret removes the hub's token from a service account's secret; the member makes its own.
+// certificates are the Secrets in which operators keep what they sign for themselves: rendered or copied, another cluster's would be
+// taken for its own.
+var certificates = []string{"kruise-webhook-certs", "kruise-rollout-webhook-certs"}
+
+// pruneSecret removes the hub's token from a service account's secret, and an operator's certificates; the member makes its own.
 func pruneSecret(secret map[string]any) {
+	if name, _ := at(secret, []string{"metadata", "name"}).(string); slices.Contains(certificates, name) {
+		delete(secret, "data")
+		delete(secret, "stringData")
+	}
 	if secret["type"] != string(corev1.SecretTypeServiceAccountToken) {
 		return
 	}

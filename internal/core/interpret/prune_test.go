@@ -64,6 +64,11 @@ func TestPruneLeavesToAMemberWhatItSetsItself(t *testing.T) {
 			`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {annotations: {kubernetes.io/service-account.name: bot}}}`,
 		},
 		{
+			"an operator signs for itself in each member",
+			`{apiVersion: v1, kind: Secret, metadata: {name: kruise-webhook-certs}, data: {ca-key.pem: eA==}, stringData: {cert.pem: x}}`,
+			`{apiVersion: v1, kind: Secret, metadata: {name: kruise-webhook-certs}}`,
+		},
+		{
 			"another secret keeps its data",
 			`{apiVersion: v1, kind: Secret, type: Opaque, data: {token: eA==}}`,
 			`{apiVersion: v1, kind: Secret, type: Opaque, data: {token: eA==}}`,

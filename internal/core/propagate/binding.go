@@ -13,7 +13,9 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // Meaning is what has to be known of a template beyond its policy, to make its binding.
@@ -87,20 +89,21 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 		if granted.ConflictResolution == policyv1alpha1.ConflictOverwrite {
 			spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
 		}
-		if preserve := granted.PreserveResourcesOnDeletion; preserve != nil && *preserve {
+		if preserve := granted.PreserveResourcesOnDeletion; preserve != nil && *preserve && existing.GetAnnotations()[preservedByPause] == "" {
 			yes := true
 			spec.PreserveResourcesOnDeletion = &yes
 		}
 	}
 	spec.Suspension = suspension(policy.Suspension, spec.Suspension)
-	if Paused(template) {
-		pause(spec)
-	}
+	pause(b, template)
 	spec.SchedulePriority = nil
 	if m.SchedulePriority != nil {
 		spec.SchedulePriority = &workv1alpha2.SchedulePriority{Priority: *m.SchedulePriority}
 	}
 	spec.WorkloadAffinityGroups = affinityGroups(policy.Placement.WorkloadAffinity, template.GetLabels())
+	if fleet.NamesClusters(template) {
+		divideParts(spec)
+	}
 	if m.Unread {
 		return b, nil
 	}
@@ -112,6 +115,7 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 			b.SetAnnotations(annotations)
 		}
 	}
+	schedule.SetParts(b, Parts(template, spec.Replicas))
 	if Single(template) {
 		single(spec, template.GetNamespace(), m.Components)
 	}

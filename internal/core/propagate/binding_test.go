@@ -13,9 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -277,6 +279,32 @@ func TestABindingMadeForADependencyIsTakenOver(t *testing.T) {
 	}
 }
 
+// What a pause preserved is not taken for what a dependent was granted, and the other way round.
+func TestNothingOfAPauseStaysWithABindingThatOthersDependOn(t *testing.T) {
+	for scope, namespace := range scopes {
+		for _, granted := range []bool{false, true} {
+			tpl, p := template(namespace, "web"), full(namespace)
+			before := bind(t, tpl, p, meaning, nil)
+			before.BindingSpec().RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "x"}}
+			if granted {
+				before.BindingSpec().PreserveResourcesOnDeletion = new(true)
+			}
+			paused := tpl.DeepCopy()
+			paused.SetAnnotations(map[string]string{propagate.PauseAnnotation: "true"})
+			while := bind(t, paused, p, meaning, before)
+			if again := bind(t, paused, p, meaning, while); !equality.Semantic.DeepEqual(again, while) {
+				t.Errorf("%s: a second look changes it: %+v", scope, again)
+			}
+			if preserve := while.BindingSpec().PreserveResourcesOnDeletion; preserve == nil || !*preserve {
+				t.Errorf("%s: it is not preserved", scope)
+			}
+			if after := bind(t, tpl, p, meaning, while); !equality.Semantic.DeepEqual(after.BindingSpec(), before.BindingSpec()) || !equality.Semantic.DeepEqual(after.GetAnnotations(), before.GetAnnotations()) {
+				t.Errorf("%s, granted %t: afterwards it is\n%+v %v\nand was\n%+v %v", scope, granted, after.BindingSpec(), after.GetAnnotations(), before.BindingSpec(), before.GetAnnotations())
+			}
+		}
+	}
+}
+
 func TestWhatDependentsAskedForStaysGranted(t *testing.T) {
 	tpl, p := template("shop", "web"), full("shop")
 	p.PropagationSpec().ConflictResolution = policyv1alpha1.ConflictAbort
@@ -315,6 +343,17 @@ func TestLazyActivation(t *testing.T) {
 		u.Object["spec"] = map[string]any{"replicas": int64(9)}
 		return u
 	}
+	// A CloneSet that names pods for deletion, and what the hub makes of it when they are gone.
+	names := func(u *unstructured.Unstructured, pods ...any) *unstructured.Unstructured {
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"})
+		u.Object["spec"] = map[string]any{"replicas": int64(2), "scaleStrategy": map[string]any{"podsToDelete": pods}}
+		return u
+	}
+	pods := names(template("shop", "web"), "web-a", "web-b")
+	propagate.Claim(pods, lazy)
+	deleted := fleet.WithoutPods(pods, []string{"web-a", "web-b"})
+	waitingForPods := pods.DeepCopy()
+	propagate.Await(waitingForPods, lazy)
 	labelledByUs := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		u = u.DeepCopy()
 		labels := u.GetLabels()
@@ -335,6 +374,9 @@ func TestLazyActivation(t *testing.T) {
 		"claimed after the fact, then only marked by Karmada":    {labelledByUs(held(true)), lazy, nil, false},
 		"in effect, the policy changed":                          {held(false), lazy, bind(t, held(false), lazy, meaning, nil), false},
 		"in effect, the template changed":                        {edited(held(false)), lazy, bind(t, held(false), lazy, meaning, nil), true},
+		"in effect, the pods that it named are gone":             {deleted, lazy, bind(t, pods, lazy, meaning, nil), false},
+		"claimed after the fact, the pods it named are gone":     {fleet.WithoutPods(waitingForPods, []string{"web-a", "web-b"}), lazy, nil, false},
+		"in effect, the pods are gone and it is changed":         {edited(deleted), lazy, bind(t, pods, lazy, meaning, nil), true},
 		"taken over from another policy":                         {held(true), lazy, bind(t, held(true), other, meaning, nil), false},
 		"taken over from another policy, then changed":           {edited(held(true)), lazy, bind(t, held(true), other, meaning, nil), true},
 		"claimed at creation, a dependency's binding came first": {held(false), lazy, bind(t, held(false), other, meaning, nil), true},
@@ -346,6 +388,9 @@ func TestLazyActivation(t *testing.T) {
 		})
 	}
 
+	if propagate.Digest(pods) == propagate.Digest(deleted) {
+		t.Error("the Works are not made anew for pods that are named for deletion")
+	}
 	waiting := held(true)
 	if !propagate.Waiting(waiting) || propagate.Await(waiting, lazy) {
 		t.Error("waiting twice is one wait")

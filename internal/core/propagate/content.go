@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/fleet"
 )
 
 // DigestAnnotation on a binding is the Digest of its template when the binding was last made from it.
@@ -19,9 +21,14 @@ import (
 const DigestAnnotation = "argosy.io/template-digest"
 
 // Digest says what a template's users and its Works see of it: everything but status, claims, and what the server sets.
-// It reads "<what users write>", or "<what users write>.<its *.karmada.io labels and annotations>" where it has some.
+// It reads "<what users write>", or "<what users write>.<the rest>" where there is any: its *.karmada.io labels and annotations, and the
+// pods that it names for deletion, which the hub takes off their list when they are gone.
 func Digest(template *unstructured.Unstructured) string {
 	own, system := map[string]any{}, map[string]any{}
+	if pods := fleet.PodsToDelete(template); pods != nil {
+		system["spec/podsToDelete"] = pods
+		template = fleet.WithoutPods(template, pods)
+	}
 	for key, value := range template.Object {
 		switch key {
 		case "metadata", "status", "apiVersion", "kind":

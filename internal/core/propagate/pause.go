@@ -15,8 +15,23 @@ func Paused(template *unstructured.Unstructured) bool {
 	return template.GetAnnotations()[PauseAnnotation] == "true"
 }
 
-// pause suspends what a policy could suspend, so that Karmada's own tools see it, too.
-func pause(spec *workv1alpha2.ResourceBindingSpec) {
+// preservedByPause on a binding says that it preserves resources only because its template is paused: else that would look like what a
+// binding that depends on it was granted, which stays.
+const preservedByPause = "argosy.io/preserved-by-pause"
+
+// pause suspends what a policy could suspend, so that Karmada's own tools see it, too; nothing is left of it when the template is
+// paused no more.
+func pause(b workv1alpha2.Binding, template *unstructured.Unstructured) {
+	spec, mark := b.BindingSpec(), ""
+	if paused := Paused(template); paused && (spec.PreserveResourcesOnDeletion == nil || !*spec.PreserveResourcesOnDeletion) {
+		mark = "true"
+	}
+	if annotations, changed := merged(b.GetAnnotations(), map[string]string{preservedByPause: mark}); changed {
+		b.SetAnnotations(annotations)
+	}
+	if !Paused(template) {
+		return
+	}
 	if spec.Suspension == nil {
 		spec.Suspension = &workv1alpha2.Suspension{}
 	}

@@ -32,11 +32,14 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins 
 	}
 
 	strategy := strategyOf(spec)
-	scheduled := meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) && replicasFit(spec)
+	scheduled := meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) && fits(b)
 	if strategy.divided() && scheduled && !target {
 		return false
 	}
-	var fits bool
+	if PartsOf(b).affected(was, is) {
+		return true
+	}
+	var candidate bool
 	for i := range terms(spec.Placement) {
 		q := newQuestion(spec, i, plugins)
 		answer := q.reject
@@ -47,10 +50,10 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins 
 		if before != after {
 			return true
 		}
-		fits = fits || after == ""
+		candidate = candidate || after == ""
 	}
 	switch {
-	case !fits:
+	case !candidate:
 		return !scheduled && strategy == static && weighs(spec, was) != weighs(spec, is)
 	case !scheduled && versions(b) != nil && otherVersions(schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(), old, now):
 		return true

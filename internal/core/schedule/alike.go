@@ -16,7 +16,7 @@ import (
 // Waits says whether a binding was not placed as it wants to be: a run failed, was not confirmed, or is still to come.
 func Waits(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
-	return spec.Placement != nil && !(meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) && replicasFit(spec))
+	return spec.Placement != nil && !(meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) && fits(b))
 }
 
 // Likeness is the same for bindings that a cluster concerns alike: Affects and AwaitsRoom say the same of all that are in it,
@@ -38,7 +38,8 @@ func Likeness(b workv1alpha2.Binding) string {
 		NeedsRoom bool
 		Waits     bool
 		Evicting  []string
-	}{spec.Placement, schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(), strategyOf(spec), NeedsRoom(b), Waits(b), slices.Compact(evicting)})
+		Parts     string `json:",omitempty"`
+	}{spec.Placement, schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(), strategyOf(spec), NeedsRoom(b), Waits(b), slices.Compact(evicting), b.GetAnnotations()[PartsAnnotation]})
 	if err != nil {
 		panic(err) // A Placement holds nothing that JSON cannot.
 	}

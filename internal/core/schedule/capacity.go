@@ -53,7 +53,7 @@ func NeedsRoom(b workv1alpha2.Binding) bool {
 // AwaitsRoom says whether a binding did not get the room it asked for, and would take some in this cluster.
 func AwaitsRoom(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster, plugins Plugins) bool {
 	spec, m := b.BindingSpec(), seen(cluster)
-	if m == nil || !NeedsRoom(b) || meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) && replicasFit(spec) {
+	if m == nil || !NeedsRoom(b) || meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) && fits(b) {
 		return false
 	}
 	target := slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster.Name })

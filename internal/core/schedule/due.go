@@ -20,6 +20,7 @@ const (
 	PlacementChanged  Reason = "the placement changed"
 	RescheduleAsked   Reason = "a rescheduling was asked for"
 	ReplicasChanged   Reason = "the replicas changed"
+	SubsetsChanged    Reason = "the subsets that name their clusters changed, or their clusters did"
 	TargetLeft        Reason = "a target cluster left the fleet"
 	NotYetSuccessful  Reason = "the last scheduling failed or is not recorded"
 	AffinityRemoved   Reason = "the affinity term in use was removed"
@@ -53,6 +54,8 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 		return RescheduleAsked
 	case !replicasFit(spec):
 		return ReplicasChanged
+	case strategyOf(spec).divided() && (!PartsOf(b).fit(spec.Clusters) || !PartsOf(b).allowed(spec.Clusters, s)):
+		return SubsetsChanged
 	case slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return s.member(t.Name) == nil }):
 		return TargetLeft
 	case !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled):
@@ -67,7 +70,7 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 				return TargetUnwanted
 			}
 		}
-		if !spreadHolds(spec, s) {
+		if !spreadHolds(PartsOf(b).rest(spec), s) {
 			return SpreadBroken
 		}
 		return notDue
@@ -127,6 +130,12 @@ func replicasFit(spec *workv1alpha2.ResourceBindingSpec) bool {
 	})
 }
 
+// fits says whether the targets of b hold what is asked for, as a whole and part by part.
+func fits(b workv1alpha2.Binding) bool {
+	spec := b.BindingSpec()
+	return replicasFit(spec) && (!strategyOf(spec).divided() || PartsOf(b).fit(spec.Clusters))
+}
+
 // AppliedPlacement is the value of the annotation applied-placement: the placement that was last scheduled.
 func AppliedPlacement(p *policyv1alpha1.Placement) string {
 	text, err := json.Marshal(p)
@@ -155,7 +164,7 @@ func Confirm(b workv1alpha2.Binding, now metav1.Time) bool {
 	spec, status := b.BindingSpec(), b.BindingStatus()
 	if spec.Placement == nil || len(spec.Placement.ClusterAffinities) > 0 || len(spec.Clusters) == 0 || status.LastScheduledTime != nil || fresh(b) ||
 		meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled) != nil ||
-		!samePlacement(b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation], spec.Placement) || !replicasFit(spec) {
+		!samePlacement(b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation], spec.Placement) || !fits(b) {
 		return false
 	}
 	condition := Condition(nil)

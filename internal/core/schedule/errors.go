@@ -178,12 +178,13 @@ func Condition(err error) metav1.Condition {
 	}
 	var unfit *FitError
 	var unschedulable *UnschedulableError
+	var part *PartError
 	c.Status, c.Message, c.Reason = metav1.ConditionFalse, err.Error(), workv1alpha2.ReasonSchedulerError
 	if help := Help(err); help != "" {
 		c.Message = strings.TrimSuffix(c.Message, ".") + ". To fit: " + help + "."
 	}
 	switch {
-	case errors.As(err, &unfit):
+	case errors.As(err, &unfit), errors.As(err, &part):
 		c.Reason = workv1alpha2.ReasonNoClusterFit
 	case errors.As(err, &unschedulable):
 		c.Reason = workv1alpha2.ReasonUnschedulable

@@ -92,7 +92,11 @@ func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, 
 	var err error
 	// The candidates are ours, so that they may be ranked in place.
 	var chosen []Candidate
-	r.Clusters, chosen, err = decide(b, candidates, room)
+	if parts := PartsOf(b); parts != nil {
+		r.Clusters, chosen, err = parts.place(b, candidates, rejections, s, room)
+	} else {
+		r.Clusters, chosen, err = decide(b, candidates, room)
+	}
 	var short *UnschedulableError
 	if errors.As(err, &short) {
 		short.Apart = capacity.SpreadNoted(b).String()

@@ -24,7 +24,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 	"github.com/argosy-io/argosy/internal/core/membership"
@@ -40,8 +39,7 @@ func Meaning(f *Fleet) interpret.Interpreter {
 	for _, name := range sortedKeys(f.customizations) {
 		all = append(all, f.customizations[name])
 	}
-	said := customization.New(all, customization.Options{Schema: tiers.Schema, Convert: tiers.Convert, Below: tiers.Below()})
-	return interpret.New(append([]interpret.Tier{said}, tiers.Below()...)...)
+	return tiers.Offline(all)
 }
 
 // state is a fleet on its way to where nothing is left to decide.

@@ -60,8 +60,8 @@ var memberRules = func() map[schema.GroupKind]func(*template) {
 				t.refuse(field.Forbidden(field.NewPath("spec"), "spec of ContainerRecreateRequest is immutable"))
 			}
 		},
-		{Group: group, Kind: "ImagePullJob"}:                      kept("pullSecrets is immutable", "pullSecrets"),
-		{Group: group, Kind: "ImageListPullJob"}:                  kept("pullSecrets is immutable", "pullSecrets"),
+		{Group: group, Kind: "ImagePullJob"}:                      pullSecretsRule,
+		{Group: group, Kind: "ImageListPullJob"}:                  pullSecretsRule,
 		{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: podUnavailableBudgetRules,
 	}
 }()
@@ -209,6 +209,16 @@ func daemonSetRules(t *template) {
 		t.invalid("must be 0 for InPlaceIfPossible type", at("maxSurge")...)
 	}
 	t.fixed("updates to daemonset spec: selector is immutable", "selector")
+}
+
+// pullSecretsRule tells of secrets that come too late: no member has them changed, and the hub sends the rest without them.
+func pullSecretsRule(t *template) {
+	was, is := values.List(t.old, "pullSecrets"), values.List(t.spec, "pullSecrets")
+	if t.old == nil || len(was)+len(is) == 0 || reflect.DeepEqual(was, is) {
+		return
+	}
+	t.advice = append(t.advice, field.Forbidden(field.NewPath("spec", "pullSecrets"), "pullSecrets is immutable").Error()+
+		": members that have the object refuse it and keep those that it was made with, the rest of it arrives; delete it and create it anew to pull with others")
 }
 
 func unitedDeploymentRules(t *template) {

@@ -32,7 +32,7 @@ func (a PolicyAnswer) Write(out io.Writer) error {
 			if why == "" {
 				why = short(s.State)
 			}
-			t.row(s.Template, s.By, map[bool]string{true: "yes", false: "no"}[s.Held], s.Placed, why)
+			t.row(s.Template, s.By, yesNo(s.Held), s.Placed, why)
 		}
 		t.end()
 	}
@@ -44,7 +44,7 @@ func (a PolicyAnswer) Write(out io.Writer) error {
 		fmt.Fprint(&b, "\nClusters\n")
 		t := table(&b, "CLUSTER", "TAKES", as, "WHY NOT")
 		for _, c := range a.Clusters {
-			t.row(c.Name, map[bool]string{true: "yes", false: "no"}[c.Takes], strings.Join(c.As, ","), c.Why)
+			t.row(c.Name, yesNo(c.Takes), strings.Join(c.As, ","), c.Why)
 		}
 		t.end()
 	}

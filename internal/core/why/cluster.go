@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -294,7 +296,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	case stale(w):
 		wait(Pending, "the last change is not applied yet", e.backFirst(row, away))
 	case item.Health == workv1alpha1.ResourceUnhealthy:
-		row.State, row.Why = Unhealthy, "applied, and not healthy: "+brief(row.Work.Status)
+		row.State, row.Why = Unhealthy, "applied, and not healthy: "+strings.TrimPrefix(overdue(w)+", "+brief(row.Work.Status), ", ")
 		e.find(Problem, row.Name, row.Name+": "+row.Why, fmt.Sprintf("look at the object and its pods in cluster %s; all that it reported: --cluster %s", row.Name, row.Name))
 	case item.Health == workv1alpha1.ResourceHealthy:
 		row.State, row.Why = Healthy, brief(row.Work.Status)
@@ -306,6 +308,9 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	}
 	if w == nil {
 		return
+	}
+	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkScaledByMember); c != nil && c.Status == metav1.ConditionTrue {
+		row.Why = strings.TrimPrefix(row.Why+"; "+strings.TrimSuffix(c.Message, "."), "; ")
 	}
 	for _, operation := range []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretHealth, configv1alpha1.InterpreterOperationInterpretStatus} {
 		if c := meta.FindStatusCondition(w.Status.Conditions, string(operation)); c != nil && c.Status == metav1.ConditionFalse {
@@ -352,6 +357,9 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 		return "it may take it; that nothing is placed is said above"
 	case slices.ContainsFunc(e.answer.Placement.Run, func(t workv1alpha2.TargetCluster) bool { return t.Name == name }):
 		return "a run would use it now, and there was none yet"
+	}
+	if parts := schedule.PartsOf(b); parts != nil && !parts.Rest {
+		return "no subset that has replicas names it"
 	}
 	candidate := candidates[name]
 	full := candidate.Known && candidate.Available == 0
@@ -418,6 +426,15 @@ func stale(w *workv1alpha1.Work) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration > 0 && c.ObservedGeneration < w.Generation
 }
 
+// overdue says since when nothing has moved of what does not get on, empty if that is not what ails it.
+func overdue(w *workv1alpha1.Work) string {
+	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkProgressing)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return "its deadline passed without progress at " + c.LastTransitionTime.UTC().Format(time.RFC3339)
+}
+
 func workOf(w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) *Work {
 	out := &Work{Namespace: w.Namespace, Name: w.Name, Applied: item.Applied, Message: item.AppliedMessage, Health: item.Health, Conditions: w.Status.Conditions}
 	if item.Status != nil {
@@ -450,5 +467,9 @@ func brief(status json.RawMessage) string {
 			parts = append(parts, fmt.Sprintf("%s %v", name, v))
 		}
 	}
-	return strings.Join(parts, ", ")
+	said := interpret.Notes(fields)
+	if len(parts) > 0 {
+		said = append([]string{strings.Join(parts, ", ")}, said...)
+	}
+	return strings.Join(said, "; ")
 }

@@ -233,7 +233,7 @@ func (a MemberAnswer) Write(out io.Writer) error {
 			if p.Replicas > 0 {
 				replicas = fmt.Sprint(p.Replicas)
 			}
-			t.row(p.Template, replicas, map[bool]string{true: "yes", false: "no"}[p.Applied], p.Health, short(p.Why))
+			t.row(p.Template, replicas, yesNo(p.Applied), p.Health, short(p.Why))
 		}
 		t.end()
 	}

@@ -96,6 +96,12 @@ func (e *explanation) explainBinding() {
 		if slices.Contains(fleet.ConditionTypes(), c.Type) {
 			bad = metav1.ConditionTrue
 		}
+		if c.Status == bad && c.Type == workv1alpha2.ImagesPulled {
+			for line := range strings.SplitSeq(c.Message, "\n") {
+				e.find(Waiting, "", line, "kubectl get works -A shows how far it is; to wait for none, take the annotation "+fleet.PrePullAnnotation+" off it")
+			}
+			continue
+		}
 		if c.Status == bad && !slices.Contains([]string{workv1alpha2.Scheduled, workv1alpha2.FullyApplied, workv1alpha2.SidecarsInForce}, c.Type) {
 			e.find(Attention, "", fmt.Sprintf("%s: %s", c.Type, c.Message), "")
 		}
@@ -304,6 +310,9 @@ func (e *explanation) steps(b workv1alpha2.Binding, result schedule.Result, fail
 // division is how the replicas are shared out.
 func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) []string {
 	spec := b.BindingSpec()
+	if parts := schedule.PartsOf(b); parts != nil {
+		return e.parts(b, parts, result)
+	}
 	switch schedule.MethodOf(b) {
 	case schedule.Everywhere:
 		return []string{"divide: it has no replicas to divide; each cluster gets the whole"}
@@ -333,6 +342,34 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 		return append([]string{fmt.Sprintf("divide: %d replicas by static weights %s", spec.Replicas, weights(shares))}, seats(spec, shares)...)
 	}
 	return e.byRoom(b, result)
+}
+
+// parts is the division of a template whose subsets name their clusters.
+func (e *explanation) parts(b workv1alpha2.Binding, parts *schedule.Parts, result schedule.Result) []string {
+	var steps []string
+	rest := make([]workv1alpha2.TargetCluster, 0, len(result.Clusters))
+	left := int64(0)
+	for _, t := range result.Clusters {
+		for _, c := range t.Components {
+			t.Replicas -= c.Replicas
+		}
+		if left += int64(t.Replicas); t.Replicas > 0 {
+			rest = append(rest, t)
+		}
+	}
+	for _, s := range parts.Subsets {
+		var in []workv1alpha2.TargetCluster
+		for _, t := range result.Clusters {
+			if n, here := schedule.Given(t)[s.Name]; here {
+				in = append(in, workv1alpha2.TargetCluster{Name: t.Name, Replicas: n})
+			}
+		}
+		steps = append(steps, fmt.Sprintf("divide: subset %s names its clusters: %s", s.Name, targets(in, true)))
+	}
+	if parts.Rest {
+		steps = append(steps, fmt.Sprintf("divide: the other subsets share %s, as the policy says: %s", count(int(left), "replica"), targets(rest, true)))
+	}
+	return steps
 }
 
 // byRoom is the division of dynamic weights and of Aggregated.

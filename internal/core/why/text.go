@@ -121,7 +121,7 @@ func writeClusters(b *bytes.Buffer, a Answer) {
 		}
 		overrides = strings.Join(policies, ",")
 		if w := c.Work; w != nil {
-			applied, health = map[bool]string{true: "yes", false: "no"}[w.Applied], string(w.Health)
+			applied, health = yesNo(w.Applied), string(w.Health)
 		}
 		t.row(c.Name, string(c.State), replicas, score, room, overrides, applied, health, short(c.Why))
 	}
@@ -195,3 +195,10 @@ func (t rows) row(cells ...string) {
 }
 
 func (t rows) end() { _ = t.w.Flush() }
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}

@@ -34,6 +34,8 @@ type Facts struct {
 	Overrides []policyv1alpha1.Override
 	// Works are those that have the name of the template's Works, in the execution spaces.
 	Works []workv1alpha1.Work
+	// Service is the one that the template names for its pods; nil if it names none.
+	Service *Service
 	// Warnings are what was told of these objects lately.
 	Warnings []Warning
 	// Scheduler is the name of the hub's; empty is the default one. Plugins are those that it runs with.
@@ -41,6 +43,14 @@ type Facts struct {
 	Plugins   schedule.Plugins
 	// Room is what the scheduler's estimators say for the binding; nil is what the clusters' summaries say.
 	Room schedule.Capacity
+}
+
+// Service is what is known of the Service of a StatefulSet.
+type Service struct {
+	Name string
+	// There says that it is on the hub, Binding is that of its name, nil for none.
+	There   bool
+	Binding workv1alpha2.Binding
 }
 
 // Warning is an event of type Warning.
@@ -115,6 +125,7 @@ func Explain(f Facts) Answer {
 	e.explainBinding()
 	e.explainPlacement()
 	e.explainClusters()
+	e.explainService()
 	e.explainWarnings()
 	slices.SortStableFunc(e.answer.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)), strings.Compare(a.Cluster, b.Cluster))

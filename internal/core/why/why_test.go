@@ -237,6 +237,22 @@ func fleet() []*clusterv1alpha1.Cluster {
 	return []*clusterv1alpha1.Cluster{cluster("m1"), cluster("m2"), cluster("m3")}
 }
 
+// united has a subset in m1, one in m2, and one that is divided.
+const united = `{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {name: web, namespace: shop, uid: a},
+	spec: {replicas: 7, template: {deploymentTemplate: {spec: {template: {spec: {containers: [{name: c, image: "example.com/web:1"}]}}}}},
+	topology: {subsets: [{name: a, replicas: 3, clusterAffinity: {clusterNames: [m1]}}, {name: b, replicas: 2, clusterAffinity: {clusterNames: [m2]}}, {name: c, replicas: 2}]}}}`
+
+const ofUnited = "resourceSelectors: [{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment}]"
+
+func servingUnited() []*clusterv1alpha1.Cluster {
+	all := fleet()
+	for _, c := range all {
+		c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{
+			GroupVersion: "apps.kruise.io/v1beta1", Resources: []clusterv1alpha1.APIResource{{Name: "uniteddeployments", Kind: "UnitedDeployment"}}})
+	}
+	return all
+}
+
 const byWeights = "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {staticWeightList: [" +
 	"{targetCluster: {clusterNames: [m1]}, weight: 3}, {targetCluster: {clusterNames: [m2]}, weight: 2}, {targetCluster: {clusterNames: [m3]}, weight: 1}]}}"
 
@@ -383,6 +399,26 @@ var stories = []struct {
 		h := start(t, deployment, fleet()...)
 		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 2}], "+byWeights+"}}"))
 	}},
+	{name: "subsets that name their clusters", tell: func(t *testing.T) *hub {
+		h := start(t, united, servingUnited()...)
+		return h.all(h.policy("shop", "web", "{"+ofUnited+"}"))
+	}},
+	{name: "a subset that no cluster may take", severity: why.Problem, want: `subset "b" goes to no cluster: none that its clusterAffinity names may take it (m2`, next: "let the policy match m2",
+		tell: func(t *testing.T) *hub {
+			h := start(t, united, servingUnited()...)
+			h.claim(h.policy("shop", "web", "{"+ofUnited+", placement: {clusterAffinity: {clusterNames: [m1, m3]}}}"))
+			h.schedule()
+			h.send()
+			return h
+		}},
+	{name: "an image is pulled first", severity: why.Waiting, want: `cluster "m2": it pulls example.com/web:2 first`, next: "take the annotation argosy.io/pre-pull off",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			meta.SetStatusCondition(&h.Binding.BindingStatus().Conditions, metav1.Condition{Type: workv1alpha2.ImagesPulled, Status: metav1.ConditionFalse, Reason: workv1alpha2.ReasonPullingImages,
+				Message: `cluster "m2": it pulls example.com/web:2 first, and the new pods come when 95% of its nodes have it, or at 2027-01-15T08:10:00Z`})
+			return h
+		}},
 	{name: "the second affinity", tell: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
 		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinities: [{affinityName: home, clusterNames: [m9]}, {affinityName: away, clusterNames: [m2]}]}}"))
@@ -484,6 +520,40 @@ var stories = []struct {
 			h.answers(workv1alpha1.ResourceUnknown, `{"replicas": 6}`, "m2")
 			return h
 		}},
+	{name: "a rollout that stands still", severity: why.Problem, want: "m3: applied, and not healthy: its deadline passed without progress at 2026-01-01T00:00:00Z, replicas 6", next: "--cluster m3",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.answers(workv1alpha1.ResourceUnhealthy, `{"replicas": 6, "readyReplicas": 1}`, "m3")
+			for i := range h.Works {
+				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
+					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkProgressing, Status: metav1.ConditionFalse,
+						Reason: interpret.ReasonDeadlineExceeded, LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
+				}
+			}
+			return h
+		}},
+	{name: "an autoscaler in a member",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 9, "readyReplicas": 9}`, "m3")
+			for i := range h.Works {
+				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
+					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkScaledByMember, Status: metav1.ConditionTrue,
+						Reason: workv1alpha1.ReasonAutoscaled, Message: "HorizontalPodAutoscaler web in the cluster sets its replicas, and they are kept."})
+				}
+			}
+			return h
+		}},
+	{name: "what is noted of a status", severity: why.Waiting, want: "m2: applied, and not known to be healthy yet: replicas 6; 1 in subset a",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.answers(workv1alpha1.ResourceHealthy, `{"conditions": [{"type": "NoMatchedPods", "status": "True", "message": "it is in no pod"}, {"type": "Other", "status": "True", "message": "not this"}]}`, "m3")
+			h.answers(workv1alpha1.ResourceUnknown, `{"replicas": 6, "conditions": [{"type": "PodsReserved", "status": "True", "message": "1 in subset a"}]}`, "m2")
+			return h
+		}},
 	{name: "a member that does not answer", severity: why.Attention, want: "m1: the cluster does not answer, and what is said of it is old: dial tcp", next: "bring the cluster back",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"))
@@ -551,6 +621,22 @@ var stories = []struct {
 	{name: "what steers the hub", severity: why.Attention, want: "never sent to members", tell: func(t *testing.T) *hub {
 		return start(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: shop}}", fleet()...)
 	}},
+	{name: "the Service of its pods is not there", severity: why.Attention, want: "the hub has no Service db, which spec.serviceName names", next: "propagateDeps",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.Service = &why.Service{Name: "db"}
+			return h
+		}},
+	{name: "the Service of its pods goes elsewhere", severity: why.Attention, want: "its Service db does not go to m2, m3", next: "set propagateDeps: true in PropagationPolicy shop/web",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			b := &workv1alpha2.ResourceBinding{}
+			b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}}}}
+			h.Service = &why.Service{Name: "db", There: true, Binding: b}
+			return h
+		}},
 	{name: "a namespace", tell: func(t *testing.T) *hub {
 		h := start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", cluster("m1"))
 		h.Works = []workv1alpha1.Work{{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: names.Work("Namespace", "shop", ""), Generation: 1}}}

@@ -98,6 +98,11 @@ func TestWhatFieldsBecome(t *testing.T) {
 			`{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {name: x}, spec: {template: {cloneSetTemplate: {spec: {scaleStrategy: {enablePVCReuse: true}, updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: InPlaceOnly, partition: 1}}}}}}, status: {updatedRevision: r}}`,
 		},
 		{
+			"the clusters of a UnitedDeployment's subsets, which are the hub's own",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {name: x}, spec: {topology: {subsets: [{name: a, clusterAffinity: {clusterNames: [c], labelSelector: {matchLabels: {a: b}}}}]}}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {name: x}, spec: {topology: {subsets: [{name: a, clusterAffinity: {clusterNames: [c], labelSelector: {matchLabels: {a: b}}}}]}}}`,
+		},
+		{
 			"the revision of a DaemonSet",
 			`{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, metadata: {name: x}, status: {daemonSetHash: h, numberReady: 2}}`,
 			`{apiVersion: apps.kruise.io/v1beta1, kind: DaemonSet, metadata: {name: x}, status: {updateRevision: h, numberReady: 2}}`,

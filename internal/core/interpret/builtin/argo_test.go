@@ -252,6 +252,24 @@ func TestWhatWorkflowsNeed(t *testing.T) {
 	}
 }
 
+func TestAWorkflowThatKeepsArtifactsNeedsTheDefaultRepository(t *testing.T) {
+	const repository = "ci ConfigMap/artifact-repositories"
+	for spec, want := range map[string]string{
+		"{templates: [{outputs: {artifacts: [{name: a, path: /a}]}}]}": repository,
+		"{templates: [{archiveLocation: {archiveLogs: true}}]}":        repository,
+		"{archiveLogs: true}":  repository,
+		"{archiveLogs: false}": "",
+		"{templates: [{outputs: {artifacts: [{name: a, path: /a, s3: {key: x}}]}}]}":                       "",
+		"{templates: [{steps: [[{arguments: {artifacts: [{name: a, from: '{{steps.x}}'}]}}]]}]}":           "",
+		"{artifactRepositoryRef: {configMap: mine}, templates: [{outputs: {artifacts: [{name: a}]}}]}":     "ci ConfigMap/mine",
+		"{templates: [{container: {image: app}, inputs: {parameters: [{name: artifacts, value: none}]}}]}": "",
+	} {
+		if got := needs(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {namespace: ci, name: w}, spec: `+spec+`}`); got != want {
+			t.Errorf("%s needs %q, want %q", spec, got, want)
+		}
+	}
+}
+
 func TestWhatAnArgoRolloutNeeds(t *testing.T) {
 	got := needs(t, `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {namespace: ns}, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}, template: {spec: {volumes: [{name: c, configMap: {name: conf}}]}},
 		strategy: {canary: {canaryService: canary, stableService: stable, analysis: {templates: [{templateName: errors}]}, steps: [{setWeight: 20}, {analysis: {templates: [{templateName: latency, clusterScope: true}]}}]},

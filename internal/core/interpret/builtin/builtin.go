@@ -54,6 +54,10 @@ func Tier() interpret.Tier {
 		{Group: "argoproj.io", Kind: "WorkflowTemplate"}:        workflowTemplate(),
 		{Group: "argoproj.io", Kind: "ClusterWorkflowTemplate"}: workflowTemplate(),
 		{Group: "argoproj.io", Kind: "Rollout"}:                 argoRollout(),
+
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               customResourceDefinition(),
+		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   webhookConfiguration(),
+		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: webhookConfiguration(),
 	}
 	for _, kind := range interpret.PodKinds() {
 		if kinds[kind] == nil {

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,10 +38,27 @@ func imageListPullJob() *interpret.Hooks {
 	return h
 }
 
+// immutablePullSecrets are those that the member's copy was made with; the rest of a template still arrives.
+func immutablePullSecrets(desired, observed map[string]any) []clash {
+	path := []string{"spec", "pullSecrets"}
+	want, have := list(desired, path...), field(observed, path...)
+	if kept, _ := have.([]any); reflect.DeepEqual(want, kept) || len(want)+len(kept) == 0 {
+		return nil
+	}
+	return []clash{{path, have, "pullSecrets stay as they are, the template wants others"}}
+}
+
 // pulling is what both have in common. Their pullSecrets are immutable, and failed says whether something could not be pulled.
 func pulling(failed func(status map[string]any) bool) *interpret.Hooks {
 	return &interpret.Hooks{
-		Retain: retainFields([]string{"spec", "pullSecrets"}),
+		Retain: retainImmutable(immutablePullSecrets),
+		Reflect: func(_ context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
+			status := interpret.WholeStatus(observed)
+			if c := keptCondition(observed); c != nil && status != nil {
+				status["conditions"] = append(list(status, "conditions"), c)
+			}
+			return status, nil
+		},
 		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 			status := object(observed.Object, "status")
 			lasting := text(observed.Object, "spec", "completionPolicy", "type") == "Never"

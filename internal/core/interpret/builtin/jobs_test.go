@@ -412,7 +412,16 @@ func TestWhatMembersKeepOfKruiseJobs(t *testing.T) {
 		{
 			"an ImagePullJob its pull secrets, which may not change",
 			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, spec: {image: v2, pullSecrets: [b]}}`, `{spec: {image: v1, pullSecrets: [a]}}`,
-			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, spec: {image: v2, pullSecrets: [a]}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, metadata: {annotations: {argosy.io/immutable-fields: "pullSecrets stay as they are, the template wants others"}}, spec: {image: v2, pullSecrets: [a]}}`,
+		},
+		{
+			"that it has none, too",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, spec: {images: [v2], pullSecrets: [b]}}`, `{spec: {images: [v1]}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, metadata: {annotations: {argosy.io/immutable-fields: "pullSecrets stay as they are, the template wants others"}}, spec: {images: [v2]}}`,
+		},
+		{
+			"one that changes something else is not marked",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, spec: {image: v2, pullSecrets: [a]}}`, `{spec: {image: v1, pullSecrets: [a]}}`, ``,
 		},
 		{
 			"a BroadcastJob nothing: its labels and its pause are the template's",

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 // What a template leaves open is the member's without anybody's help: an apply sets only what the template sets. So what is
@@ -119,15 +120,12 @@ func retainDriven(ctx context.Context, desired, observed *unstructured.Unstructu
 
 // What the member's admission would refuse to change is kept as the member has it, so that the rest of a template arrives, and
 // the object is marked with what was kept; the mark comes back to the hub as a condition of the status.
-const (
-	keptAnnotation    = "argosy.io/immutable-fields"
-	immutableConflict = "ImmutableFieldConflict"
-)
+const keptAnnotation = "argosy.io/immutable-fields"
 
 // clash is a field that cannot change in the member and that the template wants otherwise.
 type clash struct {
 	path []string
-	keep any    // what to set at path instead
+	keep any    // what to set at path instead; nil for nothing
 	why  string // which value is wanted, and which one stays
 }
 
@@ -144,10 +142,13 @@ func retainImmutable(rules ...func(desired, observed map[string]any) []clash) re
 		retained := desired.DeepCopy()
 		var why []string
 		for _, c := range clashes {
+			if why = append(why, c.why); c.keep == nil {
+				unstructured.RemoveNestedField(retained.Object, c.path...)
+				continue
+			}
 			if err := unstructured.SetNestedField(retained.Object, runtime.DeepCopyJSONValue(c.keep), c.path...); err != nil {
 				return nil, err
 			}
-			why = append(why, c.why)
 		}
 		return withField(retained, strings.Join(why, "; "), "metadata", "annotations", keptAnnotation)
 	}
@@ -273,7 +274,7 @@ func keptCondition(observed *unstructured.Unstructured) map[string]any {
 		return nil
 	}
 	return map[string]any{
-		"type": immutableConflict, "status": "True", "reason": "MemberKeepsItsValue",
+		"type": interpret.ImmutableFieldConflict, "status": "True", "reason": "MemberKeepsItsValue",
 		"message": kept + "; such a field cannot change: set the template back, or delete the object in the member to have it made anew",
 	}
 }

@@ -20,6 +20,30 @@ func TestRetain(t *testing.T) {
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {labels: {resourcetemplate.karmada.io/retain-replicas: "true"}}, spec: {replicas: 5, paused: true}}`,
 		},
 		{
+			"a definition is converted where the operator of the member says",
+			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {versions: [{name: v2}], conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {caBundle: Cg==, service: {name: s}}}}}}`,
+			`{spec: {versions: [{name: v1}], conversion: {strategy: Webhook, webhook: {clientConfig: {caBundle: UkVBTA==, url: "https://h/convert"}}}}}`,
+			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {versions: [{name: v2}], conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {caBundle: UkVBTA==, url: "https://h/convert"}}}}}`,
+		},
+		{
+			"a definition that is to be converted by nobody is",
+			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {conversion: {strategy: None}}}`,
+			`{spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {caBundle: UkVBTA==}}}}}`,
+			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {conversion: {strategy: None}}}`,
+		},
+		{
+			"webhooks keep the certificate of the member's operator, by name, and those that it took out stay out",
+			`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, webhooks: [{name: new, clientConfig: {caBundle: Cg==}}, {name: gated, clientConfig: {}}, {name: b, timeoutSeconds: 9, clientConfig: {caBundle: Cg==, service: {name: s}}}]}`,
+			`{metadata: {annotations: {template: '[{"name":"b"},{"name":"gated"}]'}}, webhooks: [{name: a, clientConfig: {caBundle: QQ==}}, {name: b, timeoutSeconds: 5, clientConfig: {caBundle: UkVBTA==, url: "https://h/b"}}]}`,
+			`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, webhooks: [{name: new, clientConfig: {caBundle: Cg==}}, {name: b, timeoutSeconds: 9, clientConfig: {caBundle: UkVBTA==, url: "https://h/b"}}]}`,
+		},
+		{
+			"webhooks that nobody has certified yet are the template's",
+			`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, webhooks: [{name: b, clientConfig: {caBundle: Cg==}}]}`,
+			`{webhooks: [{name: b, clientConfig: {service: {name: other}}}]}`,
+			`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, webhooks: [{name: b, clientConfig: {caBundle: Cg==}}]}`,
+		},
+		{
 			"a Job keeps its generated selector and labels",
 			`{apiVersion: batch/v1, kind: Job, spec: {parallelism: 2, template: {metadata: {labels: {app: x}}}}}`,
 			`{spec: {parallelism: 1, selector: {matchLabels: {uid: u}}, template: {metadata: {labels: {app: x, uid: u}}}}}`,

@@ -21,7 +21,7 @@ func sidecarSet() *interpret.Hooks {
 	}
 	return &interpret.Hooks{
 		Retain:       retainSidecarHashes,
-		Reflect:      reflectWhole,
+		Reflect:      reflectNoting(noMatchedPods),
 		Health:       sidecarSetHealth,
 		Aggregate:    counting(counters, done, addCollisions, addLatestRevision),
 		Dependencies: sidecarDependencies,

@@ -153,7 +153,7 @@ func addCollisions(status map[string]any, _ *unstructured.Unstructured, rs []rep
 // addConditions adds the conditions of a workload of OpenKruise. True is bad for what tells of failures and conflicts.
 func addConditions(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
 	bad := func(kind string) bool {
-		return strings.HasPrefix(kind, "Failed") || strings.HasSuffix(kind, "Failure") || kind == immutableConflict
+		return strings.HasPrefix(kind, "Failed") || strings.HasSuffix(kind, "Failure") || slices.Contains([]string{interpret.ImmutableFieldConflict, interpret.NoMatchedPods, interpret.PodsReserved}, kind)
 	}
 	if c := conditions(rs, bad, "lastUpdateTime", "lastTransitionTime"); c != nil {
 		status["conditions"] = c

@@ -15,6 +15,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
@@ -40,7 +41,7 @@ func unitedDeployment() *interpret.Hooks {
 		Components: unitedComponents,
 		Revise:     revise,
 		Retain:     retainAll(retainReplicas, retainImmutable(immutableSubsets)),
-		Reflect:    reflectWhole,
+		Reflect:    reflectNoting(podsReserved),
 		Health:     unitedDeploymentHealth,
 		Aggregate: counting(counters, done,
 			addCollisions, addConditions, addSelector, addUnitedRevisions, addSubsets),
@@ -101,61 +102,26 @@ func subsetsOf(obj *unstructured.Unstructured) ([]subset, error) {
 	if err != nil {
 		return nil, err
 	}
-	var subsets []subset
+	specs := objects(obj.Object, "spec", "topology", "subsets")
+	shares, set := make([]int64, len(specs)), make([]bool, len(specs))
 	left := total
-	take := func(s *subset, n int64) {
-		n = min(max(n, 0), left)
-		s.replicas, left = s.replicas+n, left-n
-	}
-	asks := func(s subset, name string) (int64, bool, error) {
-		if s.spec[name] == nil {
-			return 0, false, nil
-		}
-		n, err := nearest(s.spec[name], total)
-		if err != nil {
-			return 0, false, fmt.Errorf("%s of subset %q: %w", name, s.name, err)
-		}
-		return n, true, nil
-	}
-	for _, spec := range objects(obj.Object, "spec", "topology", "subsets") {
-		s := subset{name: text(spec, "name"), spec: spec}
-		n, _, err := asks(s, "replicas")
-		if err != nil {
-			return nil, err
-		}
-		take(&s, n)
-		subsets = append(subsets, s)
-	}
-	var open []*subset
-	for i := range subsets {
-		s := &subsets[i]
-		if s.spec["replicas"] != nil {
+	for k, spec := range specs {
+		if set[k] = spec["replicas"] != nil; !set[k] {
 			continue
 		}
-		n, _, err := asks(*s, "minReplicas")
+		n, err := nearest(spec["replicas"], total)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("replicas of subset %q: %w", text(spec, "name"), err)
 		}
-		take(s, n)
+		shares[k] = min(max(n, 0), left)
+		left -= shares[k]
 	}
-	for i := range subsets {
-		s := &subsets[i]
-		if s.spec["replicas"] != nil {
-			continue
-		}
-		n, limited, err := asks(*s, "maxReplicas")
-		if err != nil {
-			return nil, err
-		}
-		if limited {
-			take(s, n-s.replicas)
-			continue
-		}
-		open = append(open, s)
+	if err := fleet.Fill(specs, shares, set, left); err != nil {
+		return nil, err
 	}
-	for i, s := range open {
-		rest := int64(len(open) - i)
-		take(s, (left+rest-1)/rest)
+	subsets := make([]subset, len(specs))
+	for k, spec := range specs {
+		subsets[k] = subset{name: text(spec, "name"), replicas: shares[k], spec: spec}
 	}
 	return subsets, nil
 }

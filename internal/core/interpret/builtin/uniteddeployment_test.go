@@ -43,7 +43,7 @@ func TestUnitedDeploymentReplicas(t *testing.T) {
 func TestASubsetThatMakesNoSenseIsNamed(t *testing.T) {
 	const template = `template: {deploymentTemplate: {spec: {template: {spec: {containers: [{name: a}]}}}}}`
 	for spec, want := range map[string]string{
-		`{replicas: 2, topology: {subsets: [{name: a, maxReplicas: "two"}]}}`:                                           `maxReplicas of subset "a": "two" is neither an integer nor a percentage`,
+		`{replicas: 2, topology: {subsets: [{name: a, maxReplicas: "two"}]}}`:                                           `maxReplicas of subset "a": "two" is neither a whole number nor a percentage`,
 		`{replicas: 2, topology: {subsets: [{name: a, minReplicas: {}}]}}`:                                              `minReplicas of subset "a"`,
 		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, tolerations: [x]}]}}`:                           `read the nodes of subset "a"`,
 		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, patch: {spec: {containers: 7}}}]}}`:             `apply the patch of subset "a"`,

@@ -1,7 +1,9 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,8 +14,8 @@ import (
 
 // workflowDependencies are what the Workflow at path names, wherever in its steps: templates of other Workflows, service
 // accounts, secrets of images and artifacts, configuration, claims. Names that are parameters are known when it runs and not
-// before. What the templates that it refers to need in turn is theirs to say (controller/dependency asks them), and the roles of its service account are the
-// owner's to bring along: no field names them.
+// before. What the templates that it refers to need in turn is theirs to say, and no field names the roles of its service account:
+// controller/dependency asks for both. The namespace's default repository of artifacts need not be there.
 func workflowDependencies(path ...string) func(context.Context, *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	return func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 		spec := object(obj.Object, path...)
@@ -23,12 +25,8 @@ func workflowDependencies(path ...string) func(context.Context, *unstructured.Un
 			f.made[obj.GetName()+"-"+text(claim, "metadata", "name")] = true
 		}
 		f.in(spec, deepest)
-		if repository := object(spec, "artifactRepositoryRef"); repository != nil {
-			name := text(repository, "configMap")
-			if name == "" {
-				name = "artifact-repositories"
-			}
-			f.need("v1", "ConfigMap", name)
+		if repository := object(spec, "artifactRepositoryRef"); repository != nil || f.stores {
+			f.need("v1", "ConfigMap", cmp.Or(text(repository, "configMap"), "artifact-repositories"))
 		}
 		return interpret.SortDependencies(f.found), nil
 	}
@@ -42,14 +40,24 @@ type references struct {
 	// namespace of the object; without one it names nothing that is in a namespace.
 	namespace string
 	// made are claims that the controller makes from claim templates.
-	made  map[string]bool
-	found []configv1alpha1.DependentObjectReference
+	made map[string]bool
+	// stores says that artifacts or logs go where the namespace's default repository is, if it has one.
+	stores bool
+	found  []configv1alpha1.DependentObjectReference
 }
 
 func (f *references) need(apiVersion, kind, name string) {
 	if f.namespace != "" && literal(name) {
 		f.found = append(f.found, configv1alpha1.DependentObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: f.namespace, Name: name})
 	}
+}
+
+// locations are the fields of an artifact that say where it is, or where from it comes.
+var locations = []string{"s3", "gcs", "azure", "oss", "hdfs", "artifactory", "git", "http", "raw", "plugin", "from", "fromExpression"}
+
+// placeless says whether an artifact does not say where it is.
+func placeless(artifact map[string]any) bool {
+	return !slices.ContainsFunc(locations, func(name string) bool { return artifact[name] != nil })
 }
 
 // literal says whether it is a name, and not a parameter.
@@ -62,6 +70,8 @@ func (f *references) in(m map[string]any, depth int) {
 	}
 	for key, value := range m {
 		switch v := value.(type) {
+		case bool:
+			f.stores = f.stores || key == "archiveLogs" && v
 		case string:
 			if key == "serviceAccountName" && v != "default" {
 				f.need("v1", "ServiceAccount", v)
@@ -83,6 +93,7 @@ func (f *references) in(m map[string]any, depth int) {
 					f.in(map[string]any{key: item}, depth-1)
 					continue
 				}
+				f.stores = f.stores || key == "artifacts" && placeless(o)
 				if key == "imagePullSecrets" {
 					f.need("v1", "Secret", text(o, "name"))
 				}

@@ -35,6 +35,12 @@ func Below() []interpret.Tier {
 	return all
 }
 
+// Offline is what kinds mean by these customizations, in any order, and by what Argosy knows. Webhooks are not asked.
+func Offline(customizations []*configv1alpha1.ResourceInterpreterCustomization) interpret.Interpreter {
+	said := customization.New(customizations, customization.Options{Schema: Schema, Convert: Convert, Below: Below()})
+	return interpret.New(append([]interpret.Tier{said}, Below()...)...)
+}
+
 var below = []interpret.Source{{Name: Shipped, Tier: shipped.Tier()}, {Name: BuiltIn, Tier: builtin.Tier()}}
 
 // Explain says which tier answers each operation for a kind, and by which object, on a hub with these customizations and webhook

@@ -1,0 +1,22 @@
+// Package v1alpha1 holds the wire types of release.argosy.io/v1alpha1, Argosy's own.
+// It says what may be written; who validates and acts on it is decided elsewhere.
+//
+// +kubebuilder:object:generate=true
+// +groupName=release.argosy.io
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is release.argosy.io/v1alpha1.
+var GroupVersion = schema.GroupVersion{Group: "release.argosy.io", Version: "v1alpha1"}
+
+// AddToScheme registers the kinds of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &EnclosedManifest{}, &EnclosedManifestList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}

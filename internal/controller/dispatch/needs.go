@@ -1,0 +1,67 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+)
+
+// needsRetry is how soon a Workflow is looked at again whose dependencies are on their way.
+const needsRetry = 200 * time.Millisecond
+
+var workflowKind = schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"}
+
+// unmet says what a Workflow needs that follows it to a cluster and has not come; empty if all has. The pods of other workloads are
+// tried again until their ServiceAccount is there: a Workflow whose first pod is refused has failed for good.
+func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template *unstructured.Unstructured, cluster string) (string, error) {
+	if template.GroupVersionKind().GroupKind() != workflowKind || !dependency.Distributes(b) {
+		return "", nil
+	}
+	named, err := r.Interpreter.Dependencies(ctx, template)
+	recorded, unread := dependency.Recorded(b)
+	if err != nil || unread != nil {
+		return "", nil // the controller of dependencies tells, and nothing follows
+	}
+	follows := false
+	for _, ref := range slices.Concat(recorded, named) {
+		if ref.Name == "" {
+			continue
+		}
+		obj, found, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+		if err != nil {
+			return "", err
+		}
+		if !found || propagate.Excluded(propagate.TemplateOf(obj)) {
+			continue
+		}
+		follows = true
+		work := &workv1alpha1.Work{}
+		err = r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.Work(ref.Kind, ref.Name, ref.Namespace)}, work, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("get the Work of %s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, err)
+		}
+		if err != nil {
+			work = nil
+		}
+		if lacks := dispatch.Pending(work); lacks != "" {
+			return fmt.Sprintf("%s %s, which it needs, %s", ref.Kind, ref.Name, lacks), nil
+		}
+	}
+	if follows && len(recorded) == 0 {
+		return "all that it needs is not known yet", nil
+	}
+	return "", nil
+}

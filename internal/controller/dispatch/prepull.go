@@ -1,0 +1,102 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// byPull is the index that finds the Works by which images are pulled for a binding.
+const byPull = "dispatch.pull"
+
+func pullIndex(work client.Object) []string {
+	if of := work.GetAnnotations()[dispatch.PullAnnotation]; of != "" {
+		return []string{of}
+	}
+	return nil
+}
+
+// pulls are the Works by which images are pulled for a binding, by cluster.
+func (r *reconciler) pulls(ctx context.Context, binding types.NamespacedName) (map[string][]*workv1alpha1.Work, error) {
+	var works workv1alpha1.WorkList
+	if err := r.client.List(ctx, &works, client.MatchingFields{byPull: binding.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list what is pulled for binding %s: %w", binding, err)
+	}
+	if len(works.Items) == 0 {
+		return nil, nil
+	}
+	in := map[string][]*workv1alpha1.Work{}
+	for i := range works.Items {
+		w := &works.Items[i]
+		if cluster, err := names.ClusterOf(w.Namespace); err == nil {
+			in[cluster] = append(in[cluster], w)
+		}
+	}
+	return in, nil
+}
+
+// pullFirst begins what is to be pulled, and says in the condition ImagesPulled where that is awaited. The binding returned is the
+// one to go on with.
+func (r *reconciler) pullFirst(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, d dispatch.Decision) (workv1alpha2.Binding, error) {
+	for _, w := range d.Pulls {
+		cluster, _ := names.ClusterOf(w.Namespace)
+		if slices.ContainsFunc(in.Pulls[cluster], func(is *workv1alpha1.Work) bool { return is.Name == w.Name }) {
+			continue
+		}
+		// The cache is milliseconds behind, and one that is being deleted is made anew when it is gone.
+		if err := r.client.Create(ctx, w); err != nil && !apierrors.IsAlreadyExists(err) && !spaceMissing(err) {
+			return b, fmt.Errorf("create %s: %w", commit.Name(w), err)
+		}
+	}
+	c := metav1.Condition{Type: workv1alpha2.ImagesPulled, Status: metav1.ConditionTrue,
+		Reason: workv1alpha2.ReasonImagesPulled, Message: "no cluster waits for an image"}
+	if len(d.Pulling) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.ReasonPullingImages, strings.Join(d.Pulling, "\n")
+	}
+	return r.setCondition(ctx, b, c)
+}
+
+// stopPulls deletes what is pulled for a binding but the wanted.
+func (r *reconciler) stopPulls(ctx context.Context, binding types.NamespacedName, wanted []*workv1alpha1.Work) error {
+	standing, err := r.pulls(ctx, binding)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, works := range standing {
+		for _, w := range works {
+			if w.DeletionTimestamp == nil && !slices.ContainsFunc(wanted, func(is *workv1alpha1.Work) bool { return is.Namespace == w.Namespace && is.Name == w.Name }) {
+				errs = append(errs, commit.Delete(ctx, r.client, w))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pulls passes Works by which images are pulled, when they come, go or tell something.
+var pulls = predicate.And[client.Object](predicate.NewPredicateFuncs(func(work client.Object) bool { return pullIndex(work) != nil }), later, predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+	},
+})
+
+func pullFor(_ context.Context, work client.Object) []reconcile.Request {
+	namespace, name, _ := strings.Cut(work.GetAnnotations()[dispatch.PullAnnotation], "/")
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}

@@ -1,0 +1,248 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/override"
+)
+
+// PullAnnotation on a Work says for which binding, "namespace/name", an image is pulled by it.
+const PullAnnotation = "argosy.io/pre-pull-of"
+
+const (
+	// pullShare and pullPatience are what a template asks for that does not say: of its nodes, and how long.
+	pullShare    = "95%"
+	pullPatience = 10 * time.Minute
+	// pullsAtOnce is how many nodes of a cluster pull at once.
+	pullsAtOnce = 10
+)
+
+// prePull is what a template asks for before its new images run.
+type prePull struct {
+	share    string
+	patience time.Duration
+}
+
+// prePullOf is nil for a template that asks for nothing.
+func prePullOf(template *unstructured.Unstructured) (*prePull, error) {
+	share, asked := template.GetAnnotations()[fleet.PrePullAnnotation]
+	if !asked {
+		return nil, nil
+	}
+	p := &prePull{share, pullPatience}
+	if share == "true" {
+		p.share = pullShare
+	}
+	if n, err := fleet.Resolve(p.share, 1000, fleet.Up); err != nil || n > 1000 || n == 0 {
+		return nil, fmt.Errorf(`annotation %s: %q is neither a percentage of nodes up to 100%% nor "true"`, fleet.PrePullAnnotation, share)
+	}
+	if text, set := template.GetAnnotations()[fleet.PrePullTimeoutAnnotation]; set {
+		var err error
+		if p.patience, err = time.ParseDuration(text); err != nil || p.patience <= 0 {
+			return nil, fmt.Errorf("annotation %s: %q is no time to wait, such as 10m", fleet.PrePullTimeoutAnnotation, text)
+		}
+	}
+	return p, nil
+}
+
+// gate is what stands before the new pods of a cluster.
+type gate struct {
+	pulls []*workv1alpha1.Work
+	// shut says that the new pods may not come yet, for as long as left at most; awaited is what there is to tell of that.
+	shut    bool
+	left    time.Duration
+	awaited string
+}
+
+// gates are those of the clusters that get other images than they run now and serve ImagePullJobs.
+func (in Input) gates(parts []part) (map[string]gate, error) {
+	asked, err := prePullOf(in.Template)
+	if asked == nil || err != nil || in.Template.GetNamespace() == "" {
+		return nil, err
+	}
+	gates := map[string]gate{}
+	for _, p := range parts {
+		c, w := in.Clusters[p.Name], in.Existing[p.Name]
+		if p.manifest == nil || c == nil || w == nil || leaving(w) || suspended(in.Binding.BindingSpec().Suspension, p.Name) {
+			continue
+		}
+		version := servedPull(c)
+		before, err := execute.Manifest(w)
+		if version == "" || err != nil {
+			continue
+		}
+		local, _, err := override.Apply(p.manifest, c, in.Overrides)
+		if err != nil {
+			continue // it is told where the override counts
+		}
+		var g gate
+		runs := images(before)
+		for _, image := range images(local) {
+			if !slices.Contains(runs, image) {
+				in.pull(&g, asked, p.Name, image, version, local)
+			}
+		}
+		gates[p.Name] = g
+	}
+	return gates, nil
+}
+
+// servedPull is the group version in which a cluster serves ImagePullJob, the newer one; empty for none.
+func servedPull(c *clusterv1alpha1.Cluster) string {
+	for _, gv := range []string{"apps.kruise.io/v1beta1", "apps.kruise.io/v1alpha1"} {
+		if c.Status.Serves(gv, "ImagePullJob") {
+			return gv
+		}
+	}
+	return ""
+}
+
+// images are those of the pods that m makes, each once, sorted.
+func images(m *unstructured.Unstructured) []string {
+	var all []string
+	for _, path := range interpret.PodTemplates(m) {
+		for _, list := range []string{"initContainers", "containers"} {
+			for _, c := range fields.Objects(m.Object, append(slices.Clone(path), "spec", list)...) {
+				if image := fields.Text(c, "image"); image != "" {
+					all = append(all, image)
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// pull adds one image to what a cluster pulls.
+func (in Input) pull(g *gate, asked *prePull, cluster, image, apiVersion string, local *unstructured.Unstructured) {
+	wanted := in.pullWork(asked, cluster, image, apiVersion, local)
+	g.pulls = append(g.pulls, wanted)
+	i := slices.IndexFunc(in.Pulls[cluster], func(w *workv1alpha1.Work) bool { return w.Name == wanted.Name })
+	if i < 0 || in.Pulls[cluster][i].CreationTimestamp.IsZero() {
+		g.shut, g.left = true, max(g.left, asked.patience)
+		return // it has not begun, and is told of when it has
+	}
+	until := in.Pulls[cluster][i].CreationTimestamp.Add(asked.patience)
+	left := until.Sub(in.Now)
+	if left <= 0 || pulled(in.Pulls[cluster][i], asked.share) {
+		return
+	}
+	g.shut, g.left = true, max(g.left, left)
+	if g.awaited == "" {
+		g.awaited = lineOf(cluster)
+	} else {
+		g.awaited += "; "
+	}
+	g.awaited += fmt.Sprintf("it pulls %s first, and the new pods come when %s of its nodes have it, or at %s", image, asked.share, until.UTC().Format(time.RFC3339))
+}
+
+// pulled says whether an image is on enough nodes of its cluster, or the cluster has refused to pull it.
+func pulled(w *workv1alpha1.Work, share string) bool {
+	if meta.IsStatusConditionFalse(w.Status.Conditions, workv1alpha1.WorkApplied) {
+		return true
+	}
+	if len(w.Status.ManifestStatuses) == 0 || w.Status.ManifestStatuses[0].Status == nil {
+		return false
+	}
+	var status map[string]any
+	if json.Unmarshal(w.Status.ManifestStatuses[0].Status.Raw, &status) != nil {
+		return false
+	}
+	nodes := fields.Number(status, "desired")
+	if nodes == 0 { // none to pull on, or not counted yet
+		return fields.Text(status, "completionTime") != ""
+	}
+	enough, err := fleet.Resolve(share, nodes, fleet.Up)
+	return err == nil && fields.Number(status, "succeeded") >= enough
+}
+
+// pullWork is the Work that pulls an image on the nodes that the pods of local may use.
+func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string, local *unstructured.Unstructured) *workv1alpha1.Work {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s/%s/%s", local.GetKind(), in.Template.GetName(), image) // never fails
+	name := "pre-pull-" + strconv.FormatUint(h.Sum64(), 36)
+	spec := map[string]any{
+		"image": image, "parallelism": int64(pullsAtOnce),
+		"completionPolicy": map[string]any{"type": "Always", "activeDeadlineSeconds": max(1, int64(asked.patience/time.Second))},
+	}
+	var secrets []any
+	for _, path := range interpret.PodTemplates(local) {
+		pod := fields.Object(local.Object, append(slices.Clone(path), "spec")...)
+		for _, s := range fields.Objects(pod, "imagePullSecrets") {
+			if name := fields.Text(s, "name"); name != "" && !slices.Contains(secrets, any(name)) {
+				secrets = append(secrets, name)
+			}
+		}
+		if nodes := fields.Object(pod, "nodeSelector"); len(nodes) > 0 {
+			spec["selector"] = map[string]any{"matchLabels": runtime.DeepCopyJSON(nodes)}
+		}
+	}
+	if len(secrets) > 0 {
+		spec["pullSecrets"] = secrets
+	}
+	m := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiVersion, "kind": "ImagePullJob", "metadata": map[string]any{"namespace": local.GetNamespace(), "name": name}, "spec": spec,
+	}}
+	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace:   names.ExecutionSpace(cluster),
+		Name:        names.Work(m.GetKind(), name, m.GetNamespace()),
+		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
+		Labels:      map[string]string{},
+		Annotations: map[string]string{PullAnnotation: in.Binding.GetNamespace() + "/" + in.Binding.GetName()},
+	}}
+	if in.NewID != nil {
+		w.Labels[workv1alpha2.WorkPermanentIDLabel] = in.NewID()
+	}
+	execute.Mark(m, w)
+	raw, err := json.Marshal(m.Object)
+	if err != nil {
+		panic(err) // texts and numbers
+	}
+	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	return w
+}
+
+// keepPods has a Work say what it shall, with the pod templates of the one that stands, which count as the generation of the
+// template that they are from. False if it cannot, because they are not in the same places: then the one that stands has to stay.
+func keepPods(wanted, standing *workv1alpha1.Work) bool {
+	is, err := execute.Manifest(standing)
+	m, failed := execute.Manifest(wanted)
+	if err != nil || failed != nil || is.GroupVersionKind() != m.GroupVersionKind() || !reflect.DeepEqual(interpret.PodTemplates(is), interpret.PodTemplates(m)) {
+		return false
+	}
+	for _, path := range interpret.PodTemplates(is) {
+		if unstructured.SetNestedField(m.Object, fields.At(is.Object, path...), path...) != nil {
+			return false
+		}
+	}
+	if made := is.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]; made != "" {
+		annotations := m.GetAnnotations()
+		annotations[workv1alpha2.TemplateGenerationAnnotation] = made
+		m.SetAnnotations(annotations)
+	}
+	raw, err := json.Marshal(m.Object)
+	if err != nil {
+		return false
+	}
+	wanted.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	return true
+}

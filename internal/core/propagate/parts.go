@@ -1,0 +1,37 @@
+package propagate
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// Parts are the subsets of a template that name their clusters, with what each has of all replicas, for the scheduler, which does
+// not see the template; nil if there are none.
+func Parts(template *unstructured.Unstructured, replicas int32) *schedule.Parts {
+	if !fleet.NamesClusters(template) {
+		return nil
+	}
+	homes, rest, err := fleet.Homes(template, int64(replicas))
+	if err != nil {
+		return &schedule.Parts{Fault: err.Error()}
+	}
+	p := &schedule.Parts{Rest: rest}
+	for _, h := range homes {
+		p.Subsets = append(p.Subsets, schedule.Part{Name: h.Subset, Replicas: int32(h.Replicas), ClusterAffinity: h.Affinity})
+	}
+	return p
+}
+
+// divideParts has the clusters share the replicas, whatever the policy says: a template that names clusters is no copy of itself in each.
+func divideParts(spec *workv1alpha2.ResourceBindingSpec) {
+	if !spec.Placement.DividesReplicas() {
+		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+		}
+	}
+}

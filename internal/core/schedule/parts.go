@@ -1,0 +1,309 @@
+package schedule
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// PartsAnnotation on a binding is Parts, as JSON; it is on those alone whose template has some.
+const PartsAnnotation = "argosy.io/subset-clusters"
+
+// Parts are the subsets of a template that name the clusters they go to, by themselves and not by a policy. The policy still says
+// which clusters are allowed; where a part goes among these, and how many of its replicas, is no matter of room or spread constraints.
+// What became of them is in the components of the binding's clusters.
+type Parts struct {
+	// Subsets in the order of the template; their names are unique.
+	Subsets []Part `json:"subsets"`
+	// Rest says that the template has subsets that name no clusters, too: what replicas the parts leave are divided for these as the
+	// policy says.
+	Rest bool `json:"rest,omitempty"`
+	// Fault is why they cannot be placed; empty if they can.
+	Fault string `json:"fault,omitempty"`
+}
+
+// Part is one of these subsets.
+type Part struct {
+	Name string `json:"name"`
+	// Replicas over all of its clusters.
+	Replicas int32 `json:"replicas"`
+	// ClusterAffinity says which are its clusters.
+	ClusterAffinity policyv1alpha1.ClusterAffinity `json:"clusterAffinity"`
+}
+
+func (p Parts) String() string {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // names, numbers and selectors
+	}
+	return string(raw)
+}
+
+// SetParts notes the parts of its template on b; nil for none.
+func SetParts(b workv1alpha2.Binding, p *Parts) {
+	text := ""
+	if p != nil {
+		text = p.String()
+	}
+	if b.GetAnnotations()[PartsAnnotation] == text {
+		return
+	}
+	annotations := maps.Clone(b.GetAnnotations())
+	if text == "" {
+		delete(annotations, PartsAnnotation)
+	} else {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[PartsAnnotation] = text
+	}
+	b.SetAnnotations(annotations)
+}
+
+// PartsOf are the parts noted on b; nil if it has none.
+func PartsOf(b workv1alpha2.Binding) *Parts {
+	text := b.GetAnnotations()[PartsAnnotation]
+	if text == "" {
+		return nil
+	}
+	p := &Parts{}
+	if err := json.Unmarshal([]byte(text), p); err != nil {
+		p = &Parts{Fault: fmt.Sprintf("the annotation %s of the binding cannot be read: %v", PartsAnnotation, err)}
+	}
+	return p
+}
+
+// Given are the replicas of the parts of b in a cluster, by name; those that are there with none are 0.
+func Given(t workv1alpha2.TargetCluster) map[string]int32 {
+	given := make(map[string]int32, len(t.Components))
+	for _, c := range t.Components {
+		given[c.Name] = c.Replicas
+	}
+	return given
+}
+
+func sumOf(components []workv1alpha2.TargetComponent) (n int32) {
+	for _, c := range components {
+		n += c.Replicas
+	}
+	return n
+}
+
+// fit says whether the targets hold what the parts want, and nothing of others; nil parts want nothing.
+func (p *Parts) fit(targets []workv1alpha2.TargetCluster) bool {
+	if p == nil {
+		return !slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return len(t.Components) > 0 })
+	}
+	wanted := make(map[string]int64, len(p.Subsets))
+	for _, s := range p.Subsets {
+		wanted[s.Name] = int64(s.Replicas)
+	}
+	for i := range targets {
+		for _, c := range targets[i].Components {
+			if _, known := wanted[c.Name]; !known {
+				return false
+			}
+			wanted[c.Name] -= int64(c.Replicas)
+		}
+		if !p.Rest && targets[i].Replicas != sumOf(targets[i].Components) {
+			return false
+		}
+	}
+	for _, left := range wanted {
+		if left != 0 {
+			return false
+		}
+	}
+	return p.Fault == ""
+}
+
+// Noted says whether b has the parts p.
+func Noted(b workv1alpha2.Binding, p *Parts) bool {
+	text := ""
+	if p != nil {
+		text = p.String()
+	}
+	return b.GetAnnotations()[PartsAnnotation] == text
+}
+
+// Settled says whether b has the parts p, and its clusters hold what these want: if not, it is about to be placed, or cannot be.
+func Settled(b workv1alpha2.Binding, p *Parts) bool {
+	return Noted(b, p) && (p == nil || p.fit(b.BindingSpec().Clusters))
+}
+
+// allowed says whether each part is in clusters alone that it names.
+func (p *Parts) allowed(targets []workv1alpha2.TargetCluster, s Snapshot) bool {
+	if p == nil {
+		return true
+	}
+	for i := range targets {
+		m := s.member(targets[i].Name)
+		given := Given(targets[i])
+		for k := range p.Subsets {
+			if _, here := given[p.Subsets[k].Name]; here && (m == nil || !allows(&p.Subsets[k].ClusterAffinity, m.cluster)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// affected says whether a part means a cluster now that it did not mean, or the other way round. Nil is no cluster.
+func (p *Parts) affected(was, is *member) bool {
+	if p == nil {
+		return false
+	}
+	means := func(a *policyv1alpha1.ClusterAffinity, m *member) bool { return m != nil && allows(a, m.cluster) }
+	return slices.ContainsFunc(p.Subsets, func(s Part) bool {
+		return means(&s.ClusterAffinity, was) != means(&s.ClusterAffinity, is)
+	})
+}
+
+// PartError says that the parts of a template cannot be placed as it names their clusters. Nothing is moved; only a change of the
+// template, the policy or the fleet helps.
+type PartError struct{ Text, Hint string }
+
+// Error is the message of the condition.
+func (e *PartError) Error() string { return e.Text }
+
+// Help says what would make it fit.
+func (e *PartError) Help() string { return e.Hint }
+
+// place gives each part the clusters that it names, of those that may take the binding, by the static weights of the policy or
+// evenly; and divides the rest as the policy says. Clusters that get nothing are left out. The clusters chosen for the rest are told, too.
+func (p *Parts) place(b workv1alpha2.Binding, candidates []Candidate, rejections Rejections, s Snapshot, room Capacity) (targets []workv1alpha2.TargetCluster, chosen []Candidate, err error) {
+	spec := b.BindingSpec()
+	if p.Fault != "" {
+		return nil, nil, &PartError{Text: p.Fault, Hint: "correct the subsets of the template"}
+	}
+	// 1. The parts.
+	of := map[string][]workv1alpha2.TargetComponent{}
+	rest := spec.Replicas
+	for k := range p.Subsets {
+		part := &p.Subsets[k]
+		var named []Candidate
+		for _, c := range candidates {
+			if allows(&part.ClusterAffinity, c.Cluster) {
+				named = append(named, c)
+			}
+		}
+		if len(named) == 0 && part.Replicas > 0 {
+			return nil, nil, part.homeless(rejections, s)
+		}
+		shares := weigh(spec.Placement.ReplicaScheduling.WeightPreference, named)
+		Apportion(part.Replicas, shares, spec.Resource.UID)
+		for _, share := range shares {
+			of[share.Name] = append(of[share.Name], workv1alpha2.TargetComponent{Name: part.Name, Replicas: share.Seats})
+		}
+		rest -= part.Replicas
+	}
+	// 2. The rest, on a binding that is of it alone.
+	if p.Rest && rest >= 0 && (rest > 0 || s.keepEmpty) {
+		if targets, chosen, err = p.placeRest(b, rest, candidates, of, room); err != nil {
+			return nil, nil, err
+		}
+	}
+	// 3. Together.
+	replicas := map[string]int32{}
+	for _, t := range targets {
+		replicas[t.Name] = t.Replicas
+	}
+	for name, components := range of {
+		replicas[name] += sumOf(components)
+	}
+	targets = nil
+	for _, name := range slices.Sorted(maps.Keys(replicas)) {
+		if replicas[name] > 0 {
+			targets = append(targets, workv1alpha2.TargetCluster{Name: name, Replicas: replicas[name], Components: of[name]})
+		}
+	}
+	return targets, chosen, nil
+}
+
+// rest is spec without the parts; spec itself where there are none.
+func (p *Parts) rest(spec *workv1alpha2.ResourceBindingSpec) *workv1alpha2.ResourceBindingSpec {
+	if p == nil {
+		return spec
+	}
+	out := *spec
+	for _, s := range p.Subsets {
+		out.Replicas -= s.Replicas
+	}
+	out.Clusters = slices.Clone(spec.Clusters)
+	for i := range out.Clusters {
+		t := &out.Clusters[i]
+		t.Replicas, t.Components = t.Replicas-sumOf(t.Components), nil
+	}
+	return &out
+}
+
+// placeRest divides what the parts leave. Those take room, too.
+func (p *Parts) placeRest(b workv1alpha2.Binding, rest int32, candidates []Candidate, of map[string][]workv1alpha2.TargetComponent, room Capacity) ([]workv1alpha2.TargetCluster, []Candidate, error) {
+	alone, had := b.DeepCopyObject().(workv1alpha2.Binding), map[string]int32{}
+	for _, t := range b.BindingSpec().Clusters {
+		had[t.Name] = sumOf(t.Components)
+	}
+	*alone.BindingSpec() = *p.rest(alone.BindingSpec())
+	alone.BindingSpec().Replicas = rest
+	candidates = slices.Clone(candidates)
+	for i := range candidates {
+		candidates[i].Assigned = max(0, candidates[i].Assigned-had[candidates[i].Cluster.Name])
+	}
+	left := room
+	if room != nil {
+		left = func(cluster string) (int32, bool) {
+			n, known := room(cluster)
+			if more := sumOf(of[cluster]) - had[cluster]; more > 0 && n != math.MaxInt32 {
+				n = max(0, n-more)
+			}
+			return n, known
+		}
+	}
+	return decide(alone, candidates, left)
+}
+
+// homeless is why none of a part's clusters may take it.
+func (part *Part) homeless(rejections Rejections, s Snapshot) error {
+	var refused, hints []string
+	for _, r := range rejections {
+		m := s.member(r.Cluster)
+		if m == nil || !allows(&part.ClusterAffinity, m.cluster) {
+			continue
+		}
+		refused = append(refused, fmt.Sprintf("%s: %s", r.Cluster, r.Reason))
+		if hint := r.Remedy; hint != "" {
+			hints = append(hints, fmt.Sprintf("for %s: %s", r.Cluster, hint))
+		} else if r.Reason == reasonAffinity {
+			hints = append(hints, fmt.Sprintf("let the policy match %s", r.Cluster))
+		}
+	}
+	if len(refused) == 0 {
+		e := &PartError{Text: fmt.Sprintf("subset %q goes to no cluster: its clusterAffinity matches none of the fleet", part.Name)}
+		e.Hint = mismatch(&part.ClusterAffinity, s)
+		if e.Hint == "" {
+			e.Hint = "correct the clusterAffinity of the subset, or join such a cluster"
+		}
+		return e
+	}
+	const shown = 3
+	more := ""
+	if n := len(refused) - shown; n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+		refused = refused[:shown]
+	}
+	hints = append(hints[:min(len(hints), shown)], "or name other clusters in the subset's clusterAffinity")
+	return &PartError{
+		Text: fmt.Sprintf("subset %q goes to no cluster: none that its clusterAffinity names may take it (%s%s)", part.Name, strings.Join(refused, "; "), more),
+		Hint: strings.Join(hints, "; "),
+	}
+}
+
+// Means says whether a cluster is one that the part names.
+func (part *Part) Means(c *clusterv1alpha1.Cluster) bool { return allows(&part.ClusterAffinity, c) }

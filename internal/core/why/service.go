@@ -1,0 +1,40 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+)
+
+// explainService says where the pods of a StatefulSet have no names of their own, because its Service does not go there.
+func (e *explanation) explainService() {
+	b := e.own()
+	if e.Service == nil || b == nil || b.GetDeletionTimestamp() != nil {
+		return
+	}
+	const members = "or see that members have it"
+	if !e.Service.There {
+		if len(dispatch.Targets(b)) > 0 {
+			e.find(Attention, "", fmt.Sprintf("the hub has no Service %s, which spec.serviceName names: the pods have no names of their own in DNS", e.Service.Name),
+				"create it headless, and have it follow with propagateDeps or by a policy, "+members)
+		}
+		return
+	}
+	var sent []workv1alpha2.TargetCluster
+	if e.Service.Binding != nil {
+		sent = dispatch.Targets(e.Service.Binding)
+	}
+	var without []string
+	for _, t := range dispatch.Targets(b) {
+		if !slices.ContainsFunc(sent, func(s workv1alpha2.TargetCluster) bool { return s.Name == t.Name }) {
+			without = append(without, t.Name)
+		}
+	}
+	if len(without) > 0 {
+		e.find(Attention, "", fmt.Sprintf("its Service %s does not go to %s: the pods there have no names of their own in DNS", e.Service.Name, strings.Join(without, ", ")),
+			"set propagateDeps: true in "+e.holderName()+", or send it by a policy, "+members)
+	}
+}
