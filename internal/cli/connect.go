@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -19,6 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/server"
@@ -78,7 +84,14 @@ func (h *hubFlags) ToRESTConfig() (*rest.Config, error) {
 
 // ToDiscoveryClient asks the hub for its kinds once.
 func (h *hubFlags) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
-	config, err := h.ToRESTConfig()
+	return discoverOnce(h.ToRESTConfig())
+}
+
+// ToRESTMapper understands plurals, short names and kinds of the hub.
+func (h *hubFlags) ToRESTMapper() (meta.RESTMapper, error) { return mapperOf(h.ToDiscoveryClient()) }
+
+// discoverOnce asks a cluster for its kinds once.
+func discoverOnce(config *rest.Config, err error) (discovery.CachedDiscoveryInterface, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +102,7 @@ func (h *hubFlags) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, erro
 	return memory.NewMemCacheClient(c), nil
 }
 
-// ToRESTMapper understands plurals, short names and kinds of the hub.
-func (h *hubFlags) ToRESTMapper() (meta.RESTMapper, error) {
-	c, err := h.ToDiscoveryClient()
+func mapperOf(c discovery.CachedDiscoveryInterface, err error) (meta.RESTMapper, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +118,39 @@ func (h *hubFlags) client() (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
+// clientOfAll reads and writes also kinds that scheme does not hold; the mapper knows them.
+func (h *hubFlags) clientOfAll() (client.Client, meta.RESTMapper, error) {
+	config, err := h.ToRESTConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	mapper, err := h.ToRESTMapper()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	return c, mapper, err
+}
+
+// joined is a cluster of the fleet.
+func joined(ctx context.Context, hub client.Reader, name string) (*clusterv1alpha1.Cluster, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	err := hub.Get(ctx, types.NamespacedName{Name: name}, cluster)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("cluster %q is not joined; `argosy get clusters` lists those that are", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read cluster %q: %w", name, err)
+	}
+	return cluster, nil
+}
+
 // scheme holds the kinds that the verbs read and write, in the hub and in members.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+		clientgoscheme.AddToScheme, clusterv1alpha1.AddToScheme, configv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, releasev1alpha1.AddToScheme,
+		workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			panic(err) // two kinds of one name: a mistake in our types

@@ -180,6 +180,9 @@ func (r *fleetReader) list(ctx context.Context, gk schema.GroupKind) ([]simulate
 		all = append(all, simulate.Object{Unstructured: simulate.Recorded(u), Source: "hub"})
 		return nil
 	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil // its definition went meanwhile, and its objects with it
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", gk, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -27,13 +26,29 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
-// newGet is kubectl's get against the hub, but for the table of clusters, whose columns a custom resource cannot give.
-func newGet(hub *hubFlags) *cobra.Command {
-	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+// newGet is kubectl's get against the hub, but for the table of clusters, whose columns a custom resource cannot give, and for what
+// members have.
+func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	where := &scopeFlags{}
 	cmd := get.NewCmdGet("argosy", cmdutil.NewFactory(hub), streams)
+	where.bind(cmd, scopeHub, scopeMembers, scopeAll)
+	cmd.Example += `
+
+		# List the pods of all clusters of the fleet
+		argosy get pods -A --operation-scope members
+
+		# Watch a deployment on the hub and in two clusters
+		argosy get deployment web -n shop -s all -C eu,us -w`
 	kubectl := cmd.Run
 	cmd.Run = nil
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		places, err := where.places(cmd.Context(), hub, false)
+		if err != nil {
+			return err
+		}
+		if len(places) != 1 || places[0].cluster != "" {
+			return getFrom(cmd, args, places, streams)
+		}
 		names, ok := clusterTable(cmd.Flags(), args)
 		if !ok {
 			if err := fatal(func() { kubectl(cmd, args) }); err != nil {
@@ -91,7 +106,7 @@ func clusterTable(flags *pflag.FlagSet, args []string) (names []string, ok bool)
 		switch f.Name {
 		case "output":
 			ok = ok && (f.Value.String() == "" || f.Value.String() == "wide")
-		case "kubeconfig", "karmada-context", "namespace", "all-namespaces", "no-headers":
+		case "kubeconfig", "karmada-context", "operation-scope", "namespace", "all-namespaces", "no-headers":
 		case "selector":
 			ok = ok && len(args) == 1
 		default:
@@ -143,11 +158,7 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 			orNone(membership.OpenKruise(c.Status.APIEnablements).String()),
 		}})
 	}
-	tabs := printers.GetNewTabWriter(out)
-	if err := printers.NewTablePrinter(o).PrintObj(table, tabs); err != nil {
-		return err
-	}
-	return tabs.Flush()
+	return printTable(out, table, o)
 }
 
 func orNone(s string) string {
@@ -157,16 +168,28 @@ func orNone(s string) string {
 	return s
 }
 
+// exitError ends the process with another code than 1, as a command in a pod did.
+type exitError struct {
+	error
+	code int
+}
+
 // fatal runs a verb of kubectl, which ends the process on an error, so that the error comes back instead.
 func fatal(run func()) (err error) {
-	type failure struct{ message string }
-	cmdutil.BehaviorOnFatal(func(message string, _ int) { panic(failure{message}) })
+	type failure struct {
+		message string
+		code    int
+	}
+	cmdutil.BehaviorOnFatal(func(message string, code int) { panic(failure{message, code}) })
 	defer cmdutil.DefaultBehaviorOnFatal()
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
 		case failure:
 			err = errors.New(strings.TrimPrefix(strings.TrimSpace(p.message), "error: "))
+			if p.code != cmdutil.DefaultErrorExitCode {
+				err = exitError{err, p.code}
+			}
 		default:
 			panic(p)
 		}

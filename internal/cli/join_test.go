@@ -406,7 +406,7 @@ func TestOnlyTheTableOfClustersIsOurs(t *testing.T) {
 		"clusters.cluster.karmada.io --sort-by .x": false,
 	} {
 		hub := &hubFlags{}
-		cmd := newGet(hub)
+		cmd := newGet(hub, std)
 		hub.bind(cmd.Flags())
 		if err := cmd.Flags().Parse(strings.Fields(line)); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -18,7 +19,15 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newConfig(),
 		newJoin(hub),
 		newUnjoin(hub),
-		newGet(hub),
+		newAdopt(hub),
+		newAddons(hub),
+		newRollout(hub),
+		newStatus(hub),
+		newGet(hub, std),
+		newDescribe(hub, std),
+		newLogs(hub, std),
+		newExec(hub, std),
+		newAttach(hub, std),
 		newWhy(hub),
 		newSimulate(hub),
 		newConvert(),
@@ -39,6 +48,10 @@ func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root.SetErr(errOut)
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(errOut, "%s: %v\n", root.CommandPath(), err)
+		var exit exitError
+		if errors.As(err, &exit) {
+			return exit.code
+		}
 		return 1
 	}
 	return 0

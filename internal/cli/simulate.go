@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -202,15 +201,6 @@ reached. The same fleet gives the same file. For thousands of workloads -o json 
 	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "yaml, or json: one object to a line")
 	cmd.Flags().StringSliceVar(&kinds, "kinds", nil, "record templates of these kinds too, such as statefulsets.apps, for policies that do not exist yet")
 	return cmd
-}
-
-func writeJSON(out io.Writer, value any) error {
-	data, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(append(data, '\n'))
-	return err
 }
 
 // namespaceOrDefault is the namespace of the flag, else of the hub's context, else "default".

@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,13 +78,11 @@ type unjoin struct {
 }
 
 func (u *unjoin) run(ctx context.Context) error {
-	cluster := &clusterv1alpha1.Cluster{}
-	switch err := u.hub.Get(ctx, types.NamespacedName{Name: u.name}, cluster); {
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("cluster %q is not joined; `argosy get clusters` lists those that are", u.name)
-	case err != nil:
-		return fmt.Errorf("read cluster %q: %w", u.name, err)
-	case cluster.Spec.SyncMode == clusterv1alpha1.Pull:
+	cluster, err := joined(ctx, u.hub, u.name)
+	if err != nil {
+		return err
+	}
+	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
 		return fmt.Errorf("cluster %q is registered in Pull mode; use unregister", u.name)
 	}
 	if err := u.checkMember(ctx, cluster); err != nil {

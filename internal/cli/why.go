@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -28,24 +25,13 @@ What is wrong comes first, each with the next thing to do. KIND is a kind, plura
   argosy why propagationpolicy web -n shop
   argosy why cluster eu
   argosy why statefulset.apps.kruise.io db -n shop -o json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 && strings.Count(args[0], "/") == 1 || len(args) == 2 {
-				return nil
-			}
-			return fmt.Errorf("name one object, as KIND NAME or KIND/NAME, such as deployment web; got %q", args)
-		},
+		Args: oneObject("deployment web"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch output {
-			case "", "json", "yaml":
-			default:
-				return fmt.Errorf("--output is json, yaml or left out, not %q", output)
+			if err := checkOutput(output); err != nil {
+				return err
 			}
-			q := why.Query{Kind: args[0], Cluster: cluster}
-			if len(args) == 2 {
-				q.Name = args[1]
-			} else {
-				q.Kind, q.Name, _ = strings.Cut(args[0], "/")
-			}
+			q := why.Query{Cluster: cluster}
+			q.Kind, q.Name = objectOf(args)
 			config, err := hub.ToRESTConfig()
 			if err != nil {
 				return err
@@ -64,16 +50,9 @@ What is wrong comes first, each with the next thing to do. KIND is a kind, plura
 			}
 			switch output {
 			case "json":
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(answer)
+				return writeJSON(cmd.OutOrStdout(), answer)
 			case "yaml":
-				text, err := yaml.Marshal(answer)
-				if err != nil {
-					return err
-				}
-				_, err = cmd.OutOrStdout().Write(text)
-				return err
+				return writeYAML(cmd.OutOrStdout(), answer)
 			}
 			return answer.Write(cmd.OutOrStdout())
 		},

@@ -613,7 +613,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 	shown := map[string]string{}
 	for _, list := range lists {
 		for _, r := range list.APIResources {
-			if strings.Contains(list.GroupVersion, "karmada.io/") && !strings.Contains(r.Name, "/") {
+			if (strings.Contains(list.GroupVersion, "karmada.io/") || strings.Contains(list.GroupVersion, "argosy.io/")) && !strings.Contains(r.Name, "/") {
 				shown[list.GroupVersion+" "+r.Name] = fmt.Sprintf("%s %v %v %v", r.Kind, r.Namespaced, r.ShortNames, r.Categories)
 			}
 		}
@@ -633,6 +633,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"config.karmada.io/v1alpha1 replicaschedulingpolicies":                "ReplicaSchedulingPolicy false [rsp] [karmada-io]",
 		"cluster.karmada.io/v1alpha1 clusters":                                "Cluster false [] []",
 		"apps.karmada.io/v1alpha1 workloadrebalancers":                        "WorkloadRebalancer false [] []",
+		"release.argosy.io/v1alpha1 enclosedmanifests":                        "EnclosedManifest false [] []",
 	} {
 		if shown[name] != want {
 			t.Errorf("%s is %q, want %q", name, shown[name], want)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -287,4 +288,177 @@ spec:
 		}
 		return ""
 	})
+}
+
+// A subset goes to the cluster that it names and to no other, its replicas are there, and the template shows it by name.
+func TestSubsetsOfAUnitedDeploymentThatNameTheirClusters(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	const group = "apps.kruise.io/v1beta1"
+	fleet.Hub.Apply(t, policy(ns, "p", group, "UnitedDeployment", "{clusterAffinity: {clusterNames: [m1, m2, m3]}}"))
+	united := func(subsets string) string {
+		return fmt.Sprintf(`
+apiVersion: %s
+kind: UnitedDeployment
+metadata: {name: ud, namespace: %s}
+spec:
+  replicas: 8
+  selector: {matchLabels: {app: ud}}
+  template:
+    deploymentTemplate: {metadata: {labels: {app: ud}}, spec: {%s}}
+  topology: {subsets: [%s]}`, group, ns, podTemplate("ud", "example.com/ud:1"), subsets)
+	}
+	// in says what each member has: "m1 4: a=3 c=1".
+	in := func(want string) func() string {
+		return func() string {
+			var got []string
+			for _, m := range slices.Sorted(maps.Keys(fleet.Members)) {
+				u := fleet.Members[m].Find(t, "apps.kruise.io/v1alpha1", "UnitedDeployment", ns, "ud")
+				if u == nil {
+					continue
+				}
+				line := fmt.Sprintf("%s %v:", m, kit.Field(u, "spec", "replicas"))
+				for _, s := range kit.Field(u, "spec", "topology", "subsets").([]any) {
+					line += fmt.Sprintf(" %v=%v", s.(map[string]any)["name"], s.(map[string]any)["replicas"])
+				}
+				got = append(got, line)
+			}
+			if all := strings.Join(got, "; "); all != want {
+				return all
+			}
+			return ""
+		}
+	}
+	fleet.Hub.Apply(t, united("{name: a, replicas: 3, clusterAffinity: {clusterNames: [m1]}}, {name: b, replicas: 2, clusterAffinity: {clusterNames: [m2]}}, {name: c, replicas: 3}"))
+	kit.Eventually(t, "each subset is where it belongs", in("m1 4: a=3 c=1; m2 3: b=2 c=1; m3 1: c=1"))
+	kit.Eventually(t, "the template shows each subset", func() string {
+		u := fleet.Hub.Find(t, group, "UnitedDeployment", ns, "ud")
+		var got []string
+		statuses, _ := kit.Field(u, "status", "subsetStatuses").([]any)
+		for _, s := range statuses {
+			got = append(got, fmt.Sprintf("%v=%v", s.(map[string]any)["name"], s.(map[string]any)["readyReplicas"]))
+		}
+		if all := strings.Join(got, " "); all != "a=3 b=2 c=3" || kit.Field(u, "status", "readyReplicas") != int64(8) {
+			return fmt.Sprint(kit.Field(u, "status"))
+		}
+		return ""
+	})
+	// It moves, and where it cannot go nothing moves.
+	fleet.Hub.Apply(t, united("{name: a, replicas: 3, clusterAffinity: {clusterNames: [m2]}}, {name: b, replicas: 2, clusterAffinity: {clusterNames: [m2]}}, {name: c, replicas: 3}"))
+	kit.Eventually(t, "the subset has moved", in("m1 1: c=1; m2 6: a=3 b=2 c=1; m3 1: c=1"))
+	fleet.Hub.Apply(t, united("{name: a, replicas: 3, clusterAffinity: {clusterNames: [m7]}}, {name: b, replicas: 2, clusterAffinity: {clusterNames: [m2]}}, {name: c, replicas: 3}"))
+	kit.Eventually(t, "it says why it goes nowhere", func() string {
+		b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "ud-uniteddeployment")
+		for _, c := range kit.Field(b, "status", "conditions").([]any) {
+			c := c.(map[string]any)
+			if c["type"] == "Scheduled" && c["status"] == "False" && strings.Contains(c["message"].(string), `subset "a" goes to no cluster`) {
+				return ""
+			}
+		}
+		return fmt.Sprint(kit.Field(b, "status", "conditions"))
+	})
+	if left := in("m1 1: c=1; m2 6: a=3 b=2 c=1; m3 1: c=1")(); left != "" {
+		t.Errorf("it became %s", left)
+	}
+	refused := kit.Object(t, united("{name: a, replicas: 3, clusterAffinity: {clusterNames: [m1]}}, {name: b, replicas: 2}"))
+	refused.SetName("refused")
+	if err := fleet.Hub.Create(t.Context(), refused); err == nil || !strings.Contains(err.Error(), "add up to 5, and spec.replicas is 8") {
+		t.Errorf("sums that cannot be: %v", err)
+	}
+}
+
+// Members pull a new image before their pods are made of it, each goes on when it has it, and the pulls are cleaned up.
+func TestImagesArePulledBeforeARollout(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	const group = "apps.kruise.io/v1alpha1"
+	fleet.Hub.Apply(t, policy(ns, "p", group, "CloneSet", alike))
+	fleet.Hub.Apply(t, cloneSet(ns, "shop", 6, "example.com/shop:1", ""))
+	status(t, group, "CloneSet", ns, "shop", map[string]any{"replicas": int64(6), "availableReplicas": int64(6)})
+
+	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
+		annotate(u, map[string]string{"argosy.io/pre-pull": "50%", "argosy.io/pre-pull-timeout": "1h"})
+		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/shop:2"
+	})
+	// in says which image each member's CloneSet has, and which one it pulls.
+	in := func(want string) func() string {
+		return func() string {
+			var got []string
+			for _, m := range slices.Sorted(maps.Keys(fleet.Members)) {
+				u := fleet.Members[m].Find(t, group, "CloneSet", ns, "shop")
+				image := kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"].(string)
+				got = append(got, strings.TrimPrefix(image, "example.com/shop:"))
+				for _, job := range pullJobs(t, m, ns) {
+					got = append(got, "pulls "+strings.TrimPrefix(kit.Field(&job, "spec", "image").(string), "example.com/shop:"))
+				}
+			}
+			if all := strings.Join(got, " "); all != want {
+				return all
+			}
+			return ""
+		}
+	}
+	pulled := func(m string, desired, succeeded int64) {
+		t.Helper()
+		for _, job := range pullJobs(t, m, ns) {
+			job.Object["status"] = map[string]any{"desired": desired, "succeeded": succeeded, "active": desired - succeeded}
+			if err := fleet.Members[m].Status().Update(t.Context(), &job); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	kit.Eventually(t, "each member pulls", in("1 pulls 2 1 pulls 2 1 pulls 2"))
+	kit.Eventually(t, "the binding says what is awaited", func() string {
+		b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "shop-cloneset")
+		for _, c := range kit.Field(b, "status", "conditions").([]any) {
+			c := c.(map[string]any)
+			if c["type"] == "ImagesPulled" && c["status"] == "False" && strings.Contains(c["message"].(string), `cluster "m3": it pulls example.com/shop:2 first, and the new pods come when 50% of its nodes have it`) {
+				return ""
+			}
+		}
+		return fmt.Sprint(kit.Field(b, "status", "conditions"))
+	})
+	pulled("m1", 4, 1)
+	pulled("m2", 4, 2)
+	kit.Eventually(t, "the one goes on that has it on half of its nodes", in("1 pulls 2 2 1 pulls 2"))
+	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) { annotate(u, map[string]string{"argosy.io/pre-pull": ""}) })
+	kit.Eventually(t, "nobody waits when that is not asked for, and nothing is left", in("2 2 2"))
+	status(t, group, "CloneSet", ns, "shop", map[string]any{"replicas": int64(6), "updatedReplicas": int64(6), "availableReplicas": int64(6)})
+
+	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
+		annotate(u, map[string]string{"argosy.io/pre-pull": "true"})
+		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/shop:3"
+	})
+	kit.Eventually(t, "each member pulls again", in("2 pulls 3 2 pulls 3 2 pulls 3"))
+	fleet.Hub.Remove(t, group, "CloneSet", ns, "shop")
+	kit.Eventually(t, "nothing is left of a template that is gone", func() string {
+		for m := range fleet.Members {
+			if len(pullJobs(t, m, ns)) > 0 {
+				return m + " pulls"
+			}
+		}
+		return ""
+	})
+}
+
+// annotate sets annotations, and takes off those that are empty.
+func annotate(u *unstructured.Unstructured, annotations map[string]string) {
+	all := u.GetAnnotations()
+	for key, value := range annotations {
+		if all[key] = value; value == "" {
+			delete(all, key)
+		}
+	}
+	u.SetAnnotations(all)
+}
+
+func pullJobs(t *testing.T, member, ns string) []unstructured.Unstructured {
+	t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("apps.kruise.io/v1alpha1")
+	list.SetKind("ImagePullJobList")
+	if err := fleet.Members[member].List(t.Context(), list, client.InNamespace(ns)); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
 }

@@ -120,10 +120,13 @@ func inOne(t *testing.T, ns, name string) string {
 func serveWorkflows(t *testing.T) {
 	t.Helper()
 	const api, kind, name = "apiextensions.k8s.io/v1", "CustomResourceDefinition", "workflows.argoproj.io"
-	crd := fleet.Hub.Find(t, api, kind, "", name)
-	if crd == nil {
-		t.Fatal("the hub does not serve Workflows")
-	}
+	var crd *unstructured.Unstructured
+	kit.Eventually(t, "the hub defines Workflows", func() string { // some seconds after it is ready
+		if crd = fleet.Hub.Find(t, api, kind, "", name); crd == nil {
+			return "it does not"
+		}
+		return ""
+	})
 	for _, c := range fleet.Members {
 		if c.Find(t, api, kind, "", name) != nil {
 			continue

@@ -11,8 +11,8 @@ import (
 // fleet is what all tests share: a hub, and members m1, m2 and m3. A test keeps to a namespace of its own, and leaves members as they were.
 var fleet *kit.Fleet
 
-// parallel is how many tests run side by side: they mostly wait.
-const parallel = "12"
+// parallel is how many tests run side by side: some wait, and some keep two cores busy.
+const parallel = "6"
 
 func TestMain(m *testing.M) {
 	flag.Parse()

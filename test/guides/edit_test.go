@@ -99,15 +99,6 @@ func (s *story) told(name, text string) string {
 	return says
 }
 
-// toldNow is told without waiting: the probe of open rows.
-func (s *story) toldNow(u *unstructured.Unstructured, text string) string {
-	says := s.event(u.GetName(), text)
-	if says == "" {
-		s.fail("no event of %s says %s", u.GetName(), text)
-	}
-	return says
-}
-
 // event is the message of one of an object that says text; empty for none.
 func (s *story) event(name, text string) string {
 	var all corev1.EventList

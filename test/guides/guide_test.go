@@ -94,6 +94,16 @@ var outcomes = map[string]func(*story){
 				}
 			}
 		}
+		s.ready("stores", "member1:3 member2:2")
+		for m, want := range map[string]string{"member1": "flagship 3", "member2": "outlet 2"} {
+			var got []string
+			for _, subset := range s.list(s.find(fleet.Members[m], "apps.kruise.io/v1alpha1", "UnitedDeployment", "stores"), "spec", "topology", "subsets") {
+				got = append(got, fmt.Sprint(subset["name"], " ", subset["replicas"]))
+			}
+			if strings.Join(got, ", ") != want {
+				s.fail("%s has the subsets %s, want %s", m, strings.Join(got, ", "), want)
+			}
+		}
 	},
 	"A BroadcastJob": func(s *story) { // each member has three nodes
 		s.shows(s.ref("apps.kruise.io/v1beta1", "BroadcastJob", "warm"), map[string]any{"status.desired": 6, "status.succeeded": 6, "status.active": 0})
@@ -104,6 +114,14 @@ var outcomes = map[string]func(*story){
 		for _, c := range fleet.Members {
 			if s.find(c, "argoproj.io/v1alpha1", "Workflow", "report") != nil {
 				in++
+				s.until("it may report there", func() string {
+					for _, kind := range []string{"Role", "RoleBinding"} {
+						if s.find(c, "rbac.authorization.k8s.io/v1", kind, "report") == nil {
+							return "there is no " + kind
+						}
+					}
+					return ""
+				})
 			}
 		}
 		if in != 1 {
@@ -147,8 +165,9 @@ var outcomes = map[string]func(*story){
 	},
 }
 
-// commands are executed, but for these, which would start another hub or change this machine: of them the flags are checked.
-var notRun = regexp.MustCompile(`^(argosy (up|join) |export )`)
+// commands are executed, but for these, which would start another hub, change this machine, or ask what simulated nodes run, which is
+// nothing: of them the flags are checked.
+var notRun = regexp.MustCompile(`^(argosy (up|join|logs|exec) |export )`)
 
 func TestEveryBlockOfOurGuideDoesWhatItSays(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,464 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/addon"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// ofKarmada are the addons of Karmada, and what they are here: part of the hub, if it serves the group, or not there.
+var ofKarmada = []struct {
+	name string
+	// kind is one that the hub serves if it has the addon; none for what is always in it.
+	kind schema.GroupKind
+	here string
+}{
+	{name: "karmada-descheduler", kind: schema.GroupKind{Group: "config.karmada.io", Kind: "ReplicaSchedulingPolicy"},
+		here: "in the hub, which moves replicas that find no node; `argosy up --components=-descheduler` leaves it out"},
+	{name: "karmada-scheduler-estimator",
+		here: "in the hub, which counts the room of nodes itself; `argosy up --enable-scheduler-estimator` asks estimators in clusters, too"},
+	{name: "karmada-search", kind: schema.GroupKind{Group: "search.karmada.io", Kind: "ResourceRegistry"},
+		here: "in the hub"},
+	{name: "karmada-metrics-adapter", kind: schema.GroupKind{Group: "metrics.k8s.io", Kind: "PodMetrics"},
+		here: "in the hub"},
+}
+
+func newAddons(hub *hubFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "addons",
+		Short: "Install operators such as OpenKruise in clusters of the fleet",
+		Long: `Install operators such as OpenKruise in clusters of the fleet, from manifests that are rendered already, and say which addons of
+Karmada the hub has.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(newAddonsList(hub), newAddonsEnable(hub), newAddonsDisable(hub))
+	return cmd
+}
+
+// addons is the hub as these verbs see it.
+type addons struct {
+	client client.Client
+	mapper meta.RESTMapper
+	out    io.Writer
+}
+
+func newAddonsOf(cmd *cobra.Command, hub *hubFlags) (addons, error) {
+	c, mapper, err := hub.clientOfAll()
+	return addons{c, mapper, cmd.OutOrStdout()}, err
+}
+
+func newAddonsList(hub *hubFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "Say which addons there are",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a, err := newAddonsOf(cmd, hub)
+			if err != nil {
+				return err
+			}
+			return a.list(cmd.Context())
+		},
+	}
+}
+
+// there says whether the hub has an addon of Karmada.
+func (a addons) there(kind schema.GroupKind) (bool, error) {
+	if kind.Empty() {
+		return true, nil
+	}
+	_, err := a.mapper.RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (a addons) list(ctx context.Context) error {
+	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		{Name: "ADDON NAME", Type: "string"}, {Name: "STATUS", Type: "string"}, {Name: "DETAILS", Type: "string"},
+	}}
+	row := func(cells ...any) { table.Rows = append(table.Rows, metav1.TableRow{Cells: cells}) }
+	for _, k := range ofKarmada {
+		there, err := a.there(k.kind)
+		switch {
+		case err != nil:
+			return err
+		case there:
+			row(k.name, "enabled", k.here)
+		default:
+			row(k.name, "disabled", "the hub has nothing of the kind")
+		}
+	}
+	objects, err := a.objects(ctx, "")
+	if err != nil {
+		return err
+	}
+	byAddon := map[string][]releasev1alpha1.EnclosedManifest{}
+	var found []string
+	for _, o := range objects {
+		name := o.Labels[addon.Label]
+		if byAddon[name] == nil {
+			found = append(found, name)
+		}
+		byAddon[name] = append(byAddon[name], o)
+	}
+	slices.Sort(found)
+	for _, name := range found {
+		missing := []string{}
+		for _, o := range byAddon[name] {
+			if why, err := a.applied(ctx, o.Name); err != nil {
+				return err
+			} else if why != "" {
+				missing = append(missing, o.Name)
+			}
+		}
+		details := fmt.Sprintf("%d objects, all applied", len(byAddon[name]))
+		if len(missing) > 0 {
+			details = fmt.Sprintf("%d objects, %d not applied: `argosy why enclosedmanifest %s`", len(byAddon[name]), len(missing), missing[0])
+		}
+		row(name, "enabled", details)
+	}
+	return printTable(a.out, table, printers.PrintOptions{})
+}
+
+// objects are the templates of an addon, or of all.
+func (a addons) objects(ctx context.Context, name string) ([]releasev1alpha1.EnclosedManifest, error) {
+	var list releasev1alpha1.EnclosedManifestList
+	options := []client.ListOption{client.HasLabels{addon.Label}}
+	if name != "" {
+		options = []client.ListOption{client.MatchingLabels{addon.Label: name}}
+	}
+	if err := a.client.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("list the manifests of addons: %w", err)
+	}
+	return list.Items, nil
+}
+
+// applied is empty if the template is in all its clusters, and else what is missing.
+func (a addons) applied(ctx context.Context, template string) (string, error) {
+	b := &workv1alpha2.ClusterResourceBinding{}
+	err := a.client.Get(ctx, types.NamespacedName{Name: names.Binding(releasev1alpha1.EnclosedManifestKind.Kind, template)}, b)
+	if apierrors.IsNotFound(err) {
+		return "no policy holds it yet", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, item := range b.Status.AggregatedStatus {
+		if !item.Applied && item.AppliedMessage != "" {
+			return fmt.Sprintf("in cluster %q: %s", item.ClusterName, item.AppliedMessage), nil
+		}
+	}
+	if meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
+		return "", nil
+	}
+	if c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.Scheduled); c != nil && c.Status == metav1.ConditionFalse {
+		return c.Message, nil
+	}
+	return "it is on its way", nil
+}
+
+func newAddonsEnable(hub *hubFlags) *cobra.Command {
+	var files []string
+	var o addon.Options
+	var dryRun bool
+	patience := 2 * time.Minute
+	cmd := &cobra.Command{
+		Use:   "enable NAME -f MANIFESTS",
+		Short: "Install an operator in clusters, or bring it up to date",
+		Long: `Installs an operator in clusters from its manifests, as rendered by "helm template" for example, or brings it up to date.
+
+Each manifest is written to the hub enclosed, so that the hub itself acts on none: its own definitions of OpenKruise's kinds stay as
+they are, and no webhook is asked for the hub's objects. Two policies name each of them. Definitions and namespaces go first, then
+the operator, then its webhook configurations. What the operator in a cluster writes there stays: the certificates of its webhooks and
+of conversions, and the data of kruise-webhook-certs. Hooks of Helm do not run; they are named and left out.
+
+The addons of Karmada need no installing: they are part of the hub, or they are not there.`,
+		Example: `  helm template kruise openkruise/kruise | argosy addons enable openkruise -f -
+  argosy addons enable openkruise -f kruise/ --clusters eu,us`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a, err := newAddonsOf(cmd, hub)
+			if err != nil {
+				return err
+			}
+			if isKarmadas(args[0]) {
+				return a.karmadas(args[0], true)
+			}
+			if len(files) == 0 {
+				return fmt.Errorf("name the manifests of %s with -f: a file, a folder, or - for standard input, such as what `helm template` renders", args[0])
+			}
+			read, err := readObjects(cmd.InOrStdin(), files...)
+			if err != nil {
+				return err
+			}
+			manifests := make([]*unstructured.Unstructured, len(read))
+			for i := range read {
+				manifests[i] = read[i].Unstructured
+			}
+			all, warnings, err := addon.Enclose(args[0], hub.namespaceOrDefault(), manifests, a.namespaced)
+			if err != nil {
+				return err
+			}
+			for _, w := range warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", w)
+			}
+			if err := a.known(cmd.Context(), o.Clusters); err != nil {
+				return err
+			}
+			if dryRun {
+				for _, x := range all {
+					fmt.Fprintf(a.out, "%s: %s\n", x.Stage, x.Template.GetName())
+				}
+				return nil
+			}
+			return a.enable(cmd.Context(), args[0], all, o, patience)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&files, "filename", "f", nil, "file or folder with the manifests; - is standard input")
+	f.StringSliceVar(&o.Clusters, "clusters", nil, "clusters to install it in, separated by commas (default: all, also those that join later)")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "take over what a cluster has already, such as an operator that was installed by hand")
+	f.DurationVar(&patience, "wait", patience, "how long each stage may take to be in all clusters")
+	f.BoolVar(&dryRun, "dry-run", false, "say what would be installed, and write nothing")
+	return cmd
+}
+
+// isKarmadas says whether a name is one that Karmada gives to addons of its own, or to all of them.
+func isKarmadas(name string) bool { return strings.HasPrefix(name, "karmada-") || name == "all" }
+
+// karmadas answers for the addons of Karmada: there is nothing to enable or to disable.
+func (a addons) karmadas(name string, enable bool) error {
+	var errs []error
+	found := false
+	for _, k := range ofKarmada {
+		if name != k.name && name != "all" {
+			continue
+		}
+		found = true
+		there, err := a.there(k.kind)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case there && enable:
+			fmt.Fprintf(a.out, "%s is enabled: it is %s\n", k.name, k.here)
+		case there:
+			errs = append(errs, fmt.Errorf("%s is %s: it cannot be taken out by this command", k.name, k.here))
+		case enable:
+			errs = append(errs, fmt.Errorf("%s is not there: the hub has nothing of the kind, and it cannot be installed", k.name))
+		default:
+			fmt.Fprintf(a.out, "%s is disabled: the hub has nothing of the kind\n", k.name)
+		}
+	}
+	if !found {
+		return fmt.Errorf("there is no addon %q: `argosy addons list` lists those that there are", name)
+	}
+	return errors.Join(errs...)
+}
+
+// namespaced says whether objects of a kind of the hub are in namespaces.
+func (a addons) namespaced(gvk schema.GroupVersionKind) (is, known bool) {
+	mapping, err := a.mapper.RESTMapping(gvk.GroupKind())
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+}
+
+// known says which of the clusters are none.
+func (a addons) known(ctx context.Context, clusters []string) error {
+	for _, name := range clusters {
+		if _, err := joined(ctx, a.client, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enable writes the policies, then the templates stage by stage, and takes away what an earlier version had.
+func (a addons) enable(ctx context.Context, name string, all []addon.Object, o addon.Options, patience time.Duration) error {
+	for _, want := range addon.Policies(name, all, o) {
+		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: want.Name}}
+		if err := a.client.Get(ctx, client.ObjectKeyFromObject(p), p); client.IgnoreNotFound(err) != nil {
+			return err
+		} else if err == nil && p.Labels[addon.Label] != name {
+			return fmt.Errorf("there is a ClusterPropagationPolicy %s that is none of an addon: choose another name for the addon", p.Name)
+		}
+		err := createOrUpdate(ctx, a.client, p, func() {
+			metav1.SetMetaDataLabel(&p.ObjectMeta, addon.Label, name)
+			p.Spec.ResourceSelectors, p.Spec.Placement.ClusterAffinity = want.Spec.ResourceSelectors, want.Spec.Placement.ClusterAffinity
+			p.Spec.ConflictResolution, p.Spec.PreserveResourcesOnDeletion = want.Spec.ConflictResolution, want.Spec.PreserveResourcesOnDeletion
+		})
+		if err != nil {
+			return fmt.Errorf("write the policy %s: %w", want.Name, err)
+		}
+	}
+	wanted := map[string]bool{}
+	for stage := range addon.Stages {
+		var written []string
+		for _, x := range all {
+			if x.Stage != stage {
+				continue
+			}
+			if err := a.write(ctx, x.Template); err != nil {
+				return err
+			}
+			wanted[x.Template.GetName()] = true
+			written = append(written, x.Template.GetName())
+		}
+		if err := a.await(ctx, written, patience); err != nil {
+			return fmt.Errorf("%s of %s: %w", stage, name, err)
+		}
+		fmt.Fprintf(a.out, "%s: %d objects of %s\n", name, len(written), stage)
+	}
+	have, err := a.objects(ctx, name)
+	if err != nil {
+		return err
+	}
+	for i := range have {
+		if !wanted[have[i].Name] {
+			if err := a.client.Delete(ctx, &have[i]); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("delete %s, which the addon no longer has: %w", have[i].Name, err)
+			}
+		}
+	}
+	fmt.Fprintf(a.out, "addon %s is enabled\n", name)
+	return nil
+}
+
+// write makes a template what it is to be; it writes nothing if it is so already.
+func (a addons) write(ctx context.Context, want *unstructured.Unstructured) error {
+	have := &unstructured.Unstructured{}
+	have.SetGroupVersionKind(want.GroupVersionKind())
+	have.SetName(want.GetName())
+	err := createOrUpdate(ctx, a.client, have, func() {
+		labels := have.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		maps.Copy(labels, want.GetLabels())
+		have.SetLabels(labels)
+		if !equality.Semantic.DeepEqual(have.Object["spec"], want.Object["spec"]) {
+			have.Object["spec"] = want.Object["spec"]
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", want.GetName(), err)
+	}
+	return nil
+}
+
+// await waits until the templates are in all their clusters.
+func (a addons) await(ctx context.Context, templates []string, patience time.Duration) error {
+	waits := ""
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		for _, name := range templates {
+			why, err := a.applied(ctx, name)
+			if err != nil {
+				return false, err
+			}
+			if why != "" {
+				waits = fmt.Sprintf("%s: %s", name, why)
+				if strings.Contains(why, "already exists in the cluster") {
+					return false, fmt.Errorf("%s. If it is of the same operator, --overwrite takes it over", waits)
+				}
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("not in all clusters after %s: %s. The command goes on when it is run again", patience, waits)
+	}
+	return err
+}
+
+func newAddonsDisable(hub *hubFlags) *cobra.Command {
+	patience := 2 * time.Minute
+	cmd := &cobra.Command{
+		Use:   "disable NAME",
+		Short: "Take an operator out of the clusters",
+		Long: `Takes an operator that was installed by "addons enable" out of the clusters: its webhooks first, then what runs.
+Its definitions and namespaces stay there, and are no longer the fleet's: with a definition, all objects of the kind would go.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a, err := newAddonsOf(cmd, hub)
+			if err != nil {
+				return err
+			}
+			if isKarmadas(args[0]) {
+				return a.karmadas(args[0], false)
+			}
+			return a.disable(cmd.Context(), args[0], patience)
+		},
+	}
+	cmd.Flags().DurationVar(&patience, "wait", patience, "how long each stage may take to be gone from all clusters")
+	return cmd
+}
+
+func (a addons) disable(ctx context.Context, name string, patience time.Duration) error {
+	have, err := a.objects(ctx, name)
+	if err != nil {
+		return err
+	}
+	if len(have) == 0 {
+		return fmt.Errorf("there is no addon %q: `argosy addons list` lists those that there are", name)
+	}
+	for stage := addon.Stages - 1; stage >= 0; stage-- {
+		var gone []string
+		for i := range have {
+			of, err := addon.Of(&have[i])
+			if err != nil {
+				return err
+			}
+			if of != stage {
+				continue
+			}
+			if err := a.client.Delete(ctx, &have[i]); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("delete %s: %w", have[i].Name, err)
+			}
+			gone = append(gone, have[i].Name)
+		}
+		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+			for _, template := range gone {
+				key := types.NamespacedName{Name: names.Binding(releasev1alpha1.EnclosedManifestKind.Kind, template)}
+				if err := a.client.Get(ctx, key, &workv1alpha2.ClusterResourceBinding{}); !apierrors.IsNotFound(err) {
+					return false, err
+				}
+			}
+			return true, nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s of %s: wait until it is gone from all clusters: %w", stage, name, err)
+		}
+	}
+	if err := a.client.DeleteAllOf(ctx, &policyv1alpha1.ClusterPropagationPolicy{}, client.MatchingLabels{addon.Label: name}); err != nil {
+		return fmt.Errorf("delete the policies of %s: %w", name, err)
+	}
+	fmt.Fprintf(a.out, "addon %s is disabled; its definitions and namespaces stay in the clusters\n", name)
+	return nil
+}

@@ -1,0 +1,565 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adopt"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+func newAdopt(hub *hubFlags) *cobra.Command {
+	a := &adoption{}
+	flags := &memberFlags{}
+	cmd := &cobra.Command{
+		Use:     "adopt KIND NAME --cluster CLUSTER",
+		Aliases: []string{"promote"},
+		Short:   "Take an object that lives in a cluster into the fleet, without restarting a pod",
+		Long: `Takes an object that lives in a member cluster into the fleet: makes a template of it on the hub, and a policy that sends the
+template to that cluster and takes over what is there.
+
+Before anything is written, the hub's own admission and the member's are asked what would come of it, with the overrides that
+apply. If that would have pods restarted, replaced or removed, the adoption is refused, and the fields are named. If the hub has
+a template of that name already, that is what is compared, and it stays as it is. KIND is a kind, plural or short name, with
+".group" if several have it. In scripts for karmadactl it is called promote.`,
+		Example: `  argosy adopt cloneset web -n shop --cluster eu --dry-run
+  argosy adopt cloneset web -n shop --cluster eu
+  karmadactl promote deployment web -n shop -C eu --cluster-kubeconfig eu.kubeconfig`,
+		Args: oneObject("cloneset web"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(a.output); err != nil {
+				return err
+			}
+			a.kind, a.name = objectOf(args)
+			a.out = cmd.OutOrStdout()
+			return a.run(cmd.Context(), hub, flags)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&a.cluster, "cluster", "C", "", "cluster that the object lives in")
+	_ = cmd.MarkFlagRequired("cluster") // fails only for a flag that is not there
+	f.StringVar(&flags.kubeconfig, "cluster-kubeconfig", "", "kubeconfig of the member cluster (default: through the hub, which needs the right to use clusters/proxy)")
+	f.StringVar(&flags.context, "cluster-context", "", "context of the member cluster in its kubeconfig (default: the current one)")
+	f.BoolVar(&a.createPolicy, "auto-create-policy", true, "make a policy that sends the template to the cluster; without, the template says itself that it takes over what is there")
+	f.StringVar(&a.policyName, "policy-name", "", "name of that policy (default: NAME-KIND)")
+	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be, and write nothing")
+	f.BoolVar(&a.force, "force", false, "adopt even if pods are restarted, replaced or removed by it")
+	f.StringVarP(&a.output, "output", "o", "", "json or yaml, for programs: what would change, and what is written")
+	return cmd
+}
+
+// adoption takes an object of a member into the fleet.
+type adoption struct {
+	kind, name, namespace string
+	cluster, policyName   string
+	createPolicy          bool
+	dryRun, force         bool
+	output                string
+	out                   io.Writer
+
+	hub, member side
+	client      client.Client
+}
+
+// side is a cluster whose objects of any kind are read and written.
+type side struct {
+	dynamic dynamic.Interface
+	mapper  meta.RESTMapper
+}
+
+func newSide(config *rest.Config) (side, error) {
+	mapper, err := mapperOf(discoverOnce(config, nil))
+	if err != nil {
+		return side{}, err
+	}
+	c, err := dynamic.NewForConfig(config)
+	return side{c, mapper}, err
+}
+
+// of is where objects of the kind are; namespace is ignored for kinds without one.
+func (s side) of(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return s.dynamic.Resource(mapping.Resource), nil
+	}
+	return s.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
+}
+
+// adopted is what an adoption comes to, for programs.
+type adopted struct {
+	Cluster string `json:"cluster"`
+	// Adopted says that it was written; Managed, that the object was the fleet's already.
+	Adopted bool `json:"adopted"`
+	Managed bool `json:"managed,omitempty"`
+	// Asked says that the member itself was asked what it would make of it.
+	Asked        bool `json:"askedMember"`
+	adopt.Report `json:",inline"`
+	// Template and Policy are what is written; nil for what is on the hub already.
+	Template *unstructured.Unstructured `json:"template,omitempty"`
+	Policy   policyv1alpha1.Propagation `json:"policy,omitempty"`
+	// Annotate says that the template on the hub is told to take over what is there.
+	Annotate bool `json:"annotate,omitempty"`
+
+	live  *unstructured.Unstructured
+	there *unstructured.Unstructured // the template that the hub has
+}
+
+func (a *adoption) run(ctx context.Context, hub *hubFlags, flags *memberFlags) error {
+	if err := a.connect(ctx, hub, flags); err != nil {
+		return err
+	}
+	result, err := a.plan(ctx)
+	if err != nil {
+		return err
+	}
+	var refused error
+	if len(result.Disturbs) > 0 && !a.force {
+		refused = fmt.Errorf("%s in cluster %q is not adopted, as its pods would not stay as they are:\n  %s\nNothing was written. "+
+			"Put the template, or the overrides of the hub, right, or adopt it with --force", objectName(result.live), a.cluster, strings.Join(result.Disturbs, "\n  "))
+	}
+	if refused == nil && !a.dryRun && !result.Managed {
+		if err := a.write(ctx, result); err != nil {
+			return err
+		}
+		result.Adopted = true
+	}
+	switch a.output {
+	case "json":
+		err = writeJSON(a.out, result)
+	case "yaml":
+		err = writeYAML(a.out, result)
+	default:
+		a.print(result)
+	}
+	if err != nil || refused != nil {
+		return errors.Join(refused, err)
+	}
+	if result.Adopted {
+		return a.arrived(ctx, result)
+	}
+	return nil
+}
+
+// connect reaches the hub and the member.
+func (a *adoption) connect(ctx context.Context, hub *hubFlags, flags *memberFlags) error {
+	config, err := hub.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	a.namespace = hub.namespaceOrDefault()
+	if a.hub, err = newSide(config); err != nil {
+		return err
+	}
+	if a.client, err = client.New(config, client.Options{Scheme: scheme, Mapper: a.hub.mapper}); err != nil {
+		return err
+	}
+	there, err := memberConfig(ctx, a.client, config, a.cluster, flags)
+	if err != nil {
+		return err
+	}
+	if a.member, err = newSide(there); err != nil {
+		return unreachable(a.cluster, there.Host, err)
+	}
+	return nil
+}
+
+// memberConfig is how a member is reached: by its kubeconfig if one is given, otherwise through the hub, as its user.
+func memberConfig(ctx context.Context, hub client.Client, hubConfig *rest.Config, name string, flags *memberFlags) (*rest.Config, error) {
+	if _, err := joined(ctx, hub, name); err != nil {
+		return nil, err
+	}
+	var config *rest.Config
+	if flags.kubeconfig != "" {
+		e, err := flags.endpoint()
+		if err != nil {
+			return nil, err
+		}
+		config = rest.CopyConfig(e.config)
+	} else {
+		config = throughHub(hubConfig, name)
+	}
+	config.Timeout, config.QPS = requestTimeout, -1
+	return config, nil
+}
+
+// plan reads what there is, and says what the adoption would write and change.
+func (a *adoption) plan(ctx context.Context) (*adopted, error) {
+	// 1. The object, in a version that both know.
+	live, err := a.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	gvk := live.GroupVersionKind()
+	onHub, err := a.hub.of(gvk, a.namespace)
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("the hub does not know %s: create its CustomResourceDefinition on the hub first", gvk)
+	}
+	if err != nil {
+		return nil, err
+	}
+	result := &adopted{Cluster: a.cluster, live: live}
+	there, err := onHub.Get(ctx, a.name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("look for %s on the hub: %w", objectName(live), err)
+	} else if err == nil {
+		result.there = there
+	}
+
+	// 2. The Work that stands, or would.
+	var work *workv1alpha1.Work
+	if result.there != nil {
+		if work, err = a.standing(ctx, there); err != nil {
+			return nil, err
+		}
+	}
+	if work != nil && execute.Owns(work, live) {
+		result.Managed = true
+		return result, nil
+	}
+	if err := adopt.Obstacle(live); err != nil {
+		return nil, fmt.Errorf("%s in cluster %q cannot be adopted: %w", objectName(live), a.cluster, err)
+	}
+	meaning, err := a.meaning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if work != nil {
+		if err := a.alone(ctx, there); err != nil {
+			return nil, err
+		}
+		result.Annotate = true
+		metav1.SetMetaDataAnnotation(&work.ObjectMeta, workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite)
+	} else if work, err = a.rehearse(ctx, result, onHub, meaning); err != nil {
+		return nil, err
+	}
+
+	// 3. What would come of it: asked of the member itself, if that can be.
+	desired, err := adopt.Desired(ctx, work, live, meaning)
+	if err != nil {
+		return nil, fmt.Errorf("what cluster %q would keep of its %s: %w", a.cluster, objectName(live), err)
+	}
+	after, err := a.ask(ctx, desired)
+	if err != nil {
+		return nil, err
+	}
+	result.Asked = after != nil
+	if !result.Asked {
+		after = desired
+	}
+	result.Report = adopt.Compare(live, after, result.Asked)
+	return result, nil
+}
+
+// find is the object in the member, of the kind that the user names; what the hub calls so comes first.
+func (a *adoption) find(ctx context.Context) (*unstructured.Unstructured, error) {
+	resource := schema.ParseGroupResource(a.kind).WithVersion("")
+	gvk, err := a.hub.mapper.KindFor(resource)
+	if meta.IsNoMatchError(err) {
+		gvk, err = a.member.mapper.KindFor(resource)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what %q is: %w", a.kind, err)
+	}
+	mapping, err := a.member.mapper.RESTMapping(gvk.GroupKind())
+	if err != nil {
+		return nil, fmt.Errorf("cluster %q: %w", a.cluster, err)
+	}
+	in, err := a.member.of(mapping.GroupVersionKind, a.namespace)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		a.namespace = ""
+	}
+	live, err := in.Get(ctx, a.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read it in cluster %q: %w", a.cluster, err)
+	}
+	return live, nil
+}
+
+// standing is the Work of a template for the cluster, nil if the hub sends it nothing.
+func (a *adoption) standing(ctx context.Context, template *unstructured.Unstructured) (*workv1alpha1.Work, error) {
+	w := &workv1alpha1.Work{}
+	key := types.NamespacedName{Namespace: names.ExecutionSpace(a.cluster), Name: names.Work(template.GetKind(), template.GetName(), template.GetNamespace())}
+	if err := a.client.Get(ctx, key, w); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return w, nil
+}
+
+// alone says why a template may not be told to take over what is there: it would do so in other clusters, too.
+func (a *adoption) alone(ctx context.Context, template *unstructured.Unstructured) error {
+	b, err := scope.Bindings.Get(ctx, a.client, types.NamespacedName{Namespace: template.GetNamespace(), Name: names.Binding(template.GetKind(), template.GetName())})
+	if err != nil {
+		return fmt.Errorf("read the binding of %s: %w", objectName(template), err)
+	}
+	applied := map[string]bool{a.cluster: true}
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		applied[item.ClusterName] = applied[item.ClusterName] || item.Applied
+	}
+	for _, target := range b.BindingSpec().Clusters {
+		if !applied[target.Name] && !a.force {
+			return fmt.Errorf("the hub's %s goes to cluster %q, too, where it is not applied: what is there would be taken over with it. "+
+				"See `argosy why`, and adopt it when that is put right, or with --force", objectName(template), target.Name)
+		}
+	}
+	return nil
+}
+
+func (a *adoption) meaning(ctx context.Context) (interpret.Interpreter, error) {
+	var list configv1alpha1.ResourceInterpreterCustomizationList
+	if err := a.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list customizations: %w", err)
+	}
+	all := make([]*configv1alpha1.ResourceInterpreterCustomization, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	return tiers.Offline(all), nil
+}
+
+// rehearse is the Work that the hub would make, of the template that it has or would have.
+func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.ResourceInterface, meaning interpret.Interpreter) (*workv1alpha1.Work, error) {
+	template := result.there
+	if template == nil {
+		made := adopt.Template(result.live)
+		if !a.createPolicy {
+			annotations := made.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[workv1alpha2.ConflictResolutionAnnotation] = workv1alpha2.ConflictResolutionOverwrite
+			made.SetAnnotations(annotations)
+		}
+		result.Template = made
+		stored, err := onHub.Create(ctx, made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case apierrors.IsNotFound(err) && a.namespace != "":
+			stored = made // its namespace comes with it, and nobody has defaulted it yet
+		case err != nil:
+			return nil, fmt.Errorf("the hub refuses %s as a template: %w", objectName(made), err)
+		}
+		template = stored
+	}
+
+	name := a.policyName
+	if name == "" {
+		name = adopt.PolicyName(template)
+	}
+	policy := adopt.Policy(template, name, a.cluster)
+	if a.createPolicy {
+		chosen, err := a.holder(ctx, template, policy)
+		if err != nil {
+			return nil, err
+		}
+		if chosen {
+			result.Policy = policy
+		}
+	} else if result.there != nil {
+		result.Annotate = true
+	}
+
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := a.client.Get(ctx, types.NamespacedName{Name: a.cluster}, cluster); err != nil {
+		return nil, fmt.Errorf("read cluster %q: %w", a.cluster, err)
+	}
+	overrides, err := scope.Overrides.List(ctx, a.client)
+	if err != nil {
+		return nil, fmt.Errorf("list override policies: %w", err)
+	}
+	w, err := adopt.Work(ctx, adopt.Input{Template: template, Policy: policy, Cluster: cluster, Overrides: overrides}, meaning)
+	if err != nil {
+		return nil, fmt.Errorf("what the hub would send: %w", err)
+	}
+	return w, nil
+}
+
+// holder says whether the policy is to be made: false if the same is there already. It is an error if another one would hold the template.
+func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructured, policy policyv1alpha1.Propagation) (bool, error) {
+	policies, err := scope.Propagations.List(ctx, a.client)
+	if err != nil {
+		return false, fmt.Errorf("list policies: %w", err)
+	}
+	elsewhere := func(p policyv1alpha1.Propagation) error {
+		return fmt.Errorf("the policy %s holds %s and does not send it to cluster %q: have it send the template there, and adopt the object then",
+			strings.TrimPrefix(p.GetNamespace()+"/"+p.GetName(), "/"), objectName(template), a.cluster)
+	}
+	t := propagate.TemplateOf(template)
+	made := true
+	for _, p := range policies {
+		if p.GetNamespace() == policy.GetNamespace() && p.GetName() == policy.GetName() {
+			have, want := p.PropagationSpec(), policy.PropagationSpec()
+			if !equality.Semantic.DeepEqual(have.ResourceSelectors, want.ResourceSelectors) || have.ConflictResolution != want.ConflictResolution {
+				return false, fmt.Errorf("there is a policy %s that says something else: choose another name with --policy-name", policy.GetName())
+			}
+			made = false
+		} else if holder, ok := propagate.Claimed(template); ok && propagate.HolderOf(p) == holder {
+			return false, elsewhere(p)
+		}
+	}
+	if made {
+		policies = append(policies, policy)
+	}
+	if p, ok := propagate.Match(t, policies); ok && (p.GetNamespace() != policy.GetNamespace() || p.GetName() != policy.GetName()) {
+		return false, elsewhere(p)
+	}
+	return made, nil
+}
+
+// ask has the member say what it would make of an apply, as the hub's would be, without doing it; nil if it cannot.
+func (a *adoption) ask(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	in, err := a.member.of(desired.GroupVersionKind(), desired.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	after, err := in.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: member.Manager, Force: true, DryRun: []string{metav1.DryRunAll}})
+	if apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dry run") {
+		return nil, nil // a webhook there does not tell
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cluster %q refuses what the hub would apply to %s: %w", a.cluster, objectName(desired), err)
+	}
+	return after, nil
+}
+
+// write makes what the plan says: the policy before the template, so that it is claimed at once.
+func (a *adoption) write(ctx context.Context, result *adopted) error {
+	if result.Template != nil && a.namespace != "" {
+		err := a.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("make the namespace %s on the hub: %w", a.namespace, err)
+		}
+	}
+	if result.Policy != nil {
+		if err := a.client.Create(ctx, result.Policy); err != nil {
+			return fmt.Errorf("make the policy %s on the hub: %w", result.Policy.GetName(), err)
+		}
+	}
+	if result.Template != nil {
+		onHub, err := a.hub.of(result.Template.GroupVersionKind(), a.namespace)
+		if err != nil {
+			return err
+		}
+		if _, err := onHub.Create(ctx, result.Template, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("make %s on the hub: %w", objectName(result.Template), err)
+		}
+	}
+	if result.Annotate {
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`,
+			workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite))
+		if err := a.client.Patch(ctx, result.there, patch); err != nil {
+			return fmt.Errorf("have %s on the hub take over what is there: %w", objectName(result.there), err)
+		}
+	}
+	return nil
+}
+
+// arrivalTimeout is how long the object may take to become the fleet's before the command ends without having seen that.
+const arrivalTimeout = 30 * time.Second
+
+// arrived waits until the object is the fleet's.
+func (a *adoption) arrived(ctx context.Context, result *adopted) error {
+	if !a.createPolicy {
+		return nil // what sends it is the user's to make
+	}
+	in, err := a.member.of(result.live.GroupVersionKind(), a.namespace)
+	if err != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, arrivalTimeout, true, func(ctx context.Context) (bool, error) {
+		w, err := a.standing(ctx, result.live)
+		if err != nil || w == nil {
+			return false, err
+		}
+		now, err := in.Get(ctx, a.name, metav1.GetOptions{})
+		return err == nil && execute.Owns(w, now), err
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s is on the hub, and is not the fleet's in cluster %q after %s: `argosy why` says what it waits for", objectName(result.live), a.cluster, arrivalTimeout)
+	}
+	return err
+}
+
+func (a *adoption) print(result *adopted) {
+	what := objectName(result.live)
+	if result.Managed {
+		fmt.Fprintf(a.out, "%s in cluster %q is the fleet's already\n", what, a.cluster)
+		return
+	}
+	switch {
+	case result.there != nil:
+		fmt.Fprintf(a.out, "The hub has a template of that name, and it stays as it is.\n")
+	case len(result.Differences) == 0:
+		fmt.Fprintf(a.out, "The template is made as the object is.\n")
+	}
+	if !result.Asked {
+		fmt.Fprintf(a.out, "Cluster %q cannot say what it would make of it, so this is by what is applied alone.\n", a.cluster)
+	}
+	if len(result.Differences) == 0 {
+		fmt.Fprintf(a.out, "Nothing in %s changes but the marks of the fleet.\n", what)
+	}
+	for _, d := range result.Differences {
+		fmt.Fprintf(a.out, "  %s: %s → %s\n", d.Path, shown(d.Have), shown(d.Want))
+	}
+	switch {
+	case len(result.Disturbs) > 0 && !a.force:
+	case a.dryRun:
+		fmt.Fprintf(a.out, "%s in cluster %q can be adopted (dry run: nothing was written)\n", what, a.cluster)
+	default:
+		fmt.Fprintf(a.out, "%s in cluster %q is adopted\n", what, a.cluster)
+		if !a.createPolicy {
+			fmt.Fprintln(a.out, "No policy was made: it is sent when one selects it.")
+		}
+	}
+}
+
+// shown is a value on one line.
+func shown(v any) string {
+	if v == nil {
+		return "nothing"
+	}
+	raw, err := yaml.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return strings.ReplaceAll(strings.TrimSpace(string(raw)), "\n", ", ")
+}
+
+// objectName names an object for people.
+func objectName(u *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %s", u.GetKind(), strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"))
+}

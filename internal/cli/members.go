@@ -1,0 +1,342 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/kubectl/pkg/cmd/attach"
+	kubectldescribe "k8s.io/kubectl/pkg/cmd/describe"
+	"k8s.io/kubectl/pkg/cmd/exec"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/argosy-io/argosy/internal/member/proxy"
+)
+
+// std is where verbs of kubectl read and write.
+var std = genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+
+// place is the hub, or a member as the hub's proxy gives it. Like hubFlags it is what kubectl's verbs are made with.
+type place struct {
+	*hubFlags
+	// cluster is empty for the hub.
+	cluster string
+}
+
+// ToRESTConfig is how the place is reached.
+func (p *place) ToRESTConfig() (*rest.Config, error) {
+	config, err := p.hubFlags.ToRESTConfig()
+	if err != nil || p.cluster == "" {
+		return config, err
+	}
+	return throughHub(config, p.cluster), nil
+}
+
+// throughHub is how a member is reached by the hub's proxy, with what reaches the hub.
+func throughHub(hub *rest.Config, cluster string) *rest.Config {
+	config := rest.CopyConfig(hub)
+	config.Host = strings.TrimSuffix(config.Host, "/") + proxy.Path(cluster)
+	return config
+}
+
+// ToDiscoveryClient asks the place for its kinds once.
+func (p *place) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
+	return discoverOnce(p.ToRESTConfig())
+}
+
+// ToRESTMapper understands plurals, short names and kinds of the place.
+func (p *place) ToRESTMapper() (meta.RESTMapper, error) { return mapperOf(p.ToDiscoveryClient()) }
+
+// answers says why requests to a member would come to nothing: kubectl, which asks for kinds first, tells only that they do.
+func (p *place) answers(ctx context.Context) error {
+	if p.cluster == "" {
+		return nil
+	}
+	config, err := p.hubFlags.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	err = d.RESTClient().Get().AbsPath(proxy.Path(p.cluster) + "/version").Do(ctx).Error()
+	if apierrors.IsServiceUnavailable(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "clusters/proxy") {
+		return err
+	}
+	return nil
+}
+
+// String is how the place is called in a table.
+func (p *place) String() string {
+	if p.cluster == "" {
+		return "Karmada"
+	}
+	return p.cluster
+}
+
+// scopeFlags say where a verb looks: at the templates of the hub, at what members have, or, for some verbs, at both.
+type scopeFlags struct {
+	scope    string
+	clusters []string
+	// all clusters, said by a flag of its own.
+	all bool
+}
+
+const (
+	scopeHub     = "karmada"
+	scopeMembers = "members"
+	scopeAll     = "all"
+)
+
+// bind takes --cluster for --clusters and the other way round, and --labels for --selector, as karmadactl's verbs differ in them.
+func (s *scopeFlags) bind(cmd *cobra.Command, scopes ...string) {
+	if len(scopes) > 0 {
+		cmd.Flags().StringVarP(&s.scope, "operation-scope", "s", "", "where to look: "+strings.Join(scopes, ", ")+
+			"; without, members if clusters are named, else karmada, which is the hub")
+	}
+	cmd.Flags().StringSliceVarP(&s.clusters, "cluster", "C", nil, "member clusters, separated by commas; without, all of them")
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		switch name {
+		case "clusters":
+			name = "cluster"
+		case "labels":
+			name = "selector"
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
+// places are where to look, the hub first and the members in the order of the alphabet, or of the flag. members is the scope where
+// none is said.
+func (s *scopeFlags) places(ctx context.Context, hub *hubFlags, members bool) ([]*place, error) {
+	scope := s.scope
+	switch {
+	case s.all && len(s.clusters) > 0:
+		return nil, errors.New("--all-clusters and --cluster contradict each other: leave one out")
+	case scope == scopeHub && len(s.clusters) > 0:
+		return nil, errors.New("--operation-scope=karmada is the hub and --cluster a member: leave one out")
+	case scope == "" && (members || len(s.clusters) > 0):
+		scope = scopeMembers
+	case scope == "":
+		scope = scopeHub
+	}
+	var out []*place
+	switch scope {
+	case scopeHub:
+		return []*place{{hubFlags: hub}}, nil
+	case scopeAll:
+		out = append(out, &place{hubFlags: hub})
+	case scopeMembers:
+	default:
+		return nil, fmt.Errorf("--operation-scope is karmada, members or all, not %q", scope)
+	}
+	c, err := hub.client()
+	if err != nil {
+		return nil, err
+	}
+	list, err := clusters(ctx, c, nil, "")
+	// Who names a cluster need not be allowed to list them.
+	if err != nil && (len(s.clusters) == 0 || !apierrors.IsForbidden(err)) {
+		return nil, fmt.Errorf("list the clusters of the hub: %w", err)
+	}
+	var fleet []string
+	for i := range list {
+		fleet = append(fleet, list[i].Name)
+	}
+	slices.Sort(fleet)
+	names := s.clusters
+	if len(names) == 0 {
+		names = fleet
+	}
+	if len(names) == 0 && scope == scopeMembers {
+		return nil, errors.New("the fleet has no clusters: join one with `argosy join`")
+	}
+	for _, name := range names {
+		if err == nil && !slices.Contains(fleet, name) {
+			return nil, fmt.Errorf("there is no cluster %q: the fleet has %s", name, orNone(strings.Join(fleet, ", ")))
+		}
+		out = append(out, &place{hubFlags: hub, cluster: name})
+	}
+	return out, nil
+}
+
+// only is the one place that a verb is about.
+func (s *scopeFlags) only(ctx context.Context, hub *hubFlags) (*place, error) {
+	switch {
+	case len(s.clusters) > 1:
+		return nil, fmt.Errorf("name one cluster with --cluster, not %s", strings.Join(s.clusters, ", "))
+	case len(s.clusters) == 0 && s.scope != scopeHub:
+		return nil, errors.New("name the cluster with --cluster: pods run in members; `argosy get pods -s members` tells where")
+	}
+	if len(s.clusters) == 0 {
+		return &place{hubFlags: hub}, nil
+	}
+	places, err := s.places(ctx, hub, true)
+	if err != nil {
+		return nil, err
+	}
+	return places[len(places)-1], nil
+}
+
+// newExec, newAttach and newDescribe are kubectl's, for members. The first two take their client configuration as kubectl's own
+// factory completes it, which NewMatchVersionFlags does.
+func newExec(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	in := &place{hubFlags: hub}
+	cmd := exec.NewCmdExec(cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(in)), streams)
+	cmd.Example = `  argosy exec web-1 -n shop -C eu -- date
+  argosy exec deploy/web -n shop -C eu -it -- sh`
+	return inOne(cmd, hub, in)
+}
+
+func newAttach(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	in := &place{hubFlags: hub}
+	cmd := attach.NewCmdAttach(cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(in)), streams)
+	cmd.Example = "  argosy attach web-1 -n shop -C eu -it"
+	return inOne(cmd, hub, in)
+}
+
+// inOne has a verb of kubectl's run in the one cluster that is named.
+func inOne(cmd *cobra.Command, hub *hubFlags, in *place) *cobra.Command {
+	where := &scopeFlags{}
+	where.bind(cmd, scopeHub, scopeMembers)
+	kubectl := cmd.Run
+	cmd.Run = nil
+	cmd.ValidArgsFunction = nil // it would ask the hub
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		at, err := where.only(cmd.Context(), hub)
+		if err != nil {
+			return err
+		}
+		if err := at.answers(cmd.Context()); err != nil {
+			return err
+		}
+		*in = *at
+		return at.explain(fatal(func() { kubectl(cmd, args) }))
+	}
+	return cmd
+}
+
+func newDescribe(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	in, where := &place{hubFlags: hub}, &scopeFlags{}
+	out := &bytes.Buffer{}
+	cmd := kubectldescribe.NewCmdDescribe("argosy", cmdutil.NewFactory(in), genericiooptions.IOStreams{In: streams.In, Out: out, ErrOut: streams.ErrOut})
+	cmd.Example = `  argosy describe deployment web -n shop
+  argosy describe pod web-1 -n shop -C eu
+  argosy describe deployment web -n shop -s members`
+	where.bind(cmd, scopeHub, scopeMembers, scopeAll)
+	kubectl := cmd.Run
+	cmd.Run = nil
+	cmd.ValidArgsFunction = nil
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		places, err := where.places(cmd.Context(), hub, false)
+		if err != nil {
+			return err
+		}
+		var found found
+		for _, at := range places {
+			*in = *at
+			out.Reset()
+			err := at.answers(cmd.Context())
+			if err == nil {
+				err = at.explain(fatal(func() { kubectl(cmd, args) }))
+			}
+			found.note(at, err)
+			if out.Len() == 0 {
+				continue
+			}
+			if len(places) > 1 {
+				fmt.Fprintf(streams.Out, "# Cluster %s\n", at)
+			}
+			if _, err := io.Copy(streams.Out, out); err != nil {
+				return err
+			}
+		}
+		return found.err()
+	}
+	return cmd
+}
+
+// explain adds to an error where it is from. How a command in a pod ended is no error of the place.
+func (p *place) explain(err error) error {
+	var exit exitError
+	if err == nil || errors.As(err, &exit) || p.cluster == "" || strings.Contains(err.Error(), fmt.Sprintf("cluster %q", p.cluster)) {
+		return err
+	}
+	return fmt.Errorf("cluster %q: %w", p.cluster, err)
+}
+
+// found folds what became of asking several places. That some of them have no such object is no error as long as one has.
+type found struct {
+	mu      sync.Mutex
+	any     bool
+	absent  []error
+	failing []error
+}
+
+func (f *found) note(at *place, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err == nil:
+		f.any = true
+	case absent(err):
+		f.absent = append(f.absent, err)
+	default:
+		f.failing = append(f.failing, err)
+	}
+}
+
+func (f *found) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	errs := slices.Clone(f.failing)
+	if !f.any {
+		errs = append(errs, f.absent...)
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// absent says whether a place answered that it has no such object or kind. Verbs of kubectl's give text instead of an API error.
+func absent(err error) bool {
+	var known apierrors.APIStatus
+	if errors.As(err, &known) {
+		return apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "there is no cluster")
+	}
+	return meta.IsNoMatchError(err) || !strings.Contains(err.Error(), "there is no cluster") &&
+		(strings.Contains(err.Error(), "(NotFound)") || strings.Contains(err.Error(), "the server doesn't have a resource type"))
+}
+
+// copyFlags gives the flags of to what was given for those of the same name.
+func copyFlags(from, to *pflag.FlagSet) error {
+	var errs []error
+	to.VisitAll(func(f *pflag.Flag) {
+		given := from.Lookup(f.Name)
+		if given == nil || !given.Changed {
+			return
+		}
+		f.Changed = true
+		list, ok := given.Value.(pflag.SliceValue)
+		into, both := f.Value.(pflag.SliceValue)
+		if ok && both {
+			errs = append(errs, into.Replace(list.GetSlice()))
+			return
+		}
+		errs = append(errs, f.Value.Set(given.Value.String()))
+	})
+	return errors.Join(errs...)
+}

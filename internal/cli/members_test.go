@@ -1,0 +1,334 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/member/proxy"
+)
+
+var (
+	clusterKind = membertest.Kind{GroupVersionKind: clusterv1alpha1.GroupVersion.WithKind("Cluster"), Plural: "clusters"}
+	leaseKind   = membertest.Kind{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Plural: "leases", Namespaced: true}
+)
+
+// seeing is a hub that passes requests on to members, and the verbs that use it.
+type seeing struct {
+	t    *testing.T
+	file string
+	api  *membertest.Server
+}
+
+// see is a hub with these members; nil is one that does not answer.
+func see(t *testing.T, members map[string]*membertest.Server) *seeing {
+	t.Helper()
+	api := membertest.New(t, clusterKind, leaseKind)
+	var objects []client.Object
+	for name, m := range members {
+		if m == nil {
+			m = membertest.New(t)
+			m.Down(true)
+		}
+		c := m.Cluster(name)
+		c.TypeMeta = metav1.TypeMeta{APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster"}
+		c.Spec.ImpersonatorSecretRef = c.Spec.SecretRef
+		objects = append(objects, c, m.Secret(name))
+		api.Put(c)
+	}
+	store := fakeHub(objects...)
+	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	handler := proxy.Handler(func() (client.Reader, error) { return store, nil }, api)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, err := infos.NewRequestInfo(r)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+membertest.Token) // a client keeps its token where there is no TLS
+		handler.ServeHTTP(w, r.WithContext(request.WithUser(request.WithRequestInfo(r.Context(), info), &user.DefaultInfo{Name: "alice"})))
+	}))
+	t.Cleanup(server.Close)
+	s := &seeing{t: t, file: filepath.Join(t.TempDir(), "hub.kubeconfig"), api: api}
+	config := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: hub, contexts: [{name: hub, context: {cluster: hub, user: alice, namespace: shop}}],
+clusters: [{name: hub, cluster: {server: %q}}], users: [{name: alice, user: {token: %q}}]}`, server.URL, membertest.Token)
+	if err := os.WriteFile(s.file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run runs a verb and returns what it printed.
+func (s *seeing) run(verb func(*hubFlags, genericiooptions.IOStreams) *cobra.Command, stdin string, args ...string) (out, errOut string, err error) {
+	s.t.Helper()
+	hub := &hubFlags{kubeconfig: s.file}
+	var o, e safe
+	cmd := verb(hub, genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &o, ErrOut: &e})
+	root := &cobra.Command{Use: "argosy", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(cmd)
+	root.SetArgs(append([]string{cmd.Name()}, args...))
+	root.SetOut(&o)
+	root.SetErr(&e)
+	err = root.ExecuteContext(s.t.Context())
+	return o.String(), e.String(), err
+}
+
+// safe is written by many.
+type safe struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (s *safe) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Buffer.Write(p)
+}
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning}}
+}
+
+var kruiseSets = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}, Plural: "clonesets", Namespaced: true}
+
+// runs is a member in which a CloneSet has pods with these logs.
+func runs(t *testing.T, logs map[string]string) *membertest.Server {
+	m := membertest.New(t, kruiseSets)
+	k := &membertest.Kubelet{Log: map[string]string{}}
+	for name, text := range logs {
+		m.Put(pod(name))
+		k.Log["shop/"+name] = text
+	}
+	m.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
+		"metadata": map[string]any{"namespace": "shop", "name": "web"}, "spec": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}}}})
+	m.Behave(k.Serve)
+	return m
+}
+
+func TestLogsOfTheFleetSayWhereEachLineIsFrom(t *testing.T) {
+	eu, us, jp := runs(t, map[string]string{"web-1": "one\ntwo", "web-2": "three\n"}), runs(t, map[string]string{"web-3": "four\n"}), membertest.New(t)
+	all := []string{"[eu] [pod/web-1/app] one", "[eu] [pod/web-1/app] two", "[eu] [pod/web-2/app] three", "[us] [pod/web-3/app] four"}
+	for name, c := range map[string]struct {
+		args []string
+		down bool
+		want []string
+		err  string
+	}{
+		"a workload of OpenKruise":      {args: []string{"cloneset/web", "--all-clusters"}, want: all},
+		"by its plural and group":       {args: []string{"clonesets.apps.kruise.io/web", "--all-clusters"}, want: all},
+		"followed":                      {args: []string{"cloneset/web", "--all-clusters", "-f"}, want: all},
+		"by labels":                     {args: []string{"-l", "app=web", "--all-clusters"}, want: all},
+		"of some clusters":              {args: []string{"-l", "app=web", "-C", "us,jp"}, want: all[3:]},
+		"a pod by name, wherever it is": {args: []string{"web-3", "--all-clusters"}, want: []string{"[us] four"}},
+		"of one cluster as kubectl":     {args: []string{"web-3", "-C", "us"}, want: []string{"four"}},
+		"a workload in one cluster":     {args: []string{"cloneset/web", "--cluster", "us"}, want: []string{"four"}},
+		"one that is nowhere":           {args: []string{"web-9", "--all-clusters"}, err: `cluster "eu": `},
+		"one that does not answer":      {args: []string{"cloneset/web", "--all-clusters"}, down: true, want: all, err: `the logs of cluster "down" are not complete`},
+		"no cluster named":              {args: []string{"web-3"}, err: "name the cluster with --cluster, or ask --all-clusters"},
+		"both":                          {args: []string{"web-3", "--all-clusters", "-C", "eu"}, err: "contradict each other"},
+		"another cluster":               {args: []string{"web-3", "-C", "xx"}, err: `there is no cluster "xx": the fleet has eu, jp, us`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			members := map[string]*membertest.Server{"eu": eu, "us": us, "jp": jp}
+			if c.down {
+				members["down"] = nil
+			}
+			follow := make(chan string)
+			close(follow)
+			for m, logs := range map[*membertest.Server]map[string]string{eu: {"shop/web-1": "one\ntwo", "shop/web-2": "three\n"}, us: {"shop/web-3": "four\n"}} {
+				m.Behave((&membertest.Kubelet{Log: logs, Follow: follow}).Serve)
+			}
+			out, errOut, err := see(t, members).run(newLogs, "", c.args...)
+			if err == nil && c.err != "" || err != nil && (c.err == "" || !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("ended with %v, want %q", err, c.err)
+			}
+			if c.down && !strings.Contains(errOut, `[down] cluster "down"`) {
+				t.Errorf("it was told %q", errOut)
+			}
+			got := strings.FieldsFunc(out, func(r rune) bool { return r == '\n' })
+			slices.Sort(got)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("printed %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestACommandRunsInAPodOfAMember(t *testing.T) {
+	m := membertest.New(t)
+	m.Put(pod("web-1"))
+	k := &membertest.Kubelet{Exec: func(pod string, command []string, stdin io.Reader, stdout, _ io.Writer) error {
+		var in []byte
+		if stdin != nil && command[0] == "cat" {
+			in, _ = io.ReadAll(stdin)
+		}
+		fmt.Fprintf(stdout, "%s %q %s", pod, command, in)
+		if command[0] == "false" {
+			return membertest.ExitCode(7)
+		}
+		return nil
+	}}
+	m.Behave(k.Serve)
+	s := see(t, map[string]*membertest.Server{"eu": m, "down": nil})
+	for name, c := range map[string]struct {
+		args  []string
+		stdin string
+		want  string
+		err   string
+		code  int
+	}{
+		"a command":          {args: []string{"web-1", "--cluster", "eu", "--", "date", "-u"}, want: `shop/web-1 ["date" "-u"] `},
+		"with what is typed": {args: []string{"web-1", "-C", "eu", "-i", "--", "cat"}, stdin: "typed", want: `shop/web-1 ["cat"] typed`},
+		"with the scope":     {args: []string{"web-1", "-s", "members", "-C", "eu", "--", "date"}, want: `shop/web-1 ["date"] `},
+		"one that fails":     {args: []string{"web-1", "-C", "eu", "--", "false"}, want: `shop/web-1 ["false"] `, err: "command terminated with exit code 7", code: 7},
+		"no such pod":        {args: []string{"web-9", "-C", "eu", "--", "date"}, err: `cluster "eu": `},
+		"a silent cluster":   {args: []string{"web-1", "-C", "down", "--", "date"}, err: `cluster "down" is not reachable`},
+		"no cluster":         {args: []string{"web-1", "--", "date"}, err: "name the cluster with --cluster"},
+		"two clusters":       {args: []string{"web-1", "-C", "eu,down", "--", "date"}, err: "name one cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errOut, err := s.run(newExec, c.stdin, c.args...)
+			if err == nil && c.err != "" || err != nil && (c.err == "" || !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("ended with %v, %q, want %q", err, errOut, c.err)
+			}
+			if code, _ := err.(exitError); code.code != c.code {
+				t.Errorf("exit code %d, want %d", code.code, c.code)
+			}
+			if out != c.want {
+				t.Errorf("printed %q, want %q", out, c.want)
+			}
+		})
+	}
+}
+
+func TestObjectsOfSeveralClustersSayWhereTheyAreFrom(t *testing.T) {
+	eu, us := runs(t, map[string]string{"web-1": ""}), runs(t, map[string]string{"web-2": "", "web-3": ""})
+	s := see(t, map[string]*membertest.Server{"eu": eu, "us": us})
+	out, _, err := s.run(newGet, "", "pods", "-s", "members", "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list corev1.PodList
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var got []string
+	for _, p := range list.Items {
+		got = append(got, p.Annotations[cachedFrom]+" "+p.Name)
+	}
+	if want := []string{"eu web-1", "us web-2", "us web-3"}; list.Kind != "List" || !slices.Equal(got, want) {
+		t.Errorf("a %s of %q, want %q", list.Kind, got, want)
+	}
+	out, _, err = s.run(newGet, "", "pod", "web-2", "-s", "members", "-o", "jsonpath={.metadata.name}")
+	if err != nil || out != "web-2" {
+		t.Errorf("of one that is in one cluster: %q, %v", out, err)
+	}
+	if _, _, err = s.run(newGet, "", "pod", "web-9", "-s", "members"); err == nil || strings.Count(err.Error(), "not found") != 2 {
+		t.Errorf("of one that is nowhere: %v", err)
+	}
+	if _, _, err = s.run(newGet, "", "pods", "-s", "fleet"); err == nil || !strings.Contains(err.Error(), "karmada, members or all") {
+		t.Errorf("of a scope that is none: %v", err)
+	}
+}
+
+func TestAMembersRowsSayTheirClusterAndWhetherTheyAreManaged(t *testing.T) {
+	row := func(managed bool) metav1.TableRow {
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		if managed {
+			u.SetLabels(map[string]string{"karmada.io/managed": "true"})
+		}
+		r := metav1.TableRow{Cells: []any{"web", "2/2"}}
+		r.Object.Object = u
+		return r
+	}
+	for name, c := range map[string]struct {
+		at   *place
+		kind string
+		want string
+	}{
+		"of the hub": {&place{}, "Deployment", "Name Cluster Ready Adoption: web Karmada 2/2 -, web Karmada 2/2 -"},
+		"a workload": {&place{cluster: "eu"}, "Deployment", "Name Cluster Ready Adoption: web eu 2/2 Y, web eu 2/2 N"},
+		"pods":       {&place{cluster: "eu"}, "Pod", "Name Cluster Ready: web eu 2/2, web eu 2/2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Ready"}}, Rows: []metav1.TableRow{row(true), row(false)}}
+			addColumns(table, c.at, c.kind != "Pod")
+			got := strings.ReplaceAll(titles(table), "\t", " ") + ":"
+			for i, r := range table.Rows {
+				if i > 0 {
+					got += ","
+				}
+				for _, cell := range r.Cells {
+					got += fmt.Sprint(" ", cell)
+				}
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLinesAreWholeWhoeverWritesThem(t *testing.T) {
+	var out bytes.Buffer
+	var mu sync.Mutex
+	a, b := &lines{prefix: "a: ", mu: &mu, out: &out}, &lines{prefix: "b: ", mu: &mu, out: &out}
+	for _, w := range []struct {
+		to   *lines
+		text string
+	}{{a, "on"}, {b, "1\n2"}, {a, "e\ntwo\nthr"}, {b, "\n\n"}, {a, "ee"}} {
+		if n, err := w.to.Write([]byte(w.text)); n != len(w.text) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	a.end()
+	b.end()
+	if want := "b: 1\na: one\na: two\nb: 2\nb: \na: three\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+func TestThePodsOfAWorkloadAreKnownByWhatItSays(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"kind":"CloneSet","spec":{"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"Exists"}]}}}`: "a=b,c",
+		`{"kind":"CloneSet","status":{"labelSelector":"a=b"}}`:                                                                   "a=b",
+		`{"kind":"BroadcastJob","apiVersion":"apps.kruise.io/v1beta1","metadata":{"name":"warm"}}`:                               "broadcastjob-name=warm",
+		`{"kind":"Workflow","apiVersion":"argoproj.io/v1alpha1","metadata":{"name":"report"}}`:                                   "workflows.argoproj.io/workflow=report",
+		`{"kind":"Widget","spec":{"selector":{"color":"red"}}}`:                                                                  "",
+		`{"kind":"Widget"}`: "",
+	} {
+		u := &unstructured.Unstructured{}
+		if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		got, err := selectorOf(u)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("of %s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/rollout"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+func newRollout(hub *hubFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "See how far a rollout is in each cluster, pause it, and approve steps of a Kruise Rollout",
+		Args:  cobra.NoArgs,
+	}
+	verb := func(use, short, long string, run func(context.Context, *rolling) error) *cobra.Command {
+		r := &rolling{}
+		sub := &cobra.Command{
+			Use: use + " KIND NAME", Short: short, Long: long,
+			Args: oneObject("rollout web"),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				kind, name := objectOf(args)
+				r.out = cmd.OutOrStdout()
+				if err := r.find(cmd.Context(), hub, kind, name); err != nil {
+					return err
+				}
+				return run(cmd.Context(), r)
+			},
+		}
+		if use == "approve" {
+			sub.Flags().StringSliceVar(&r.clusters, "clusters", nil, "approve it in these clusters alone, separated by commas (default: wherever it waits)")
+		}
+		return sub
+	}
+	cmd.AddCommand(
+		verb("status", "Say how far it is in each cluster", "", func(ctx context.Context, r *rolling) error { return r.status(ctx) }),
+		verb("approve", "Have the step of a Kruise Rollout go on that it waits at", `Has the step of a Kruise Rollout go on at which it waits now, in each cluster that waits, or in those named.
+
+What is approved is written on the Rollout of the hub, as the step and the revision that each cluster told of, and the hub carries it out
+in the members. A later step, or the next rollout, is not approved by it; clusters that do not wait yet need the command again when they do.`, func(ctx context.Context, r *rolling) error { return r.approve(ctx) }),
+		verb("pause", "Stop it where it is, in all clusters", "", func(ctx context.Context, r *rolling) error { return r.pause(ctx, true) }),
+		verb("resume", "Have it go on, in all clusters", "", func(ctx context.Context, r *rolling) error { return r.pause(ctx, false) }),
+	)
+	return cmd
+}
+
+// rolling is a template of the hub that is rolled out.
+type rolling struct {
+	clusters []string
+	out      io.Writer
+
+	client   client.Client
+	template *unstructured.Unstructured
+}
+
+// find reads the template. A rollout is Kruise's where others have a kind of that name, too.
+func (r *rolling) find(ctx context.Context, hub *hubFlags, kind, name string) error {
+	var mapper meta.RESTMapper
+	var err error
+	if r.client, mapper, err = hub.clientOfAll(); err != nil {
+		return err
+	}
+	var gvk schema.GroupVersionKind
+	if slices.Contains([]string{"rollout", "rollouts"}, strings.ToLower(kind)) {
+		mapping, err := mapper.RESTMapping(rollout.Kind)
+		if err != nil {
+			return err
+		}
+		gvk = mapping.GroupVersionKind
+	} else if gvk, err = mapper.KindFor(schema.ParseGroupResource(kind).WithVersion("")); err != nil {
+		return fmt.Errorf("what %q is: %w", kind, err)
+	}
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return err
+	}
+	r.template = &unstructured.Unstructured{}
+	r.template.SetGroupVersionKind(gvk)
+	key := types.NamespacedName{Name: name}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		key.Namespace = hub.namespaceOrDefault()
+	}
+	if err := r.client.Get(ctx, key, r.template); err != nil {
+		return fmt.Errorf("read %s %s on the hub: %w", gvk.Kind, key.Name, err)
+	}
+	return nil
+}
+
+// told is what a cluster last told of the object.
+type told struct {
+	cluster string
+	applied bool
+	health  string
+	status  map[string]any
+}
+
+// all are the clusters that have the template, or are to, by name.
+func (r *rolling) all(ctx context.Context) ([]told, error) {
+	key := types.NamespacedName{Namespace: r.template.GetNamespace(), Name: names.Binding(r.template.GetKind(), r.template.GetName())}
+	b, err := scope.Bindings.Get(ctx, r.client, key)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s is in no cluster: no policy holds it", objectName(r.template))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the binding of %s: %w", objectName(r.template), err)
+	}
+	var all []told
+	seen := map[string]bool{}
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		t := told{cluster: item.ClusterName, applied: item.Applied, health: string(item.Health)}
+		if item.Status != nil {
+			if err := json.Unmarshal(item.Status.Raw, &t.status); err != nil {
+				return nil, fmt.Errorf("read what cluster %q told: %w", item.ClusterName, err)
+			}
+		}
+		seen[t.cluster] = true
+		all = append(all, t)
+	}
+	for _, target := range dispatch.Targets(b) {
+		if !seen[target.Name] {
+			all = append(all, told{cluster: target.Name})
+		}
+	}
+	slices.SortFunc(all, func(a, b told) int { return strings.Compare(a.cluster, b.cluster) })
+	return all, nil
+}
+
+func (r *rolling) status(ctx context.Context) error {
+	all, err := r.all(ctx)
+	if err != nil {
+		return err
+	}
+	table := &metav1.Table{}
+	columns := func(names ...string) {
+		for _, name := range names {
+			table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+		}
+	}
+	kruise := r.template.GroupVersionKind().GroupKind() == rollout.Kind
+	if kruise {
+		columns("CLUSTER", "PHASE", "STEP", "STATE", "REVISION", "MESSAGE")
+	} else {
+		columns("CLUSTER", "HEALTH", "REPLICAS", "UPDATED", "READY")
+	}
+	for _, t := range all {
+		var cells []any
+		if kruise {
+			p := rollout.ProgressOf(t.status)
+			step := ""
+			if p.Step > 0 {
+				step = fmt.Sprint(p.Step)
+			}
+			cells = []any{t.cluster, orNone(p.Phase), orNone(step), orNone(p.State), orNone(p.Revision), p.Message}
+		} else {
+			cells = []any{t.cluster, orNone(t.health), fields.Number(t.status, "replicas"), fields.Number(t.status, "updatedReplicas"), fields.Number(t.status, "readyReplicas")}
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+	}
+	return printTable(r.out, table, printers.PrintOptions{})
+}
+
+func (r *rolling) approve(ctx context.Context) error {
+	if r.template.GroupVersionKind().GroupKind() != rollout.Kind {
+		return fmt.Errorf("%s has no steps to approve: that is for Kruise Rollouts, and stages of the fleet go on by the annotation argosy.io/rollout-stage", objectName(r.template))
+	}
+	all, err := r.all(ctx)
+	if err != nil {
+		return err
+	}
+	seen := map[string]rollout.Progress{}
+	for _, t := range all {
+		seen[t.cluster] = rollout.ProgressOf(t.status)
+	}
+	value, approved, err := rollout.Approve(r.template.GetAnnotations()[rollout.ApprovedAnnotation], seen, r.clusters)
+	if err != nil {
+		return fmt.Errorf("%s: %w; `%s` says how far it is", objectName(r.template), err, "argosy rollout status")
+	}
+	if err := r.patch(ctx, map[string]any{"metadata": map[string]any{"annotations": map[string]any{rollout.ApprovedAnnotation: value}}}); err != nil {
+		return err
+	}
+	for _, cluster := range approved {
+		fmt.Fprintf(r.out, "%s: step %d is approved in cluster %s\n", objectName(r.template), seen[cluster].Step, cluster)
+	}
+	for _, t := range all {
+		if p := seen[t.cluster]; !slices.Contains(approved, t.cluster) && len(r.clusters) == 0 {
+			fmt.Fprintf(r.out, "%s: it does not wait in cluster %s (%s)\n", objectName(r.template), t.cluster, orNone(p.State))
+		}
+	}
+	return nil
+}
+
+func (r *rolling) pause(ctx context.Context, paused bool) error {
+	path := rollout.PausePath(r.template)
+	if path == nil {
+		return fmt.Errorf("%s cannot be paused: its kind has no field for that", objectName(r.template))
+	}
+	if fields.Yes(r.template.Object, path...) == paused {
+		fmt.Fprintf(r.out, "%s is so already\n", objectName(r.template))
+		return nil
+	}
+	patch := map[string]any{}
+	if err := unstructured.SetNestedField(patch, paused, path...); err != nil {
+		return err
+	}
+	if err := r.patch(ctx, patch); err != nil {
+		return err
+	}
+	word := "resumed"
+	if paused {
+		word = "paused"
+	}
+	fmt.Fprintf(r.out, "%s is %s\n", objectName(r.template), word)
+	return nil
+}
+
+// patch merges a patch into the template as it was read.
+func (r *rolling) patch(ctx context.Context, patch map[string]any) error {
+	metadata, _ := patch["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		patch["metadata"] = metadata
+	}
+	metadata["resourceVersion"] = r.template.GetResourceVersion()
+	raw, err := json.Marshal(patch)
+	if err == nil {
+		err = r.client.Patch(ctx, r.template.DeepCopy(), client.RawPatch(types.MergePatchType, raw))
+	}
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("%s has changed meanwhile: look at it, and run the command again", objectName(r.template))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", objectName(r.template), err)
+	}
+	return nil
+}

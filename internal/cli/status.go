@@ -1,0 +1,320 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/why"
+)
+
+// askTimeout is how long a part may take to say how it is.
+const askTimeout = 5 * time.Second
+
+// errUnwell is the exit of status when something is wrong, which was printed.
+var errUnwell = errors.New("something is wrong: see above")
+
+func newStatus(hub *hubFlags) *cobra.Command {
+	output := ""
+	cmd := &cobra.Command{
+		Use:     "status",
+		Aliases: []string{"check"},
+		Short:   "Check the hub and its clusters",
+		Long: `Checks the hub's API, its store, whether its controllers run, and each cluster: whether it is ready, how long an answer takes
+through the hub, and its version. What is wrong is told with the next thing to do, and the exit code is 1.`,
+		Example: "  argosy status\n  argosy status -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != "json" {
+				return fmt.Errorf("--output is json or left out, not %q", output)
+			}
+			config, err := hub.ToRESTConfig()
+			if err != nil {
+				return err
+			}
+			h := healthOf(cmd.Context(), config)
+			if output == "json" {
+				err = writeJSON(cmd.OutOrStdout(), h)
+			} else {
+				err = h.print(cmd.OutOrStdout())
+			}
+			if err == nil && !h.Healthy {
+				err = errUnwell
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json, for programs")
+	return cmd
+}
+
+// health is what status prints.
+type health struct {
+	Healthy bool   `json:"healthy"`
+	API     string `json:"api"`
+	// Parts are those of the hub, Clusters its members, by name.
+	Parts    []partHealth    `json:"parts"`
+	Clusters []clusterHealth `json:"clusters"`
+}
+
+type partHealth struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+	// Next is what to do; empty if it is well.
+	Next string `json:"next,omitempty"`
+}
+
+type clusterHealth struct {
+	Name    string `json:"name"`
+	OK      bool   `json:"ok"`
+	Ready   string `json:"ready"`
+	Mode    string `json:"mode"`
+	Version string `json:"version,omitempty"`
+	// Lag is how long the member's API took to answer through the hub, in milliseconds; absent if it did not.
+	Lag    *int64 `json:"lagMilliseconds,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	Next   string `json:"next,omitempty"`
+}
+
+// healthOf asks every part of the hub, and every member at once.
+func healthOf(ctx context.Context, config *rest.Config) health {
+	h := health{API: config.Host, Clusters: []clusterHealth{}}
+	config = rest.CopyConfig(config)
+	config.Timeout = askTimeout
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		h.Parts = append(h.Parts, partHealth{Name: "API server", Detail: err.Error(), Next: "check the kubeconfig"})
+		return h
+	}
+
+	// 1. The API server and what it says of itself.
+	api, answers := askAPI(ctx, d)
+	h.Parts = append(h.Parts, api)
+	if !answers {
+		return h
+	}
+	h.Parts = append(h.Parts, readiness(ctx, d)...)
+
+	// 2. The controllers, and the clusters that they look after.
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	var fleet []clusterv1alpha1.Cluster
+	if err == nil {
+		fleet, err = clusters(ctx, c, nil, "")
+	}
+	if err != nil {
+		h.Parts = append(h.Parts, partHealth{Name: "clusters", Detail: err.Error(), Next: "use a kubeconfig that may list clusters"})
+		return h
+	}
+	h.Parts = append(h.Parts, controllers(ctx, c, config, fleet))
+	h.Clusters = make([]clusterHealth, len(fleet))
+	var asking sync.WaitGroup
+	for i := range fleet {
+		asking.Go(func() { h.Clusters[i] = clusterHealthOf(ctx, d, &fleet[i]) })
+	}
+	asking.Wait()
+
+	h.Healthy = !slices.ContainsFunc(h.Parts, func(p partHealth) bool { return !p.OK }) &&
+		!slices.ContainsFunc(h.Clusters, func(c clusterHealth) bool { return !c.OK })
+	return h
+}
+
+// askAPI also says whether there is any use in asking more.
+func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool) {
+	p := partHealth{Name: "API server"}
+	began := time.Now()
+	raw, err := d.RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		p.Detail, p.Next = err.Error(), "start the hub with `argosy up`, or name another kubeconfig; its log is argosy.log in its data folder"
+		if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+			p.Next = "use a kubeconfig of this hub: `argosy up` tells where it writes one"
+		}
+		return p, false
+	}
+	var v version.Info
+	if err := json.Unmarshal(raw, &v); err != nil {
+		p.Detail, p.Next = fmt.Sprintf("the answer is no version: %v", err), "check the address: another server may listen there"
+		return p, false
+	}
+	p.OK, p.Detail = true, fmt.Sprintf("Kubernetes %s, answers in %d ms", v.GitVersion, time.Since(began).Milliseconds())
+	return p, true
+}
+
+// readiness is what the server's own checks say: of the store by itself, and of the others those that fail.
+func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
+	code := 0
+	answer := d.RESTClient().Get().AbsPath("/readyz").Param("verbose", "").Do(ctx).StatusCode(&code)
+	raw, err := answer.Raw()
+	if err != nil && len(raw) == 0 {
+		raw = []byte(err.Error())
+	}
+	store := partHealth{Name: "etcd", Detail: "the API server does not tell of it", Next: "look at the hub's log, argosy.log in its data folder"}
+	ready := partHealth{Name: "readiness", OK: code == http.StatusOK, Detail: "every check passes"}
+	var failed []string
+	for line := range strings.Lines(string(raw)) {
+		line = strings.TrimSpace(line)
+		name, ok := strings.CutPrefix(line, "[+]")
+		if name, passed := strings.CutSuffix(name, " ok"); ok && passed {
+			if name == "etcd" {
+				store = partHealth{Name: "etcd", OK: true, Detail: "reads and writes"}
+			}
+			continue
+		}
+		if name, bad := strings.CutPrefix(line, "[-]"); bad {
+			name, _, _ = strings.Cut(name, " ")
+			failed = append(failed, name)
+			if name == "etcd" {
+				store.Detail = "does not answer"
+				store.Next = "check the disk of the hub's data folder, or the servers of --etcd-servers"
+			}
+		}
+	}
+	if !ready.OK {
+		ready.Detail = fmt.Sprintf("failing: %s", strings.Join(failed, ", "))
+		ready.Next = "a hub that has just started needs a few seconds; else look at its log, argosy.log in its data folder"
+	}
+	return []partHealth{store, ready}
+}
+
+// controllers says whether somebody runs them: by the lease that hubs elect by, or by what the scheduler of this process says.
+func controllers(ctx context.Context, c client.Client, config *rest.Config, fleet []clusterv1alpha1.Cluster) partHealth {
+	p := partHealth{Name: "controllers"}
+	lease := &coordinationv1.Lease{}
+	err := c.Get(ctx, types.NamespacedName{Namespace: "karmada-system", Name: "argosy"}, lease)
+	switch {
+	case err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" && lease.Spec.RenewTime != nil && lease.Spec.LeaseDurationSeconds != nil:
+		leader, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+		age := time.Since(lease.Spec.RenewTime.Time).Round(time.Second)
+		p.OK = age <= time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
+		p.Detail = fmt.Sprintf("leader %s, renewed %s ago", leader, age)
+		if !p.OK {
+			p.Next = "nobody leads: check that a hub of this etcd runs with its controllers"
+		}
+		return p
+	case err == nil:
+		p.Detail, p.Next = "nobody leads", "check that a hub of this etcd runs with its controllers"
+		return p
+	case !apierrors.IsNotFound(err):
+		p.Detail, p.Next = err.Error(), "use a kubeconfig that may read leases in karmada-system"
+		return p
+	}
+	if len(fleet) == 0 {
+		p.OK, p.Detail = true, "one hub, which leads; there are no clusters yet"
+		return p
+	}
+	switch _, err := why.NodesOf(ctx, config, fleet[0].Name); {
+	case err == nil:
+		p.OK, p.Detail = true, "one hub, which leads"
+	case apierrors.IsForbidden(err):
+		p.OK, p.Detail = true, "not known: this user may not get "+why.NodesPath
+	case apierrors.IsServiceUnavailable(err):
+		p.Detail, p.Next = "they do not run, or are still starting", "a hub that has just started needs a few seconds; else check --controllers of `argosy up`"
+	default:
+		p.Detail, p.Next = err.Error(), "a hub that has just started needs a few seconds; else check --controllers of `argosy up`"
+	}
+	return p
+}
+
+// clusterHealthOf is a member as the hub knows it, and as it answers now through the hub.
+func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient, cluster *clusterv1alpha1.Cluster) clusterHealth {
+	c := clusterHealth{Name: cluster.Name, Ready: string(metav1.ConditionUnknown), Mode: string(cluster.Spec.SyncMode), Version: cluster.Status.KubernetesVersion}
+	next := fmt.Sprintf("argosy why cluster %s", cluster.Name)
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	switch {
+	case ready == nil:
+		c.Detail, c.Next = "its state was not collected yet", next
+	case ready.Status != metav1.ConditionTrue:
+		c.Ready, c.Detail, c.Next = string(ready.Status), ready.Reason+": "+ready.Message, next
+	default:
+		c.Ready, c.OK = string(ready.Status), true
+	}
+	if cluster.DeletionTimestamp != nil {
+		c.OK, c.Detail, c.Next = false, "it is being removed", next
+	}
+	began := time.Now()
+	err := d.RESTClient().Get().AbsPath(proxy.Path(cluster.Name) + "/version").Do(ctx).Error()
+	switch {
+	case err == nil:
+		lag := time.Since(began).Milliseconds()
+		c.Lag = &lag
+	case apierrors.IsForbidden(err) || cluster.Spec.SyncMode == clusterv1alpha1.Pull:
+		// That this user may not look, or the hub cannot, says nothing of the cluster.
+	case c.OK:
+		c.OK, c.Detail, c.Next = false, err.Error(), next
+	}
+	return c
+}
+
+func (h health) print(out io.Writer) error {
+	w := printers.GetNewTabWriter(out)
+	fmt.Fprintf(w, "HUB %s\n", h.API)
+	for _, p := range h.Parts {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", mark(p.OK), p.Name, p.Detail)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(h.Clusters) > 0 {
+		fmt.Fprintf(w, "\nCLUSTER\tREADY\tMODE\tVERSION\tLAG\n")
+		for _, c := range h.Clusters {
+			lag := "<none>"
+			if c.Lag != nil {
+				lag = fmt.Sprintf("%d ms", *c.Lag)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.Ready, c.Mode, orNone(c.Version), lag)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	first := true
+	tell := func(name, detail, next string) {
+		if first {
+			fmt.Fprintln(out, "\nWHAT IS WRONG")
+		}
+		first = false
+		fmt.Fprintf(out, "%s: %s\n  next: %s\n", name, detail, next)
+	}
+	for _, p := range h.Parts {
+		if !p.OK {
+			tell(p.Name, p.Detail, p.Next)
+		}
+	}
+	for _, c := range h.Clusters {
+		if !c.OK {
+			tell("cluster "+c.Name, c.Detail, c.Next)
+		}
+	}
+	if h.Healthy {
+		fmt.Fprintln(out, "\nAll is well.")
+	}
+	return nil
+}
+
+func mark(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "WRONG"
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/why"
+)
+
+func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	verb := func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newStatus(hub) }
+	for name, c := range map[string]struct {
+		readyz  string // what fails there
+		silent  bool   // one of the clusters
+		ready   metav1.ConditionStatus
+		stopped bool // the controllers
+		want    []string
+		err     bool
+	}{
+		"all is well":               {ready: "True", want: []string{"ok    etcd", "ok    controllers", "All is well."}},
+		"the store is silent":       {ready: "True", readyz: "etcd", want: []string{"WRONG   etcd", "next: check the disk", "readiness: failing: etcd"}, err: true},
+		"a cluster is silent":       {ready: "True", silent: true, want: []string{`cluster us: cluster "us" is not reachable`, "next: argosy why cluster us", "<none>"}, err: true},
+		"a cluster is not ready":    {ready: "False", want: []string{"cluster eu: ClusterNotReachable: no answer", "next: argosy why cluster eu"}, err: true},
+		"controllers do not run":    {ready: "True", stopped: true, want: []string{"WRONG   controllers", "they do not run, or are still starting", "next: a hub that has just started"}, err: true},
+		"a cluster is not seen yet": {want: []string{"cluster eu: its state was not collected yet"}, err: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			members := map[string]*membertest.Server{"eu": membertest.New(t)}
+			if c.silent {
+				members["us"] = nil
+			}
+			s := see(t, members)
+			for name := range members {
+				u := s.api.Object(clusterKind, "", name)
+				if c.ready != "" {
+					u.Object["status"] = map[string]any{"kubernetesVersion": "v1.36.3", "conditions": []any{map[string]any{
+						"type": clusterv1alpha1.ClusterConditionReady, "status": string(c.ready), "reason": "ClusterNotReachable", "message": "no answer"}}}
+				}
+				s.api.Put(u)
+			}
+			s.api.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+				switch r.URL.Path {
+				case "/readyz":
+					if c.readyz != "" {
+						w.WriteHeader(http.StatusInternalServerError)
+					}
+					for _, check := range []string{"ping", "etcd"} {
+						if check == c.readyz {
+							fmt.Fprintf(w, "[-]%s failed: reason withheld\n", check)
+						} else {
+							fmt.Fprintf(w, "[+]%s ok\n", check)
+						}
+					}
+				case why.NodesPath:
+					if c.stopped {
+						w.Header().Set("Content-Type", "application/json")
+						w.WriteHeader(http.StatusServiceUnavailable)
+						fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":503,"reason":"ServiceUnavailable","message":"the scheduler does not run in this replica of the hub"}`)
+					} else {
+						fmt.Fprint(w, "null")
+					}
+				default:
+					return false
+				}
+				return true
+			})
+			out, _, err := s.run(verb, "")
+			if errors.Is(err, errUnwell) != c.err || err != nil && !c.err {
+				t.Errorf("ended with %v", err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("it does not say %q:\n%s", want, out)
+				}
+			}
+			out, _, err = s.run(verb, "", "-o", "json")
+			var h health
+			if wrong := json.Unmarshal([]byte(out), &h); wrong != nil || h.Healthy == c.err || len(h.Clusters) != len(members) || errors.Is(err, errUnwell) != c.err {
+				t.Errorf("as JSON: %v, %v, %s", wrong, err, out)
+			}
+		})
+	}
+}
