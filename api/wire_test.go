@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -121,6 +122,13 @@ func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
 		{&workv1alpha1.Work{}, `spec{` + workShape + `} status{` + workStatusShape + `}`},
 		{&appsv1alpha1.WorkloadRebalancer{}, `spec{workloads{` + workloadShape + `} ttlSecondsAfterFinished}
 			status{observedWorkloads{workload{` + workloadShape + `} result reason} observedGeneration finishTime}`},
+		{&autoscalingv1alpha1.FederatedHPA{}, `spec{scaleTargetRef{apiVersion kind name} minReplicas maxReplicas metrics behavior}
+			status{observedGeneration lastScaleTime currentReplicas desiredReplicas currentMetrics conditions}`},
+		{&autoscalingv1alpha1.CronFederatedHPA{}, `spec{scaleTargetRef{apiVersion kind name} rules{name schedule targetReplicas targetMinReplicas
+			targetMaxReplicas suspend timeZone successfulHistoryLimit failedHistoryLimit}}
+			status{executionHistories{ruleName nextExecutionTime
+				successfulExecutions{scheduleTime executionTime appliedReplicas appliedMaxReplicas appliedMinReplicas}
+				failedExecutions{scheduleTime executionTime message}}}`},
 		{&configv1alpha1.ResourceInterpreterCustomization{}, `spec{` + customizationShape + `}`},
 		{&configv1alpha1.ResourceInterpreterWebhookConfiguration{}, `webhooks{` + webhookShape + `}`},
 		{&configv1alpha1.ReplicaSchedulingPolicy{}, `spec{` + reschedulingShape + `} status{observedGeneration conditions}`},

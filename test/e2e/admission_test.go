@@ -633,6 +633,8 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"config.karmada.io/v1alpha1 replicaschedulingpolicies":                "ReplicaSchedulingPolicy false [rsp] [karmada-io]",
 		"cluster.karmada.io/v1alpha1 clusters":                                "Cluster false [] []",
 		"apps.karmada.io/v1alpha1 workloadrebalancers":                        "WorkloadRebalancer false [] []",
+		"autoscaling.karmada.io/v1alpha1 federatedhpas":                       "FederatedHPA true [fhpa] [karmada-io]",
+		"autoscaling.karmada.io/v1alpha1 cronfederatedhpas":                   "CronFederatedHPA true [cronfhpa] [karmada-io]",
 		"release.argosy.io/v1alpha1 enclosedmanifests":                        "EnclosedManifest false [] []",
 	} {
 		if shown[name] != want {

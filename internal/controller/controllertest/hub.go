@@ -24,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -66,6 +67,8 @@ var (
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterWebhookConfiguration", "resourceinterpreterwebhookconfigurations", false),
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ReplicaSchedulingPolicy", "replicaschedulingpolicies", false),
 		kind(appsv1alpha1.GroupVersion.Group, "v1alpha1", "WorkloadRebalancer", "workloadrebalancers", false),
+		kind(autoscalingv1alpha1.GroupVersion.Group, "v1alpha1", "FederatedHPA", "federatedhpas", true),
+		kind(autoscalingv1alpha1.GroupVersion.Group, "v1alpha1", "CronFederatedHPA", "cronfederatedhpas", true),
 		kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false),
 		kind("", "v1", "Secret", "secrets", true),
 		kind("", "v1", "Event", "events", true),
@@ -121,7 +124,7 @@ func (h *Hub) Embed() { h.Config.Transport = h.Server.Within(commit.Amend) }
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
-		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme} {
+		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}

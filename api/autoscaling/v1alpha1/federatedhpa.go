@@ -1,0 +1,124 @@
+package v1alpha1
+
+import (
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FederatedHPA scales a workload by the load of its pods in all clusters together. The hub sets the replicas of the template, and
+// the policy that propagates it divides them; or, with the annotation argosy.io/autoscaling-mode: Distributed, each cluster has a
+// HorizontalPodAutoscaler of its own with a share of the bounds.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=federatedhpas,scope=Namespaced,shortName=fhpa,categories={karmada-io}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:JSONPath=`.spec.scaleTargetRef.kind`,name=`REFERENCE-KIND`,type=string
+// +kubebuilder:printcolumn:JSONPath=`.spec.scaleTargetRef.name`,name=`REFERENCE-NAME`,type=string
+// +kubebuilder:printcolumn:JSONPath=`.spec.minReplicas`,name=`MINPODS`,type=integer
+// +kubebuilder:printcolumn:JSONPath=`.spec.maxReplicas`,name=`MAXPODS`,type=integer
+// +kubebuilder:printcolumn:JSONPath=`.status.currentReplicas`,name=`REPLICAS`,type=integer
+// +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name=`AGE`,type=date
+type FederatedHPA struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what is scaled, within which bounds and by which metrics.
+	// +required
+	Spec FederatedHPASpec `json:"spec"`
+
+	// Status is how that stands.
+	// +optional
+	Status FederatedHPAStatus `json:"status,omitempty"`
+}
+
+// FederatedHPASpec says what is scaled, within which bounds and by which metrics.
+type FederatedHPASpec struct {
+	// ScaleTargetRef names the workload, in the same namespace of the hub.
+	// +required
+	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
+
+	// MinReplicas is the fewest replicas that the template gets, 1 or more; default 1.
+	// +optional
+	MinReplicas *int32 `json:"minReplicas,omitempty"`
+
+	// MaxReplicas is the most replicas that the template gets, no fewer than minReplicas.
+	// +required
+	MaxReplicas int32 `json:"maxReplicas"`
+
+	// Metrics say how many replicas the load asks for; the highest number counts. Default: 80 percent of the CPU that pods request.
+	// Types are Resource, ContainerResource, Pods and Object.
+	// +optional
+	Metrics []autoscalingv2.MetricSpec `json:"metrics,omitempty"`
+
+	// Behavior bounds how fast replicas are added and taken away, as that of a HorizontalPodAutoscaler.
+	// +optional
+	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior `json:"behavior,omitempty"`
+}
+
+// FederatedHPAStatus is that of a HorizontalPodAutoscaler, about the pods of all clusters.
+type FederatedHPAStatus struct {
+	// ObservedGeneration is the generation of the spec that the status is about.
+	// +optional
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+
+	// LastScaleTime is when the replicas were last changed.
+	// +optional
+	LastScaleTime *metav1.Time `json:"lastScaleTime,omitempty"`
+
+	// CurrentReplicas are those of the template, or of all clusters together where the mode is Distributed.
+	// +optional
+	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
+
+	// DesiredReplicas are those that were worked out last.
+	DesiredReplicas int32 `json:"desiredReplicas"`
+
+	// CurrentMetrics are the metrics as they were read last.
+	// +optional
+	// +listType=atomic
+	CurrentMetrics []autoscalingv2.MetricStatus `json:"currentMetrics,omitempty"`
+
+	// Conditions say whether the workload can be scaled, whether it is, and what bounds it.
+	// +optional
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=type
+	Conditions []autoscalingv2.HorizontalPodAutoscalerCondition `json:"conditions,omitempty"`
+}
+
+// ModeAnnotation on a FederatedHPA says who scales: the hub (Central, the default), or the autoscalers of the member clusters, between
+// which the hub splits the bounds (Distributed).
+const ModeAnnotation = "argosy.io/autoscaling-mode"
+
+// The modes.
+const (
+	ModeCentral     = "Central"
+	ModeDistributed = "Distributed"
+)
+
+// Distributed says whether the autoscalers of the members scale.
+func (f *FederatedHPA) Distributed() bool { return f.Annotations[ModeAnnotation] == ModeDistributed }
+
+// Conditions of a FederatedHPA beyond those of a HorizontalPodAutoscaler.
+const (
+	// MetricsComplete is False while nothing is known of the pods or metrics of some clusters; the message names them.
+	MetricsComplete autoscalingv2.HorizontalPodAutoscalerConditionType = "MetricsComplete"
+	// ReasonClustersUnknown is why.
+	ReasonClustersUnknown = "ClustersUnknown"
+	// BoundsSplit says whether each cluster has an autoscaler with its share of the bounds, where the mode is Distributed.
+	BoundsSplit autoscalingv2.HorizontalPodAutoscalerConditionType = "BoundsSplit"
+)
+
+// Reasons of conditions that Karmada has beyond those of a HorizontalPodAutoscaler.
+const (
+	ReasonFailedGetBinding        = "FailedGetBinding"
+	ReasonFailedGetTargetClusters = "FailedGetTargetClusters"
+	ReasonFailedGetScaleTargetRef = "FailedGetScaleTargetRef"
+)
+
+// FederatedHPAList is a list of FederatedHPAs.
+// +kubebuilder:object:root=true
+type FederatedHPAList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []FederatedHPA `json:"items"`
+}
