@@ -17,6 +17,8 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -101,6 +103,8 @@ const (
 	webhookShape = `name clientConfig{url service{namespace name path port} caBundle}
 		rules{operations apiGroups apiVersions kinds} timeoutSeconds interpreterContextVersions`
 
+	ingressShape = `ingressClassName defaultBackend tls rules{host http{paths{path pathType backend}}}`
+
 	// All of it is an addition: guides write the kind, and Karmada has none of the name.
 	reschedulingShape = `resourceSelectors{` + selectorShape + `} reschedulePolicy{enabled interval threshold{cpuUtilization memoryUtilization} maxMoved}`
 )
@@ -132,6 +136,12 @@ func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
 		{&configv1alpha1.ResourceInterpreterCustomization{}, `spec{` + customizationShape + `}`},
 		{&configv1alpha1.ResourceInterpreterWebhookConfiguration{}, `webhooks{` + webhookShape + `}`},
 		{&configv1alpha1.ReplicaSchedulingPolicy{}, `spec{` + reschedulingShape + `} status{observedGeneration conditions}`},
+		{&multiclusterv1alpha1.ServiceExport{}, `status{conditions}`},
+		{&multiclusterv1alpha1.ServiceImport{}, `spec{ports{name protocol appProtocol port} ips type sessionAffinity sessionAffinityConfig} status{clusters{cluster}}`},
+		{&networkingv1alpha1.MultiClusterService{}, `spec{types ports{name port !targetPort} range{clusterNames} serviceProvisionClusters
+			serviceConsumptionClusters providerClusters{name} consumerClusters{name}} status{loadBalancer{ingress} conditions}`},
+		{&networkingv1alpha1.MultiClusterIngress{}, `spec{` + ingressShape + ` !template{spec{` + ingressShape + `}}}
+			status{loadBalancer{ingress} trafficBlockClusters serviceLocations{name clusters}}`},
 	} {
 		t.Run(reflect.TypeOf(c.obj).String(), func(t *testing.T) {
 			want := parseShape(t, c.shape)

@@ -49,6 +49,10 @@ var served = map[string]struct {
 		"MANIFEST-KIND MANIFEST-NAMESPACE MANIFEST-NAME AGE"},
 	"replicaschedulingpolicies.config.karmada.io": {"ReplicaSchedulingPolicy", "Cluster", "rsp", "karmada-io", []string{"v1alpha1"}, true,
 		"CPU MEMORY BALANCED AGE"},
+	"serviceexports.multicluster.x-k8s.io":        {"ServiceExport", "Namespaced", "svcex", "", []string{"v1alpha1"}, true, "Age"},
+	"serviceimports.multicluster.x-k8s.io":        {"ServiceImport", "Namespaced", "svcim", "", []string{"v1alpha1"}, true, "Type IP Age"},
+	"multiclusterservices.networking.karmada.io":  {"MultiClusterService", "Namespaced", "mcs", "karmada-io", []string{"v1alpha1"}, true, ""},
+	"multiclusteringresses.networking.karmada.io": {"MultiClusterIngress", "Namespaced", "mci", "karmada-io", []string{"v1alpha1"}, true, ""},
 }
 
 func TestDefinitionsAreServedAsKarmadasClientsKnowThem(t *testing.T) {

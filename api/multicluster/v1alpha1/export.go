@@ -1,0 +1,37 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ServiceExport offers the Service of the same name and namespace, in the clusters in which a policy places the ServiceExport, to the
+// clusters in which one places a ServiceImport of that name.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=serviceexports,shortName=svcex
+// +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name=`Age`,type=date
+type ServiceExport struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Status says whether the Service is exported.
+	// +optional
+	Status ServiceExportStatus `json:"status,omitempty"`
+}
+
+// ServiceExportStatus says whether the Service is exported.
+type ServiceExportStatus struct {
+	// Conditions are Valid, and Conflict. This hub writes neither: what exports come to stands in the status of the ServiceImport.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// ServiceExportList is a list of ServiceExport.
+// +kubebuilder:object:root=true
+type ServiceExportList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ServiceExport `json:"items"`
+}

@@ -1,0 +1,33 @@
+// Package v1alpha1 holds the wire types of multicluster.x-k8s.io/v1alpha1, the multi-cluster services API of Kubernetes' SIG
+// Multicluster as Karmada serves it. It says what may be written; who validates and acts on it is decided elsewhere.
+//
+// +kubebuilder:object:generate=true
+// +groupName=multicluster.x-k8s.io
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is multicluster.x-k8s.io/v1alpha1.
+var GroupVersion = schema.GroupVersion{Group: "multicluster.x-k8s.io", Version: "v1alpha1"}
+
+// The kinds of the group.
+var (
+	ServiceExportKind = schema.GroupKind{Group: GroupVersion.Group, Kind: "ServiceExport"}
+	ServiceImportKind = schema.GroupKind{Group: GroupVersion.Group, Kind: "ServiceImport"}
+)
+
+// AddToScheme registers the kinds of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &ServiceExport{}, &ServiceExportList{}, &ServiceImport{}, &ServiceImportList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
+
+// Resource is the group-resource of a plural name of this package.
+func Resource(plural string) schema.GroupResource {
+	return GroupVersion.WithResource(plural).GroupResource()
+}

@@ -1,0 +1,27 @@
+// Package v1alpha1 holds the wire types of networking.karmada.io/v1alpha1, compatible with the Karmada API.
+// It says what may be written; who validates and acts on it is decided elsewhere.
+//
+// +kubebuilder:object:generate=true
+// +groupName=networking.karmada.io
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is networking.karmada.io/v1alpha1.
+var GroupVersion = schema.GroupVersion{Group: "networking.karmada.io", Version: "v1alpha1"}
+
+// AddToScheme registers the kinds of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &MultiClusterService{}, &MultiClusterServiceList{}, &MultiClusterIngress{}, &MultiClusterIngressList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
+
+// Resource is the group-resource of a plural name of this package.
+func Resource(plural string) schema.GroupResource {
+	return GroupVersion.WithResource(plural).GroupResource()
+}
