@@ -22,6 +22,7 @@ import (
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -68,6 +69,8 @@ func newObjects(index *index) *objects {
 		configv1alpha1.Resource("resourceinterpretercustomizations"):        {o.mutateCustomization, o.validateCustomization},
 		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil, o.validateWebhookConfiguration},
 		configv1alpha1.Resource("replicaschedulingpolicies"):                {o.mutateReplicaScheduling, o.validateReplicaScheduling},
+		networkingv1alpha1.Resource("multiclusterservices"):                 {o.mutateMultiClusterService, o.validateMultiClusterService},
+		networkingv1alpha1.Resource("multiclusteringresses"):                {o.mutateMultiClusterIngress, o.validateMultiClusterIngress},
 		workv1alpha1.Resource("works"):                                      {o.mutateWork, o.validateWork},
 		workv1alpha2.Resource("resourcebindings"):                           binding,
 		workv1alpha2.Resource("clusterresourcebindings"):                    binding,

@@ -14,6 +14,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
@@ -33,6 +34,8 @@ var rewrites = map[schema.GroupKind]func(*rewrite){
 	{Group: clusterv1alpha1.GroupVersion.Group, Kind: "Cluster"}:                         (*rewrite).cluster,
 	{Group: configv1alpha1.GroupVersion.Group, Kind: "ResourceInterpreterCustomization"}: (*rewrite).customization,
 	{Group: configv1alpha1.GroupVersion.Group, Kind: "ReplicaSchedulingPolicy"}:          (*rewrite).rescheduling,
+	{Group: networkingv1alpha1.GroupVersion.Group, Kind: "MultiClusterService"}:          (*rewrite).multiClusterService,
+	{Group: networkingv1alpha1.GroupVersion.Group, Kind: "MultiClusterIngress"}:          (*rewrite).multiClusterIngress,
 	{Group: kruiseGroup, Kind: "CloneSet"}:                                               (*rewrite).cloneSet,
 	{Group: kruiseGroup, Kind: "StatefulSet"}:                                            (*rewrite).selector,
 	{Group: kruiseGroup, Kind: "DaemonSet"}:                                              (*rewrite).selector,

@@ -307,10 +307,34 @@ var cases = []struct {
 	want: `{reschedulePolicy: {threshold: {cpuUtilization: 80, memoryUtilization: 75}}}`,
 	warn: []string{"spec.reschedulePolicy.threshold.cpuUtilization: stored as 80"},
 }, {
+	name: "the port of the pods is said by the Service",
+	head: networkingHead("MultiClusterService"),
+	spec: `{types: [CrossCluster], ports: [{name: http, port: 80, targetPort: 8080}, {name: https, port: 443}]}`,
+	want: `{types: [CrossCluster], ports: [{name: http, port: 80}, {name: https, port: 443}]}`,
+	warn: []string{"spec.ports[0].targetPort: stored as nothing, since the Service web of the same namespace says it"},
+}, {
+	name: "an Ingress in a template",
+	head: networkingHead("MultiClusterIngress"),
+	spec: `{template: {spec: {ingressClassName: nginx, rules: [{host: a.example.com}]}}}`,
+	want: `{ingressClassName: nginx, rules: [{host: a.example.com}]}`,
+	warn: []string{
+		"spec.template.spec.ingressClassName: stored as spec.ingressClassName",
+		"spec.template.spec.rules: stored as spec.rules",
+	},
+}, {
+	name: "an Ingress in a template that says something else",
+	head: networkingHead("MultiClusterIngress"),
+	spec: `{ingressClassName: traefik, template: {spec: {ingressClassName: nginx}}}`,
+	err:  "spec.template.spec.ingressClassName: duplicates spec.ingressClassName",
+}, {
 	name: "another kind is none of our business",
 	head: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n",
 	spec: `{customizations: {replicas: {luaScript: a}}}`,
 }}
+
+func networkingHead(kind string) string {
+	return "apiVersion: networking.karmada.io/v1alpha1\nkind: " + kind + "\nmetadata: {name: web}\n"
+}
 
 func TestNormalise(t *testing.T) {
 	for _, c := range cases {

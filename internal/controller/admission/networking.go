@@ -1,0 +1,62 @@
+package admission
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/validate"
+)
+
+// mutateMultiClusterService gives it the id that what belongs to it refers to.
+func (o *objects) mutateMultiClusterService(ctx context.Context, r request) error {
+	identify(r.obj, r.old, networkingv1alpha1.MultiClusterServicePermanentIDLabel)
+	return r.normalise(ctx)
+}
+
+func (o *objects) validateMultiClusterService(ctx context.Context, r request) error {
+	service, was := &networkingv1alpha1.MultiClusterService{}, (*networkingv1alpha1.MultiClusterService)(nil)
+	if err := into(r.obj, service); err != nil {
+		return r.invalid(err)
+	}
+	var known []string
+	if r.old != nil {
+		was = &networkingv1alpha1.MultiClusterService{}
+		if err := into(r.old, was); err != nil {
+			return r.invalid(err)
+		}
+		known = validate.MultiClusterServiceAdvice(was)
+	}
+	errs := validate.MultiClusterService(service, was)
+	// What belongs to the object is found by the label: it is given once.
+	const label = networkingv1alpha1.MultiClusterServicePermanentIDLabel
+	if id := idOf(r.old, label); id != "" && idOf(r.obj, label) != id {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "labels").Key(label), idOf(r.obj, label), "is given by the hub and cannot be changed"))
+	}
+	if err := r.refuse(errs); err != nil {
+		return err
+	}
+	warn(ctx, validate.MultiClusterServiceAdvice(service), known)
+	return nil
+}
+
+func idOf(obj *unstructured.Unstructured, label string) string {
+	if obj == nil {
+		return ""
+	}
+	return obj.GetLabels()[label]
+}
+
+func (o *objects) mutateMultiClusterIngress(ctx context.Context, r request) error {
+	return r.normalise(ctx)
+}
+
+func (o *objects) validateMultiClusterIngress(_ context.Context, r request) error {
+	ingress := &networkingv1alpha1.MultiClusterIngress{}
+	if err := into(r.obj, ingress); err != nil {
+		return r.invalid(err)
+	}
+	return r.refuse(validate.MultiClusterIngress(ingress))
+}

@@ -1,0 +1,72 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+)
+
+func TestMultiClusterServicesAreIdentifiedOnceAndStoredWithoutTheGuidesSpelling(t *testing.T) {
+	h := newHub(t)
+	const head = `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {namespace: default, name: nginx-mcs}, spec: `
+	obj := object(t, head+`{types: [CrossCluster], ports: [{name: http, port: 80, targetPort: 8080}]}}`)
+	stored, warnings, err := h.write("admin", obj, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := stored.GetLabels()[networkingv1alpha1.MultiClusterServicePermanentIDLabel]
+	if id == "" {
+		t.Error("it has no permanent id")
+	}
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "spec.ports[0].targetPort: stored as nothing") {
+		t.Errorf("warnings: %q", warnings)
+	}
+	if text := mustYAML(t, stored.Object["spec"]); strings.Contains(text, "targetPort") {
+		t.Errorf("it is stored with %s", text)
+	}
+
+	// Applied again as it was written, it keeps its id.
+	again, _, err := h.write("admin", obj, stored)
+	if err != nil || again.GetLabels()[networkingv1alpha1.MultiClusterServicePermanentIDLabel] != id {
+		t.Errorf("applied again: %v, labels %v", err, again.GetLabels())
+	}
+	other := stored.DeepCopy()
+	other.SetLabels(map[string]string{networkingv1alpha1.MultiClusterServicePermanentIDLabel: "mine"})
+	h.refuses("admin", other, stored, "is given by the hub and cannot be changed")
+	h.refuses("admin", object(t, head+`{types: [LoadBalancer]}}`), stored, "MultiClusterService types are immutable")
+	h.refuses("admin", object(t, head+`{types: [CrossCluster], ports: [{port: 80}, {port: 70000}]}}`), nil, "spec.ports[1].port")
+
+	_, warnings, err = h.write("admin", object(t, head+`{types: [LoadBalancer]}}`), nil)
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "LoadBalancer is left to a provider") {
+		t.Errorf("a load balancer: %v, warnings %q", err, warnings)
+	}
+}
+
+func TestMultiClusterIngressesAreStoredAsAnIngress(t *testing.T) {
+	h := newHub(t)
+	const head = `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterIngress, metadata: {namespace: default, name: nginx-mci}, spec: `
+	stored, warnings, err := h.write("admin", object(t, head+`{template: {spec: {rules: [{host: a.example.com, http: {paths: [
+		{path: /, pathType: Prefix, backend: {service: {name: nginx-mcs, port: {number: 80}}}}]}}]}}}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(warnings) != 1 || warnings[0] != "spec.template.spec.rules: stored as spec.rules" {
+		t.Errorf("warnings: %q", warnings)
+	}
+	if text := mustYAML(t, stored.Object["spec"]); strings.Contains(text, "template") || !strings.Contains(text, "host: a.example.com") {
+		t.Errorf("it is stored with %s", text)
+	}
+	h.refuses("admin", object(t, head+`{rules: [{host: "10.0.0.1"}]}}`), nil, "must be a DNS name, not an IP address")
+}
+
+func mustYAML(t *testing.T, v any) string {
+	t.Helper()
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,32 @@
+package dialect
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// multiClusterService: the port that pods listen on is said by the Service that is exposed, and by nothing else.
+func (r *rewrite) multiClusterService() {
+	for i, port := range objects(r.spec, "ports") {
+		if given, ok := port["targetPort"]; ok {
+			delete(port, "targetPort")
+			path := fmt.Sprintf("spec.ports[%d].targetPort", i)
+			r.rewritten(path, given, "nothing, since the Service "+r.obj.GetName()+" of the same namespace says it")
+		}
+	}
+}
+
+// multiClusterIngress: what stands in a template's spec is the spec.
+func (r *rewrite) multiClusterIngress() {
+	template, ok := r.spec["template"].(map[string]any)
+	if !ok {
+		return
+	}
+	inner := child(template, "spec")
+	for _, key := range slices.Sorted(maps.Keys(inner)) {
+		r.move(inner, key, "spec.template.spec."+key, r.spec, key, "spec."+key)
+	}
+	delete(r.spec, "template")
+	r.changed = true
+}

@@ -1,0 +1,106 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+)
+
+// MultiClusterService validates a MultiClusterService; old is nil for a new one. The texts are those that users of Karmada know.
+func MultiClusterService(s, old *networkingv1alpha1.MultiClusterService) field.ErrorList {
+	var errs field.ErrorList
+	spec := field.NewPath("spec")
+	for _, msg := range apivalidation.NameIsDNS1035Label(s.Name, false) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), s.Name, msg))
+	}
+	if old != nil && !slices.Equal(old.Spec.Types, s.Spec.Types) {
+		errs = append(errs, field.Invalid(spec.Child("types"), s.Spec.Types, "MultiClusterService types are immutable"))
+	}
+
+	named := map[string]bool{}
+	for i, port := range s.Spec.Ports {
+		path := spec.Child("ports").Index(i)
+		if port.Name != "" {
+			for _, msg := range validation.IsDNS1123Label(port.Name) {
+				errs = append(errs, field.Invalid(path.Child("name"), port.Name, msg))
+			}
+			if named[port.Name] {
+				errs = append(errs, field.Duplicate(path.Child("name"), port.Name))
+			}
+			named[port.Name] = true
+		}
+		for _, msg := range validation.IsValidPortNum(int(port.Port)) {
+			errs = append(errs, field.Invalid(path.Child("port"), port.Port, msg))
+		}
+	}
+
+	types := map[networkingv1alpha1.ExposureType]bool{}
+	for i, t := range s.Spec.Types {
+		types[t] = true
+		if t != networkingv1alpha1.ExposureTypeCrossCluster && t != networkingv1alpha1.ExposureTypeLoadBalancer {
+			errs = append(errs, field.Invalid(spec.Child("types").Index(i), t, fmt.Sprintf("ExposureType Error: give %s or %s",
+				networkingv1alpha1.ExposureTypeCrossCluster, networkingv1alpha1.ExposureTypeLoadBalancer)))
+		}
+	}
+	if len(types) > 1 {
+		errs = append(errs, field.Invalid(spec.Child("types"), s.Spec.Types, "MultiClusterService types should not contain more than one type"))
+	}
+
+	for _, of := range []struct {
+		field    string
+		clusters []networkingv1alpha1.ClusterSelector
+	}{{"providerClusters", s.Spec.ProviderClusters}, {"consumerClusters", s.Spec.ConsumerClusters}} {
+		for i, c := range of.clusters {
+			errs = append(errs, clusterName(c.Name, spec.Child(of.field).Index(i).Child("name"))...)
+		}
+	}
+	return errs
+}
+
+// MultiClusterServiceAdvice is what is legal in a MultiClusterService and comes to less than it says.
+func MultiClusterServiceAdvice(s *networkingv1alpha1.MultiClusterService) (advice []string) {
+	if len(s.Spec.Types) == 0 {
+		advice = append(advice, "spec.types: without a type nothing is done; CrossCluster has clusters reach the Service of each other")
+	}
+	if slices.Contains(s.Spec.Types, networkingv1alpha1.ExposureTypeLoadBalancer) {
+		advice = append(advice, "spec.types: LoadBalancer is left to a provider of load balancers outside of the hub, as in Karmada: "+
+			"without one nothing is done; CrossCluster is what the hub does itself")
+	}
+	if len(s.Spec.Range.ClusterNames) > 0 {
+		advice = append(advice, "spec.range: deprecated, and without effect; use spec.providerClusters and spec.consumerClusters")
+	}
+	for _, old := range []struct {
+		was, is  string
+		clusters []string
+		hidden   bool
+	}{
+		{"serviceProvisionClusters", "providerClusters", s.Spec.ServiceProvisionClusters, len(s.Spec.ProviderClusters) > 0},
+		{"serviceConsumptionClusters", "consumerClusters", s.Spec.ServiceConsumptionClusters, len(s.Spec.ConsumerClusters) > 0},
+	} {
+		if len(old.clusters) > 0 && old.hidden {
+			advice = append(advice, fmt.Sprintf("spec.%s: without effect beside spec.%s", old.was, old.is))
+		}
+	}
+	return advice
+}
+
+// serviceName is a name that a Service may have.
+func serviceName(name string, path *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "name the Service")}
+	}
+	var errs field.ErrorList
+	for _, msg := range apivalidation.NameIsDNS1035Label(name, false) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	return errs
+}
+
+// joined is several messages as one.
+func joined(msgs []string) string { return strings.Join(msgs, "; ") }
