@@ -2,6 +2,7 @@ package interpreter_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -95,7 +96,7 @@ func (h *hub) expect(what string, obj *unstructured.Unstructured, want interpret
 		case err != nil:
 			return err.Error()
 		case text != "" || health != want:
-			return string(health)
+			return fmt.Sprintf("it is %q", health)
 		}
 		return ""
 	})

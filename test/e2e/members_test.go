@@ -119,7 +119,7 @@ func TestGetAndDescribeShowWhatMembersHave(t *testing.T) {
 	kit.Eventually(t, "the hub and the members are shown", func() string {
 		got := table("deploy", "-s", "all")
 		if want := "NAME CLUSTER READY ADOPTION, web Karmada 4/2 -, web m1 2/2 Y, web m2 2/2 Y"; got != want {
-			return got
+			return "shown: " + got
 		}
 		return ""
 	})

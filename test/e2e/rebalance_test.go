@@ -89,7 +89,7 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 	fleet.Hub.Apply(t, rebalancer(ns, ", ttlSecondsAfterFinished: 1", "web", "missing"))
 	kit.Eventually(t, "it goes after its time to live", func() string {
 		if got := rebalanced(t, ns); !strings.Contains(got, "not found") {
-			return got
+			return "it says " + got
 		}
 		return ""
 	})

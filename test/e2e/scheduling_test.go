@@ -181,14 +181,14 @@ func TestScalingMovesNothingUnlessAFreshScheduleIsAskedFor(t *testing.T) {
 	scale(t, ns, "web", 5)
 	kit.Eventually(t, "a fifth replica goes somewhere, the four stay", func() string {
 		if got := now(); got != "m1:4 m2:1" && got != "m1:5" {
-			return got
+			return "it is " + got
 		}
 		return ""
 	})
 	scale(t, ns, "web", 2)
 	kit.Eventually(t, "what is taken away is not moved", func() string {
 		if got := now(); got != "m1:2" && got != "m1:1 m2:1" {
-			return got
+			return "it is " + got
 		}
 		return ""
 	})
@@ -196,7 +196,7 @@ func TestScalingMovesNothingUnlessAFreshScheduleIsAskedFor(t *testing.T) {
 	kit.Eventually(t, "six are placed", func() string {
 		b := binding(t, ns, "web-deployment")
 		if c := b.Spec.Clusters; len(c) != 2 || c[0].Replicas+c[1].Replicas != 6 || b.Status.LastScheduledTime == nil {
-			return now()
+			return "they are " + now()
 		}
 		return ""
 	})

@@ -245,7 +245,7 @@ func TestACloneSetHeldByItsPartitionIsHealthy(t *testing.T) {
 	})
 	kit.Eventually(t, "a bad image shows", func() string {
 		if got := healths(t, ns, "shop-cloneset")(); got == "" || strings.Contains(got+" ", ":Healthy ") {
-			return got
+			return "it is " + got
 		}
 		return ""
 	})

@@ -239,7 +239,7 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 			}
 		}
 		if seen["NAME"] != "KRUISE" || seen["m1"] != "v1alpha1" || seen["newest"] != "v1beta1" {
-			return out
+			return "shown: " + out
 		}
 		return ""
 	})

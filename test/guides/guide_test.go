@@ -50,7 +50,7 @@ var outcomes = map[string]func(*story){
 			}
 			slices.Sort(names)
 			if got := strings.Join(names, " "); got != "db-0 db-1 db-2 db-3" {
-				return got
+				return "it is " + got
 			}
 			return ""
 		})

@@ -28,7 +28,7 @@ var s001 = []row{
 		s.until("the customization answers", func() string {
 			out, _ := s.argosy("argosy", "interpret", "explain", "CloneSet")
 			if !strings.Contains(out, "openkruise-cloneset-interpreter") {
-				return out
+				return "it says " + out
 			}
 			return ""
 		})
@@ -345,7 +345,7 @@ var s002 = []row{
 			got := fmt.Sprint(kit.Field(s.again(u), "status", "conditions"))
 			for _, want := range []string{"reason:MinimumReplicasAvailable status:True type:Available", "reason:NewReplicaSetAvailable status:True type:Progressing"} {
 				if !strings.Contains(got, want) {
-					return got
+					return "they are " + got
 				}
 			}
 			return ""
@@ -358,7 +358,7 @@ var s002 = []row{
 		s.until("the customization answers", func() string {
 			out, _ := s.argosy("argosy", "interpret", "explain", "Deployment")
 			if !strings.Contains(out, "deployment-interpreter") {
-				return out
+				return "it says " + out
 			}
 			return ""
 		})

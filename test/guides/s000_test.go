@@ -24,7 +24,7 @@ var s000 = []row{
 			s.until("all is well", func() string { // another row may have a member join anew
 				out, err := s.argosy("karmadactl", "status")
 				if err != nil || !strings.Contains(out, "All is well.") {
-					return out
+					return fmt.Sprint(out, err)
 				}
 				return ""
 			})
@@ -79,7 +79,7 @@ var s000 = []row{
 		s.until("the customization answers", func() string {
 			out, _ := s.argosy("argosy", "interpret", "explain", "CloneSet")
 			if !strings.Contains(out, "openkruise-cloneset-interpreter") {
-				return out
+				return "it says " + out
 			}
 			return ""
 		})

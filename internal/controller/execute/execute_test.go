@@ -673,7 +673,7 @@ func TestProgressIsGatheredAndHealthIsNot(t *testing.T) {
 		t.Helper()
 		w.Eventually("it is "+string(health), func() string {
 			if w.Has(work); healthOf(work) != health {
-				return string(healthOf(work))
+				return fmt.Sprintf("it is %q", healthOf(work))
 			}
 			return ""
 		})
