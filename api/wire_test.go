@@ -19,6 +19,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -124,6 +125,14 @@ func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
 		{&workv1alpha1.ResourceBinding{}, `spec{` + legacyBindingShape + `} status{` + legacyBindingStatusShape + `}`},
 		{&workv1alpha1.ClusterResourceBinding{}, `spec{` + legacyBindingShape + `} status{` + legacyBindingStatusShape + `}`},
 		{&workv1alpha1.Work{}, `spec{` + workShape + `} status{` + workStatusShape + `}`},
+		{&ocmv1.ManifestWork{}, `spec{workload{manifests} deleteOption{propagationPolicy selectivelyOrphans{orphaningRules{group resource namespace name}}
+			ttlSecondsAfterFinished} manifestConfigs{resourceIdentifier{group resource name namespace}
+				feedbackRules{type jsonPaths{name version path}} feedbackScrapeType
+				updateStrategy{type serverSideApply{force fieldManager ignoreFields{condition jsonPaths jsonPointers jqPathExpressions}}}
+				conditionRules{condition type celExpressions message messageExpression}}
+			executor{subject{type serviceAccount{namespace name}}}}
+			status{conditions resourceStatus{manifests{resourceMeta{ordinal group version kind resource name namespace}
+				statusFeedback{values{name fieldValue{type integer string boolean jsonRaw}}} conditions}}}`},
 		{&appsv1alpha1.WorkloadRebalancer{}, `spec{workloads{` + workloadShape + `} ttlSecondsAfterFinished}
 			status{observedWorkloads{workload{` + workloadShape + `} result reason} observedGeneration finishTime}`},
 		{&autoscalingv1alpha1.FederatedHPA{}, `spec{scaleTargetRef{apiVersion kind name} minReplicas maxReplicas metrics behavior}

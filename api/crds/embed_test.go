@@ -45,6 +45,7 @@ var served = map[string]struct {
 	"resourceinterpretercustomizations.config.karmada.io": {"ResourceInterpreterCustomization", "Cluster", "ric", "karmada-io", []string{"v1alpha1"}, false,
 		"TARGET-API-VERSION TARGET-KIND AGE"},
 	"resourceinterpreterwebhookconfigurations.config.karmada.io": {"ResourceInterpreterWebhookConfiguration", "Cluster", "", "karmada-io", []string{"v1alpha1"}, false, ""},
+	"manifestworks.work.open-cluster-management.io":              {"ManifestWork", "Namespaced", "", "", []string{"v1"}, true, ""},
 	"enclosedmanifests.release.argosy.io": {"EnclosedManifest", "Cluster", "", "", []string{"v1alpha1"}, false,
 		"MANIFEST-KIND MANIFEST-NAMESPACE MANIFEST-NAME AGE"},
 	"replicaschedulingpolicies.config.karmada.io": {"ReplicaSchedulingPolicy", "Cluster", "rsp", "karmada-io", []string{"v1alpha1"}, true,

@@ -59,6 +59,20 @@ func (m *Member) Create(ctx context.Context, desired *unstructured.Unstructured)
 // nothing is written and the error is a Conflict. So it is if desired has a resourceVersion, because it was made from observed,
 // and the object has changed since.
 func (m *Member) Apply(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return m.apply(ctx, desired, observed, true)
+}
+
+// ApplyYielding is Apply, but takes no field from others: one that they set otherwise is an error for which FieldConflict holds.
+func (m *Member) ApplyYielding(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return m.apply(ctx, desired, observed, false)
+}
+
+// FieldConflict says whether an object was not applied because others set fields of it otherwise.
+func FieldConflict(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+func (m *Member) apply(ctx context.Context, desired, observed *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
 	client, gvr, err := m.resource(ctx, desired)
 	if err != nil {
 		return nil, m.failed("apply", desired, err)
@@ -73,7 +87,7 @@ func (m *Member) Apply(ctx context.Context, desired, observed *unstructured.Unst
 		}
 		want.SetResourceVersion(version)
 	}
-	got, err := client.Apply(ctx, want.GetName(), want, metav1.ApplyOptions{FieldManager: Manager, Force: true})
+	got, err := client.Apply(ctx, want.GetName(), want, metav1.ApplyOptions{FieldManager: Manager, Force: force})
 	if apierrors.IsUnsupportedMediaType(err) {
 		got, err = replace(ctx, client, want)
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/ocm"
 	"github.com/argosy-io/argosy/internal/core/rollout"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
@@ -400,7 +401,7 @@ func observe(ctx context.Context, m *member.Member, manifest *unstructured.Unstr
 func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured, scaler string) (execute.Kind, *unstructured.Unstructured, error) {
 	for look := 1; ; look++ {
 		kind, after, err := r.actOn(ctx, m, work, observed, scaler)
-		if look == looks || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
+		if look == looks || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) || member.FieldConflict(err) {
 			return kind, after, err
 		}
 		if observed, err = m.Get(ctx, manifest.GroupVersionKind(), manifest.GetNamespace(), manifest.GetName()); err != nil {
@@ -419,11 +420,11 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 				return nil, err
 			}
 			if scaler != "" {
-				return execute.KeepScaled(retained, observed), nil
+				return ocm.Leave(work, execute.KeepScaled(retained, observed), observed)
 			}
 			retained, overruled := execute.Share(desired, retained, observed, member.Manager)
 			r.tellOverruled(work, desired, overruled)
-			return retained, nil
+			return ocm.Leave(work, retained, observed)
 		})
 		if err != nil {
 			return "", observed, err
@@ -435,7 +436,11 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 	case execute.Create:
 		after, err = m.Create(ctx, action.Object)
 	case execute.Apply:
-		after, err = m.Apply(ctx, action.Object, observed)
+		apply := m.Apply
+		if action.Yields {
+			apply = m.ApplyYielding
+		}
+		after, err = apply(ctx, action.Object, observed)
 	case execute.Delete:
 		err = m.Delete(ctx, observed)
 	case execute.Release:

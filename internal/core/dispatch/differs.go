@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -25,6 +26,8 @@ var sometimes = []string{
 	workv1alpha2.ClusterResourceBindingNameAnnotation,
 	fleet.NoteAnnotation,
 	fleet.RevisionsAnnotation,
+	ocmv1.UpdateStrategyAnnotation,
+	ocmv1.IgnoredFieldsAnnotation,
 }
 
 // Differs says whether existing has to be written for it to be as wanted. Status, server-set fields, and labels,

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -127,6 +128,7 @@ var ourKeys = map[string]bool{
 	workv1alpha2.ManagedAnnotationsAnnotation:           true,
 	workv1alpha2.ManagedLabelsAnnotation:                true,
 	interpret.SuspendAnnotation:                         true,
+	ocmv1.ManifestWorkAnnotation:                        true,
 
 	policyv1alpha1.PropagationPolicyPermanentIDLabel:        true,
 	policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: true,

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
@@ -39,6 +40,8 @@ type Action struct {
 	Object *unstructured.Unstructured
 	// Adopts says that an Apply takes over an object that was not ours.
 	Adopts bool
+	// Yields says that an Apply takes no field from others that set it otherwise, and fails then.
+	Yields bool
 }
 
 // Plan decides what to do for w. desired is what execute.Desired made of it, and may be nil when w is being deleted;
@@ -59,6 +62,9 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 		return Action{Kind: Create, Reason: "the object is absent", Object: desired}
 	}
 
+	if w.Annotations[ocmv1.UpdateStrategyAnnotation] == string(ocmv1.UpdateStrategyCreateOnly) {
+		return Action{Kind: Nothing, Reason: "the object is there, and its update strategy is CreateOnly"}
+	}
 	adopts := false
 	switch owner := ownerOf(observed, w); owner {
 	case neighbour:
@@ -76,7 +82,8 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 		return Action{Kind: Wait, Reason: "the object is being deleted in the member; it is created again when it is gone"}
 	}
 
-	apply := Action{Kind: Apply, Object: desired, Adopts: adopts}
+	apply := Action{Kind: Apply, Object: desired, Adopts: adopts,
+		Yields: w.Annotations[ocmv1.UpdateStrategyAnnotation] == string(ocmv1.UpdateStrategyServerSideApply)}
 	if adopts {
 		apply.Reason = "the object is adopted, as conflict resolution is " + workv1alpha2.ConflictResolutionOverwrite
 		return apply

@@ -40,6 +40,12 @@ func Work(kind, name, namespace string) string {
 	return strings.ToLower(strings.ReplaceAll(name, ":", ".")) + "-" + hash(strings.ToLower(key))
 }
 
+// WorkOfManifestWork is the name of the Work of one object of a ManifestWork: no other ManifestWork, and no template, has a Work of
+// that name for the same object.
+func WorkOfManifestWork(manifestWork, group, kind, name, namespace string) string {
+	return strings.ToLower(strings.ReplaceAll(name, ":", ".")) + "-" + hash(strings.Join([]string{manifestWork, group, kind, namespace, name}, "/"))
+}
+
 // DependedByLabel is the label key that marks an attached binding as required by the independent one named.
 func DependedByLabel(prefix, bindingNamespace, bindingName string) string {
 	key := bindingName

@@ -61,7 +61,7 @@ func Hooks(rules *configv1alpha1.CustomizationRules) *interpret.Hooks {
 			if bad != nil {
 				return nil, bad
 			}
-			return retain(paths, desired, observed)
+			return Retain(paths, desired, observed)
 		}
 	}
 	if r := rules.StatusAggregation; r != nil && r.JSONPaths != nil {

@@ -13,12 +13,12 @@ import (
 // when it was last applied, by path. It tells a template that changed, which wins, from a member that did.
 const RetainedAnnotation = "argosy.io/retained-fields"
 
-// retain leaves the fields to the member as long as the template says there what it said when it was last applied.
+// Retain leaves the fields to the member as long as the template says there what it said when it was last applied.
 //
 //	template unchanged, member's value differs or is gone   the member's
 //	template changed                                        the template's
 //	not known yet what was applied                          the member's, if it has one
-func retain(paths []Path, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func Retain(paths []Path, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	last := map[string]string{}
 	// An annotation that somebody wrote into says nothing.
 	_ = json.Unmarshal([]byte(observed.GetAnnotations()[RetainedAnnotation]), &last)
@@ -62,6 +62,26 @@ func retain(paths []Path, desired, observed *unstructured.Unstructured) (*unstru
 	}
 	annotations[RetainedAnnotation] = string(text)
 	out.SetAnnotations(annotations)
+	return out, nil
+}
+
+// Keep leaves the fields to the member for good: they are as observed has them, or absent as they are there.
+func Keep(paths []Path, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	out := desired.DeepCopy()
+	for _, p := range paths {
+		has, found, err := p.get(observed.Object)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("in the member: %w", err)
+		case found:
+			err = p.set(out.Object, copied(has))
+		default:
+			err = p.remove(out.Object)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	return out, nil
 }
 

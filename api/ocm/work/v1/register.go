@@ -1,0 +1,27 @@
+// Package v1 holds the wire types of work.open-cluster-management.io/v1, compatible with the API of Open Cluster Management.
+// It says what may be written; who validates and acts on it is decided elsewhere.
+//
+// +kubebuilder:object:generate=true
+// +groupName=work.open-cluster-management.io
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is work.open-cluster-management.io/v1.
+var GroupVersion = schema.GroupVersion{Group: "work.open-cluster-management.io", Version: "v1"}
+
+// AddToScheme registers the kinds of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &ManifestWork{}, &ManifestWorkList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
+
+// Resource is the group-resource of a plural name of this package.
+func Resource(plural string) schema.GroupResource {
+	return GroupVersion.WithResource(plural).GroupResource()
+}

@@ -1,0 +1,151 @@
+package ocm
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/jsonpath"
+
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+)
+
+// wellKnown are the values that WellKnownStatus reports. Those of Kubernetes' own kinds are Open Cluster Management's, and
+// StatefulSets and the kinds of OpenKruise and Argo, of which that knows nothing, are named alike.
+var wellKnown = map[schema.GroupKind][]ocmv1.JsonPath{
+	{Group: "apps", Kind: "Deployment"}: counters("ReadyReplicas", "Replicas", "AvailableReplicas"),
+	{Group: "apps", Kind: "DaemonSet"}:  counters("NumberReady", "DesiredNumberScheduled", "NumberAvailable"),
+	{Group: "batch", Kind: "Job"}: append(counters("JobSucceeded=succeeded"),
+		ocmv1.JsonPath{Name: "JobComplete", Path: `.status.conditions[?(@.type=="Complete")].status`}),
+	{Kind: "Pod"}: append(counters("PodPhase=phase"), ocmv1.JsonPath{Name: "PodReady", Path: `.status.conditions[?(@.type=="Ready")].status`}),
+
+	{Group: "apps", Kind: "StatefulSet"}:                counters("ReadyReplicas", "Replicas", "AvailableReplicas", "UpdatedReplicas"),
+	{Group: "apps.kruise.io", Kind: "CloneSet"}:         counters("ReadyReplicas", "Replicas", "AvailableReplicas", "UpdatedReplicas", "UpdatedReadyReplicas"),
+	{Group: "apps.kruise.io", Kind: "StatefulSet"}:      counters("ReadyReplicas", "Replicas", "AvailableReplicas", "UpdatedReplicas"),
+	{Group: "apps.kruise.io", Kind: "DaemonSet"}:        counters("NumberReady", "DesiredNumberScheduled", "NumberAvailable", "UpdatedNumberScheduled"),
+	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: counters("ReadyReplicas", "Replicas", "UpdatedReplicas", "UpdatedReadyReplicas"),
+	{Group: "apps.kruise.io", Kind: "SidecarSet"}:       counters("MatchedPods", "UpdatedPods", "ReadyPods"),
+	{Group: "apps.kruise.io", Kind: "BroadcastJob"}:     counters("Desired", "Active", "Succeeded", "Failed", "Phase"),
+	{Group: "apps.kruise.io", Kind: "ImagePullJob"}:     counters("Desired", "Active", "Succeeded", "Completed", "Failed"),
+	{Group: "argoproj.io", Kind: "Workflow"}:            counters("Phase", "Progress"),
+	{Group: "argoproj.io", Kind: "Rollout"}:             counters("Phase", "ReadyReplicas", "Replicas", "AvailableReplicas", "UpdatedReplicas"),
+}
+
+// counters are fields of the status under their own names, in upper case, or as NAME=FIELD.
+func counters(fields ...string) []ocmv1.JsonPath {
+	paths := make([]ocmv1.JsonPath, len(fields))
+	for i, f := range fields {
+		name, field, renamed := strings.Cut(f, "=")
+		if !renamed {
+			field = strings.ToLower(f[:1]) + f[1:]
+		}
+		paths[i] = ocmv1.JsonPath{Name: name, Path: ".status." + field}
+	}
+	return paths
+}
+
+// WellKnown says whether WellKnownStatus knows a kind.
+func WellKnown(kind schema.GroupKind) bool { return wellKnown[kind] != nil }
+
+// WellKnownKinds are the kinds that WellKnownStatus knows, sorted.
+func WellKnownKinds() []string {
+	var all []string
+	for kind := range maps.Keys(wellKnown) {
+		all = append(all, kind.String())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Feedback are the values of an object that rules ask for. What cannot be read is told in the error, and hides no other.
+func Feedback(rules []ocmv1.FeedbackRule, object *unstructured.Unstructured) ([]ocmv1.FeedbackValue, error) {
+	var values []ocmv1.FeedbackValue
+	var errs []error
+	named := map[string]bool{}
+	for _, rule := range rules {
+		paths := rule.JsonPaths
+		if rule.Type == ocmv1.FeedbackWellKnownStatus {
+			if paths = wellKnown[object.GroupVersionKind().GroupKind()]; paths == nil {
+				errs = append(errs, fmt.Errorf("cannot find the wellknown statuses for resource with gvk %s", object.GroupVersionKind()))
+			}
+		}
+		for _, path := range paths {
+			if named[path.Name] {
+				continue // the first one stands: the list is one by name
+			}
+			if path.Version != "" && path.Version != object.GroupVersionKind().Version {
+				errs = append(errs, fmt.Errorf("version set in the path %s is not matched for the related resource", path.Name))
+				continue
+			}
+			value, err := valueAt(path, object)
+			if err != nil {
+				errs = append(errs, err)
+			}
+			if value != nil {
+				named[path.Name] = true
+				values = append(values, *value)
+			}
+		}
+	}
+	return values, errors.Join(errs...)
+}
+
+// ParsePath says what is wrong with the path of a value.
+func ParsePath(path ocmv1.JsonPath) (*jsonpath.JSONPath, error) {
+	j := jsonpath.New(path.Name).AllowMissingKeys(true)
+	if err := j.Parse("{" + path.Path + "}"); err != nil {
+		return nil, fmt.Errorf("parse the path %s of %s: %w", path.Path, path.Name, err)
+	}
+	return j, nil
+}
+
+// valueAt is the first value at a path; nil if there is none.
+func valueAt(path ocmv1.JsonPath, object *unstructured.Unstructured) (*ocmv1.FeedbackValue, error) {
+	j, err := ParsePath(path)
+	if err != nil {
+		return nil, err
+	}
+	found, err := j.FindResults(object.Object)
+	if err != nil {
+		return nil, fmt.Errorf("find %s of %s: %w", path.Path, path.Name, err)
+	}
+	if len(found) == 0 || len(found[0]) == 0 {
+		return nil, nil
+	}
+	v := found[0][0]
+	for v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return nil, nil
+	}
+	value := ocmv1.FieldValue{}
+	switch is := v.Interface().(type) {
+	case int64:
+		value.Type, value.Integer = ocmv1.ValueInteger, &is
+	case string:
+		value.Type, value.String = ocmv1.ValueString, &is
+	case bool:
+		value.Type, value.Boolean = ocmv1.ValueBoolean, &is
+	default:
+		return nil, fmt.Errorf("the value of %s at %s is a %s: only whole numbers, texts and booleans are reported", path.Name, path.Path, describe(is))
+	}
+	return &ocmv1.FeedbackValue{Name: path.Name, Value: value}, nil
+}
+
+func describe(v any) string {
+	switch v.(type) {
+	case map[string]any:
+		return "object"
+	case []any:
+		return "list"
+	case float64:
+		return "number with a fraction"
+	}
+	return fmt.Sprintf("%T", v)
+}

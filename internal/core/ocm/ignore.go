@@ -1,0 +1,86 @@
+package ocm
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret/jsonpath"
+)
+
+func ignoredFields(s ocmv1.UpdateStrategy) []ocmv1.IgnoreField {
+	if s.Type != ocmv1.UpdateStrategyServerSideApply || s.ServerSideApply == nil {
+		return nil
+	}
+	return s.ServerSideApply.IgnoreFields
+}
+
+// Ignored are the fields that are named; err is why one of them cannot be ignored.
+func Ignored(f ocmv1.IgnoreField) (paths []jsonpath.Path, err error) {
+	texts := slices.Concat(f.JSONPaths, f.JQPathExpressions)
+	for _, pointer := range f.JSONPointers {
+		text, err := fromPointer(pointer)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	for _, text := range texts {
+		path, err := jsonpath.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", text, err)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// fromPointer is a JSON pointer as a path: /spec/containers/0 is ['spec']['containers'][0].
+func fromPointer(pointer string) (string, error) {
+	rest, ok := strings.CutPrefix(pointer, "/")
+	if !ok || rest == "" {
+		return "", fmt.Errorf("%q: a JSON pointer begins with a slash and names a field, such as /spec/replicas", pointer)
+	}
+	var path strings.Builder
+	for token := range strings.SplitSeq(rest, "/") {
+		if _, err := strconv.ParseUint(token, 10, 16); err == nil {
+			path.WriteString("[" + token + "]")
+			continue
+		}
+		path.WriteString("['" + strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~") + "']")
+	}
+	return path.String(), nil
+}
+
+// Leave is desired with the fields that w leaves to the member as observed has them. Neither is changed. Which fields they are is
+// written on w by Decide.
+func Leave(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	text := w.Annotations[ocmv1.IgnoredFieldsAnnotation]
+	if text == "" {
+		return desired, nil
+	}
+	var ignored []ocmv1.IgnoreField
+	if err := json.Unmarshal([]byte(text), &ignored); err != nil {
+		return nil, fmt.Errorf("read the fields that are ignored: %w", err)
+	}
+	for _, f := range ignored {
+		leave := jsonpath.Keep
+		if f.Condition == ocmv1.IgnoreOnSpokeChange {
+			leave = jsonpath.Retain
+		}
+		paths, err := Ignored(f)
+		if err == nil {
+			desired, err = leave(paths, desired, observed)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ignore fields: %w", err)
+		}
+	}
+	return desired, nil
+}

@@ -1,0 +1,170 @@
+package ocm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// Item is one object of a ManifestWork.
+type Item struct {
+	// Object is the manifest; nil if it cannot be read.
+	Object *unstructured.Unstructured
+	// Meta says which object it is; its ordinal is the index in the spec.
+	Meta ocmv1.ManifestResourceMeta
+	// Options are those that name the object, in their order.
+	Options []ocmv1.ManifestConfigOption
+	// Err is why it cannot be carried out.
+	Err error
+}
+
+// Items are the objects of a ManifestWork in their order. The plural names of kinds are those that the cluster serves; c may be nil.
+func Items(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster) []Item {
+	items := make([]Item, len(mw.Spec.Workload.Manifests))
+	for i := range items {
+		item := &items[i]
+		item.Meta.Ordinal = int32(i)
+		m := &unstructured.Unstructured{}
+		if err := m.UnmarshalJSON(mw.Spec.Workload.Manifests[i].Raw); err != nil {
+			item.Err = fmt.Errorf("read spec.workload.manifests[%d]: %w", i, err)
+			continue
+		}
+		id := identityOf(m, c)
+		gvk := m.GroupVersionKind()
+		item.Object = m
+		item.Meta = ocmv1.ManifestResourceMeta{Ordinal: int32(i), Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind,
+			Resource: id.Resource, Namespace: id.Namespace, Name: id.Name}
+		switch {
+		case m.GetName() == "":
+			item.Err = fmt.Errorf("spec.workload.manifests[%d].metadata.name is empty", i)
+		case mw.Spec.Executor != nil:
+			item.Err = errExecutor
+		}
+		for _, option := range mw.Spec.ManifestConfigs {
+			if of := option.ResourceIdentifier; of.Group == id.Group && of.Resource == id.Resource &&
+				matches(of.Namespace, id.Namespace) && matches(of.Name, id.Name) {
+				item.Options = append(item.Options, option)
+			}
+		}
+	}
+	return items
+}
+
+// identityOf is what options and rules know an object by.
+func identityOf(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster) ocmv1.OrphaningRule {
+	gvk := m.GroupVersionKind()
+	return ocmv1.OrphaningRule{Group: gvk.Group, Resource: plural(gvk, c), Namespace: m.GetNamespace(), Name: m.GetName()}
+}
+
+// plural is the resource of a kind: as the cluster serves it, else as it is by the rules of English.
+func plural(gvk schema.GroupVersionKind, c *clusterv1alpha1.Cluster) string {
+	if c != nil {
+		for _, e := range c.Status.APIEnablements {
+			if gv, err := schema.ParseGroupVersion(e.GroupVersion); err != nil || gv.Group != gvk.Group {
+				continue
+			}
+			for _, r := range e.Resources {
+				if r.Kind == gvk.Kind {
+					return r.Name
+				}
+			}
+		}
+	}
+	guess, _ := meta.UnsafeGuessKindToResource(gvk)
+	return guess.Resource
+}
+
+// matches says whether text is as the pattern has it, where * stands for any text.
+func matches(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	rest, ok := strings.CutPrefix(text, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		at := strings.Index(rest, part)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(part):]
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}
+
+// WorkName is the name of the object's Work.
+func (i Item) WorkName(manifestWork string) string {
+	return names.WorkOfManifestWork(manifestWork, i.Meta.Group, i.Meta.Kind, i.Meta.Name, i.Meta.Namespace)
+}
+
+func (i Item) identity() ocmv1.OrphaningRule {
+	return ocmv1.OrphaningRule{Group: i.Meta.Group, Resource: i.Meta.Resource, Namespace: i.Meta.Namespace, Name: i.Meta.Name}
+}
+
+// updates is how the object is kept: the first strategy that is said.
+func (i Item) updates() ocmv1.UpdateStrategy {
+	for _, option := range i.Options {
+		if option.UpdateStrategy != nil {
+			return *option.UpdateStrategy
+		}
+	}
+	return ocmv1.UpdateStrategy{Type: ocmv1.UpdateStrategyUpdate}
+}
+
+// Writes says whether the hub writes the object at all.
+func (i Item) Writes() bool { return i.updates().Type != ocmv1.UpdateStrategyReadOnly }
+
+// feedback is the first list of feedback rules that is said; rules is the same of condition rules.
+func (i Item) feedback() []ocmv1.FeedbackRule {
+	for _, option := range i.Options {
+		if len(option.FeedbackRules) > 0 {
+			return option.FeedbackRules
+		}
+	}
+	return nil
+}
+
+func (i Item) rules() []ocmv1.ConditionRule {
+	for _, option := range i.Options {
+		if len(option.ConditionRules) > 0 {
+			return option.ConditionRules
+		}
+	}
+	return nil
+}
+
+// order is what others need to be there first, by rank; any other kind is last.
+var order = [][]string{
+	{"Namespace", "CustomResourceDefinition", "PriorityClass", "StorageClass", "PersistentVolume"},
+	{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
+	{"NetworkPolicy", "ResourceQuota", "LimitRange", "PodDisruptionBudget", "ServiceAccount"},
+	{"Secret", "ConfigMap", "PersistentVolumeClaim"},
+	{"Service"},
+	{"DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler", "StatefulSet", "Job", "CronJob"},
+	{"APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+}
+
+// rank is the object's place in the order of applying. Those of rank 0 are awaited by the rest.
+func (i Item) rank() int {
+	rank := slices.IndexFunc(order, func(kinds []string) bool { return slices.Contains(kinds, i.Meta.Kind) })
+	if rank < 0 || strings.HasSuffix(i.Meta.Group, ".kruise.io") { // which has a DaemonSet and a StatefulSet of its own
+		return len(order)
+	}
+	return rank
+}
+
+// same says whether two entries of a status are of the same object.
+func same(a, b ocmv1.ManifestResourceMeta) bool {
+	a.Ordinal, b.Ordinal = 0, 0
+	return a == b
+}

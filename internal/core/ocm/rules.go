@@ -1,0 +1,137 @@
+package ocm
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/internal/core/fields"
+)
+
+// costLimit bounds an expression as the API server bounds the rules of a schema, which is a tenth of a second.
+const costLimit = 1_000_000
+
+// environment has the variables of expressions, and the libraries that those of Open Cluster Management have.
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.Variable("object", cel.DynType), cel.Variable("result", cel.BoolType),
+		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)),
+		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(), library.SemverLib(),
+		cel.Function("hasConditions", cel.Overload("has_conditions", []*cel.Type{cel.DynType}, cel.BoolType,
+			cel.UnaryBinding(func(status ref.Val) ref.Val {
+				native, err := status.ConvertToNative(reflect.TypeFor[map[string]any]())
+				m, _ := native.(map[string]any)
+				return types.Bool(err == nil && m["conditions"] != nil)
+			}))),
+	)
+})
+
+// Compile reads an expression that is to be of a type.
+func Compile(expression string, of *cel.Type) (cel.Program, error) {
+	env, err := environment()
+	if err != nil {
+		return nil, err
+	}
+	ast, issues := env.Compile(expression)
+	if issues.Err() != nil {
+		return nil, issues.Err()
+	}
+	if got := ast.OutputType(); !got.IsExactType(of) && !got.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("%q gives a %s, not a %s", expression, got, of)
+	}
+	return env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(costLimit), cel.CostTracking(&library.CostEstimator{}))
+}
+
+// Evaluate is the condition that a rule gives an object, without its times; nil if it gives none.
+func Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstructured) *metav1.Condition {
+	c := &metav1.Condition{Type: rule.Condition, Reason: ocmv1.ReasonRuleEvaluated}
+	if rule.Type == ocmv1.RuleWellKnownConditions {
+		return wellKnownCondition(c, object)
+	}
+	failed := func(reason string, err error) *metav1.Condition {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reason, err.Error()
+		return c
+	}
+	if len(rule.CelExpressions) == 0 {
+		return failed(ocmv1.ReasonRuleInvalid, fmt.Errorf("the rule of %s has no celExpressions", rule.Condition))
+	}
+	holds := true
+	variables := map[string]any{"object": object.Object}
+	for _, expression := range rule.CelExpressions {
+		program, err := Compile(expression, cel.BoolType)
+		if err != nil {
+			return failed(ocmv1.ReasonRuleInvalid, err)
+		}
+		out, _, err := program.Eval(variables)
+		if err != nil {
+			return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q: %w", expression, err))
+		}
+		is, ok := out.Value().(bool)
+		if !ok {
+			return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q gives %v, not true or false", expression, out.Value()))
+		}
+		holds = holds && is
+	}
+	c.Status, c.Message = metav1.ConditionFalse, "Manifest is not "+rule.Condition
+	if holds {
+		c.Status, c.Message = metav1.ConditionTrue, "Manifest is "+rule.Condition
+	}
+	if rule.Message != "" {
+		c.Message = rule.Message
+	}
+	if rule.MessageExpression == "" {
+		return c
+	}
+	program, err := Compile(rule.MessageExpression, cel.StringType)
+	if err != nil {
+		return failed(ocmv1.ReasonRuleInvalid, err)
+	}
+	variables["result"] = holds
+	out, _, err := program.Eval(variables)
+	if err != nil {
+		return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q: %w", rule.MessageExpression, err))
+	}
+	if text, _ := out.Value().(string); text != "" {
+		c.Message = text
+	}
+	return c
+}
+
+// wellKnownCondition completes the condition Complete of Jobs and Pods; nil for any other.
+func wellKnownCondition(c *metav1.Condition, object *unstructured.Unstructured) *metav1.Condition {
+	if c.Type != ocmv1.Complete {
+		return nil
+	}
+	var over bool
+	switch object.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		for _, is := range fields.Objects(object.Object, "status", "conditions") {
+			over = over || is["status"] == "True" && (is["type"] == "Complete" || is["type"] == "Failed")
+		}
+		c.Message = "Job is not finished"
+		if over {
+			c.Message = "Job is finished"
+		}
+	case schema.GroupKind{Kind: "Pod"}:
+		phase := fields.Text(object.Object, "status", "phase")
+		over, c.Message = phase == "Succeeded" || phase == "Failed", "Pod is in phase "+phase
+	default:
+		return nil
+	}
+	c.Status = metav1.ConditionFalse
+	if over {
+		c.Status = metav1.ConditionTrue
+	}
+	return c
+}

@@ -1,0 +1,308 @@
+package ocm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
+)
+
+// Seen is what is known of an object of a ManifestWork.
+type Seen struct {
+	// Work is that of the object; nil for none.
+	Work *workv1alpha1.Work
+	// Err is why there is none.
+	Err error
+	// Object is the one in the cluster; nil if it is absent, or could not be read, for which Unread is the reason.
+	Object *unstructured.Unstructured
+	Unread error
+}
+
+// Foreign says whether the object is there and not the Work's, so that nobody tells when it changes.
+func (s Seen) Foreign() bool {
+	return s.Object != nil && (s.Work == nil || !execute.Owns(s.Work, s.Object))
+}
+
+// Status is what became of a ManifestWork, of whose items that was seen, in their order. Of what has not answered yet it says what
+// was said before.
+func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, now time.Time) ocmv1.ManifestWorkStatus {
+	status := *mw.Status.DeepCopy()
+	at := stamp{mw.Generation, metav1.NewTime(now)}
+	status.ResourceStatus.Manifests = make([]ocmv1.ManifestCondition, len(items))
+	for i, item := range items {
+		status.ResourceStatus.Manifests[i] = manifest(before(mw, item), item, seen[i], at)
+	}
+	manifests := status.ResourceStatus.Manifests
+
+	// 1. Whether all is applied, as far as all have answered.
+	switch all := conditions(manifests, ocmv1.Applied, mw.Generation); {
+	case contains(all, metav1.ConditionFalse):
+		at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionFalse, ocmv1.ReasonWorkApplyFailed, ocmv1.MessageWorkApplyFailed)
+	case len(all) == len(manifests):
+		at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionTrue, ocmv1.ReasonWorkApplied, ocmv1.MessageWorkApplied)
+	}
+
+	// 2. Whether all is there.
+	if all := conditions(manifests, ocmv1.Available, mw.Generation); len(all) == len(manifests) {
+		absent, unknown := count(all, metav1.ConditionFalse), count(all, metav1.ConditionUnknown)
+		switch {
+		case absent > 0:
+			at.set(&status.Conditions, ocmv1.Available, metav1.ConditionFalse, ocmv1.ReasonResourcesNotAvailable,
+				fmt.Sprintf("%d of %d resources are not available", absent, len(all)))
+		case unknown > 0:
+			at.set(&status.Conditions, ocmv1.Available, metav1.ConditionUnknown, ocmv1.ReasonResourcesStatusUnknown,
+				fmt.Sprintf("%d of %d resources have unknown status", unknown, len(all)))
+		default:
+			at.set(&status.Conditions, ocmv1.Available, metav1.ConditionTrue, ocmv1.ReasonResourcesAvailable, "All resources are available")
+		}
+	}
+
+	// 3. What rules say.
+	ruled := map[string]bool{}
+	for _, item := range items {
+		for _, rule := range item.rules() {
+			ruled[rule.Condition] = true
+		}
+	}
+	for kind := range ruled {
+		all := conditions(manifests, kind, mw.Generation)
+		if len(all) == 0 {
+			delete(ruled, kind)
+			continue
+		}
+		is := aggregate(kind, all)
+		at.set(&status.Conditions, kind, is.Status, ocmv1.ReasonRulesAggregated, is.Message)
+	}
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
+		return c.Reason == ocmv1.ReasonRulesAggregated && !ruled[c.Type]
+	})
+	return status
+}
+
+// before is what was said of the item last.
+func before(mw *ocmv1.ManifestWork, item Item) ocmv1.ManifestCondition {
+	for _, m := range mw.Status.ResourceStatus.Manifests {
+		if same(m.ResourceMeta, item.Meta) {
+			return *m.DeepCopy()
+		}
+	}
+	return ocmv1.ManifestCondition{}
+}
+
+// manifest is what became of one object.
+func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, at stamp) ocmv1.ManifestCondition {
+	m.ResourceMeta = item.Meta
+	if m.Conditions == nil {
+		m.Conditions = []metav1.Condition{}
+	}
+	m.Conditions = slices.DeleteFunc(m.Conditions, func(c metav1.Condition) bool {
+		return c.Type != ocmv1.Applied && c.Type != ocmv1.Available && c.Type != ocmv1.StatusFeedbackSynced &&
+			!slices.ContainsFunc(item.rules(), func(r ocmv1.ConditionRule) bool { return r.Condition == c.Type })
+	})
+	answered, why := applied(item, seen)
+	switch {
+	case !answered:
+		return m
+	case why != nil && why.held:
+		at.set(&m.Conditions, ocmv1.Applied, metav1.ConditionTrue, ocmv1.ReasonManifestApplied, ocmv1.MessageManifestApplied+": "+why.text)
+	case why != nil:
+		at.set(&m.Conditions, ocmv1.Applied, metav1.ConditionFalse, ocmv1.ReasonManifestApplyFailed, ocmv1.MessageManifestNotApply+why.text)
+	default:
+		at.set(&m.Conditions, ocmv1.Applied, metav1.ConditionTrue, ocmv1.ReasonManifestApplied, ocmv1.MessageManifestApplied)
+	}
+	switch {
+	case seen.Unread != nil:
+		at.set(&m.Conditions, ocmv1.Available, metav1.ConditionUnknown, ocmv1.ReasonFetchingFailed, "Failed to fetch resource: "+seen.Unread.Error())
+		return m
+	case seen.Object == nil:
+		at.set(&m.Conditions, ocmv1.Available, metav1.ConditionFalse, ocmv1.ReasonResourceNotAvailable, "Resource is not available")
+		m.StatusFeedbacks = ocmv1.StatusFeedbackResult{}
+		return m
+	}
+	at.set(&m.Conditions, ocmv1.Available, metav1.ConditionTrue, ocmv1.ReasonResourceAvailable, "Resource is available")
+
+	values, err := Feedback(item.feedback(), seen.Object)
+	m.StatusFeedbacks = ocmv1.StatusFeedbackResult{Values: values}
+	switch {
+	case err != nil:
+		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionFalse, ocmv1.ReasonFeedbackFailed, "Sync status feedback failed with error "+err.Error())
+	case len(item.feedback()) == 0:
+		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionTrue, ocmv1.ReasonNoFeedback, "")
+	default:
+		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionTrue, ocmv1.ReasonFeedbackSynced, "")
+	}
+	for _, rule := range item.rules() {
+		if c := Evaluate(rule, seen.Object); c != nil {
+			at.set(&m.Conditions, c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	return m
+}
+
+// reason is why an object is not applied by its Work; held says that another Work has it, and that it is as it should be.
+type reason struct {
+	text string
+	held bool
+}
+
+// applied says whether it is known what became of an object, and if it was not applied, why.
+func applied(item Item, seen Seen) (answered bool, why *reason) {
+	switch {
+	case item.Err != nil:
+		return true, &reason{text: item.Err.Error()}
+	case seen.Err != nil:
+		return true, &reason{text: seen.Err.Error()}
+	case !item.Writes() && seen.Object != nil:
+		return true, nil
+	case !item.Writes() && seen.Unread != nil:
+		return true, &reason{text: seen.Unread.Error()}
+	case !item.Writes():
+		return true, &reason{text: fmt.Sprintf("there is no %s in the cluster, and its update strategy is ReadOnly", called(item.Meta))}
+	case seen.Work == nil:
+		return false, nil
+	}
+	switch is := meta.FindStatusCondition(seen.Work.Status.Conditions, workv1alpha1.WorkApplied); {
+	case is == nil:
+		return false, nil
+	case is.Status == metav1.ConditionTrue:
+		return is.ObservedGeneration == seen.Work.Generation, nil
+	default:
+		if other := holder(seen); other != "" && asWanted(item, seen) {
+			return true, &reason{text: "the object is as the manifest has it, and the work " + other + " keeps it", held: true}
+		}
+		_, cause, found := strings.Cut(is.Message, "): ")
+		if !found {
+			cause = is.Message
+		}
+		return true, &reason{text: cause}
+	}
+}
+
+// holder is another Work of the same cluster that the object is marked as of; empty for none.
+func holder(s Seen) string {
+	if s.Object == nil || s.Object.GetLabels()[workv1alpha2.ManagedLabel] != "true" {
+		return ""
+	}
+	notes := s.Object.GetAnnotations()
+	if notes[workv1alpha2.WorkNamespaceAnnotation] != s.Work.Namespace || notes[workv1alpha2.WorkNameAnnotation] == s.Work.Name {
+		return ""
+	}
+	return notes[workv1alpha2.WorkNameAnnotation]
+}
+
+// asWanted says whether the object is what the manifest says, whoever keeps it so.
+func asWanted(item Item, seen Seen) bool {
+	m, err := execute.Manifest(seen.Work)
+	if err != nil {
+		return false
+	}
+	m.SetLabels(item.Object.GetLabels())
+	m.SetAnnotations(item.Object.GetAnnotations())
+	return len(execute.Differences(m, seen.Object)) == 0
+}
+
+// Waits is the status of a ManifestWork whose namespace names no cluster that has joined; clusters are those that have.
+func Waits(mw *ocmv1.ManifestWork, clusters []string, now time.Time) ocmv1.ManifestWorkStatus {
+	status := *mw.Status.DeepCopy()
+	joined := "none has joined"
+	if shown := clusters; len(shown) > 0 {
+		if len(shown) > 10 {
+			shown = append(slices.Clone(shown[:10]), fmt.Sprintf("%d more", len(clusters)-10))
+		}
+		joined = "those that have joined are " + strings.Join(shown, ", ")
+	}
+	at := stamp{mw.Generation, metav1.NewTime(now)}
+	at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionFalse, ocmv1.ReasonWorkApplyFailed,
+		fmt.Sprintf("no cluster %q has joined, which the namespace names; this waits until it does; %s", mw.Namespace, joined))
+	return status
+}
+
+// Leaves is the status of a ManifestWork that is being deleted, while its objects go; why says what holds them up, empty for nothing.
+func Leaves(mw *ocmv1.ManifestWork, why string, now time.Time) ocmv1.ManifestWorkStatus {
+	status := *mw.Status.DeepCopy()
+	message := "The objects are taken from the cluster, or left to it, before the ManifestWork goes"
+	if why != "" {
+		message += ": " + why
+	}
+	stamp{mw.Generation, metav1.NewTime(now)}.set(&status.Conditions, ocmv1.Deleting, metav1.ConditionTrue, ocmv1.ReasonWorkDeleting, message)
+	return status
+}
+
+// Remaining is how long a ManifestWork that is complete is kept; false if it is kept for good.
+func Remaining(mw *ocmv1.ManifestWork, now time.Time) (time.Duration, bool) {
+	option := mw.Spec.DeleteOption
+	complete := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Complete)
+	if option == nil || option.TTLSecondsAfterFinished == nil || complete == nil || complete.Status != metav1.ConditionTrue {
+		return 0, false
+	}
+	return complete.LastTransitionTime.Add(time.Duration(*option.TTLSecondsAfterFinished) * time.Second).Sub(now), true
+}
+
+// stamp is the generation that conditions are about, and when they turned if they did.
+type stamp struct {
+	generation int64
+	now        metav1.Time
+}
+
+func (s stamp) set(all *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: s.generation, LastTransitionTime: s.now})
+}
+
+// conditions are those of a type that the manifests have, as far as they are about the generation.
+func conditions(manifests []ocmv1.ManifestCondition, kind string, generation int64) []metav1.Condition {
+	var all []metav1.Condition
+	for _, m := range manifests {
+		if c := meta.FindStatusCondition(m.Conditions, kind); c != nil && c.ObservedGeneration == generation {
+			all = append(all, *c)
+		}
+	}
+	return all
+}
+
+func count(all []metav1.Condition, status metav1.ConditionStatus) (n int) {
+	for _, c := range all {
+		if c.Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+func contains(all []metav1.Condition, status metav1.ConditionStatus) bool {
+	return count(all, status) > 0
+}
+
+// aggregate is what a condition of several manifests is of all: the worst, and of Progressing any that is True.
+func aggregate(kind string, all []metav1.Condition) metav1.Condition {
+	order := []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown, metav1.ConditionTrue}
+	if kind == ocmv1.Progressing {
+		slices.Reverse(order)
+	}
+	message := all[0].Message
+	if len(all) > 1 {
+		message = fmt.Sprintf("Aggregated from %d manifest conditions", len(all))
+	}
+	for _, status := range order {
+		if contains(all, status) {
+			return metav1.Condition{Status: status, Message: message}
+		}
+	}
+	return metav1.Condition{Status: metav1.ConditionUnknown, Message: message}
+}
+
+// called is how messages call an object.
+func called(m ocmv1.ManifestResourceMeta) string {
+	if m.Namespace == "" {
+		return m.Kind + " " + m.Name
+	}
+	return m.Kind + " " + m.Namespace + "/" + m.Name
+}

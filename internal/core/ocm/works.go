@@ -1,0 +1,244 @@
+// Package ocm decides what becomes of a ManifestWork of Open Cluster Management: the Works of its objects, one each, and the
+// status that its users know. That a ManifestWork is well formed is core/validate's, and what a member makes of a Work core/execute's.
+package ocm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// Input is what the Works of a ManifestWork follow from. All of it is read-only.
+type Input struct {
+	ManifestWork *ocmv1.ManifestWork
+	// Items are Items of it for the cluster.
+	Items []Item
+	// Cluster is the one that the namespace names.
+	Cluster *clusterv1alpha1.Cluster
+	// Existing are the Works that stand of the ManifestWork, by name.
+	Existing map[string]*workv1alpha1.Work
+	// Others are the other ManifestWorks of the namespace.
+	Others []ocmv1.ManifestWork
+	// NewID makes the permanent id of a Work that does not exist yet.
+	NewID func() string
+	// Convert is dispatch.Input's.
+	Convert func(manifest *unstructured.Unstructured, served []string) (*unstructured.Unstructured, error)
+}
+
+// Decision is what becomes of the Works of a ManifestWork.
+type Decision struct {
+	// Works are those to be made or kept, in the order in which they are to be applied.
+	Works []*workv1alpha1.Work
+	// Withdrawn are those that stand and are wanted no more, as they are to be when they are deleted.
+	Withdrawn []*workv1alpha1.Work
+	// Errs says why there is no Work of an object, by its index.
+	Errs map[int]error
+}
+
+// Decide makes the Works of a ManifestWork. What others need to be there at all, such as a namespace, is awaited: the Works of the
+// rest come when the member has answered.
+func Decide(in Input) Decision {
+	d := Decision{Errs: map[int]error{}}
+	if in.ManifestWork.DeletionTimestamp != nil {
+		for _, w := range in.Existing {
+			d.Withdrawn = append(d.Withdrawn, in.leaving(w))
+		}
+		return d.sorted()
+	}
+	items := slices.Clone(in.Items)
+	slices.SortStableFunc(items, func(a, b Item) int { return a.rank() - b.rank() })
+	wanted := map[string]bool{}
+	awaited := false
+	for _, item := range items {
+		if item.Err != nil {
+			d.Errs[int(item.Meta.Ordinal)] = item.Err
+			continue
+		}
+		if !item.Writes() {
+			continue
+		}
+		name := item.WorkName(in.ManifestWork.Name)
+		wanted[name] = true
+		existing := in.Existing[name]
+		if existing == nil && awaited && item.rank() > 0 {
+			continue
+		}
+		w, err := in.work(item, existing)
+		if err != nil {
+			d.Errs[int(item.Meta.Ordinal)] = err
+			continue
+		}
+		d.Works = append(d.Works, w)
+		if item.rank() == 0 && (existing == nil || meta.FindStatusCondition(existing.Status.Conditions, workv1alpha1.WorkApplied) == nil) {
+			awaited = true
+		}
+	}
+	for name, w := range in.Existing {
+		if !wanted[name] {
+			d.Withdrawn = append(d.Withdrawn, in.leaving(w))
+		}
+	}
+	return d.sorted()
+}
+
+func (d Decision) sorted() Decision {
+	slices.SortFunc(d.Withdrawn, func(a, b *workv1alpha1.Work) int { return strings.Compare(a.Name, b.Name) })
+	return d
+}
+
+// work is the Work of an object.
+func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work, error) {
+	mw := in.ManifestWork
+	if existing != nil && in.complete(item) {
+		return existing, nil // it is over, and is not changed any more
+	}
+	m, err := in.served(item.Object.DeepCopy())
+	if err != nil {
+		return nil, err
+	}
+	interpret.Prune(m)
+	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace:  names.ExecutionSpace(mw.Namespace),
+		Name:       item.WorkName(mw.Name),
+		Finalizers: []string{workv1alpha2.ExecutionFinalizer},
+		Labels:     map[string]string{},
+		Annotations: map[string]string{
+			ocmv1.ManifestWorkAnnotation: mw.Name,
+			// What is there already is taken over, as agents of Open Cluster Management do.
+			workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite,
+		},
+	}}
+	if existing != nil {
+		w.Labels[workv1alpha2.WorkPermanentIDLabel] = existing.Labels[workv1alpha2.WorkPermanentIDLabel]
+	} else if in.NewID != nil {
+		w.Labels[workv1alpha2.WorkPermanentIDLabel] = in.NewID()
+	}
+	if s := item.updates(); s.Type == ocmv1.UpdateStrategyCreateOnly || s.Type == ocmv1.UpdateStrategyServerSideApply && !forced(s) {
+		w.Annotations[ocmv1.UpdateStrategyAnnotation] = string(s.Type)
+	}
+	if ignored := ignoredFields(item.updates()); len(ignored) > 0 {
+		text, err := json.Marshal(ignored)
+		if err != nil {
+			return nil, fmt.Errorf("write the fields that are ignored: %w", err)
+		}
+		w.Annotations[ocmv1.IgnoredFieldsAnnotation] = string(text)
+	}
+	if in.stays(item.identity()) {
+		w.Spec.PreserveResourcesOnDeletion = new(true)
+	}
+
+	notes := m.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	notes[ocmv1.ManifestWorkAnnotation] = mw.Name
+	notes[workv1alpha2.TemplateUIDAnnotation] = string(mw.UID)
+	m.SetAnnotations(notes)
+	execute.Mark(m, w)
+	raw, err := json.Marshal(m.Object)
+	if err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
+	}
+	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	return w, nil
+}
+
+// served is m in a version that the cluster serves, for kinds of which Convert knows how.
+func (in Input) served(m *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if in.Convert == nil || in.Cluster == nil {
+		return m, nil
+	}
+	gvk := m.GroupVersionKind()
+	var served []string
+	for _, e := range in.Cluster.Status.APIEnablements {
+		if strings.HasPrefix(e.GroupVersion, gvk.Group+"/") && in.Cluster.Status.Serves(e.GroupVersion, gvk.Kind) {
+			served = append(served, e.GroupVersion)
+		}
+	}
+	if len(served) == 0 {
+		return m, nil
+	}
+	converted, err := in.Convert(m, served)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster serves %s: %w", strings.Join(served, ", "), err)
+	}
+	if converted == nil {
+		return m, nil
+	}
+	return converted, nil
+}
+
+// complete says whether the status of the ManifestWork says that an object is over, or that all of it is.
+func (in Input) complete(item Item) bool {
+	status := in.ManifestWork.Status
+	if meta.IsStatusConditionTrue(status.Conditions, ocmv1.Complete) {
+		return true
+	}
+	for _, m := range status.ResourceStatus.Manifests {
+		if same(m.ResourceMeta, item.Meta) {
+			return meta.IsStatusConditionTrue(m.Conditions, ocmv1.Complete)
+		}
+	}
+	return false
+}
+
+// stays says whether an object is left in the cluster when the ManifestWork wants it no more.
+func (in Input) stays(id ocmv1.OrphaningRule) bool {
+	option := in.ManifestWork.Spec.DeleteOption
+	if option == nil {
+		return false
+	}
+	switch option.PropagationPolicy {
+	case ocmv1.DeleteOrphan:
+		return true
+	case ocmv1.DeleteSelectivelyOrphan:
+		return option.SelectivelyOrphan != nil && slices.Contains(option.SelectivelyOrphan.OrphaningRules, id)
+	}
+	return false
+}
+
+// leaving is a Work that is about to be deleted. Its object stays where the delete option says so, and where another ManifestWork of
+// the cluster has it, too, which takes it over.
+func (in Input) leaving(w *workv1alpha1.Work) *workv1alpha1.Work {
+	m, err := execute.Manifest(w)
+	if err != nil {
+		return w // what cannot be read was never applied
+	}
+	id := identityOf(m, in.Cluster)
+	stays := in.stays(id)
+	for i := range in.Others {
+		other := &in.Others[i]
+		if other.Name == in.ManifestWork.Name || other.DeletionTimestamp != nil || other.Spec.Executor != nil {
+			continue
+		}
+		for _, item := range Items(other, in.Cluster) {
+			stays = stays || item.Err == nil && item.Writes() && item.identity() == id
+		}
+	}
+	if stays == (w.Spec.PreserveResourcesOnDeletion != nil && *w.Spec.PreserveResourcesOnDeletion) {
+		return w
+	}
+	w = w.DeepCopy()
+	w.Spec.PreserveResourcesOnDeletion = new(stays)
+	return w
+}
+
+// errExecutor is why a ManifestWork with an executor is not carried out.
+var errExecutor = errors.New("spec.executor is not supported: the hub applies with its own account, which may do more than the executor; leave it out")
+
+func forced(s ocmv1.UpdateStrategy) bool { return s.ServerSideApply != nil && s.ServerSideApply.Force }
