@@ -27,6 +27,9 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -52,6 +55,11 @@ var (
 	PersistentPodState   = kind("apps.kruise.io", "v1alpha1", "PersistentPodState", "persistentpodstates", true)
 	PodUnavailableBudget = kind("policy.kruise.io", "v1alpha1", "PodUnavailableBudget", "podunavailablebudgets", true)
 	PodDisruptionBudget  = kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true)
+	Service              = kind("", "v1", "Service", "services", true)
+	// EndpointSlice is a kind of members alone.
+	EndpointSlice = kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true)
+	// Definition is of members, too.
+	Definition = kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false)
 
 	works = kind(workv1alpha1.GroupVersion.Group, "v1alpha1", "Work", "works", true)
 	own   = []membertest.Kind{
@@ -66,10 +74,15 @@ var (
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterCustomization", "resourceinterpretercustomizations", false),
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterWebhookConfiguration", "resourceinterpreterwebhookconfigurations", false),
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ReplicaSchedulingPolicy", "replicaschedulingpolicies", false),
+		kind(ocmv1.GroupVersion.Group, "v1", "ManifestWork", "manifestworks", true),
 		kind(appsv1alpha1.GroupVersion.Group, "v1alpha1", "WorkloadRebalancer", "workloadrebalancers", false),
 		kind(autoscalingv1alpha1.GroupVersion.Group, "v1alpha1", "FederatedHPA", "federatedhpas", true),
 		kind(autoscalingv1alpha1.GroupVersion.Group, "v1alpha1", "CronFederatedHPA", "cronfederatedhpas", true),
-		kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false),
+		kind(multiclusterv1alpha1.GroupVersion.Group, "v1alpha1", "ServiceExport", "serviceexports", true),
+		kind(multiclusterv1alpha1.GroupVersion.Group, "v1alpha1", "ServiceImport", "serviceimports", true),
+		kind(networkingv1alpha1.GroupVersion.Group, "v1alpha1", "MultiClusterService", "multiclusterservices", true),
+		Definition,
+		Service,
 		kind("", "v1", "Secret", "secrets", true),
 		kind("", "v1", "Event", "events", true),
 		ClusterRole,
@@ -124,7 +137,7 @@ func (h *Hub) Embed() { h.Config.Transport = h.Server.Within(commit.Amend) }
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
-		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme} {
+		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme, multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}

@@ -1,0 +1,403 @@
+// Package ocm carries ManifestWorks of Open Cluster Management out: it makes the Works of their objects, and reports in their status
+// what became of these. What the Works are and what the status says is decided by core/ocm; Works are carried out by controller/execute.
+package ocm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/convert/kruise"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/ocm"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+// Options of the controller.
+type Options struct {
+	Members *member.Members
+	// Concurrency is how many ManifestWorks are worked on at once.
+	Concurrency int
+	// StatusWindow is how long values that move while the conditions stay wait for more of them. In a burst they wait longer, see
+	// commit.Pace.
+	StatusWindow time.Duration
+	// Look is how often objects are looked at that nobody tells of; default 30 s.
+	Look time.Duration
+	// Clock is the time; default the real one.
+	Clock clock.PassiveClock
+}
+
+type reconciler struct {
+	Options
+	client client.Client
+	// live reads past the cache, where a verdict on an old state would take something away.
+	live client.Reader
+	// queue is told of what changes in members.
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
+	// moving are the ManifestWorks whose values wait to be written.
+	moving commit.Pace[types.NamespacedName]
+}
+
+const (
+	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
+	staleRetry = 20 * time.Millisecond
+	// firstRetry is the delay of the first attempt after a failure; it grows.
+	firstRetry  = 100 * time.Millisecond
+	defaultLook = 30 * time.Second
+)
+
+// Reconcile makes of one ManifestWork what it should be.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	after, err := r.reconcile(ctx, req.NamespacedName)
+	if commit.Stale(err) {
+		return reconcile.Result{RequeueAfter: staleRetry}, nil
+	}
+	return reconcile.Result{RequeueAfter: after}, err
+}
+
+func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	existing, err := r.worksOf(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	read := &ocmv1.ManifestWork{}
+	if err := r.client.Get(ctx, key, read); apierrors.IsNotFound(err) {
+		r.moving.Told(key)
+		return 0, r.abandoned(ctx, key, existing)
+	} else if err != nil {
+		return 0, fmt.Errorf("get ManifestWork %s: %w", key, err)
+	}
+	cluster, err := r.cluster(ctx, key.Namespace)
+	if err != nil {
+		return 0, err
+	}
+	in := ocm.Input{ManifestWork: read, Cluster: cluster, Existing: existing, NewID: uuid.NewString, Convert: kruise.ForMember}
+	if read.DeletionTimestamp != nil {
+		return 0, r.remove(ctx, in)
+	}
+	if cluster == nil {
+		return 0, r.wait(ctx, read)
+	}
+	if open, err := r.open(ctx, cluster); err != nil || !open {
+		return 0, err // that it opens is an event
+	}
+
+	// 1. Hold the ManifestWork, before there is anything that its deletion has to take back.
+	if !controllerutil.ContainsFinalizer(read, ocmv1.ManifestWorkFinalizer) {
+		want := read.DeepCopy()
+		controllerutil.AddFinalizer(want, ocmv1.ManifestWorkFinalizer)
+		if _, err := commit.Update(ctx, r.client, read, want); err != nil {
+			return 0, client.IgnoreNotFound(err)
+		}
+		read, in.ManifestWork = want, want
+	}
+
+	// 2. The Works. One that cannot be written holds up no other.
+	in.Items = ocm.Items(read, cluster)
+	if err := r.others(ctx, &in); err != nil {
+		return 0, err
+	}
+	decision := ocm.Decide(in)
+	var failures []error
+	for _, w := range decision.Works {
+		was := existing[w.Name]
+		switch {
+		case was == nil:
+			err = r.client.Create(ctx, w)
+		case was.DeletionTimestamp != nil || !dispatch.Differs(was, w):
+			continue
+		default:
+			w = dispatch.Onto(was, w)
+			if _, err = commit.Update(ctx, r.client, was, w); err == nil {
+				existing[w.Name] = w
+			}
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("write the work %s: %w", w.Name, err))
+		}
+	}
+	failures = append(failures, r.withdraw(ctx, existing, decision.Withdrawn))
+	if err := errors.Join(failures...); err != nil {
+		return 0, behind(failures, err)
+	}
+
+	// 3. What became of them.
+	seen, look := r.see(ctx, in, decision)
+	want := read.DeepCopy()
+	want.Status = ocm.Status(read, in.Items, seen, r.Clock.Now())
+	after, err := r.report(ctx, read, want)
+	if err != nil {
+		return 0, client.IgnoreNotFound(err)
+	}
+	after = sooner(after, look)
+
+	// 4. Go when it is time.
+	remaining, ends := ocm.Remaining(want, r.Clock.Now())
+	if !ends {
+		return after, nil
+	}
+	if remaining <= 0 {
+		return 0, commit.Delete(ctx, r.client, want)
+	}
+	return sooner(after, remaining), nil
+}
+
+// sooner is the shorter of two delays, of which 0 is never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// behind is err, or a conflict if nothing failed but for an old cache.
+func behind(failures []error, err error) error {
+	for _, f := range failures {
+		if f != nil && !commit.Stale(f) {
+			return err
+		}
+	}
+	return apierrors.NewConflict(workv1alpha1.Resource("works"), "", errors.New("the cache is behind"))
+}
+
+// wait says of a ManifestWork that no cluster of that name has joined.
+func (r *reconciler) wait(ctx context.Context, read *ocmv1.ManifestWork) error {
+	var list clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list clusters: %w", err)
+	}
+	var joined []string
+	for i := range list.Items {
+		joined = append(joined, list.Items[i].Name)
+	}
+	slices.Sort(joined)
+	want := read.DeepCopy()
+	want.Status = ocm.Waits(read, joined, r.Clock.Now())
+	_, err := commit.Status(ctx, r.client, read, want)
+	return client.IgnoreNotFound(err)
+}
+
+// remove takes back what was made of a ManifestWork that is being deleted, and lets it go when that is done.
+func (r *reconciler) remove(ctx context.Context, in ocm.Input) error {
+	read := in.ManifestWork
+	if !controllerutil.ContainsFinalizer(read, ocmv1.ManifestWorkFinalizer) {
+		return nil
+	}
+	if len(in.Existing) == 0 {
+		// The cache may not show yet what was just made.
+		for _, item := range ocm.Items(read, in.Cluster) {
+			w := &workv1alpha1.Work{}
+			key := client.ObjectKey{Namespace: names.ExecutionSpace(read.Namespace), Name: item.WorkName(read.Name)}
+			if err := r.live.Get(ctx, key, w); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("get the work %s: %w", key, err)
+			} else if err == nil && w.Annotations[ocmv1.ManifestWorkAnnotation] == read.Name {
+				in.Existing[w.Name] = w
+			}
+		}
+	}
+	if len(in.Existing) == 0 {
+		r.moving.Told(client.ObjectKeyFromObject(read))
+		return commit.RemoveFinalizer(ctx, r.client, read, ocmv1.ManifestWorkFinalizer)
+	}
+	if err := r.others(ctx, &in); err != nil {
+		return err
+	}
+	if err := r.withdraw(ctx, in.Existing, ocm.Decide(in).Withdrawn); err != nil {
+		return err
+	}
+	why := ""
+	if err := unready(in.Cluster); err != nil {
+		why = err.Error()
+	}
+	want := read.DeepCopy()
+	want.Status = ocm.Leaves(read, why, r.Clock.Now())
+	_, err := commit.Status(ctx, r.client, read, want)
+	return client.IgnoreNotFound(err)
+}
+
+// abandoned has the Works go of a ManifestWork that is gone, though its finalizer should have held it.
+func (r *reconciler) abandoned(ctx context.Context, key types.NamespacedName, existing map[string]*workv1alpha1.Work) error {
+	if len(existing) == 0 {
+		return nil
+	}
+	if err := r.live.Get(ctx, key, &ocmv1.ManifestWork{}); !apierrors.IsNotFound(err) {
+		return err // it is there, made anew: the cache shows it soon, which is an event
+	}
+	var failures []error
+	for _, w := range existing {
+		failures = append(failures, commit.Delete(ctx, r.client, w))
+	}
+	return errors.Join(failures...)
+}
+
+// withdraw deletes Works, after they say what is to become of their objects.
+func (r *reconciler) withdraw(ctx context.Context, existing map[string]*workv1alpha1.Work, withdrawn []*workv1alpha1.Work) error {
+	var failures []error
+	for _, w := range withdrawn {
+		if w.DeletionTimestamp != nil {
+			continue
+		}
+		var err error
+		if was := existing[w.Name]; was != w {
+			_, err = commit.Update(ctx, r.client, was, w)
+		}
+		if err == nil {
+			err = commit.Delete(ctx, r.client, w)
+		}
+		failures = append(failures, client.IgnoreNotFound(err))
+	}
+	return errors.Join(failures...)
+}
+
+// see looks at the objects of a ManifestWork. It says when to look again at those that nobody tells of; 0 for never.
+func (r *reconciler) see(ctx context.Context, in ocm.Input, decision ocm.Decision) (seen []ocm.Seen, look time.Duration) {
+	away := unready(in.Cluster)
+	seen = make([]ocm.Seen, len(in.Items))
+	for i, item := range in.Items {
+		s := &seen[i]
+		s.Work, s.Err = in.Existing[item.WorkName(in.ManifestWork.Name)], decision.Errs[i]
+		if s.Err != nil || item.Writes() && (s.Work == nil || meta.FindStatusCondition(s.Work.Status.Conditions, workv1alpha1.WorkApplied) == nil) {
+			continue
+		}
+		if s.Unread = away; away == nil {
+			s.Object, s.Unread = r.look(ctx, in.Cluster.Name, item.Object)
+		}
+		if s.Unread != nil || s.Foreign() || !item.Writes() {
+			look = r.Look
+		}
+	}
+	return seen, look
+}
+
+// look is an object as a member has it, from memory if it is watched; nil if it is absent.
+func (r *reconciler) look(ctx context.Context, cluster string, manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	m, err := r.Members.Get(cluster)
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := m.Mapping(ctx, manifest.GroupVersionKind())
+	if errors.Is(err, member.ErrKindNotServed) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	namespace := manifest.GetNamespace()
+	if !mapping.Namespaced {
+		namespace = ""
+	}
+	if object, _ := m.Cached(mapping.Resource, namespace, manifest.GetName()); object != nil {
+		return object, nil
+	}
+	// It may be somebody else's, which is not watched, or the watch may not have shown yet what was made.
+	return m.Get(ctx, manifest.GroupVersionKind(), namespace, manifest.GetName())
+}
+
+// report writes the status of a ManifestWork, unless nothing but values has changed, which wait; then it says how long.
+func (r *reconciler) report(ctx context.Context, read, want *ocmv1.ManifestWork) (time.Duration, error) {
+	key := client.ObjectKeyFromObject(read)
+	if !equality.Semantic.DeepEqual(read.Status, want.Status) && equality.Semantic.DeepEqual(verdicts(read), verdicts(want)) && r.StatusWindow > 0 {
+		if wait := r.moving.Wait(key, r.StatusWindow, r.Clock.Now()); wait > 0 {
+			want.Status = read.Status
+			return wait, nil
+		}
+	}
+	r.moving.Told(key)
+	_, err := commit.Status(ctx, r.client, read, want)
+	return 0, err
+}
+
+// verdicts are what of a status does not wait: how its conditions stand, but for their words.
+func verdicts(mw *ocmv1.ManifestWork) (all []metav1.Condition) {
+	add := func(conditions []metav1.Condition) {
+		for _, c := range conditions {
+			all = append(all, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, ObservedGeneration: c.ObservedGeneration})
+		}
+	}
+	add(mw.Status.Conditions)
+	for _, m := range mw.Status.ResourceStatus.Manifests {
+		all = append(all, metav1.Condition{Message: fmt.Sprint(m.ResourceMeta)})
+		add(m.Conditions)
+	}
+	return all
+}
+
+// cluster is the one of that name; nil if it has not joined, or leaves.
+func (r *reconciler) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
+	c := &clusterv1alpha1.Cluster{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, c, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && c.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get cluster %q: %w", name, err)
+	}
+	return c, nil
+}
+
+// unready is why a cluster is not asked; nil if it is, and for one that is gone.
+func unready(c *clusterv1alpha1.Cluster) error {
+	if c == nil || meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady) {
+		return nil
+	}
+	why := "nothing is known of it yet"
+	if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); ready != nil {
+		why = ready.Reason + ": " + ready.Message
+	}
+	return fmt.Errorf("cluster %q is not ready (%s)", c.Name, why)
+}
+
+// open says whether a cluster can have Works: its execution space is there, and is not going.
+func (r *reconciler) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
+	space := &corev1.Namespace{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: names.ExecutionSpace(cluster.Name)}, space, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get the execution space of cluster %q: %w", cluster.Name, err)
+	}
+	return err == nil && space.DeletionTimestamp == nil, nil
+}
+
+// others are the other ManifestWorks of the namespace, which may have an object, too, that this one lets go.
+func (r *reconciler) others(ctx context.Context, in *ocm.Input) error {
+	var list ocmv1.ManifestWorkList
+	if err := r.client.List(ctx, &list, client.InNamespace(in.ManifestWork.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the manifest works of cluster %q: %w", in.ManifestWork.Namespace, err)
+	}
+	in.Others = list.Items
+	return nil
+}
+
+// worksOf are the Works of a ManifestWork by name. They are the cache's own: not to be changed.
+func (r *reconciler) worksOf(ctx context.Context, key types.NamespacedName) (map[string]*workv1alpha1.Work, error) {
+	var list workv1alpha1.WorkList
+	if err := r.client.List(ctx, &list, client.MatchingFields{byManifestWork: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the works of ManifestWork %s: %w", key, err)
+	}
+	works := map[string]*workv1alpha1.Work{}
+	for i := range list.Items {
+		works[list.Items[i].Name] = &list.Items[i]
+	}
+	return works, nil
+}

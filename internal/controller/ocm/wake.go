@@ -1,0 +1,150 @@
+package ocm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// What makes a ManifestWork be looked at: itself, its Works, their objects in the member, and its cluster.
+
+// byManifestWork finds the Works of a ManifestWork.
+const byManifestWork = "ocm.manifestWork"
+
+// Setup registers the controller with the manager; with the members it is told of their objects.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	o.Look = cmp.Or(o.Look, defaultLook)
+	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byManifestWork, func(obj client.Object) []string {
+		if key, ok := manifestWorkOf(obj); ok {
+			return []string{key.String()}
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("index works by manifest work: %w", err)
+	}
+	o.Members.Handle(r.memberEvent)
+	return ctrl.NewControllerManagedBy(mgr).Named("manifestwork").
+		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1), RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+		For(&ocmv1.ManifestWork{}, builder.WithPredicates(asked)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, w client.Object) []reconcile.Request {
+			if key, ok := manifestWorkOf(w); ok {
+				return []reconcile.Request{{NamespacedName: key}}
+			}
+			return nil
+		})).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, c client.Object) []reconcile.Request {
+			return r.of(ctx, c.GetName())
+		}), builder.WithPredicates(later, clusterTurned)).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(later, comesOrGoes)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, space client.Object) []reconcile.Request {
+			if cluster, err := names.ClusterOf(space.GetName()); err == nil {
+				return r.of(ctx, cluster)
+			}
+			return nil
+		}), builder.WithPredicates(later, comesOrGoes)).
+		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			r.queue.Store(&q)
+			return nil
+		})).
+		Complete(r)
+}
+
+// manifestWorkOf is the ManifestWork that a Work is of.
+func manifestWorkOf(w client.Object) (types.NamespacedName, bool) {
+	name := w.GetAnnotations()[ocmv1.ManifestWorkAnnotation]
+	cluster, err := names.ClusterOf(w.GetNamespace())
+	return types.NamespacedName{Namespace: cluster, Name: name}, name != "" && err == nil
+}
+
+// asked passes ManifestWorks but for what is written into their status, which is written here.
+var asked = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+	},
+})
+
+// later passes all but what was there at the start, when each ManifestWork is looked at with all else in memory.
+var later = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+
+// comesOrGoes passes what is new, or no more.
+var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+
+// clusterTurned passes clusters that are new or gone, leave, answer again, or serve other kinds than before.
+var clusterTurned = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
+	return unready(was) != nil && unready(is) == nil || !was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
+		!equality.Semantic.DeepEqual(was.Status.APIEnablements, is.Status.APIEnablements)
+}}
+
+// of are the ManifestWorks of a cluster.
+func (r *reconciler) of(ctx context.Context, cluster string) []reconcile.Request {
+	return r.requests(ctx, func(*ocmv1.ManifestWork) bool { return true }, client.InNamespace(cluster))
+}
+
+// waiting are the ManifestWorks whose cluster has not joined: they say which have.
+func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.requests(ctx, func(mw *ocmv1.ManifestWork) bool {
+		cluster, err := r.cluster(ctx, mw.Namespace)
+		return err == nil && cluster == nil
+	})
+}
+
+func (r *reconciler) requests(ctx context.Context, which func(*ocmv1.ManifestWork) bool, where ...client.ListOption) (out []reconcile.Request) {
+	var list ocmv1.ManifestWorkList
+	if err := r.client.List(ctx, &list, append(where, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list manifest works")
+	}
+	for i := range list.Items {
+		if which(&list.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// memberEvent tells of an object of ours that changed in a member; nil is absent.
+func (r *reconciler) memberEvent(cluster string, _ schema.GroupVersionResource, old, object *unstructured.Unstructured) {
+	queue := r.queue.Load()
+	if queue == nil {
+		return // at the start each ManifestWork is looked at
+	}
+	for _, o := range []*unstructured.Unstructured{old, object} {
+		if o == nil {
+			continue
+		}
+		notes := fields.Object(o.Object, "metadata", "annotations")
+		if name := fields.Text(notes, ocmv1.ManifestWorkAnnotation); name != "" && fields.Text(notes, workv1alpha2.WorkNamespaceAnnotation) == names.ExecutionSpace(cluster) {
+			(*queue).Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: cluster, Name: name}})
+		}
+	}
+}
