@@ -218,7 +218,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency, StatusWindow: statusWindow})
 		}},
 		{"manifestwork", func() error {
-			return ocm.Setup(ctx, mgr, ocm.Options{Members: members, Concurrency: o.Concurrency, StatusWindow: statusWindow})
+			return ocm.Setup(ctx, mgr, ocm.Options{Members: members, Concurrency: o.Concurrency, StatusWindow: statusWindow, FirstWindow: firstWindow})
 		}},
 		{"aggregate", func() error {
 			return aggregate.Setup(mgr, aggregate.Options{SchedulerName: o.Scheduler.Name, Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency,

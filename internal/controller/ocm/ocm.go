@@ -43,6 +43,9 @@ type Options struct {
 	// StatusWindow is how long values that move while the conditions stay wait for more of them. In a burst they wait longer, see
 	// commit.Pace.
 	StatusWindow time.Duration
+	// FirstWindow is how long a generation waits for all objects to be applied before it is said of some; a failure, or the last
+	// answer, ends it.
+	FirstWindow time.Duration
 	// Look is how often objects are looked at that nobody tells of; default 30 s.
 	Look time.Duration
 	// Clock is the time; default the real one.
@@ -315,11 +318,20 @@ func (r *reconciler) look(ctx context.Context, cluster string, manifest *unstruc
 	return m.Get(ctx, manifest.GroupVersionKind(), namespace, manifest.GetName())
 }
 
-// report writes the status of a ManifestWork, unless nothing but values has changed, which wait; then it says how long.
+// report writes the status of a ManifestWork, unless it waits: for objects that have not answered, and when nothing but values has
+// changed. Then it says how long.
 func (r *reconciler) report(ctx context.Context, read, want *ocmv1.ManifestWork) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(read)
-	if !equality.Semantic.DeepEqual(read.Status, want.Status) && equality.Semantic.DeepEqual(verdicts(read), verdicts(want)) && r.StatusWindow > 0 {
-		if wait := r.moving.Wait(key, r.StatusWindow, r.Clock.Now()); wait > 0 {
+	var window time.Duration
+	switch {
+	case equality.Semantic.DeepEqual(read.Status, want.Status):
+	case ocm.Unanswered(want):
+		window = r.FirstWindow
+	case equality.Semantic.DeepEqual(verdicts(read), verdicts(want)):
+		window = r.StatusWindow
+	}
+	if window > 0 {
+		if wait := r.moving.Wait(key, window, r.Clock.Now()); wait > 0 {
 			want.Status = read.Status
 			return wait, nil
 		}

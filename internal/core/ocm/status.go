@@ -88,6 +88,12 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, now time.Time) oc
 	return status
 }
 
+// Unanswered says whether some objects have not answered yet, of this generation, and none has failed.
+func Unanswered(mw *ocmv1.ManifestWork) bool {
+	all := conditions(mw.Status.ResourceStatus.Manifests, ocmv1.Applied, mw.Generation)
+	return len(all) < len(mw.Status.ResourceStatus.Manifests) && !contains(all, metav1.ConditionFalse)
+}
+
 // before is what was said of the item last.
 func before(mw *ocmv1.ManifestWork, item Item) ocmv1.ManifestCondition {
 	for _, m := range mw.Status.ResourceStatus.Manifests {

@@ -1,0 +1,444 @@
+package ocm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	corev1 "k8s.io/api/core/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/controller/execute"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+// world is a hub that carries out ManifestWorks and Works, with a member m1.
+type world struct {
+	*controllertest.Hub
+	t  *testing.T
+	m1 *membertest.Server
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{Hub: controllertest.New(t), t: t}
+	w.m1 = w.join("m1")
+	w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "m1"}})
+	w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
+		members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		if err := mgr.Add(members); err != nil {
+			return err
+		}
+		if err := execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpret.New(builtin.Tier()), Workers: 2}); err != nil {
+			return err
+		}
+		return Setup(ctx, mgr, Options{Members: members, Look: 50 * time.Millisecond, FirstWindow: time.Minute})
+	})
+	return w
+}
+
+// join makes a member with the namespace shop in it.
+func (w *world) join(name string) *membertest.Server {
+	m := w.Join(name, controllertest.CloneSet)
+	m.SeparateStatus(controllertest.CloneSet)
+	m.Put(namespace("shop"))
+	return m
+}
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// make creates a ManifestWork for m1 of objects in YAML; the first line of options may be more of its spec.
+func (w *world) make(name, spec string, objects ...string) *ocmv1.ManifestWork {
+	w.t.Helper()
+	mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m1", Name: name}}
+	if err := yaml.UnmarshalStrict([]byte(spec), &mw.Spec); err != nil {
+		w.t.Fatal(err)
+	}
+	mw.Spec.Workload.Manifests = manifests(w.t, objects...)
+	w.Make(mw)
+	return mw
+}
+
+func manifests(t *testing.T, objects ...string) (out []ocmv1.Manifest) {
+	t.Helper()
+	for _, text := range objects {
+		raw, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, ocmv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}})
+	}
+	return out
+}
+
+func configMap(name, value string) string {
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop}, data: {value: %q}}", name, value)
+}
+
+const cloneSet = `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: web, namespace: shop}, spec: {replicas: 3}}`
+
+// holds waits until m1 holds a ConfigMap with a value; empty is none.
+func (w *world) holds(name, value string) {
+	w.t.Helper()
+	w.Eventually("m1 holds "+name, func() string {
+		got := ""
+		if u := w.m1.Object(membertest.ConfigMap, "shop", name); u != nil {
+			got, _, _ = unstructured.NestedString(u.Object, "data", "value")
+		}
+		if got != value {
+			return fmt.Sprintf("it has %q, want %q", got, value)
+		}
+		return ""
+	})
+}
+
+// says waits until a condition of a ManifestWork is as wanted, such as "True AppliedManifestWorkComplete", of its generation.
+func (w *world) says(mw *ocmv1.ManifestWork, kind, want string) {
+	w.t.Helper()
+	w.Eventually(mw.Name+" says "+kind+" "+want, func() string {
+		if !w.Has(mw) {
+			return "it is gone"
+		}
+		c := meta.FindStatusCondition(mw.Status.Conditions, kind)
+		if c == nil || !strings.Contains(fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message), want) || c.ObservedGeneration != mw.Generation {
+			return fmt.Sprintf("%+v", mw.Status)
+		}
+		return ""
+	})
+}
+
+// told waits until a condition of a manifest is as wanted.
+func (w *world) told(mw *ocmv1.ManifestWork, ordinal int, kind, want string) {
+	w.t.Helper()
+	w.Eventually(fmt.Sprintf("manifest %d of %s says %s %s", ordinal, mw.Name, kind, want), func() string {
+		if !w.Has(mw) || len(mw.Status.ResourceStatus.Manifests) <= ordinal {
+			return "it says nothing"
+		}
+		c := meta.FindStatusCondition(mw.Status.ResourceStatus.Manifests[ordinal].Conditions, kind)
+		if c == nil || !strings.Contains(fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message), want) {
+			return fmt.Sprintf("%+v", mw.Status.ResourceStatus.Manifests[ordinal])
+		}
+		return ""
+	})
+}
+
+func (w *world) gone(mw *ocmv1.ManifestWork) {
+	w.t.Helper()
+	w.Eventually(mw.Name+" is gone", func() string {
+		if w.Has(mw) {
+			return fmt.Sprintf("%+v", mw)
+		}
+		return ""
+	})
+}
+
+// works are the Works of m1, as the names of their objects.
+func (w *world) works() (all []string) {
+	var list workv1alpha1.WorkList
+	if err := w.List(w.t.Context(), &list, client.InNamespace(names.ExecutionSpace("m1"))); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, work := range list.Items {
+		all = append(all, work.Name[:strings.LastIndex(work.Name, "-")])
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestAManifestWorkIsAppliedInTheClusterThatItsNamespaceNames(t *testing.T) {
+	w := newWorld(t)
+	mw := w.make("settings", "", configMap("a", "1"), configMap("b", "1"))
+	w.holds("a", "1")
+	w.holds("b", "1")
+	w.says(mw, "Applied", "True AppliedManifestWorkComplete Apply manifest work complete")
+	w.says(mw, "Available", "True ResourcesAvailable")
+	w.told(mw, 1, "Applied", "True AppliedManifestComplete Apply manifest complete")
+	if got, want := mw.Status.ResourceStatus.Manifests[1].ResourceMeta, (ocmv1.ManifestResourceMeta{Ordinal: 1, Version: "v1", Kind: "ConfigMap",
+		Resource: "configmaps", Namespace: "shop", Name: "b"}); got != want {
+		t.Errorf("the second manifest is %+v, want %+v", got, want)
+	}
+	if !slices.Contains(mw.Finalizers, "cluster.open-cluster-management.io/manifest-work-cleanup") {
+		t.Errorf("its finalizers are %v", mw.Finalizers)
+	}
+
+	// What is said again is not written again.
+	w.Quiet()
+	controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
+		mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2"), configMap("b", "1"))
+	})
+	w.holds("a", "2")
+	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+	if got := strings.Join(w.Quiet(), "\n"); strings.Count(got, "update works m1") > 1 || strings.Count(got, "manifestworks/status") > 1 {
+		t.Errorf("one manifest changed, and this was written:\n%s", got)
+	}
+
+	// One that is taken out of it goes.
+	controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) { mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2")) })
+	w.holds("b", "")
+	w.says(mw, "Available", "True ResourcesAvailable")
+	if len(mw.Status.ResourceStatus.Manifests) != 1 {
+		t.Errorf("its status is %+v", mw.Status.ResourceStatus)
+	}
+	w.Gone(mw)
+	w.gone(mw)
+	w.holds("a", "")
+}
+
+func TestANamespaceOfTheManifestWorkIsThereBeforeWhatIsInIt(t *testing.T) {
+	w := newWorld(t)
+	mw := w.make("all", "", strings.ReplaceAll(configMap("a", "1"), "shop", "other"), "{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
+	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+	if w.m1.Object(membertest.ConfigMap, "other", "a") == nil {
+		t.Error("it is not there")
+	}
+	var list workv1alpha1.WorkList
+	if err := w.List(t.Context(), &list, client.InNamespace(names.ExecutionSpace("m1"))); err != nil {
+		t.Fatal(err)
+	}
+	if told := w.Events(); len(told) > 0 {
+		t.Errorf("users were told of %v", told)
+	}
+}
+
+func TestWhatTheMemberRefusesIsTold(t *testing.T) {
+	w := newWorld(t)
+	mw := w.make("bad", "", strings.ReplaceAll(configMap("a", "1"), "shop", "nowhere"), configMap("b", "1"))
+	w.says(mw, "Applied", "False AppliedManifestWorkFailed Failed to apply manifest work")
+	w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: create ConfigMap nowhere/a in cluster \"m1\"")
+	w.holds("b", "1")
+	w.told(mw, 1, "Applied", "True AppliedManifestComplete")
+	w.says(mw, "Available", "False ResourcesNotAvailable 1 of 2")
+	w.m1.Put(namespace("nowhere"))
+	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+	w.says(mw, "Available", "True ResourcesAvailable")
+}
+
+func TestFeedbackComesBack(t *testing.T) {
+	w := newWorld(t)
+	mw := w.make("web", `manifestConfigs:
+- resourceIdentifier: {group: apps.kruise.io, resource: clonesets, name: "w*", namespace: shop}
+  feedbackRules:
+  - {type: WellKnownStatus}
+  - {type: JSONPaths, jsonPaths: [{name: wanted, path: .spec.replicas}, {name: revision, path: .status.updateRevision}]}
+  conditionRules:
+  - {condition: Progressing, type: CEL, celExpressions: ["object.?status.readyReplicas.orValue(0) < object.spec.replicas"], messageExpression: "string(object.?status.readyReplicas.orValue(0)) + ' ready'"}
+`, cloneSet)
+	w.says(mw, "Available", "True")
+	w.says(mw, "Progressing", "True ConditionRulesAggregated 0 ready")
+	u := w.m1.Object(controllertest.CloneSet, "shop", "web")
+	u.Object["status"] = map[string]any{"replicas": int64(3), "readyReplicas": int64(3), "availableReplicas": int64(2), "updateRevision": "web-1"}
+	w.m1.Put(u)
+	w.says(mw, "Progressing", "False ConditionRulesAggregated 3 ready")
+	w.told(mw, 0, "StatusFeedbackSynced", "True StatusFeedbackSynced")
+	var got []string
+	for _, v := range mw.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values {
+		text, err := json.Marshal(v.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, v.Name+" "+string(text))
+	}
+	want := []string{`ReadyReplicas {"type":"Integer","integer":3}`, `Replicas {"type":"Integer","integer":3}`, `AvailableReplicas {"type":"Integer","integer":2}`,
+		`wanted {"type":"Integer","integer":3}`, `revision {"type":"String","string":"web-1"}`}
+	if !slices.Equal(got, want) {
+		t.Errorf("fed back: %q\nwant %q", got, want)
+	}
+}
+
+func TestEachDeleteOptionLeavesWhatItSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		option string
+		stays  string
+	}{
+		"none":       {"", ""},
+		"foreground": {"deleteOption: {propagationPolicy: Foreground}", ""},
+		"orphan":     {"deleteOption: {propagationPolicy: Orphan}", "a b"},
+		"selectively": {"deleteOption: {propagationPolicy: SelectivelyOrphan, selectivelyOrphans: {orphaningRules: " +
+			"[{resource: configmaps, namespace: shop, name: b}]}}", "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			mw := w.make("it", c.option, configMap("a", "1"), configMap("b", "1"))
+			w.says(mw, "Applied", "True")
+			w.Gone(mw)
+			w.gone(mw)
+			var stay []string
+			for _, name := range []string{"a", "b"} {
+				if u := w.m1.Object(membertest.ConfigMap, "shop", name); u != nil {
+					stay = append(stay, name)
+					for key := range u.GetAnnotations() {
+						t.Errorf("%s keeps the annotation %s", name, key)
+					}
+				}
+			}
+			if got := strings.Join(stay, " "); got != c.stays {
+				t.Errorf("%q stay, want %q", got, c.stays)
+			}
+			if works := w.works(); len(works) > 0 {
+				t.Errorf("there are still works of %v", works)
+			}
+		})
+	}
+}
+
+func TestAManifestWorkOfNoClusterWaitsAndSaysWhichThereAre(t *testing.T) {
+	w := newWorld(t)
+	w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "m9"}})
+	mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m9", Name: "early"}}
+	mw.Spec.Workload.Manifests = manifests(t, configMap("a", "1"))
+	w.Make(mw)
+	w.says(mw, "Applied", `False AppliedManifestWorkFailed no cluster "m9" has joined, which the namespace names; this waits until it does; those that have joined are m1`)
+	m9 := w.join("m9")
+	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+	if m9.Object(membertest.ConfigMap, "shop", "a") == nil {
+		t.Error("the cluster that joined has not got it")
+	}
+}
+
+func TestAnObjectOfAPolicyIsAConflictThatIsTold(t *testing.T) {
+	w := newWorld(t)
+	m := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(configMap("a", "of the policy")), &m.Object); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: names.Work("ConfigMap", "a", "shop"),
+		Finalizers: []string{workv1alpha2.ExecutionFinalizer}}}
+	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	w.Make(work)
+	w.holds("a", "of the policy")
+
+	other := w.make("other", "", configMap("a", "of the work"))
+	w.told(other, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: resource(kind=ConfigMap, shop/a) in the cluster m1 belongs to the work karmada-es-m1/"+work.Name)
+	// One that says the same has what it asks for.
+	same := w.make("same", "", configMap("a", "of the policy"))
+	w.told(same, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object is as the manifest has it, and the work "+work.Name+" keeps it")
+	for _, mw := range []*ocmv1.ManifestWork{other, same} {
+		w.Gone(mw)
+		w.gone(mw)
+	}
+	w.holds("a", "of the policy")
+}
+
+func TestAnObjectOfTwoManifestWorksOutlivesOneOfThem(t *testing.T) {
+	w := newWorld(t)
+	first := w.make("first", "", configMap("a", "1"))
+	w.says(first, "Applied", "True")
+	second := w.make("second", "", configMap("a", "1"))
+	w.told(second, 0, "Applied", "True AppliedManifestComplete")
+	w.Gone(first)
+	w.gone(first)
+	w.Eventually("the second has it", func() string {
+		u := w.m1.Object(membertest.ConfigMap, "shop", "a")
+		if u == nil {
+			t.Fatal("it was deleted")
+		}
+		if got := u.GetAnnotations()[ocmv1.ManifestWorkAnnotation]; got != "second" {
+			return "it is of " + got
+		}
+		return ""
+	})
+	w.Gone(second)
+	w.gone(second)
+	w.holds("a", "")
+}
+
+func TestUpdateStrategies(t *testing.T) {
+	config := func(strategy string) string {
+		return "manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, updateStrategy: " + strategy + "}]"
+	}
+	// there is an object that somebody has made in the member.
+	there := func(w *world) {
+		w.m1.Put(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"},
+			Data: map[string]string{"value": "there"}})
+	}
+	t.Run("Update takes over what is there", func(t *testing.T) {
+		w := newWorld(t)
+		there(w)
+		mw := w.make("it", "", configMap("a", "1"))
+		w.holds("a", "1")
+		w.says(mw, "Applied", "True")
+	})
+	t.Run("CreateOnly makes what is absent, and changes nothing later", func(t *testing.T) {
+		w := newWorld(t)
+		mw := w.make("it", config("{type: CreateOnly}"), configMap("a", "1"))
+		w.says(mw, "Applied", "True")
+		controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) { mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2")) })
+		w.says(mw, "Applied", "True")
+		w.holds("a", "1")
+		w.Gone(mw)
+		w.gone(mw)
+		w.holds("a", "")
+	})
+	t.Run("CreateOnly leaves what is there", func(t *testing.T) {
+		w := newWorld(t)
+		there(w)
+		mw := w.make("it", config("{type: CreateOnly}"), configMap("a", "1"))
+		w.says(mw, "Applied", "True")
+		w.says(mw, "Available", "True")
+		w.Gone(mw)
+		w.gone(mw)
+		w.holds("a", "there")
+	})
+	t.Run("ReadOnly writes nothing, and says what is there", func(t *testing.T) {
+		w := newWorld(t)
+		mw := w.make("it", strings.TrimSuffix(config("{type: ReadOnly}"), "}]")+", feedbackRules: [{type: JSONPaths, jsonPaths: [{name: value, path: .data.value}]}]}]", configMap("a", "1"))
+		w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: there is no ConfigMap shop/a in the cluster, and its update strategy is ReadOnly")
+		w.holds("a", "")
+		there(w)
+		w.says(mw, "Applied", "True")
+		w.says(mw, "Available", "True")
+		if v := mw.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values; len(v) != 1 || *v[0].Value.String != "there" {
+			t.Errorf("fed back: %+v", v)
+		}
+		w.Gone(mw)
+		w.gone(mw)
+		w.holds("a", "there")
+	})
+}
+
+func TestACompleteManifestWorkGoesAfterItsTime(t *testing.T) {
+	w := newWorld(t)
+	mw := w.make("job", `deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 0}
+manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [{condition: Complete, type: CEL, celExpressions: ["object.data.value == 'done'"]}]}]`,
+		configMap("a", "done"))
+	w.gone(mw)
+	w.holds("a", "")
+}
+
+func TestAClusterThatIsAwayHoldsUpADeletionAndItIsToldWhy(t *testing.T) {
+	w := newWorld(t)
+	mw := w.make("it", "", configMap("a", "1"))
+	w.says(mw, "Applied", "True")
+	w.Ready("m1", metav1.ConditionFalse, clusterv1alpha1.ReasonClusterNotReachable)
+	w.Gone(mw)
+	w.says(mw, "Deleting", `True WorkDeleting The objects are taken from the cluster, or left to it, before the ManifestWork goes: cluster "m1" is not ready`)
+	w.holds("a", "1")
+	w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
+	w.gone(mw)
+	w.holds("a", "")
+}
