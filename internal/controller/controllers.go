@@ -31,6 +31,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity/estimator"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/aggregate"
+	"github.com/argosy-io/argosy/internal/controller/autoscale"
 	"github.com/argosy-io/argosy/internal/controller/cluster"
 	"github.com/argosy-io/argosy/internal/controller/dependency"
 	"github.com/argosy-io/argosy/internal/controller/deschedule"
@@ -41,6 +42,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/propagate"
 	"github.com/argosy-io/argosy/internal/controller/rebalance"
 	"github.com/argosy-io/argosy/internal/controller/schedule"
+	coreautoscale "github.com/argosy-io/argosy/internal/core/autoscale"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
@@ -70,6 +72,8 @@ type Options struct {
 	Estimator *estimator.Options
 	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
 	Descheduling *Descheduling
+	// Autoscaling is how FederatedHPAs scale.
+	Autoscaling Autoscaling
 }
 
 // Scheduler is the one that places bindings: others of another name are left to whom they name.
@@ -81,6 +85,12 @@ type Scheduler struct {
 
 // Descheduling is how often replicas that find no node are looked for, and for how long they have found none when they move.
 type Descheduling struct{ Interval, Unschedulable time.Duration }
+
+// Autoscaling is how often the load is looked at, and what else a HorizontalPodAutoscaler has settings for.
+type Autoscaling struct {
+	Interval time.Duration
+	Settings coreautoscale.Settings
+}
 
 // The defaults of Options, and what is not worth an option.
 const (
@@ -223,6 +233,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		{"aggregate", func() error {
 			return aggregate.Setup(mgr, aggregate.Options{SchedulerName: o.Scheduler.Name, Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency,
 				Gather: gather, StatusWindow: statusWindow, FirstWindow: firstWindow})
+		}},
+		{"autoscale", func() error {
+			return autoscale.Setup(ctx, mgr, autoscale.Options{Members: members, Templates: templates, Interpreter: interpreter,
+				Interval: o.Autoscaling.Interval, Settings: o.Autoscaling.Settings, Concurrency: o.Concurrency})
 		}},
 	} {
 		if err := loop.setup(); err != nil {

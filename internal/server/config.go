@@ -18,6 +18,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/capacity/estimator"
 	"github.com/argosy-io/argosy/internal/controller"
+	"github.com/argosy-io/argosy/internal/core/autoscale"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -45,6 +46,8 @@ type Config struct {
 	Scheduler SchedulerConfig `json:"scheduler"`
 	// Descheduler is when replicas that find no node are moved to other clusters; the component descheduler does it.
 	Descheduler DeschedulerConfig `json:"descheduler"`
+	// Autoscaling is how FederatedHPAs scale.
+	Autoscaling AutoscalingConfig `json:"autoscaling"`
 	// KubeconfigOut is one more file to merge the admin kubeconfig into.
 	KubeconfigOut string `json:"kubeconfigOut,omitempty"`
 	// Log is about the hub's log.
@@ -127,6 +130,26 @@ type DeschedulerConfig struct {
 	UnschedulableThreshold metav1.Duration `json:"unschedulableThreshold"`
 }
 
+// AutoscalingConfig is how FederatedHPAs scale, in the words of Kubernetes' HorizontalPodAutoscaler.
+type AutoscalingConfig struct {
+	// Interval is how often the load is looked at.
+	Interval metav1.Duration `json:"interval"`
+	// DownscaleStabilization is how long the most replicas that the load asked for count, where a FederatedHPA does not say.
+	DownscaleStabilization metav1.Duration `json:"downscaleStabilization"`
+	// Tolerance is how far the load may be from its target without a change, as a share of it.
+	Tolerance float64 `json:"tolerance"`
+	// CPUInitializationPeriod is for how long from its start the CPU of a pod may mislead, InitialReadinessDelay for how long it may
+	// not have been ready yet.
+	CPUInitializationPeriod metav1.Duration `json:"cpuInitializationPeriod"`
+	InitialReadinessDelay   metav1.Duration `json:"initialReadinessDelay"`
+}
+
+// options of the autoscaling.
+func (c AutoscalingConfig) options() controller.Autoscaling {
+	return controller.Autoscaling{Interval: c.Interval.Duration, Settings: autoscale.Settings{Tolerance: c.Tolerance,
+		DownscaleStabilization: c.DownscaleStabilization.Duration, CPUInitialization: c.CPUInitializationPeriod.Duration, InitialReadiness: c.InitialReadinessDelay.Duration}}
+}
+
 // LogConfig says where the log goes and how much of it there is.
 type LogConfig struct {
 	// File is a path, or "-" for standard error. Empty: argosy.log in the data folder.
@@ -160,6 +183,13 @@ func DefaultConfig() Config {
 		Descheduler: DeschedulerConfig{
 			Interval:               metav1.Duration{Duration: 2 * time.Minute},
 			UnschedulableThreshold: metav1.Duration{Duration: 5 * time.Minute},
+		},
+		Autoscaling: AutoscalingConfig{
+			Interval:                metav1.Duration{Duration: 15 * time.Second},
+			DownscaleStabilization:  metav1.Duration{Duration: 5 * time.Minute},
+			Tolerance:               0.1,
+			CPUInitializationPeriod: metav1.Duration{Duration: 5 * time.Minute},
+			InitialReadinessDelay:   metav1.Duration{Duration: 30 * time.Second},
 		},
 		Log: LogConfig{Format: "text"},
 	}
@@ -203,6 +233,12 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.Scheduler.Plugins, "plugins", c.Scheduler.Plugins, fmt.Sprintf("scheduler plugins to run: * is all, -NAME leaves one out of %s", strings.Join(schedule.PluginNames(), ", ")))
 	fs.DurationVar(&c.Descheduler.Interval.Duration, "descheduling-interval", c.Descheduler.Interval.Duration, "how often replicas are looked for that find no node in their cluster")
 	fs.DurationVar(&c.Descheduler.UnschedulableThreshold.Duration, "unschedulable-threshold", c.Descheduler.UnschedulableThreshold.Duration, "how long a replica has found no node when it moves to another cluster")
+	a := &c.Autoscaling
+	fs.DurationVar(&a.Interval.Duration, "horizontal-pod-autoscaler-sync-period", a.Interval.Duration, "how often FederatedHPAs look at the load")
+	fs.DurationVar(&a.DownscaleStabilization.Duration, "horizontal-pod-autoscaler-downscale-stabilization", a.DownscaleStabilization.Duration, "how long the most replicas that the load asked for count, where a FederatedHPA does not say")
+	fs.Float64Var(&a.Tolerance, "horizontal-pod-autoscaler-tolerance", a.Tolerance, "how far the load may be from its target without a change, as a share of it")
+	fs.DurationVar(&a.CPUInitializationPeriod.Duration, "horizontal-pod-autoscaler-cpu-initialization-period", a.CPUInitializationPeriod.Duration, "for how long from its start the CPU of a pod may mislead")
+	fs.DurationVar(&a.InitialReadinessDelay.Duration, "horizontal-pod-autoscaler-initial-readiness-delay", a.InitialReadinessDelay.Duration, "for how long from its start a pod may not have been ready yet")
 	e := &c.Members.Estimator
 	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled, "ask the members' scheduler estimators for room, too; the least of what they and the hub know counts")
 	fs.DurationVar(&e.Timeout.Duration, "scheduler-estimator-timeout", e.Timeout.Duration, "how long an estimator is waited for")
@@ -299,10 +335,16 @@ func (c *Config) Validate() error {
 	}
 	for flag, duration := range map[string]metav1.Duration{"cluster-status-update-frequency": c.Members.StatusUpdateFrequency,
 		"cluster-failure-threshold": c.Members.FailureThreshold, "cluster-success-threshold": c.Members.SuccessThreshold,
-		"descheduling-interval": c.Descheduler.Interval, "unschedulable-threshold": c.Descheduler.UnschedulableThreshold} {
+		"descheduling-interval": c.Descheduler.Interval, "unschedulable-threshold": c.Descheduler.UnschedulableThreshold,
+		"horizontal-pod-autoscaler-sync-period": c.Autoscaling.Interval, "horizontal-pod-autoscaler-downscale-stabilization": c.Autoscaling.DownscaleStabilization,
+		"horizontal-pod-autoscaler-cpu-initialization-period": c.Autoscaling.CPUInitializationPeriod,
+		"horizontal-pod-autoscaler-initial-readiness-delay":   c.Autoscaling.InitialReadinessDelay} {
 		if duration.Duration < time.Second {
 			return fmt.Errorf("%v is too short: give a second or more with --%s", duration.Duration, flag)
 		}
+	}
+	if c.Autoscaling.Tolerance <= 0 || c.Autoscaling.Tolerance >= 1 {
+		return fmt.Errorf("autoscaling.tolerance %v is not between 0 and 1: give a share such as 0.1 with --horizontal-pod-autoscaler-tolerance", c.Autoscaling.Tolerance)
 	}
 	if o := c.Members.Estimator.options(); o != nil {
 		if err := o.Validate(); err != nil {

@@ -70,6 +70,7 @@ func AllParts() Parts {
 				EmptyWorkloads:         d.Members.EmptyWorkloads,
 				Fleet:                  fleet.Store,
 				Estimator:              d.Members.Estimator.options(),
+				Autoscaling:            d.Autoscaling.options(),
 			}
 			if d.Descheduler != nil {
 				o.Descheduling = &controller.Descheduling{Interval: d.Descheduler.Interval.Duration, Unschedulable: d.Descheduler.UnschedulableThreshold.Duration}

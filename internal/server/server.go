@@ -65,6 +65,8 @@ type Deps struct {
 	Members MembersConfig
 	// Scheduler is which bindings are placed, and by which rules.
 	Scheduler SchedulerConfig
+	// Autoscaling is how FederatedHPAs scale.
+	Autoscaling AutoscalingConfig
 	// Descheduler is when replicas are moved after they were placed; nil where that component is left out.
 	Descheduler *DeschedulerConfig
 }
@@ -334,7 +336,8 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		e.Servers = []string{h.etcd.Endpoint}
 	}
 	loopback := apiserver.NewLoopback()
-	h.deps = Deps{Config: loopback.Config(), DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members, Scheduler: h.config.Scheduler}
+	h.deps = Deps{Config: loopback.Config(), DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members, Scheduler: h.config.Scheduler,
+		Autoscaling: h.config.Autoscaling}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
@@ -65,6 +66,8 @@ func newObjects(index *index) *objects {
 		policyv1alpha1.Resource("overridepolicies"):                         override,
 		policyv1alpha1.Resource("clusteroverridepolicies"):                  override,
 		appsv1alpha1.Resource("workloadrebalancers"):                        {nil, o.validateRebalancer},
+		autoscalingv1alpha1.Resource("federatedhpas"):                       {o.mutateFederatedHPA, o.validateFederatedHPA},
+		autoscalingv1alpha1.Resource("cronfederatedhpas"):                   {nil, o.validateCronFederatedHPA},
 		clusterv1alpha1.Resource("clusters"):                                {o.mutateCluster, o.validateCluster},
 		configv1alpha1.Resource("resourceinterpretercustomizations"):        {o.mutateCustomization, o.validateCustomization},
 		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil, o.validateWebhookConfiguration},

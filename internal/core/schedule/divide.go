@@ -15,6 +15,9 @@ func divide(b workv1alpha2.Binding, chosen []Candidate) ([]workv1alpha2.TargetCl
 	if targets, ok := pinned(b, chosen); ok {
 		return targets, nil
 	}
+	if targets, ok := scaled(b, chosen); ok {
+		return targets, nil
+	}
 	spec := b.BindingSpec()
 	switch s := strategyOf(spec); s {
 	case everywhere:

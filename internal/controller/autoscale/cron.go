@@ -1,0 +1,135 @@
+package autoscale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/autoscale"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+)
+
+// cron carries out the rules of CronFederatedHPAs.
+type cron struct {
+	Options
+	client client.Client
+	live   client.Reader
+	events record.EventRecorder
+}
+
+// Reconcile executes what is due of one CronFederatedHPA, and looks again when the next rule is due, or after the interval: the clock
+// of the machine may be set.
+func (c *cron) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	now := c.Clock.Now()
+	next, err := c.look(ctx, req.NamespacedName, now)
+	switch {
+	case commit.Stale(err) || apierrors.IsNotFound(err):
+		return reconcile.Result{RequeueAfter: min(staleRetry, c.Interval)}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	case next.IsZero():
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: min(max(next.Sub(now), time.Millisecond), c.Interval)}, nil
+}
+
+func (c *cron) look(ctx context.Context, key types.NamespacedName, now time.Time) (next time.Time, err error) {
+	read := &autoscalingv1alpha1.CronFederatedHPA{}
+	if err := c.client.Get(ctx, key, read); err != nil {
+		return next, client.IgnoreNotFound(err)
+	}
+	due, status, next := autoscale.Due(read, now)
+	if len(due) > 0 && read.DeletionTimestamp == nil {
+		// The cache may not know yet that it was done.
+		if err := c.live.Get(ctx, key, read); err != nil {
+			return next, client.IgnoreNotFound(err)
+		}
+		due, status, next = autoscale.Due(read, now)
+	}
+	if read.DeletionTimestamp != nil {
+		return time.Time{}, nil
+	}
+	for _, e := range due {
+		failure := c.execute(ctx, read, e.Rule)
+		if failure != nil {
+			c.events.Eventf(read, corev1.EventTypeWarning, "ScaleFailed", "Rule %s of %s: %v", e.Rule.Name, e.At.UTC().Format(time.RFC3339), failure)
+		}
+		ctrl.LoggerFrom(ctx).Info("executed", "rule", e.Rule.Name, "for", e.At, "failure", failure)
+		autoscale.Record(&status, e, failure, now)
+	}
+	want := read.DeepCopy()
+	want.Status = status
+	_, err = commit.Status(ctx, c.client, read, want)
+	return next, err
+}
+
+// attempts are how often a target is read and written anew because somebody else wrote it.
+const attempts = 5
+
+// execute does what a rule says; the error is for its history.
+func (c *cron) execute(ctx context.Context, of *autoscalingv1alpha1.CronFederatedHPA, rule autoscalingv1alpha1.CronFederatedHPARule) (err error) {
+	ref := of.Spec.ScaleTargetRef
+	gk := propagate.GroupKind(ref.APIVersion, ref.Kind)
+	once := func() error { return c.scaleWorkload(ctx, gk, of.Namespace, ref.Name, rule) }
+	if gk == (schema.GroupKind{Group: autoscalingv1alpha1.GroupVersion.Group, Kind: autoscalingv1alpha1.FederatedHPAKind}) {
+		once = func() error {
+			return c.setBounds(ctx, types.NamespacedName{Namespace: of.Namespace, Name: ref.Name}, rule)
+		}
+	}
+	for range attempts {
+		if err = once(); !commit.Stale(err) {
+			break
+		}
+	}
+	return err
+}
+
+func (c *cron) scaleWorkload(ctx context.Context, gk schema.GroupKind, namespace, name string, rule autoscalingv1alpha1.CronFederatedHPARule) error {
+	if rule.TargetReplicas == nil {
+		return errors.New("the rule has no targetReplicas")
+	}
+	obj, found, err := c.Templates.Live(ctx, gk, namespace, name)
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("the hub serves no %s", gk)
+	}
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("there is no %s %s in namespace %s of the hub", gk, name, namespace)
+	}
+	_, err = c.scale(ctx, gk, obj, *rule.TargetReplicas)
+	return err
+}
+
+func (c *cron) setBounds(ctx context.Context, key types.NamespacedName, rule autoscalingv1alpha1.CronFederatedHPARule) error {
+	f := &autoscalingv1alpha1.FederatedHPA{}
+	if err := c.live.Get(ctx, key, f); err != nil {
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("there is no FederatedHPA %s in namespace %s of the hub", key.Name, key.Namespace)
+		}
+		return err
+	}
+	want := f.DeepCopy()
+	if rule.TargetMinReplicas != nil {
+		want.Spec.MinReplicas = rule.TargetMinReplicas
+	}
+	if rule.TargetMaxReplicas != nil {
+		want.Spec.MaxReplicas = *rule.TargetMaxReplicas
+	}
+	_, err := commit.Update(ctx, c.client, f, want)
+	return err
+}

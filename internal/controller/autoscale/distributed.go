@@ -1,0 +1,216 @@
+package autoscale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/autoscale"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// ownerOf is the FederatedHPA whose autoscaler a Work has.
+func ownerOf(work client.Object) (types.NamespacedName, bool) {
+	namespace, name, ok := strings.Cut(work.GetAnnotations()[autoscale.OwnerAnnotation], "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}, ok
+}
+
+// distribute has each cluster scale by itself within its share of the bounds, and the template follow what they make of it.
+func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t target) error {
+	key, now, spec := client.ObjectKeyFromObject(f), r.Clock.Now(), t.binding.BindingSpec()
+	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale", "the replicas of the workload are known and can be set")
+	f.Status.Conditions = without(without(f.Status.Conditions, autoscalingv1alpha1.MetricsComplete), autoscalingv2.ScalingLimited)
+	f.Status.CurrentMetrics = nil // each cluster has its own
+	if !spec.Placement.DividesReplicas() {
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "ReplicasDuplicated",
+			"the policy gives every cluster all replicas, so that there is nothing to split: set replicaSchedulingType: Divided, or take the annotation "+autoscalingv1alpha1.ModeAnnotation+" away")
+		return r.end(ctx, key)
+	}
+
+	// 1. The shares, which stay until the bounds or the clusters change.
+	replicas := map[string]int32{}
+	for _, c := range spec.Clusters {
+		if c.Replicas > 0 {
+			replicas[c.Name] = c.Replicas
+		}
+	}
+	standing, err := r.standing(ctx, key)
+	if err != nil {
+		return err
+	}
+	shares, err := autoscale.Shares(&f.Spec, replicas, standing)
+	if err != nil {
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "MoreClustersThanReplicas", err.Error())
+		r.warn(f, "MoreClustersThanReplicas", err.Error())
+		return nil
+	}
+
+	// 2. An autoscaler for each.
+	var failed []error
+	for _, cluster := range slices.Sorted(maps.Keys(shares)) {
+		failed = append(failed, r.place(ctx, f, cluster, shares[cluster], standing[cluster]))
+	}
+	failed = append(failed, r.withdraw(ctx, key, shares))
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	r.split(f, shares, standing)
+
+	// 3. The template follows: each cluster keeps what its autoscaler makes of it.
+	current, desired, scaling := autoscale.Sum(shares, replicas, standing)
+	f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions, scaling, now)
+	f.Status.CurrentReplicas, f.Status.DesiredReplicas = total(current), total(desired)
+	if n := total(desired); n != t.replicas && n > 0 {
+		want := t.binding.DeepCopyObject().(workv1alpha2.Binding)
+		schedule.SetScaled(want, desired)
+		if _, err := commit.Update(ctx, r.client, t.binding, want); err != nil {
+			return err
+		}
+		if _, err := r.scale(ctx, t.kind, t.template, n); err != nil {
+			if !commit.Stale(err) && !apierrors.IsNotFound(err) {
+				r.say(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale", "the replicas of the workload cannot be set: "+err.Error())
+				r.warn(f, "FailedRescale", err.Error())
+				return nil
+			}
+			return err
+		}
+		at := metav1.NewTime(now)
+		f.Status.LastScaleTime = &at
+	}
+	return nil
+}
+
+// split says whether the clusters have taken their autoscalers, and with which bounds.
+func (r *reconciler) split(f *autoscalingv1alpha1.FederatedHPA, shares map[string]autoscale.Share, works map[string]*workv1alpha1.Work) {
+	var taken, not []string
+	for _, cluster := range slices.Sorted(maps.Keys(shares)) {
+		taken = append(taken, fmt.Sprintf("%s %d to %d", cluster, shares[cluster].Min, shares[cluster].Max))
+		if w := works[cluster]; w != nil {
+			if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied); c != nil && c.Status == metav1.ConditionFalse {
+				not = append(not, fmt.Sprintf("cluster %s: %s", cluster, c.Message))
+			}
+		}
+	}
+	if len(not) > 0 {
+		message := "not every cluster has its autoscaler: " + strings.Join(not, "; ")
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "AutoscalerNotApplied", message)
+		r.warn(f, "AutoscalerNotApplied", message)
+		return
+	}
+	r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionTrue, "BoundsSplit", "the autoscalers of the clusters have these bounds: "+strings.Join(taken, ", "))
+}
+
+// place makes the Work of a cluster's autoscaler what it shall be; is may be nil.
+func (r *reconciler) place(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, cluster string, s autoscale.Share, is *workv1alpha1.Work) error {
+	id := uuid.NewString()
+	if is != nil {
+		id = is.Labels[workv1alpha2.WorkPermanentIDLabel]
+	}
+	w, err := autoscale.Work(f, cluster, s, id)
+	if err != nil {
+		return err
+	}
+	if is == nil {
+		if err := r.client.Create(ctx, w); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create %s: %w", commit.Name(w), err)
+		}
+		return nil
+	}
+	if is.DeletionTimestamp != nil {
+		return nil // it is made anew when it is gone
+	}
+	want := is.DeepCopy()
+	if !equality.Semantic.DeepEqual(is.Spec.Workload, w.Spec.Workload) {
+		want.Spec.Workload = w.Spec.Workload
+	}
+	want.Annotations = maps.Clone(is.Annotations)
+	maps.Copy(want.Annotations, w.Annotations)
+	_, err = commit.Update(ctx, r.client, is, want)
+	return err
+}
+
+// standing are the Works that have autoscalers of a FederatedHPA, by cluster.
+func (r *reconciler) standing(ctx context.Context, key types.NamespacedName) (map[string]*workv1alpha1.Work, error) {
+	var works workv1alpha1.WorkList
+	if err := r.client.List(ctx, &works, client.MatchingFields{byOwner: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the autoscalers of FederatedHPA %s: %w", key, err)
+	}
+	in := map[string]*workv1alpha1.Work{}
+	for i := range works.Items {
+		if cluster, err := names.ClusterOf(works.Items[i].Namespace); err == nil {
+			in[cluster] = &works.Items[i]
+		}
+	}
+	return in, nil
+}
+
+// withdraw deletes the autoscalers of a FederatedHPA but for those of the clusters wanted.
+func (r *reconciler) withdraw(ctx context.Context, key types.NamespacedName, wanted map[string]autoscale.Share) error {
+	standing, err := r.standing(ctx, key)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for cluster, w := range standing {
+		if _, stays := wanted[cluster]; !stays && w.DeletionTimestamp == nil {
+			failed = append(failed, commit.Delete(ctx, r.client, w))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// end has the hub scale again, or nobody: the autoscalers of a FederatedHPA go, and its workload's replicas are divided as any.
+func (r *reconciler) end(ctx context.Context, key types.NamespacedName) error {
+	standing, err := r.standing(ctx, key)
+	if err != nil {
+		return err
+	}
+	for _, w := range standing {
+		hpa, err := execute.Manifest(w)
+		if err != nil {
+			continue
+		}
+		of, _ := execute.TargetOf(hpa)
+		b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: of.Namespace, Name: names.Binding(of.Kind, of.Name)})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get the binding of %s %s: %w", of.Kind, of.Name, err)
+		}
+		if err != nil || b.GetAnnotations()[schedule.ScaledAnnotation] == "" {
+			break
+		}
+		want := b.DeepCopyObject().(workv1alpha2.Binding)
+		schedule.SetScaled(want, nil)
+		if _, err := commit.Update(ctx, r.client, b, want); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		break // all of them have the same target
+	}
+	return r.withdraw(ctx, key, nil)
+}
+
+func total(of map[string]int32) (n int32) {
+	for _, replicas := range of {
+		n += replicas
+	}
+	return n
+}

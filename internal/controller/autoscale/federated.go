@@ -1,0 +1,248 @@
+package autoscale
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/autoscale"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// federated looks at the load of one FederatedHPA's workload, and again after the interval.
+func (r *reconciler) federated(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	f := &autoscalingv1alpha1.FederatedHPA{}
+	err := r.client.Get(ctx, req.NamespacedName, f)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("get FederatedHPA %s: %w", req, err)
+	}
+	if err != nil || f.DeletionTimestamp != nil {
+		r.forget(req.NamespacedName)
+		return reconcile.Result{}, r.end(ctx, req.NamespacedName)
+	}
+	want := f.DeepCopy()
+	validate.DefaultFederatedHPA(want)
+	err = r.look(ctx, want)
+	if err == nil {
+		want.Spec = f.Spec
+		generation := f.Generation
+		want.Status.ObservedGeneration = &generation
+		_, err = commit.Status(ctx, r.client, f, want)
+	}
+	switch {
+	case commit.Stale(err) || apierrors.IsNotFound(err):
+		return reconcile.Result{RequeueAfter: min(staleRetry, r.Interval)}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: r.Interval}, nil
+}
+
+// trouble is why a workload cannot be scaled, for the condition of a type.
+type trouble struct {
+	kind            autoscalingv2.HorizontalPodAutoscalerConditionType
+	reason, message string
+}
+
+// target is what a FederatedHPA scales, and where it is.
+type target struct {
+	kind     schema.GroupKind
+	template *unstructured.Unstructured
+	binding  workv1alpha2.Binding
+	replicas int32
+}
+
+// look does for f what is due, and puts into its status how that stands. An error says that the hub itself did not answer.
+func (r *reconciler) look(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) error {
+	key := client.ObjectKeyFromObject(f)
+	t, problem, err := r.target(ctx, f)
+	if err != nil {
+		return err
+	}
+	if problem != nil {
+		r.say(f, problem.kind, corev1.ConditionFalse, problem.reason, problem.message)
+		r.warn(f, problem.reason, problem.message)
+		return nil
+	}
+	if f.Distributed() {
+		r.forget(key)
+		return r.distribute(ctx, f, t)
+	}
+	if err := r.end(ctx, key); err != nil {
+		return err
+	}
+	f.Status.Conditions = without(f.Status.Conditions, autoscalingv1alpha1.BoundsSplit)
+	return r.central(ctx, f, t)
+}
+
+// central scales the template by what its pods in all clusters use.
+func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t target) error {
+	key, now := client.ObjectKeyFromObject(f), r.Clock.Now()
+	selector, err := autoscale.Selector(t.template)
+	if err != nil {
+		r.say(f, autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", err.Error())
+		r.warn(f, "InvalidSelector", err.Error())
+		return nil
+	}
+
+	// 1. What is known, and what follows.
+	in := autoscale.Input{Spec: &f.Spec, Current: t.replicas, Each: !t.binding.BindingSpec().Placement.DividesReplicas(),
+		History: r.history(f), Settings: r.Settings, Now: now}
+	if t.replicas > 0 {
+		in.Clusters = r.read(ctx, f, t.binding.BindingSpec().Clusters, selector)
+	}
+	d := autoscale.Decide(in)
+
+	// 2. Say it, and do it.
+	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale", "the replicas of the workload are known and can be set")
+	f.Status.Conditions = without(f.Status.Conditions, autoscalingv1alpha1.MetricsComplete)
+	for _, c := range d.Conditions {
+		f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions, c, now)
+	}
+	f.Status.CurrentReplicas, f.Status.DesiredReplicas = t.replicas, d.Desired
+	if d.Failure == nil {
+		f.Status.CurrentMetrics = d.Metrics
+	}
+	if d.Desired == t.replicas {
+		r.remember(f, d.History)
+		if d.Failure != nil {
+			r.warn(f, "FailedComputeMetricsReplicas", d.Failure.Error())
+			return nil
+		}
+		r.told.Forget(key)
+		return nil
+	}
+	if _, err := r.scale(ctx, t.kind, t.template, d.Desired); err != nil {
+		if commit.Stale(err) || apierrors.IsNotFound(err) {
+			return err
+		}
+		r.say(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale", "the replicas of the workload cannot be set: "+err.Error())
+		r.warn(f, "FailedRescale", fmt.Sprintf("New size: %d; reason: %s; error: %v", d.Desired, d.Reason, err))
+		f.Status.DesiredReplicas = t.replicas
+		return nil
+	}
+	r.remember(f, d.History.Scaled(t.replicas, d.Desired, now))
+	r.told.Forget(key)
+	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale", fmt.Sprintf("the workload has been given %d replicas", d.Desired))
+	at := metav1.NewTime(now)
+	f.Status.LastScaleTime = &at
+	r.events.Eventf(f, corev1.EventTypeNormal, "SuccessfulRescale", "New size: %d; reason: %s", d.Desired, d.Reason)
+	ctrl.LoggerFrom(ctx).Info("rescaled", "workload", t.template.GetName(), "from", t.replicas, "to", d.Desired, "reason", d.Reason)
+	return nil
+}
+
+// target finds what f scales; problem says why it cannot be scaled.
+func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) (t target, problem *trouble, err error) {
+	unable := func(reason, format string, args ...any) *trouble {
+		return &trouble{autoscalingv2.AbleToScale, reason, fmt.Sprintf(format, args...)}
+	}
+	first, err := r.first(ctx, f)
+	if err != nil {
+		return t, nil, err
+	}
+	ref := f.Spec.ScaleTargetRef
+	if first != "" {
+		return t, &trouble{autoscalingv2.ScalingActive, "AmbiguousSelector",
+			fmt.Sprintf("FederatedHPA %s, which is older, scales %s %s: delete one of the two", first, ref.Kind, ref.Name)}, nil
+	}
+	t.kind = propagate.GroupKind(ref.APIVersion, ref.Kind)
+	found := false
+	if t.template, found, err = r.Templates.Get(ctx, t.kind, f.Namespace, ref.Name); err != nil {
+		return t, nil, err
+	}
+	if !found || t.template.GetDeletionTimestamp() != nil {
+		return t, unable(autoscalingv1alpha1.ReasonFailedGetScaleTargetRef, "there is no %s %s in namespace %s of the hub", t.kind, ref.Name, f.Namespace), nil
+	}
+	scales := false
+	if t.replicas, _, scales, err = r.Interpreter.Replicas(ctx, t.template); err != nil {
+		return t, unable("FailedGetScale", "the replicas of %s %s cannot be read: %v", ref.Kind, ref.Name, err), nil
+	}
+	if !scales {
+		return t, unable("FailedGetScale", "a %s has no replicas that could be set", t.kind), nil
+	}
+	t.binding, err = scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: f.Namespace, Name: names.Binding(t.template.GetKind(), ref.Name)})
+	if client.IgnoreNotFound(err) != nil {
+		return t, nil, fmt.Errorf("get the binding of %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	if err != nil || !propagate.Of(t.binding, t.kind, ref.Name) {
+		return t, unable(autoscalingv1alpha1.ReasonFailedGetBinding, "no policy propagates %s %s: it has no binding", ref.Kind, ref.Name), nil
+	}
+	if len(t.binding.BindingSpec().Clusters) == 0 && t.replicas > 0 {
+		return t, unable(autoscalingv1alpha1.ReasonFailedGetTargetClusters, "%s %s is in no cluster: see the condition Scheduled of binding %s", ref.Kind, ref.Name, t.binding.GetName()), nil
+	}
+	return t, nil, nil
+}
+
+// first is another FederatedHPA of the same workload that comes before f; empty if f is the one.
+func (r *reconciler) first(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) (string, error) {
+	var list autoscalingv1alpha1.FederatedHPAList
+	if err := r.client.List(ctx, &list, client.InNamespace(f.Namespace), client.MatchingFields{byTarget: targetKey(f)}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list FederatedHPAs: %w", err)
+	}
+	older := func(a, b *autoscalingv1alpha1.FederatedHPA) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	}
+	name := ""
+	for i := range list.Items {
+		if other := &list.Items[i]; other.Name != f.Name && other.DeletionTimestamp == nil && older(other, f) < 0 && (name == "" || other.Name < name) {
+			name = other.Name
+		}
+	}
+	return name, nil
+}
+
+// say puts a condition into the status of f.
+func (r *reconciler) say(f *autoscalingv1alpha1.FederatedHPA, kind autoscalingv2.HorizontalPodAutoscalerConditionType, status corev1.ConditionStatus, reason, message string) {
+	f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions,
+		autoscalingv2.HorizontalPodAutoscalerCondition{Type: kind, Status: status, Reason: reason, Message: message}, r.Clock.Now())
+}
+
+// warn tells it as an event, once.
+func (r *reconciler) warn(f *autoscalingv1alpha1.FederatedHPA, reason, message string) {
+	if r.told.News(client.ObjectKeyFromObject(f), reason+message) {
+		r.events.Event(f, corev1.EventTypeWarning, reason, message)
+	}
+}
+
+func without(all []autoscalingv2.HorizontalPodAutoscalerCondition, kind autoscalingv2.HorizontalPodAutoscalerConditionType) []autoscalingv2.HorizontalPodAutoscalerCondition {
+	return slices.DeleteFunc(slices.Clone(all), func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return c.Type == kind })
+}
+
+func (r *reconciler) history(f *autoscalingv1alpha1.FederatedHPA) autoscale.History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.histories[client.ObjectKeyFromObject(f)]; h.uid == f.UID {
+		return h.history
+	}
+	return autoscale.History{}
+}
+
+func (r *reconciler) remember(f *autoscalingv1alpha1.FederatedHPA, h autoscale.History) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.histories[client.ObjectKeyFromObject(f)] = remembered{f.UID, h}
+}
+
+func (r *reconciler) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.histories, key)
+}

@@ -1,0 +1,56 @@
+package autoscale
+
+import (
+	"context"
+	"sync"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/autoscale"
+)
+
+// read asks the clusters, all at once, for the pods of a workload and what they use. A cluster that does not answer is an answer, too.
+func (r *reconciler) read(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, targets []workv1alpha2.TargetCluster, selector string) []autoscale.Cluster {
+	out := make([]autoscale.Cluster, len(targets))
+	var asking sync.WaitGroup
+	for i, t := range targets {
+		asking.Go(func() { out[i] = r.readCluster(ctx, f, t, selector) })
+	}
+	asking.Wait()
+	return out
+}
+
+func (r *reconciler) readCluster(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t workv1alpha2.TargetCluster, selector string) autoscale.Cluster {
+	c := autoscale.Cluster{Name: t.Name, Replicas: t.Replicas, Readings: make([]autoscale.Reading, len(f.Spec.Metrics))}
+	m, err := r.Members.Get(t.Name)
+	if err != nil {
+		c.Unknown = err.Error()
+		return c
+	}
+	if c.Pods, err = m.Pods(ctx, f.Namespace, selector); err != nil {
+		c.Unknown = err.Error()
+		return c
+	}
+	// Of all containers at once, however many metrics ask for some.
+	usage := sync.OnceValues(func() ([]autoscale.Usage, error) { return m.Usage(ctx, f.Namespace, selector) })
+	for i, metric := range f.Spec.Metrics {
+		switch metric.Type {
+		case autoscalingv2.ResourceMetricSourceType, autoscalingv2.ContainerResourceMetricSourceType:
+			var all []autoscale.Usage
+			if all, err = usage(); err == nil {
+				c.Readings[i] = autoscale.Read(metric, all)
+			}
+		case autoscalingv2.PodsMetricSourceType:
+			c.Readings[i], err = m.PodMetric(ctx, f.Namespace, selector, metric.Pods.Metric)
+		case autoscalingv2.ObjectMetricSourceType:
+			c.Readings[i], err = m.ObjectMetric(ctx, f.Namespace, metric.Object.DescribedObject, metric.Object.Metric)
+		}
+		if err != nil {
+			c.Readings[i] = autoscale.Reading{Unknown: err.Error()}
+			err = nil
+		}
+	}
+	return c
+}

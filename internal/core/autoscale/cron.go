@@ -1,0 +1,148 @@
+package autoscale
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+)
+
+// Schedule is the times of a rule.
+type Schedule struct {
+	times cron.Schedule
+	zone  *time.Location
+}
+
+// ParseSchedule reads a schedule of five fields, or one such as @daily, in a time zone; empty is the one of the times that are asked about.
+func ParseSchedule(schedule, zone string) (Schedule, error) {
+	var s Schedule
+	if strings.Contains(schedule, "TZ") {
+		return s, fmt.Errorf("a schedule names no time zone: use timeZone")
+	}
+	if strings.HasPrefix(strings.TrimSpace(schedule), "@every") {
+		return s, fmt.Errorf("@every says not from when: use fields, such as */10 * * * *")
+	}
+	var err error
+	if s.times, err = cron.ParseStandard(schedule); err != nil {
+		return s, fmt.Errorf("it is not five fields as in crontab (minute, hour, day of the month, month, day of the week), such as 0 8 * * 1-5: %w", err)
+	}
+	if zone != "" {
+		if s.zone, err = ParseZone(zone); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// ParseZone finds a time zone by name.
+func ParseZone(name string) (*time.Location, error) {
+	if name == "Local" {
+		return nil, fmt.Errorf("Local is another zone wherever the hub runs: name one, such as Europe/Berlin")
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no time zone, such as Europe/Berlin or UTC", name)
+	}
+	return zone, nil
+}
+
+// Next is the first time after t; zero if there is none, as of the 31st of February.
+func (s Schedule) Next(t time.Time) time.Time {
+	if s.zone != nil {
+		t = t.In(s.zone)
+	}
+	return s.times.Next(t)
+}
+
+// has says whether t is one of the times.
+func (s Schedule) has(t time.Time) bool { return s.Next(t.Add(-time.Second)).Equal(t) }
+
+// last is the last time from first, which is one of them, until now. Long gaps are searched from their end.
+func (s Schedule) last(first, now time.Time) time.Time {
+	for _, back := range []time.Duration{time.Hour, 25 * time.Hour, 32 * 24 * time.Hour, 370 * 24 * time.Hour} {
+		if from := now.Add(-back); from.After(first) {
+			if t := s.Next(from); !t.IsZero() && !t.After(now) {
+				first = t
+				break
+			}
+		}
+	}
+	for {
+		next := s.Next(first)
+		if next.IsZero() || next.After(now) {
+			return first
+		}
+		first = next
+	}
+}
+
+// Execution is a rule that is due, with the time that it is due for.
+type Execution struct {
+	Rule autoscalingv1alpha1.CronFederatedHPARule
+	At   time.Time
+}
+
+// Due are the rules to execute now, in the order of their times, the status with when each is next, and the first of these times;
+// zero if there is none. Of the times that passed while nobody looked, such as while the hub was down, the last one counts, once. A
+// rule that is new, was changed or was suspended has missed nothing. A rule that cannot be read is left out: admission refuses it.
+func Due(c *autoscalingv1alpha1.CronFederatedHPA, now time.Time) (due []Execution, status autoscalingv1alpha1.CronFederatedHPAStatus, next time.Time) {
+	for _, rule := range c.Spec.Rules {
+		h := autoscalingv1alpha1.ExecutionHistory{RuleName: rule.Name}
+		if i := slices.IndexFunc(c.Status.ExecutionHistories, func(h autoscalingv1alpha1.ExecutionHistory) bool { return h.RuleName == rule.Name }); i >= 0 {
+			h = *c.Status.ExecutionHistories[i].DeepCopy()
+		}
+		planned := h.NextExecutionTime
+		h.NextExecutionTime = nil
+		zone := ""
+		if rule.TimeZone != nil {
+			zone = *rule.TimeZone
+		}
+		s, err := ParseSchedule(rule.Schedule, zone)
+		if err == nil && (rule.Suspend == nil || !*rule.Suspend) {
+			if planned != nil && !planned.After(now) && s.has(planned.In(now.Location())) {
+				due = append(due, Execution{rule, s.last(planned.In(now.Location()), now)})
+			}
+			if t := s.Next(now); !t.IsZero() {
+				at := metav1.NewTime(t)
+				h.NextExecutionTime = &at
+				if next.IsZero() || t.Before(next) {
+					next = t
+				}
+			}
+		}
+		h.SuccessfulExecutions = h.SuccessfulExecutions[:min(len(h.SuccessfulExecutions), limit(rule.SuccessfulHistoryLimit))]
+		h.FailedExecutions = h.FailedExecutions[:min(len(h.FailedExecutions), limit(rule.FailedHistoryLimit))]
+		status.ExecutionHistories = append(status.ExecutionHistories, h)
+	}
+	slices.SortStableFunc(due, func(a, b Execution) int { return a.At.Compare(b.At) })
+	return due, status, next
+}
+
+func limit(n *int32) int {
+	if n == nil {
+		return 3
+	}
+	return int(*n)
+}
+
+// Record puts what became of an execution into the status, as far as the rule keeps a history.
+func Record(status *autoscalingv1alpha1.CronFederatedHPAStatus, e Execution, failure error, now time.Time) {
+	i := slices.IndexFunc(status.ExecutionHistories, func(h autoscalingv1alpha1.ExecutionHistory) bool { return h.RuleName == e.Rule.Name })
+	if i < 0 {
+		return
+	}
+	h, at, executed := &status.ExecutionHistories[i], metav1.NewTime(e.At), metav1.NewTime(now)
+	if failure != nil {
+		all := append([]autoscalingv1alpha1.FailedExecution{{ScheduleTime: &at, ExecutionTime: &executed, Message: failure.Error()}}, h.FailedExecutions...)
+		h.FailedExecutions = all[:min(len(all), limit(e.Rule.FailedHistoryLimit))]
+		return
+	}
+	all := append([]autoscalingv1alpha1.SuccessfulExecution{{ScheduleTime: &at, ExecutionTime: &executed, AppliedReplicas: e.Rule.TargetReplicas,
+		AppliedMinReplicas: e.Rule.TargetMinReplicas, AppliedMaxReplicas: e.Rule.TargetMaxReplicas}}, h.SuccessfulExecutions...)
+	h.SuccessfulExecutions = all[:min(len(all), limit(e.Rule.SuccessfulHistoryLimit))]
+}

@@ -1,0 +1,169 @@
+package autoscale
+
+import (
+	"slices"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+)
+
+// History is what later decisions have to know of earlier ones. It is kept in memory: after a restart a workload is first taken to
+// be as large as it should be.
+type History struct {
+	// proposals are how many replicas the load asked for; ups and downs how many came and went.
+	proposals, ups, downs []at
+}
+
+type at struct {
+	time     time.Time
+	replicas int32
+}
+
+// longest is the longest that a policy or a stabilization window looks back.
+const longest = time.Hour
+
+// Scaled is the history after a change of the replicas.
+func (h History) Scaled(from, to int32, now time.Time) History {
+	if to > from {
+		h.ups = append(slices.Clone(h.ups), at{now, to - from})
+	} else if to < from {
+		h.downs = append(slices.Clone(h.downs), at{now, from - to})
+	}
+	return h
+}
+
+func recent(all []at, since time.Time) []at {
+	return slices.DeleteFunc(slices.Clone(all), func(a at) bool { return !a.time.After(since) })
+}
+
+func sum(all []at, since time.Time) (n int32) {
+	for _, a := range all {
+		if a.time.After(since) {
+			n += a.replicas
+		}
+	}
+	return n
+}
+
+// rules are those of one direction.
+func (in Input) rules(up bool) *autoscalingv2.HPAScalingRules {
+	d := Behavior(in.Spec.Behavior)
+	if up {
+		return d.ScaleUp
+	}
+	return d.ScaleDown
+}
+
+// Behavior is b with what it leaves out as a HorizontalPodAutoscaler has it; how long a scale down waits is left to the hub's settings.
+func Behavior(b *autoscalingv2.HorizontalPodAutoscalerBehavior) *autoscalingv2.HorizontalPodAutoscalerBehavior {
+	out := &autoscalingv2.HorizontalPodAutoscalerBehavior{}
+	if b != nil {
+		out = b.DeepCopy()
+	}
+	atOnce, fastest := int32(0), autoscalingv2.MaxChangePolicySelect
+	fill := func(r **autoscalingv2.HPAScalingRules, policies ...autoscalingv2.HPAScalingPolicy) {
+		if *r == nil {
+			*r = &autoscalingv2.HPAScalingRules{}
+		}
+		if (*r).SelectPolicy == nil {
+			(*r).SelectPolicy = &fastest
+		}
+		if len((*r).Policies) == 0 {
+			(*r).Policies = policies
+		}
+	}
+	fill(&out.ScaleUp, autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15},
+		autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15})
+	if out.ScaleUp.StabilizationWindowSeconds == nil {
+		out.ScaleUp.StabilizationWindowSeconds = &atOnce
+	}
+	fill(&out.ScaleDown, autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15})
+	return out
+}
+
+// stabilised is the proposal unless a recent one was more careful, and records it.
+func (in Input) stabilised(proposal int32, h *History) (replicas int32, reason, message string) {
+	window := func(r *autoscalingv2.HPAScalingRules, otherwise time.Duration) time.Duration {
+		if r.StabilizationWindowSeconds == nil {
+			return otherwise
+		}
+		return time.Duration(*r.StabilizationWindowSeconds) * time.Second
+	}
+	if len(h.proposals) == 0 {
+		h.proposals = []at{{in.Now, in.Current}}
+	}
+	lowest, highest := proposal, proposal
+	for _, p := range h.proposals {
+		if p.time.After(in.Now.Add(-window(in.rules(true), 0))) {
+			lowest = min(lowest, p.replicas)
+		}
+		if p.time.After(in.Now.Add(-window(in.rules(false), in.Settings.DownscaleStabilization))) {
+			highest = max(highest, p.replicas)
+		}
+	}
+	h.proposals = append(recent(h.proposals, in.Now.Add(-longest)), at{in.Now, proposal})
+	h.ups, h.downs = recent(h.ups, in.Now.Add(-longest)), recent(h.downs, in.Now.Add(-longest))
+	replicas = min(max(in.Current, lowest), highest)
+	switch {
+	case replicas == proposal:
+		return replicas, "ReadyForNewScale", "nothing holds a change of the replicas up"
+	case proposal >= in.Current:
+		return replicas, "ScaleUpStabilized", "the load asked for fewer replicas within the stabilization window, and the fewest count"
+	}
+	return replicas, "ScaleDownStabilized", "the load asked for more replicas within the stabilization window, and the most count"
+}
+
+// limited is how many replicas may be had now, with the reason why not all that are asked for.
+func (in Input) limited(asked, lowest, highest int32) (replicas int32, reason, message string) {
+	switch {
+	case asked > in.Current:
+		fastest := in.fastest(true)
+		if allowed := min(highest, fastest); asked > allowed {
+			if fastest < highest {
+				return allowed, "ScaleUpLimit", "the load asks for more replicas than behavior.scaleUp lets come at a time"
+			}
+			return allowed, "TooManyReplicas", "the load asks for more replicas than maxReplicas"
+		}
+	case asked < in.Current:
+		fastest := in.fastest(false)
+		if allowed := max(lowest, fastest); asked < allowed {
+			if fastest > lowest {
+				return allowed, "ScaleDownLimit", "the load asks for fewer replicas than behavior.scaleDown lets be left at a time"
+			}
+			return allowed, "TooFewReplicas", "the load asks for fewer replicas than minReplicas"
+		}
+	}
+	return min(max(asked, lowest), highest), "DesiredWithinRange", "the replicas that the load asks for are within the bounds"
+}
+
+// fastest is how far the policies of a direction let the replicas go now.
+func (in Input) fastest(up bool) int32 {
+	rules := in.rules(up)
+	if *rules.SelectPolicy == autoscalingv2.DisabledPolicySelect {
+		return in.Current
+	}
+	var all []int32
+	for _, p := range rules.Policies {
+		since := in.Now.Add(-time.Duration(p.PeriodSeconds) * time.Second)
+		start := int64(in.Current) - int64(sum(in.History.ups, since)) + int64(sum(in.History.downs, since))
+		change := int64(p.Value)
+		if p.Type == autoscalingv2.PercentScalingPolicy {
+			change = (start*change + 99) / 100
+		}
+		if !up {
+			change = -change
+		}
+		all = append(all, clamp(start+change))
+	}
+	if len(all) == 0 {
+		return in.Current
+	}
+	limit := slices.Min(all)
+	if up == (*rules.SelectPolicy != autoscalingv2.MinChangePolicySelect) {
+		limit = slices.Max(all)
+	}
+	if up {
+		return max(limit, in.Current)
+	}
+	return min(limit, in.Current)
+}

@@ -1,0 +1,430 @@
+package autoscale
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// proposal is how many pods one metric asks for, and what it is now.
+type proposal struct {
+	replicas int32
+	name     string
+	status   autoscalingv2.MetricStatus
+}
+
+// failure is why a metric proposes nothing, with the reason of the condition.
+type failure struct {
+	reason string
+	error
+}
+
+func (in Input) propose(i int, m autoscalingv2.MetricSpec) (p proposal, failed *failure) {
+	p.status.Type = m.Type
+	switch {
+	case m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil:
+		p.name = fmt.Sprintf("%s of pods", m.Resource.Name)
+		replicas, current, err := in.byResource(i, m.Resource.Name, "", m.Resource.Target)
+		if err != nil {
+			return p, &failure{"FailedGetResourceMetric", err}
+		}
+		p.replicas, p.status.Resource = replicas, &autoscalingv2.ResourceMetricStatus{Name: m.Resource.Name, Current: current}
+	case m.Type == autoscalingv2.ContainerResourceMetricSourceType && m.ContainerResource != nil:
+		p.name = fmt.Sprintf("%s of container %s", m.ContainerResource.Name, m.ContainerResource.Container)
+		replicas, current, err := in.byResource(i, m.ContainerResource.Name, m.ContainerResource.Container, m.ContainerResource.Target)
+		if err != nil {
+			return p, &failure{"FailedGetContainerResourceMetric", err}
+		}
+		p.replicas = replicas
+		p.status.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{Name: m.ContainerResource.Name, Container: m.ContainerResource.Container, Current: current}
+	case m.Type == autoscalingv2.PodsMetricSourceType && m.Pods != nil:
+		p.name = fmt.Sprintf("metric %s of pods", m.Pods.Metric.Name)
+		if m.Pods.Target.AverageValue == nil {
+			return p, &failure{"FailedGetPodsMetric", fmt.Errorf("the target of %s has no averageValue", p.name)}
+		}
+		replicas, average, err := in.byAverage(in.group(i, ""), m.Pods.Target.AverageValue.MilliValue())
+		if err != nil {
+			return p, &failure{"FailedGetPodsMetric", fmt.Errorf("%s: %w", p.name, err)}
+		}
+		p.replicas = replicas
+		p.status.Pods = &autoscalingv2.PodsMetricStatus{Metric: m.Pods.Metric, Current: autoscalingv2.MetricValueStatus{AverageValue: milli(average)}}
+	case m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil:
+		p.name = fmt.Sprintf("metric %s of %s %s", m.Object.Metric.Name, m.Object.DescribedObject.Kind, m.Object.DescribedObject.Name)
+		replicas, current, err := in.byObject(i, m.Object.Target)
+		if err != nil {
+			return p, &failure{"FailedGetObjectMetric", fmt.Errorf("%s: %w", p.name, err)}
+		}
+		p.replicas = replicas
+		p.status.Object = &autoscalingv2.ObjectMetricStatus{Metric: m.Object.Metric, DescribedObject: m.Object.DescribedObject, Current: current}
+	default:
+		return p, &failure{"InvalidMetricSourceType", fmt.Errorf("metric %d is of type %q, and the hub knows Resource, ContainerResource, Pods and Object", i, m.Type)}
+	}
+	return p, nil
+}
+
+func milli(n int64) *resource.Quantity { return resource.NewMilliQuantity(n, resource.DecimalSI) }
+
+// group are the pods of all clusters, as far as a metric counts them.
+type group struct {
+	// known are the values, and missing and unready those that have none or one that misleads, each with what the pod requests.
+	known            []measured
+	missing, unready []measured
+	clusters         []string // why some values are missing
+}
+
+type measured struct {
+	pod            *corev1.Pod // nil: a replica of a cluster of which nothing is known
+	value, request int64
+}
+
+// group sorts the pods by what is known of the metric. CPU of pods that start misleads; other metrics of those that do not run yet.
+func (in Input) group(i int, resource corev1.ResourceName) group {
+	var g group
+	for _, c := range in.Clusters {
+		var r Reading
+		if i < len(c.Readings) {
+			r = c.Readings[i]
+		}
+		if why := c.Unknown; why != "" {
+			for range c.Replicas {
+				g.missing = append(g.missing, measured{})
+			}
+			g.clusters = append(g.clusters, fmt.Sprintf("cluster %s: %s", c.Name, why))
+			continue
+		}
+		if r.Unknown != "" {
+			g.clusters = append(g.clusters, fmt.Sprintf("cluster %s: %s", c.Name, r.Unknown))
+		}
+		for p := range c.Pods {
+			pod := &c.Pods[p]
+			if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+				continue
+			}
+			v, found := r.Pods[pod.Name]
+			switch {
+			case pod.Status.Phase == corev1.PodPending:
+				g.unready = append(g.unready, measured{pod: pod})
+			case !found:
+				g.missing = append(g.missing, measured{pod: pod})
+			case resource == corev1.ResourceCPU && in.misleads(pod, v):
+				g.unready = append(g.unready, measured{pod: pod})
+			default:
+				g.known = append(g.known, measured{pod: pod, value: v.Milli})
+			}
+		}
+	}
+	slices.Sort(g.clusters)
+	return g
+}
+
+// misleads says whether the CPU of a pod is that of its start: it is not ready early in its life, the value is from before it
+// was, or it has never been.
+func (in Input) misleads(pod *corev1.Pod, v Value) bool {
+	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+	if i < 0 || pod.Status.StartTime == nil {
+		return true
+	}
+	ready, start := pod.Status.Conditions[i], pod.Status.StartTime.Time
+	if start.Add(in.Settings.CPUInitialization).After(in.Now) {
+		return ready.Status == corev1.ConditionFalse || v.At.Before(ready.LastTransitionTime.Add(v.Window))
+	}
+	return ready.Status == corev1.ConditionFalse && start.Add(in.Settings.InitialReadiness).After(ready.LastTransitionTime.Time)
+}
+
+// none is why no value is known.
+func (g group) none() error {
+	switch {
+	case len(g.clusters) > 0:
+		return fmt.Errorf("no cluster tells of it: %s", g.clusters[0])
+	case len(g.missing)+len(g.unready) == 0:
+		return fmt.Errorf("there are no pods")
+	}
+	return fmt.Errorf("no pod that is ready has a value yet")
+}
+
+func (in Input) byResource(i int, name corev1.ResourceName, container string, target autoscalingv2.MetricTarget) (int32, autoscalingv2.MetricValueStatus, error) {
+	g := in.group(i, name)
+	what := fmt.Sprintf("%s of pods", name)
+	if container != "" {
+		what = fmt.Sprintf("%s of container %s", name, container)
+	}
+	if target.AverageUtilization == nil {
+		if target.AverageValue == nil {
+			return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("the target of %s has neither averageUtilization nor averageValue", what)
+		}
+		replicas, average, err := in.byAverage(g, target.AverageValue.MilliValue())
+		if err != nil {
+			return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: %w", what, err)
+		}
+		return replicas, autoscalingv2.MetricValueStatus{AverageValue: milli(average)}, nil
+	}
+	if err := g.request(name, container); err != nil {
+		return 0, autoscalingv2.MetricValueStatus{}, err
+	}
+	wanted := int64(*target.AverageUtilization)
+	if len(g.known) == 0 {
+		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: %w", what, g.none())
+	}
+	used, requested := g.sums(g.known)
+	if requested == 0 || wanted <= 0 {
+		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: the pods request none, of which there is no percentage", what)
+	}
+	utilization := percent(used, requested)
+	replicas := in.scale(g, float64(utilization)/float64(wanted), func(m measured) int64 { return m.request * max(100, wanted) / 100 },
+		func(all []measured) float64 {
+			used, requested := g.sums(all)
+			return float64(percent(used, requested)) / float64(wanted)
+		})
+	return replicas, autoscalingv2.MetricValueStatus{AverageUtilization: &utilization, AverageValue: milli(used / int64(len(g.known)))}, nil
+}
+
+// percent is what part of what is requested is used; of memory that is many digits.
+func percent(used, requested int64) int32 {
+	if used > math.MaxInt64/100 && requested >= 100 {
+		return clamp(used / (requested / 100))
+	}
+	return clamp(used * 100 / requested)
+}
+
+// byAverage compares the average of the values with target, both in thousandths.
+func (in Input) byAverage(g group, target int64) (replicas int32, average int64, err error) {
+	if target <= 0 {
+		return 0, 0, fmt.Errorf("its target is not above 0")
+	}
+	if len(g.known) == 0 {
+		return 0, 0, g.none()
+	}
+	used, _ := g.sums(g.known)
+	average = used / int64(len(g.known))
+	ratio := func(all []measured) float64 {
+		used, _ := g.sums(all)
+		return float64(used/int64(len(all))) / float64(target)
+	}
+	return in.scale(g, ratio(g.known), func(measured) int64 { return target }, ratio), average, nil
+}
+
+// scale is how many pods a ratio of load to target asks for. Pods without a value count as idle where more are asked for, and as busy
+// where fewer are; if that turns the direction round, nothing changes. So it is while there are not as many pods as there shall be: a
+// load above target never takes replicas away because some are still on their way.
+func (in Input) scale(g group, ratio float64, busy func(measured) int64, of func([]measured) float64) int32 {
+	current := in.total()
+	up := ratio > 1 && len(g.unready) > 0
+	if !up && len(g.missing) == 0 {
+		return in.along(ratio, ceil(ratio*float64(len(g.known))))
+	}
+	all := slices.Clone(g.known)
+	for _, m := range g.missing {
+		switch {
+		case ratio < 1:
+			m.value = busy(m)
+		case ratio > 1:
+			m.value = 0
+		default:
+			continue
+		}
+		all = append(all, m)
+	}
+	if up {
+		all = append(all, g.unready...)
+	}
+	is := of(all)
+	if ratio < 1 && is > 1 || ratio > 1 && is < 1 {
+		return current
+	}
+	return in.along(is, ceil(is*float64(len(all))))
+}
+
+// along is replicas if they are on the side of the current ones that the ratio of load to target is on, beyond the tolerance.
+func (in Input) along(ratio float64, replicas int32) int32 {
+	current := in.total()
+	if in.tolerates(ratio) || ratio < 1 && replicas > current || ratio > 1 && replicas < current {
+		return current
+	}
+	return replicas
+}
+
+func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autoscalingv2.MetricValueStatus, error) {
+	var sum, ready int64
+	told, silent := 0, ""
+	for _, c := range in.Clusters {
+		why := c.Unknown
+		if why == "" && i < len(c.Readings) {
+			why = c.Readings[i].Unknown
+		}
+		if why != "" {
+			silent = max(silent, fmt.Sprintf("cluster %s: %s", c.Name, why))
+		} else if i < len(c.Readings) {
+			told++
+			sum += c.Readings[i].Object
+		}
+		if c.Unknown != "" {
+			ready += int64(c.Replicas)
+		}
+		for p := range c.Pods {
+			if isReady(&c.Pods[p]) {
+				ready++
+			}
+		}
+	}
+	if told == 0 {
+		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("no cluster tells of it: %s", silent)
+	}
+	current := in.total()
+	var replicas int32
+	var status autoscalingv2.MetricValueStatus
+	switch {
+	case target.Value != nil && target.Value.MilliValue() > 0:
+		ratio := float64(sum) / float64(target.Value.MilliValue())
+		replicas = in.along(ratio, ceil(ratio*float64(ready)))
+		status.Value = milli(sum)
+	case target.AverageValue != nil && target.AverageValue.MilliValue() > 0:
+		each := target.AverageValue.MilliValue()
+		if replicas = current; !in.tolerates(float64(sum) / (float64(each) * float64(current))) {
+			replicas = ceil(float64(sum) / float64(each))
+		}
+		status.AverageValue = milli(int64(math.Ceil(float64(sum) / float64(current))))
+	default:
+		return 0, status, fmt.Errorf("the target has neither a value nor an averageValue above 0")
+	}
+	if silent != "" && replicas < current {
+		replicas = current // what is not known may be the load
+	}
+	return replicas, status, nil
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// tolerates says whether a ratio of load to target is near enough to 1.
+func (in Input) tolerates(ratio float64) bool {
+	down, up := in.Settings.Tolerance, in.Settings.Tolerance
+	if b := in.Spec.Behavior; b != nil {
+		if b.ScaleDown != nil && b.ScaleDown.Tolerance != nil {
+			down = b.ScaleDown.Tolerance.AsApproximateFloat64()
+		}
+		if b.ScaleUp != nil && b.ScaleUp.Tolerance != nil {
+			up = b.ScaleUp.Tolerance.AsApproximateFloat64()
+		}
+	}
+	return 1-down <= ratio && ratio <= 1+up
+}
+
+func (g group) sums(all []measured) (used, requested int64) {
+	for _, m := range all {
+		used += m.value
+		requested += m.request
+	}
+	return used, requested
+}
+
+// request fills in what each pod requests; replicas that nobody has seen request what the others do on average.
+func (g group) request(name corev1.ResourceName, container string) error {
+	var sum, seen int64
+	for _, list := range [][]measured{g.known, g.missing, g.unready} {
+		for i := range list {
+			if list[i].pod == nil {
+				continue
+			}
+			n, err := requestOf(list[i].pod, name, container)
+			if err != nil {
+				return err
+			}
+			list[i].request = n
+			sum += n
+			seen++
+		}
+	}
+	for i := range g.missing {
+		if g.missing[i].pod == nil && seen > 0 {
+			g.missing[i].request = sum / seen
+		}
+	}
+	return nil
+}
+
+// requestOf is what a pod, or one of its containers, requests, in thousandths; a container that does not say is an error, since there is no percentage then.
+func requestOf(pod *corev1.Pod, name corev1.ResourceName, container string) (int64, error) {
+	if container == "" && pod.Spec.Resources != nil {
+		if q, ok := pod.Spec.Resources.Requests[name]; ok {
+			return q.MilliValue(), nil
+		}
+	}
+	var sum int64
+	found := false
+	add := func(c corev1.Container) error {
+		if container != "" && c.Name != container {
+			return nil
+		}
+		q, ok := c.Resources.Requests[name]
+		if !ok {
+			return fmt.Errorf("container %s of the pods requests no %s, of which there is no percentage: add it to resources.requests", c.Name, name)
+		}
+		sum, found = sum+q.MilliValue(), true
+		return nil
+	}
+	for _, c := range pod.Spec.Containers {
+		if err := add(c); err != nil {
+			return 0, err
+		}
+	}
+	for _, c := range pod.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // a sidecar
+			if err := add(c); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if container != "" && !found {
+		return 0, fmt.Errorf("the pods have no container %s", container)
+	}
+	return sum, nil
+}
+
+// Usage is what one pod uses, by container, over a window that ended at a time.
+type Usage struct {
+	Pod        string
+	At         time.Time
+	Window     time.Duration
+	Containers map[string]corev1.ResourceList
+}
+
+// Read is the reading of a metric of type Resource or ContainerResource from what the pods of a cluster use.
+func Read(m autoscalingv2.MetricSpec, all []Usage) Reading {
+	r := Reading{Pods: map[string]Value{}}
+	var name corev1.ResourceName
+	container := ""
+	switch {
+	case m.Resource != nil:
+		name = m.Resource.Name
+	case m.ContainerResource != nil:
+		name, container = m.ContainerResource.Name, m.ContainerResource.Container
+	default:
+		return r
+	}
+	for _, u := range all {
+		v, complete := Value{At: u.At, Window: u.Window}, len(u.Containers) > 0
+		if container != "" {
+			_, complete = u.Containers[container]
+		}
+		for c, used := range u.Containers {
+			if container != "" && c != container {
+				continue
+			}
+			q, ok := used[name]
+			complete = complete && ok
+			v.Milli += q.MilliValue()
+		}
+		if complete {
+			r.Pods[u.Pod] = v
+		}
+	}
+	return r
+}

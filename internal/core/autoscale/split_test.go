@@ -1,0 +1,129 @@
+package autoscale
+
+import (
+	"encoding/json"
+	"math/rand"
+	"strings"
+	"testing"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+)
+
+func TestBoundsAreSplitInProportionToTheReplicas(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		lowest, highest int32
+		replicas        map[string]int32
+		want            map[string]Bounds
+	}{
+		{"alike", 4, 10, map[string]int32{"a": 2, "b": 2}, map[string]Bounds{"a": {2, 5}, "b": {2, 5}}},
+		{"two to one", 3, 9, map[string]int32{"a": 2, "b": 1}, map[string]Bounds{"a": {2, 6}, "b": {1, 3}}},
+		{"a minimum below the number of clusters", 1, 6, map[string]int32{"a": 1, "b": 1, "c": 1}, map[string]Bounds{"a": {1, 2}, "b": {1, 2}, "c": {1, 2}}},
+		{"as many clusters as replicas", 1, 2, map[string]int32{"a": 9, "b": 1}, map[string]Bounds{"a": {1, 1}, "b": {1, 1}}},
+		{"one cluster", 2, 7, map[string]int32{"a": 3}, map[string]Bounds{"a": {2, 7}}},
+	} {
+		got, err := Split(c.lowest, c.highest, c.replicas)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		for name, want := range c.want {
+			if got[name] != want {
+				t.Errorf("%s: cluster %s gets %v, want %v", c.name, name, got[name], want)
+			}
+		}
+	}
+	if _, err := Split(1, 2, map[string]int32{"a": 1, "b": 1, "c": 1}); err == nil || !strings.Contains(err.Error(), "maxReplicas is 2, and the workload is in 3 clusters") {
+		t.Errorf("three clusters for two replicas: %v", err)
+	}
+}
+
+func TestSharesAddUpAndAreInOrder(t *testing.T) {
+	for seed := range int64(5000) {
+		r := rand.New(rand.NewSource(seed))
+		replicas := map[string]int32{}
+		for i := range 1 + r.Intn(8) {
+			replicas[string(rune('a'+i))] = int32(r.Intn(20))
+		}
+		highest := int32(len(replicas) + r.Intn(60))
+		lowest := 1 + int32(r.Intn(int(highest)))
+		got, err := Split(lowest, highest, replicas)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		var least, most int32
+		for name, b := range got {
+			if b.Min < 1 || b.Min > b.Max {
+				t.Fatalf("seed %d: cluster %s gets %v", seed, name, b)
+			}
+			least, most = least+b.Min, most+b.Max
+		}
+		if most != highest || least != max(lowest, int32(len(replicas))) {
+			t.Fatalf("seed %d: %v make %d to %d, want %d to %d", seed, got, least, most, lowest, highest)
+		}
+	}
+}
+
+func TestSharesStayUntilTheBoundsOrTheClustersChange(t *testing.T) {
+	f := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	f.Spec = *spec()
+	f.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	f.Spec.MaxReplicas = 12
+	works := map[string]*workv1alpha1.Work{}
+	shares := func(replicas map[string]int32) map[string]Share {
+		got, err := Shares(&f.Spec, replicas, works)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, s := range got {
+			w, err := Work(f, name, s, "id")
+			if err != nil {
+				t.Fatal(err)
+			}
+			works[name] = w
+		}
+		return got
+	}
+	if got := shares(map[string]int32{"a": 2, "b": 1}); got["a"].Max != 8 || got["b"].Max != 4 {
+		t.Fatalf("at first %v", got)
+	}
+	if got := shares(map[string]int32{"a": 2, "b": 4}); got["a"].Max != 8 || got["b"].Max != 4 {
+		t.Errorf("the autoscaler of b scaled, and the shares became %v", got)
+	}
+	if got := shares(map[string]int32{"a": 2, "b": 4, "c": 6}); got["a"].Max != 2 || got["b"].Max != 4 || got["c"].Max != 6 {
+		t.Errorf("with another cluster %v", got)
+	}
+	f.Spec.MaxReplicas = 24
+	if got := shares(map[string]int32{"a": 2, "b": 4, "c": 6}); got["a"].Max != 4 || got["c"].Max != 12 {
+		t.Errorf("with another maximum %v", got)
+	}
+	if again, err := Work(f, "a", shares(map[string]int32{"a": 2, "b": 4, "c": 6})["a"], "id"); err != nil || string(again.Spec.Workload.Manifests[0].Raw) != string(works["a"].Spec.Workload.Manifests[0].Raw) {
+		t.Errorf("the same share makes another Work: %v", err)
+	}
+
+	// What the autoscalers make of it.
+	made := shares(map[string]int32{"a": 2, "b": 4, "c": 6})
+	say := func(cluster string, s autoscalingv2.HorizontalPodAutoscalerStatus) {
+		raw, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		works[cluster].Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: raw}}}
+	}
+	active := []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: "True"}}
+	say("a", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 2, DesiredReplicas: 4, Conditions: active})
+	say("b", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 4, Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: "False", Message: "no metrics"}}})
+	current, desired, scaling := Sum(made, map[string]int32{"a": 2, "b": 4, "c": 6}, map[string]*workv1alpha1.Work{"a": works["a"], "b": works["b"]})
+	if current["a"] != 2 || desired["a"] != 4 || desired["b"] != 4 || desired["c"] != 6 {
+		t.Errorf("current %v, desired %v", current, desired)
+	}
+	for _, want := range []string{"cluster b: no metrics", "cluster c: its autoscaler has said nothing yet"} {
+		if !strings.Contains(scaling.Message, want) || scaling.Status != "True" {
+			t.Errorf("%s %s, want %q in it", scaling.Status, scaling.Message, want)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/argosy-io/argosy/internal/core/autoscale"
+)
+
+const (
+	resourceMetrics = "metrics.k8s.io"
+	customMetrics   = "custom.metrics.k8s.io"
+)
+
+// ErrNoMetrics says that a member serves no API of metrics. What wraps it says which, and what to do.
+var ErrNoMetrics = errors.New("the API is not served")
+
+// Pods are the pods that a selector selects. They are asked for, not watched: who needs them does so seldom.
+func (m *Member) Pods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.o.Timeout)
+	defer cancel()
+	// From memory, which is as new as the metrics are.
+	list, err := m.conn().core.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", cause(err))
+	}
+	return list.Items, nil
+}
+
+// Usage is what the pods that a selector selects use, as metrics.k8s.io says.
+func (m *Member) Usage(ctx context.Context, namespace, selector string) ([]autoscale.Usage, error) {
+	var list struct {
+		Items []struct {
+			Metadata   metav1.ObjectMeta `json:"metadata"`
+			Timestamp  metav1.Time       `json:"timestamp"`
+			Window     metav1.Duration   `json:"window"`
+			Containers []struct {
+				Name  string              `json:"name"`
+				Usage corev1.ResourceList `json:"usage"`
+			} `json:"containers"`
+		} `json:"items"`
+	}
+	path := "/apis/" + resourceMetrics + "/v1beta1/namespaces/" + namespace + "/pods"
+	if err := m.metrics(ctx, path, selector, "", &list); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("%s: %w: install metrics-server there", resourceMetrics, ErrNoMetrics)
+		}
+		return nil, fmt.Errorf("read %s: %w", resourceMetrics, err)
+	}
+	out := make([]autoscale.Usage, len(list.Items))
+	for i, item := range list.Items {
+		out[i] = autoscale.Usage{Pod: item.Metadata.Name, At: item.Timestamp.Time, Window: item.Window.Duration, Containers: map[string]corev1.ResourceList{}}
+		for _, c := range item.Containers {
+			out[i].Containers[c.Name] = c.Usage
+		}
+	}
+	return out, nil
+}
+
+// metricValues is a MetricValueList, of any version.
+type metricValues struct {
+	Items []struct {
+		DescribedObject corev1.ObjectReference `json:"describedObject"`
+		Timestamp       metav1.Time            `json:"timestamp"`
+		WindowSeconds   *int64                 `json:"windowSeconds"`
+		Value           resource.Quantity      `json:"value"`
+	} `json:"items"`
+	// An object's metric of the older version may come alone.
+	Value *resource.Quantity `json:"value"`
+}
+
+// PodMetric is a metric of custom.metrics.k8s.io of each pod that a selector selects.
+func (m *Member) PodMetric(ctx context.Context, namespace, selector string, metric autoscalingv2.MetricIdentifier) (autoscale.Reading, error) {
+	var list metricValues
+	if err := m.customMetric(ctx, namespace, "pods/*", selector, metric, &list); err != nil {
+		return autoscale.Reading{}, err
+	}
+	r := autoscale.Reading{Pods: map[string]autoscale.Value{}}
+	for _, item := range list.Items {
+		window := time.Minute
+		if item.WindowSeconds != nil {
+			window = time.Duration(*item.WindowSeconds) * time.Second
+		}
+		r.Pods[item.DescribedObject.Name] = autoscale.Value{Milli: item.Value.MilliValue(), At: item.Timestamp.Time, Window: window}
+	}
+	return r, nil
+}
+
+// ObjectMetric is a metric of custom.metrics.k8s.io of one object.
+func (m *Member) ObjectMetric(ctx context.Context, namespace string, of autoscalingv2.CrossVersionObjectReference, metric autoscalingv2.MetricIdentifier) (autoscale.Reading, error) {
+	mapping, err := m.Mapping(ctx, schema.FromAPIVersionAndKind(of.APIVersion, of.Kind))
+	if err != nil {
+		return autoscale.Reading{}, cause(err)
+	}
+	if !mapping.Namespaced {
+		namespace = ""
+	}
+	var list metricValues
+	if err := m.customMetric(ctx, namespace, mapping.Resource.GroupResource().String()+"/"+url.PathEscape(of.Name), "", metric, &list); err != nil {
+		return autoscale.Reading{}, err
+	}
+	switch {
+	case len(list.Items) > 0:
+		return autoscale.Reading{Object: list.Items[0].Value.MilliValue()}, nil
+	case list.Value != nil:
+		return autoscale.Reading{Object: list.Value.MilliValue()}, nil
+	}
+	return autoscale.Reading{}, fmt.Errorf("metric %s of %s %s has no value", metric.Name, of.Kind, of.Name)
+}
+
+func (m *Member) customMetric(ctx context.Context, namespace, object, selector string, metric autoscalingv2.MetricIdentifier, list *metricValues) error {
+	version, served := m.customVersion()
+	if !served {
+		if _, err := m.Discover(ctx); err != nil {
+			return cause(err)
+		}
+		if version, served = m.customVersion(); !served {
+			return fmt.Errorf("%s: %w: install an adapter of metrics there, such as prometheus-adapter", customMetrics, ErrNoMetrics)
+		}
+	}
+	path := "/apis/" + customMetrics + "/" + version
+	if namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	path += "/" + object + "/" + url.PathEscape(metric.Name)
+	of := ""
+	if metric.Selector != nil {
+		s, err := metav1.LabelSelectorAsSelector(metric.Selector)
+		if err != nil {
+			return fmt.Errorf("the selector of metric %s: %w", metric.Name, err)
+		}
+		of = s.String()
+	}
+	if err := m.metrics(ctx, path, selector, of, list); err != nil {
+		return fmt.Errorf("read metric %s: %w", metric.Name, err)
+	}
+	return nil
+}
+
+// customVersion is the newest version of custom.metrics.k8s.io that the member was last seen to serve.
+func (m *Member) customVersion() (string, bool) {
+	a := &m.conn().apis
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var all []string
+	for _, list := range a.all.Lists {
+		if group, version, _ := strings.Cut(list.GroupVersion, "/"); group == customMetrics {
+			all = append(all, version)
+		}
+	}
+	if len(all) == 0 {
+		return "", false
+	}
+	return slices.Max(all), true
+}
+
+// metrics reads a list of metrics; these are not kept by anybody, and there is nothing to watch.
+func (m *Member) metrics(ctx context.Context, path, selector, of string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, m.o.Timeout)
+	defer cancel()
+	req := m.conn().core.RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json")
+	if selector != "" {
+		req = req.Param("labelSelector", selector)
+	}
+	if of != "" {
+		req = req.Param("metricLabelSelector", of)
+	}
+	raw, err := req.DoRaw(ctx)
+	if err != nil {
+		return cause(err)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	return nil
+}
