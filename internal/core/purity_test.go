@@ -90,7 +90,7 @@ var only = map[string][]string{
 	"github.com/yuin/gopher-lua":     {"internal/core/interpret/script", "internal/core/interpret/lint"},
 	"gopkg.in/evanphx/json-patch.v4": {"internal/core/override", "internal/core/interpret/webhook"},
 	"github.com/evanphx/json-patch":  {"internal/core/override"},
-	"github.com/google/cel-go":       {"internal/core/ocm"},
+	"github.com/google/cel-go":       {"internal/core/ocm", "internal/core/validate"},
 	"k8s.io/apiserver/pkg/cel":       {"internal/core/ocm"},
 	"k8s.io/client-go/util/jsonpath": {"internal/core/ocm"},
 }

@@ -24,6 +24,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -68,6 +69,7 @@ func newObjects(index *index) *objects {
 		appsv1alpha1.Resource("workloadrebalancers"):                        {nil, o.validateRebalancer},
 		autoscalingv1alpha1.Resource("federatedhpas"):                       {o.mutateFederatedHPA, o.validateFederatedHPA},
 		autoscalingv1alpha1.Resource("cronfederatedhpas"):                   {nil, o.validateCronFederatedHPA},
+		ocmv1.Resource("manifestworks"):                                     {o.mutateManifestWork, o.validateManifestWork},
 		clusterv1alpha1.Resource("clusters"):                                {o.mutateCluster, o.validateCluster},
 		configv1alpha1.Resource("resourceinterpretercustomizations"):        {o.mutateCustomization, o.validateCustomization},
 		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil, o.validateWebhookConfiguration},

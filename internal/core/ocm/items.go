@@ -49,13 +49,17 @@ func Items(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster) []Item {
 			item.Err = errExecutor
 		}
 		for _, option := range mw.Spec.ManifestConfigs {
-			if of := option.ResourceIdentifier; of.Group == id.Group && of.Resource == id.Resource &&
-				matches(of.Namespace, id.Namespace) && matches(of.Name, id.Name) {
+			if item.Named(option.ResourceIdentifier) {
 				item.Options = append(item.Options, option)
 			}
 		}
 	}
 	return items
+}
+
+// Named says whether the identifier of an option names the object.
+func (i Item) Named(by ocmv1.ResourceIdentifier) bool {
+	return by.Group == i.Meta.Group && by.Resource == i.Meta.Resource && matches(by.Namespace, i.Meta.Namespace) && matches(by.Name, i.Meta.Name)
 }
 
 // identityOf is what options and rules know an object by.

@@ -1,0 +1,57 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/warning"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/internal/core/validate"
+)
+
+var clusters = clusterv1alpha1.GroupVersion.WithResource("clusters")
+
+// mutateManifestWork holds a new ManifestWork in its author's write: nothing is applied before it is held.
+func (o *objects) mutateManifestWork(_ context.Context, r request) error {
+	if finalizers := r.obj.GetFinalizers(); r.creating() && !slices.Contains(finalizers, ocmv1.ManifestWorkFinalizer) {
+		r.obj.SetFinalizers(append(finalizers, ocmv1.ManifestWorkFinalizer))
+	}
+	return nil
+}
+
+// validateManifestWork judges what is new of a ManifestWork, and warns of what is not carried out as it says.
+func (o *objects) validateManifestWork(ctx context.Context, r request) error {
+	mw := &ocmv1.ManifestWork{}
+	if err := into(r.obj, mw); err != nil {
+		return r.invalid(err)
+	}
+	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+		return nil
+	}
+	if err := r.refuse(validate.ManifestWork(mw)); err != nil {
+		return err
+	}
+	var cluster *clusterv1alpha1.Cluster
+	found, err := o.client.Resource(clusters).Get(ctx, r.GetNamespace(), metav1.GetOptions{})
+	switch {
+	case err == nil:
+		cluster = &clusterv1alpha1.Cluster{}
+		if err := into(found, cluster); err != nil {
+			cluster = nil
+		}
+	case apierrors.IsNotFound(err) && r.old == nil:
+		warning.AddWarning(ctx, "", fmt.Sprintf("metadata.namespace: no cluster %q has joined: a ManifestWork is applied in the cluster that its namespace names, and this one waits until it joins", r.GetNamespace()))
+	}
+	var known []string
+	if was := (&ocmv1.ManifestWork{}); r.old != nil && into(r.old, was) == nil {
+		known = validate.ManifestWorkAdvice(was, cluster)
+	}
+	warn(ctx, validate.ManifestWorkAdvice(mw, cluster), known)
+	return nil
+}

@@ -1,0 +1,147 @@
+package validate
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/internal/core/ocm"
+)
+
+// manifestLimit is how many bytes the objects of a ManifestWork may have together.
+const manifestLimit = 500 * 1024
+
+// ManifestWork validates a ManifestWork. What would be carried out otherwise than it says is refused where it asks for less than the
+// hub would do.
+func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
+	var errs field.ErrorList
+	spec := field.NewPath("spec")
+	path := spec.Child("workload", "manifests")
+	if len(mw.Spec.Workload.Manifests) == 0 {
+		errs = append(errs, field.Required(path, "must have an object at least"))
+	}
+	size := 0
+	type object struct{ group, kind, namespace, name string }
+	first := map[object]int{}
+	for i, m := range mw.Spec.Workload.Manifests {
+		size += len(m.Raw)
+		var is struct {
+			APIVersion, Kind string
+			Metadata         struct{ Name, Namespace, GenerateName string }
+		}
+		at := path.Index(i)
+		if err := json.Unmarshal(m.Raw, &is); err != nil {
+			errs = append(errs, field.Invalid(at, "", fmt.Sprintf("is no object of Kubernetes: %v", err)))
+			continue
+		}
+		for _, required := range []struct {
+			value string
+			path  *field.Path
+		}{{is.APIVersion, at.Child("apiVersion")}, {is.Kind, at.Child("kind")}, {is.Metadata.Name, at.Child("metadata", "name")}} {
+			if required.value == "" {
+				errs = append(errs, field.Required(required.path, "must not be empty"))
+			}
+		}
+		if is.Metadata.GenerateName != "" {
+			errs = append(errs, field.Forbidden(at.Child("metadata", "generateName"), "an object that is kept has a name: set metadata.name"))
+		}
+		gv, err := schema.ParseGroupVersion(is.APIVersion)
+		if err != nil {
+			errs = append(errs, field.Invalid(at.Child("apiVersion"), is.APIVersion, "must be VERSION or GROUP/VERSION, such as v1 or apps/v1"))
+		}
+		id := object{gv.Group, is.Kind, is.Metadata.Namespace, is.Metadata.Name}
+		if before, twice := first[id]; twice {
+			errs = append(errs, field.Duplicate(at, fmt.Sprintf("%s %s, which is %s, too", is.Kind, strings.TrimPrefix(is.Metadata.Namespace+"/"+is.Metadata.Name, "/"), path.Index(before))))
+		} else {
+			first[id] = i
+		}
+	}
+	if size > manifestLimit {
+		errs = append(errs, field.TooLong(path, "", manifestLimit))
+	}
+	if mw.Spec.Executor != nil {
+		errs = append(errs, field.Forbidden(spec.Child("executor"), "the hub applies with its own account, which may do more than an executor: leave it out, "+
+			"and say by roles on the hub who may write ManifestWorks in the namespace of a cluster"))
+	}
+	for i, config := range mw.Spec.ManifestConfigs {
+		if config.UpdateStrategy == nil || config.UpdateStrategy.ServerSideApply == nil {
+			continue
+		}
+		at := spec.Child("manifestConfigs").Index(i).Child("updateStrategy", "serverSideApply", "ignoreFields")
+		for j, ignore := range config.UpdateStrategy.ServerSideApply.IgnoreFields {
+			if _, err := ocm.Ignored(ignore); err != nil {
+				errs = append(errs, field.Invalid(at.Index(j), "", fmt.Sprintf("each is to name one field, such as .spec.replicas: %v", err)))
+			}
+		}
+	}
+	return errs
+}
+
+// ManifestWorkAdvice is what of a ManifestWork is carried out otherwise than its author may think, or not at all. c is its cluster, nil
+// if that is not known.
+func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster) (advice []string) {
+	say := func(at *field.Path, format string, args ...any) {
+		advice = append(advice, at.String()+": "+fmt.Sprintf(format, args...))
+	}
+	items := ocm.Items(mw, c)
+	for i, config := range mw.Spec.ManifestConfigs {
+		at := field.NewPath("spec", "manifestConfigs").Index(i)
+		var named []ocm.Item
+		for _, item := range items {
+			if item.Named(config.ResourceIdentifier) {
+				named = append(named, item)
+			}
+		}
+		if len(named) == 0 {
+			say(at.Child("resourceIdentifier"), "names none of the manifests, so that nothing of this entry has any effect: resource is the plural name of a kind, such as deployments")
+		}
+		if u := config.UpdateStrategy; u != nil && u.ServerSideApply != nil {
+			ssa := at.Child("updateStrategy", "serverSideApply")
+			if u.Type != ocmv1.UpdateStrategyServerSideApply {
+				say(ssa, "has no effect with the type %s", u.Type)
+			} else if m := u.ServerSideApply.FieldManager; m != "" && m != "work-agent" {
+				say(ssa.Child("fieldManager"), "the hub applies as argosy, not as %s", m)
+			}
+		}
+		reported := map[string]bool{}
+		for j, rule := range config.FeedbackRules {
+			feedback := at.Child("feedbackRules").Index(j)
+			if rule.Type == ocmv1.FeedbackWellKnownStatus {
+				for _, item := range named {
+					if kind := (schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}); !ocm.WellKnown(kind) {
+						say(feedback, "no values of a %s are known: name them with the type JSONPaths; known are those of %s", kind, strings.Join(ocm.WellKnownKinds(), ", "))
+					}
+				}
+			}
+			for k, path := range rule.JsonPaths {
+				if _, err := ocm.ParsePath(path); err != nil {
+					say(feedback.Child("jsonPaths").Index(k).Child("path"), "%v", err)
+				}
+				if reported[path.Name] {
+					say(feedback.Child("jsonPaths").Index(k).Child("name"), "%s is there before: the first value of a name is reported", path.Name)
+				}
+				reported[path.Name] = true
+			}
+		}
+		for j, rule := range config.ConditionRules {
+			condition := at.Child("conditionRules").Index(j)
+			for k, expression := range rule.CelExpressions {
+				if _, err := ocm.Compile(expression, cel.BoolType); err != nil {
+					say(condition.Child("celExpressions").Index(k), "%v", err)
+				}
+			}
+			if rule.MessageExpression != "" {
+				if _, err := ocm.Compile(rule.MessageExpression, cel.StringType); err != nil {
+					say(condition.Child("messageExpression"), "%v", err)
+				}
+			}
+		}
+	}
+	return advice
+}
