@@ -44,6 +44,7 @@ type Member struct {
 	connection atomic.Pointer[connection]
 	load       atomic.Pointer[load]
 	scalers    scalers
+	endpoints  endpoints
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionResource]*objects

@@ -56,6 +56,7 @@ type Members struct {
 	answered []func(cluster string)
 	room     []func(cluster string)
 	scaled   []func(cluster string, workload execute.Target)
+	reached  []func(cluster string, service types.NamespacedName)
 }
 
 // New knows no member yet.
@@ -105,6 +106,14 @@ func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.scaled = append(m.scaled, f)
+}
+
+// OnEndpoints adds a function that is called when the endpoints of a Service that somebody follows change in a member (see
+// Member.EndpointSlices). It must not block, and is added before the first Get.
+func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedName)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reached = append(m.reached, f)
 }
 
 // Known is the member of that name if it is in use already; else nil.
@@ -243,6 +252,12 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 	fresh.scalers.changed = func(workload execute.Target) {
 		for _, f := range scaled {
 			f(name, workload)
+		}
+	}
+	reached := slices.Clone(m.reached)
+	fresh.endpoints.changed = func(service types.NamespacedName) {
+		for _, f := range reached {
+			f(name, service)
 		}
 	}
 	fresh.ctx, fresh.cancel = context.WithCancel(m.ctx)

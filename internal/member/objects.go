@@ -71,14 +71,23 @@ func (m *Member) Cached(gvr schema.GroupVersionResource, namespace, name string)
 
 // follow keeps a store like the member, over failures and changes of the connection, until the member is let go.
 func (m *Member) follow(name string, kind runtime.Object, store cache.ReflectorStore, lw func(*connection) cache.ListWatch) {
-	logger := klog.FromContext(m.ctx).WithValues("watch", name)
-	for m.ctx.Err() == nil {
+	m.followWhile(m.ctx, name, kind, store, lw)
+}
+
+// followWhile does so until ctx, which is part of the member's, ends.
+func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore, lw func(*connection) cache.ListWatch) {
+	logger := klog.FromContext(ctx).WithValues("watch", name)
+	for ctx.Err() == nil {
 		c := m.conn()
+		until, end := context.WithCancel(c.ctx)
+		stop := context.AfterFunc(ctx, end)
 		source := lw(c)
 		r := cache.NewReflectorWithOptions(&source, kind, store, cache.ReflectorOptions{
 			Name: name, TypeDescription: name, Backoff: relist(), Logger: &logger,
 		})
-		r.RunWithContext(c.ctx)
+		r.RunWithContext(until)
+		stop()
+		end()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -169,9 +170,9 @@ func taintToleration(q *question, m *member, target bool) string {
 
 // apiEnablement asks for the kind in any version: the object is sent in one that the member serves.
 // While discovery is incomplete, a kind that is not listed does not drive out what is there already. What is enclosed may define
-// the kinds that go with it.
+// the kinds that go with it, and the kinds of multi-cluster services are brought by the hub to whom they are placed in.
 func apiEnablement(q *question, m *member, target bool) string {
-	if q.kind == releasev1alpha1.EnclosedManifestKind || q.serves(m) || target && !m.discovered {
+	if q.kind == releasev1alpha1.EnclosedManifestKind || q.kind.Group == multiclusterv1alpha1.GroupVersion.Group || q.serves(m) || target && !m.discovered {
 		return ""
 	}
 	return reasonAPI

@@ -1,0 +1,320 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/service"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+var serviceKind = schema.GroupKind{Kind: "Service"}
+
+// crossCluster carries MultiClusterServices out.
+type crossCluster struct{ *exchanges }
+
+func setupCrossCluster(mgr ctrl.Manager, x *exchanges) error {
+	r := &crossCluster{x}
+	return ctrl.NewControllerManagedBy(mgr).Named("multi-cluster-service").
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+		For(&networkingv1alpha1.MultiClusterService{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(managed), builder.WithPredicates(placed)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(networkingv1alpha1.MultiClusterServiceKind)), builder.WithPredicates(worked)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.sent), builder.WithPredicates(worked)).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(moved)).
+		WatchesRawSource(x.endpoints()).
+		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			x.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
+				obj := is
+				if obj == nil {
+					obj = was
+				}
+				if obj.GroupVersionKind().GroupKind() == serviceKind && !sameTemplate(was, is) {
+					q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}})
+				}
+			})
+			return nil
+		})).
+		Complete(r)
+}
+
+// managed is the MultiClusterService that a binding was made for.
+func managed(_ context.Context, b client.Object) []reconcile.Request {
+	notes := b.GetAnnotations()
+	if b.GetLabels()[workv1alpha2.BindingManagedByLabel] != networkingv1alpha1.MultiClusterServiceKind {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{
+		Namespace: notes[networkingv1alpha1.MultiClusterServiceNamespaceKey], Name: notes[networkingv1alpha1.MultiClusterServiceNameKey]}}}
+}
+
+// sent is the MultiClusterService of the Service that a Work brings to a cluster.
+func (r *crossCluster) sent(ctx context.Context, w client.Object) []reconcile.Request {
+	key, ok := scope.BindingOf(w)
+	name, brings := strings.CutSuffix(key.Name, names.Binding(serviceKind.Kind, ""))
+	if !ok || !brings || key.Namespace == "" {
+		return nil
+	}
+	key.Name = name
+	if err := r.client.Get(ctx, key, &networkingv1alpha1.MultiClusterService{}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// all are those that a change of a cluster may concern.
+func (r *crossCluster) all(ctx context.Context, cluster client.Object) []reconcile.Request {
+	var list networkingv1alpha1.MultiClusterServiceList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the multi-cluster services of a cluster", "cluster", cluster.GetName())
+		return nil
+	}
+	out := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		out[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return out
+}
+
+// sameTemplate says whether nothing changed that is sent to members, or says who holds the template.
+func sameTemplate(was, is *unstructured.Unstructured) bool {
+	return was != nil && is != nil && was.GetUID() == is.GetUID() && propagate.Digest(was) == propagate.Digest(is) &&
+		claimed(was) == claimed(is)
+}
+
+// claim is what says on a Service, or on its binding, which MultiClusterService holds it.
+type claim struct{ by, id, namespace, name string }
+
+func claimed(obj metav1.Object) claim {
+	labels, notes := obj.GetLabels(), obj.GetAnnotations()
+	by := labels[policyv1alpha1.ClaimedByLabel]
+	if by == "" {
+		by = labels[workv1alpha2.BindingManagedByLabel]
+	}
+	return claim{by, labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel],
+		notes[networkingv1alpha1.MultiClusterServiceNamespaceKey], notes[networkingv1alpha1.MultiClusterServiceNameKey]}
+}
+
+// Reconcile has the consumers of a Service know the endpoints of its providers, and all of them the Service.
+func (r *crossCluster) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	err := r.reconcile(ctx, req.NamespacedName)
+	if errors.Is(err, propagate.ErrTerminating) || errors.Is(err, propagate.ErrOutlived) {
+		return reconcile.Result{RequeueAfter: firstRetry}, nil
+	}
+	return outcome(err)
+}
+
+func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) error {
+	me := service.Owner{Kind: networkingv1alpha1.MultiClusterServiceKind, Namespace: key.Namespace, Name: key.Name}
+	read := &networkingv1alpha1.MultiClusterService{}
+	err := r.client.Get(ctx, key, read)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get MultiClusterService %s: %w", key, err)
+	}
+	if err != nil {
+		return r.gone(ctx, me)
+	}
+	if !service.Exposes(read) {
+		return r.end(ctx, me)
+	}
+
+	// 1. Which clusters.
+	fleet, err := r.fleet(ctx)
+	if err != nil {
+		return err
+	}
+	e, clusters := service.CrossCluster(read, fleet), service.ClustersOf(read, fleet)
+	missing := ""
+	if len(clusters.Missing) > 0 {
+		missing = "no cluster of the fleet is called " + strings.Join(clusters.Missing, ", ") + "; it counts when it joins"
+	}
+	r.warn(me, read, service.EventClusterNotFound, missing)
+
+	// 2. The Service goes to all of them.
+	if len(clusters.All()) == 0 && len(clusters.Missing) == 0 {
+		return nil // a fleet without clusters: that one joins is an event
+	}
+	trouble, sending := "", error(nil)
+	template, found, err := r.Templates.Get(ctx, serviceKind, key.Namespace, key.Name)
+	switch {
+	case err != nil:
+		return err
+	case !found || template.GetDeletionTimestamp() != nil:
+		trouble = fmt.Sprintf("there is no Service %s on the hub: create it, under the name of the MultiClusterService", key)
+		e.Consumers = nil
+	default:
+		if sending = r.send(ctx, read, template, clusters); sending != nil && !commit.Stale(sending) {
+			trouble = sending.Error()
+		}
+	}
+	r.warn(me, read, service.EventSyncServiceFailed, trouble)
+
+	// 3. And the providers' endpoints to the consumers.
+	r.follow(&e)
+	standing, err := r.standing(ctx, me)
+	if err != nil {
+		return err
+	}
+	services, err := r.services(ctx, e, clusters.All())
+	if err != nil {
+		return err
+	}
+	d, err := service.Decide(e, standing, services, newID)
+	if err != nil {
+		return err
+	}
+	written := r.write(ctx, d, standing)
+	var taken *takenError
+	refusal := ""
+	if errors.As(written, &taken) {
+		refusal = taken.Error()
+	}
+
+	// 4. What came of it.
+	applied, dispatched := service.ServiceApplied(clusters.All(), services, trouble), service.Dispatched(d, standing, refusal)
+	if trouble != "" {
+		dispatched = service.Dispatched(d, standing, trouble)
+	}
+	if dispatched.Status == metav1.ConditionFalse && trouble == "" {
+		r.warn(me, read, service.EventDispatchEndpointSliceFailed, dispatched.Message)
+	} else {
+		r.warn(me, read, service.EventDispatchEndpointSliceFailed, "")
+	}
+	want := read.DeepCopy()
+	want.Status.Conditions = service.SetConditions(read.Status.Conditions, read.Generation, metav1.NewTime(r.Clock.Now()), applied, dispatched)
+	_, err = commit.Status(ctx, r.client, read, want)
+	return errors.Join(sending, written, client.IgnoreNotFound(err))
+}
+
+// fleet are the clusters that are there to stay.
+func (r *crossCluster) fleet(ctx context.Context) ([]string, error) {
+	var list clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	var out []string
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			out = append(out, list.Items[i].Name)
+		}
+	}
+	return out, nil
+}
+
+// send claims the Service, so that policies leave it alone, and has its binding place it.
+func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClusterService, template *unstructured.Unstructured, clusters service.Clusters) error {
+	if want := service.Claim(template, s); want != nil {
+		var err error
+		if template, err = r.Templates.Update(ctx, want); err != nil {
+			return err
+		}
+	}
+	var existing workv1alpha2.Binding
+	b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: s.Namespace, Name: names.Binding(serviceKind.Kind, s.Name)})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get the binding of Service %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	if err == nil {
+		existing = b
+	}
+	want, err := service.Binding(template, s, clusters, existing, newID())
+	if err != nil {
+		return err
+	}
+	if existing != nil {
+		_, err = commit.Update(ctx, r.client, existing, want)
+		return err
+	}
+	if r.Place != nil {
+		r.Place(want)
+	}
+	if err := r.client.Create(ctx, want); err != nil {
+		return fmt.Errorf("create %s: %w", commit.Name(want), err)
+	}
+	return nil
+}
+
+// gone ends what a MultiClusterService asked for that is no more, unless it was made anew and the cache is behind.
+func (r *crossCluster) gone(ctx context.Context, me service.Owner) error {
+	standing, err := r.standing(ctx, me)
+	if err != nil {
+		return err
+	}
+	held, err := r.held(ctx, me)
+	if err != nil {
+		return err
+	}
+	if len(standing) > 0 || held {
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name}, &networkingv1alpha1.MultiClusterService{})
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return r.end(ctx, me)
+}
+
+// held says whether the binding of the Service is the owner's.
+func (r *crossCluster) held(ctx context.Context, me service.Owner) (bool, error) {
+	b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: me.Namespace, Name: names.Binding(serviceKind.Kind, me.Name)})
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return service.Holds(me, b), nil
+}
+
+// end withdraws the endpoints from the consumers. The Service stays where it is, as it does when a policy goes: the next policy that
+// selects it says where it is to be.
+func (r *crossCluster) end(ctx context.Context, me service.Owner) error {
+	if err := r.withdraw(ctx, me); err != nil {
+		return err
+	}
+	held, err := r.held(ctx, me)
+	if err != nil || !held {
+		return err
+	}
+	template, found, err := r.Templates.Live(ctx, serviceKind, me.Namespace, me.Name)
+	if err != nil {
+		return err
+	}
+	// The binding last: it is how a hub that stops in between knows that there is something to end.
+	if found && service.Holds(me, template) {
+		want := template.DeepCopy()
+		service.Release(want)
+		if _, err := r.Templates.Update(ctx, want); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	b, err := scope.Bindings.Get(ctx, r.live, types.NamespacedName{Namespace: me.Namespace, Name: names.Binding(serviceKind.Kind, me.Name)})
+	if err != nil || !service.Holds(me, b) {
+		return client.IgnoreNotFound(err)
+	}
+	want := b.DeepCopyObject().(workv1alpha2.Binding)
+	service.Release(want)
+	_, err = commit.Update(ctx, r.client, b, want)
+	return err
+}

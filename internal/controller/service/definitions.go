@@ -1,0 +1,86 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/crds"
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/service"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// definitions are those of the kinds that a member may lack.
+type definitions struct {
+	once sync.Once
+	of   map[schema.GroupKind]*unstructured.Unstructured
+	err  error
+}
+
+func (d *definitions) get(kind schema.GroupKind) (*unstructured.Unstructured, error) {
+	d.once.Do(func() {
+		all, err := crds.All()
+		if err != nil {
+			d.err = err
+			return
+		}
+		d.of = map[schema.GroupKind]*unstructured.Unstructured{}
+		for _, crd := range all {
+			if crd.Spec.Group != multiclusterv1alpha1.GroupVersion.Group {
+				continue
+			}
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+			if err != nil {
+				d.err = fmt.Errorf("write definition %s: %w", crd.Name, err)
+				return
+			}
+			u := &unstructured.Unstructured{Object: content}
+			u.SetAPIVersion("apiextensions.k8s.io/v1")
+			u.SetKind("CustomResourceDefinition")
+			d.of[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = u
+		}
+	})
+	return d.of[kind], d.err
+}
+
+// define sends the definition of a kind to a cluster that does not serve it. What is there already, from whomever, stays as it is, and
+// what was sent once stays with the cluster: objects of other hubs and of the member itself may be of the kind by now.
+func (r *imports) define(ctx context.Context, kind schema.GroupKind, cluster string) error {
+	c := &clusterv1alpha1.Cluster{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	crd, err := r.definitions.get(kind)
+	if err != nil {
+		return err
+	}
+	standing := &workv1alpha1.Work{}
+	err = r.client.Get(ctx, client.ObjectKey{Namespace: names.ExecutionSpace(cluster), Name: names.Work(crd.GetKind(), crd.GetName(), "")}, standing, client.UnsafeDisableDeepCopy)
+	switch _, bound := scope.BindingOf(standing); {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("get the work of definition %s for cluster %q: %w", crd.GetName(), cluster, err)
+	case err == nil && bound:
+		return nil // a policy propagates it there: what it says goes
+	case apierrors.IsNotFound(err):
+		if len(c.Status.APIEnablements) == 0 || c.Status.Serves(multiclusterv1alpha1.GroupVersion.String(), kind.Kind) {
+			return nil // it has the kind; or it is not known yet what it serves, which is an event
+		}
+		standing = nil
+	}
+	want, err := service.Definition(cluster, crd, standing, newID)
+	if err != nil {
+		return err
+	}
+	return r.put(ctx, standing, want)
+}

@@ -1,0 +1,169 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/service"
+)
+
+// imports carries ServiceImports out. Its requests are the name that a ServiceExport and a ServiceImport share: that of the Service.
+type imports struct {
+	*exchanges
+	definitions definitions
+}
+
+func setupImports(mgr ctrl.Manager, x *exchanges) error {
+	r := &imports{exchanges: x}
+	return ctrl.NewControllerManagedBy(mgr).Named("service-import").
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+		For(&multiclusterv1alpha1.ServiceImport{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(bound), builder.WithPredicates(placed)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(multiclusterv1alpha1.ServiceImportKind.Kind)), builder.WithPredicates(worked)).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(moved)).
+		WatchesRawSource(x.endpoints()).
+		Complete(r)
+}
+
+// bound is the Service that a binding exports or imports.
+func bound(_ context.Context, b client.Object) []reconcile.Request {
+	ref := b.(*workv1alpha2.ResourceBinding).Spec.Resource
+	switch propagate.GroupKind(ref.APIVersion, ref.Kind) {
+	case multiclusterv1alpha1.ServiceExportKind, multiclusterv1alpha1.ServiceImportKind:
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+	}
+	return nil
+}
+
+// owner is the object of the kind that a Work is for.
+func owner(kind string) handler.MapFunc {
+	return func(_ context.Context, w client.Object) []reconcile.Request {
+		if owner, ok := service.OwnerOf(w); ok && owner.Kind == kind {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}}}
+		}
+		return nil
+	}
+}
+
+// all are those that a change of a cluster may concern: of what one exports or imports.
+func (r *imports) all(ctx context.Context, cluster client.Object) []reconcile.Request {
+	var list workv1alpha2.ResourceBindingList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of what a cluster exports", "cluster", cluster.GetName())
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		out = append(out, bound(ctx, &list.Items[i])...)
+	}
+	return out
+}
+
+// Reconcile has the clusters that import a Service know the endpoints of those that export it.
+func (r *imports) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return outcome(r.reconcile(ctx, req.NamespacedName))
+}
+
+func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) error {
+	// 1. Who exports and imports it? Members need the kinds of both for that.
+	exporters, err := r.placed(ctx, multiclusterv1alpha1.ServiceExportKind, key)
+	if err != nil {
+		return err
+	}
+	importers, err := r.placed(ctx, multiclusterv1alpha1.ServiceImportKind, key)
+	if err != nil {
+		return err
+	}
+
+	// 2. Without an import nobody is told of anything.
+	read := &multiclusterv1alpha1.ServiceImport{}
+	err = r.client.Get(ctx, key, read)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get ServiceImport %s: %w", key, err)
+	}
+	me := service.Owner{Kind: multiclusterv1alpha1.ServiceImportKind.Kind, Namespace: key.Namespace, Name: key.Name}
+	if err != nil {
+		return r.gone(ctx, me)
+	}
+	if read.DeletionTimestamp != nil {
+		return r.withdraw(ctx, me)
+	}
+
+	// 3. The Works.
+	e := service.Import(read, exporters, importers)
+	r.follow(&e)
+	standing, err := r.standing(ctx, me)
+	if err != nil {
+		return err
+	}
+	services, err := r.services(ctx, e, e.Consumers)
+	if err != nil {
+		return err
+	}
+	d, err := service.Decide(e, standing, services, newID)
+	if err != nil {
+		return err
+	}
+	written := r.write(ctx, d, standing)
+
+	// 4. What came of it.
+	trouble := service.Refused(d, standing)
+	var taken *takenError
+	if errors.As(written, &taken) {
+		trouble = append(trouble, taken.Error())
+	}
+	r.warn(me, read, service.EventSyncDerivedServiceFailed, strings.Join(trouble, "; "))
+	want := read.DeepCopy()
+	want.Status = service.ImportStatus(d)
+	_, err = commit.Status(ctx, r.client, read, want)
+	return errors.Join(written, client.IgnoreNotFound(err))
+}
+
+// placed are the clusters in which a policy places the kind's object of that name; they get to know the kind if they do not.
+func (r *imports) placed(ctx context.Context, kind schema.GroupKind, key types.NamespacedName) ([]string, error) {
+	clusters, err := r.targets(ctx, types.NamespacedName{Namespace: key.Namespace, Name: names.Binding(kind.Kind, key.Name)})
+	if err != nil {
+		return nil, fmt.Errorf("get the binding of %s %s: %w", kind.Kind, key, err)
+	}
+	for _, cluster := range clusters {
+		if err := r.define(ctx, kind, cluster); err != nil {
+			return nil, err
+		}
+	}
+	return clusters, nil
+}
+
+// gone withdraws what a ServiceImport brought that is no more, unless it was made anew and the cache is behind.
+func (r *imports) gone(ctx context.Context, me service.Owner) error {
+	standing, err := r.standing(ctx, me)
+	if err != nil {
+		return err
+	}
+	if len(standing) > 0 {
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name}, &multiclusterv1alpha1.ServiceImport{})
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return r.withdraw(ctx, me)
+}

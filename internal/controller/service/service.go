@@ -1,0 +1,348 @@
+// Package service has clusters reach Services of each other: it follows the endpoints of Services that are exported or provided, in
+// the members that have them, and writes the Works by which other members learn of these. Who learns what is decided by core/service.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/service"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// Options of the controllers.
+type Options struct {
+	Members *member.Members
+	// Templates are read for the Services of MultiClusterServices.
+	Templates *template.Store
+	// Place gives a binding that is about to be created its clusters; nil leaves that to the scheduler.
+	Place func(b workv1alpha2.Binding) (placed bool)
+	// Clock dates conditions; default the real one.
+	Clock clock.PassiveClock
+}
+
+const (
+	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
+	staleRetry = 20 * time.Millisecond
+	// firstRetry is the delay of the first attempt after a failure; it grows.
+	firstRetry = 100 * time.Millisecond
+	// spaceRetry is how soon a Work is tried again whose execution space is not there.
+	spaceRetry = time.Second
+	// concurrency is the number of Services under way at once.
+	concurrency = 4
+	// byOwner finds the Works of an exchange.
+	byOwner = "service.owner"
+)
+
+// exchanges is what the controllers of the kinds that ask for exchanges have in common.
+type exchanges struct {
+	Options
+	client client.Client
+	// live reads past the cache, where a verdict on an old state would take something away.
+	live    client.Reader
+	events  record.EventRecorder
+	follows *follows
+	told    commit.Told[subject]
+}
+
+// subject is what a warning is about.
+type subject struct {
+	owner  service.Owner
+	reason string
+}
+
+// Setup registers the controllers with the manager, and with the members what they want to be told.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byOwner, func(obj client.Object) []string {
+		if owner, ok := service.OwnerOf(obj); ok {
+			return []string{owner.String()}
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("index works by the service that they are for: %w", err)
+	}
+	x := &exchanges{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), follows: &follows{}}
+	if err := setupImports(mgr, x.recording(commit.Recorder(mgr, "service-import-controller"))); err != nil {
+		return fmt.Errorf("imports: %w", err)
+	}
+	if err := setupCrossCluster(mgr, x.recording(commit.Recorder(mgr, "multiclusterservice-controller"))); err != nil {
+		return fmt.Errorf("multi-cluster services: %w", err)
+	}
+	return nil
+}
+
+// recording is x with events of its own.
+func (x *exchanges) recording(events record.EventRecorder) *exchanges {
+	return &exchanges{Options: x.Options, client: x.client, live: x.live, events: events, follows: x.follows}
+}
+
+// endpoints wakes the object of a Service's name when endpoints of that Service change in a member.
+func (x *exchanges) endpoints() source.Source {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		x.Members.OnEndpoints(func(_ string, of types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: of}) })
+		return nil
+	})
+}
+
+// follow fills in what is known of the providers' endpoints; those that provided before are followed no more.
+func (x *exchanges) follow(e *service.Exchange) {
+	of := types.NamespacedName{Namespace: e.Owner.Namespace, Name: e.Owner.Name}
+	clusters := make([]string, 0, len(e.Providers))
+	for cluster := range e.Providers {
+		clusters = append(clusters, cluster)
+	}
+	x.stop(of, x.follows.set(of, e.Owner.Kind, clusters))
+	for _, cluster := range clusters {
+		if m, err := x.Members.Get(cluster); err == nil { // else it has no usable credentials, and is silent
+			all, listed := m.EndpointSlices(of)
+			e.Providers[cluster] = service.Known{Slices: all, Listed: listed}
+		}
+	}
+}
+
+// unfollow ends what follow began for an owner.
+func (x *exchanges) unfollow(owner service.Owner) {
+	of := types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}
+	x.stop(of, x.follows.set(of, owner.Kind, nil))
+	x.told.ForgetAll(func(s subject) bool { return s.owner == owner })
+}
+
+func (x *exchanges) stop(of types.NamespacedName, clusters []string) {
+	for _, cluster := range clusters {
+		if m := x.Members.Known(cluster); m != nil {
+			m.StopEndpointSlices(of)
+		}
+	}
+}
+
+// standing are the Works of an owner, read only.
+func (x *exchanges) standing(ctx context.Context, owner service.Owner) ([]*workv1alpha1.Work, error) {
+	var list workv1alpha1.WorkList
+	if err := x.client.List(ctx, &list, client.MatchingFields{byOwner: owner.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list works of %s: %w", owner, err)
+	}
+	works := make([]*workv1alpha1.Work, len(list.Items))
+	for i := range list.Items {
+		works[i] = &list.Items[i]
+	}
+	return works, nil
+}
+
+// services are the Works of an exchange's Service in its consumers, those that there are.
+func (x *exchanges) services(ctx context.Context, e service.Exchange, clusters []string) (map[string]*workv1alpha1.Work, error) {
+	out := map[string]*workv1alpha1.Work{}
+	for _, cluster := range clusters {
+		w := &workv1alpha1.Work{}
+		err := x.client.Get(ctx, client.ObjectKey{Namespace: names.ExecutionSpace(cluster), Name: e.ServiceWorkName()}, w, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get the work of Service %s/%s for cluster %q: %w", e.Owner.Namespace, e.Service, cluster, err)
+		}
+		// One that belongs to somebody else brings his Service.
+		if owner, ours := service.OwnerOf(w); err == nil && w.DeletionTimestamp == nil && (e.Derived == nil || ours && owner == e.Owner) {
+			out[cluster] = w
+		}
+	}
+	return out, nil
+}
+
+// write makes the Works what the decision says. One cluster's failure leaves the others' as they should be.
+func (x *exchanges) write(ctx context.Context, d service.Decision, standing []*workv1alpha1.Work) error {
+	have := map[types.NamespacedName]*workv1alpha1.Work{}
+	for _, w := range standing {
+		have[client.ObjectKeyFromObject(w)] = w
+	}
+	var errs []error
+	for _, w := range d.Gone {
+		errs = append(errs, commit.Delete(ctx, x.client, w))
+	}
+	for _, w := range d.Works {
+		errs = append(errs, x.put(ctx, have[client.ObjectKeyFromObject(w)], w))
+	}
+	return errors.Join(errs...)
+}
+
+// put writes one Work, if it is not as wanted; have is nil if it does not stand. One that is being deleted is made anew when it is
+// gone, which is an event.
+func (x *exchanges) put(ctx context.Context, have, want *workv1alpha1.Work) error {
+	switch {
+	case have != nil && (have.DeletionTimestamp != nil || !dispatch.Differs(have, want)):
+		return nil
+	case have != nil:
+		_, err := commit.Update(ctx, x.client, have, dispatch.Onto(have, want))
+		return err
+	}
+	err := x.client.Create(ctx, want)
+	if !apierrors.IsAlreadyExists(err) {
+		if err != nil {
+			return fmt.Errorf("create %s: %w", commit.Name(want), err)
+		}
+		return nil
+	}
+	// Ours, which the cache does not show yet, or somebody else's.
+	other := &workv1alpha1.Work{}
+	if getErr := x.live.Get(ctx, client.ObjectKeyFromObject(want), other); getErr != nil {
+		return err
+	}
+	if mine, _ := service.OwnerOf(want); mine != (service.Owner{}) {
+		if owner, ours := service.OwnerOf(other); !ours || owner != mine {
+			return &takenError{commit.Name(other), holder(other)}
+		}
+	}
+	return err
+}
+
+// holder is whose a Work is, in words.
+func holder(w *workv1alpha1.Work) string {
+	if owner, ok := service.OwnerOf(w); ok {
+		return owner.String()
+	}
+	if b, ok := scope.BindingOf(w); ok {
+		return "the template of binding " + b.String()
+	}
+	return "somebody else"
+}
+
+// takenError says that a Work's name is another's.
+type takenError struct{ work, holder string }
+
+func (e *takenError) Error() string {
+	return fmt.Sprintf("%s is of %s, which sends an object of that name to the cluster; delete or rename it there", e.work, e.holder)
+}
+
+// withdraw has the Works of an owner go that asks for none any more.
+func (x *exchanges) withdraw(ctx context.Context, owner service.Owner) error {
+	x.unfollow(owner)
+	standing, err := x.standing(ctx, owner)
+	if err != nil {
+		return err
+	}
+	return x.write(ctx, service.Decision{Gone: standing}, nil)
+}
+
+// warn puts an event on the object unless the same was said before; an empty message ends the warning.
+func (x *exchanges) warn(owner service.Owner, obj client.Object, reason, message string) {
+	about := subject{owner, reason}
+	if message == "" {
+		x.told.Forget(about)
+	} else if x.told.News(about, message) {
+		x.events.Event(obj, corev1.EventTypeWarning, reason, message)
+	}
+}
+
+// targets are the clusters that a binding places its template in, of those that are in the fleet to stay; none without a binding.
+func (x *exchanges) targets(ctx context.Context, key types.NamespacedName) ([]string, error) {
+	b := &workv1alpha2.ResourceBinding{}
+	if err := x.client.Get(ctx, key, b, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if b.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	var out []string
+	for _, t := range dispatch.Targets(b) {
+		stays, err := x.stays(ctx, t.Name)
+		if err != nil {
+			return nil, err
+		}
+		if stays {
+			out = append(out, t.Name)
+		}
+	}
+	return out, nil
+}
+
+// stays says whether a cluster is in the fleet, and not about to leave.
+func (x *exchanges) stays(ctx context.Context, cluster string) (bool, error) {
+	c := &clusterv1alpha1.Cluster{}
+	err := x.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get cluster %q: %w", cluster, err)
+	}
+	return err == nil && c.DeletionTimestamp == nil, nil
+}
+
+// outcome is what a look at an object comes to.
+func outcome(err error) (reconcile.Result, error) {
+	var taken *takenError
+	switch {
+	case err == nil:
+		return reconcile.Result{}, nil
+	case commit.Stale(err):
+		return reconcile.Result{RequeueAfter: staleRetry}, nil
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return reconcile.Result{RequeueAfter: spaceRetry}, nil // a cluster has just joined, or leaves
+	case errors.As(err, &taken):
+		return reconcile.Result{RequeueAfter: takenRetry}, nil // it was told
+	}
+	return reconcile.Result{}, err
+}
+
+// takenRetry is how often a Work's name that is another's is tried again: that it is free is nobody's event.
+const takenRetry = time.Minute
+
+func newID() string { return uuid.NewString() }
+
+// follows are the clusters in which somebody follows a Service, by its name and by who it is.
+type follows struct {
+	mu sync.Mutex
+	by map[types.NamespacedName]map[string]map[string]bool
+}
+
+// set has who follow the Service in these clusters and no others, and returns those where now nobody does who did.
+func (f *follows) set(of types.NamespacedName, who string, clusters []string) (ended []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.by == nil {
+		f.by = map[types.NamespacedName]map[string]map[string]bool{}
+	}
+	if f.by[of] == nil {
+		f.by[of] = map[string]map[string]bool{}
+	}
+	was := f.by[of][who]
+	f.by[of][who] = map[string]bool{}
+	for _, c := range clusters {
+		f.by[of][who][c] = true
+	}
+	for c := range was {
+		still := false
+		for _, followed := range f.by[of] {
+			still = still || followed[c]
+		}
+		if !still {
+			ended = append(ended, c)
+		}
+	}
+	if len(clusters) == 0 {
+		delete(f.by[of], who)
+	}
+	if len(f.by[of]) == 0 {
+		delete(f.by, of)
+	}
+	return ended
+}

@@ -1,0 +1,472 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// world is a Service on its way: the Works that stand, with what the clusters say of them.
+type world struct {
+	t        *testing.T
+	standing map[string]*workv1alpha1.Work
+	ids      int
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{t: t, standing: map[string]*workv1alpha1.Work{}}
+}
+
+func (w *world) works() []*workv1alpha1.Work {
+	var out []*workv1alpha1.Work
+	for _, work := range w.standing {
+		out = append(out, work)
+	}
+	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] }) // no order is promised
+	return out
+}
+
+func (w *world) decide(x Exchange) Decision {
+	w.t.Helper()
+	services := map[string]*workv1alpha1.Work{}
+	for _, c := range x.Consumers {
+		if work := w.standing[names.ExecutionSpace(c)+"/"+x.ServiceWorkName()]; work != nil {
+			services[c] = work
+		}
+	}
+	d, err := Decide(x, w.works(), services, func() string { w.ids++; return fmt.Sprint("id-", w.ids) })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+// settle does what is decided until nothing is, and says what was written; every cluster takes what it gets.
+func (w *world) settle(x Exchange) (writes []string) {
+	w.t.Helper()
+	for range 5 {
+		d, busy := w.decide(x), false
+		for _, work := range d.Gone {
+			delete(w.standing, work.Namespace+"/"+work.Name)
+			writes, busy = append(writes, "delete "+brief(work)), true
+		}
+		for _, work := range d.Works {
+			key := work.Namespace + "/" + work.Name
+			was := w.standing[key]
+			if was != nil && !dispatch.Differs(was, work) {
+				continue
+			}
+			verb := "create "
+			if was != nil {
+				verb, work = "update ", dispatch.Onto(was, work)
+			}
+			say(work, metav1.ConditionTrue, "")
+			w.standing[key] = work
+			writes, busy = append(writes, verb+brief(work)), true
+		}
+		if !busy {
+			slices.Sort(writes)
+			return writes
+		}
+	}
+	w.t.Fatal("it never settles")
+	return nil
+}
+
+func say(w *workv1alpha1.Work, status metav1.ConditionStatus, message string) {
+	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: status, Message: message}}
+}
+
+// brief is a Work as "cluster: kind name".
+func brief(w *workv1alpha1.Work) string {
+	cluster, _ := names.ClusterOf(w.Namespace)
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s: %s %s", cluster, u.GetKind(), u.GetName())
+}
+
+func sliceIn(name string, addresses ...string) Slice {
+	s := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080))}}}
+	for _, a := range addresses {
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
+	}
+	return sliceOf(name, s)
+}
+
+func imported(t *testing.T, spec string) *multiclusterv1alpha1.ServiceImport {
+	t.Helper()
+	i := &multiclusterv1alpha1.ServiceImport{}
+	if err := yaml.UnmarshalStrict([]byte("metadata: {namespace: shop, name: web}\nspec: "+spec), i); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func crossCluster(t *testing.T, spec string) *networkingv1alpha1.MultiClusterService {
+	t.Helper()
+	s := &networkingv1alpha1.MultiClusterService{}
+	if err := yaml.UnmarshalStrict([]byte("metadata: {namespace: shop, name: web, labels: {"+networkingv1alpha1.MultiClusterServicePermanentIDLabel+": id}}\nspec: "+spec), s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func known(x Exchange, cluster string, slices ...Slice) {
+	x.Providers[cluster] = Known{Slices: slices, Listed: true}
+}
+
+const clusterSetIP = `{type: ClusterSetIP, ports: [{name: http, port: 80}]}`
+
+func TestAnImportBringsADerivedServiceWithTheEndpointsOfAllThatExport(t *testing.T) {
+	w := newWorld(t)
+	x := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m3", "m2"})
+	known(x, "m1", sliceIn("web-abc", "10.0.0.2", "10.0.0.1"))
+	known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
+
+	first := w.decide(x)
+	for _, work := range first.Works {
+		if !strings.Contains(brief(work), "Service derived-web") {
+			t.Errorf("%s is sent before the cluster has the Service", brief(work))
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"create m2: EndpointSlice imported-m1-web-abc",
+		"create m2: EndpointSlice imported-m2-web-xyz", // its own too: derived-web is another Service than web
+		"create m2: Service derived-web",
+		"create m3: EndpointSlice imported-m1-web-abc",
+		"create m3: EndpointSlice imported-m2-web-xyz",
+		"create m3: Service derived-web",
+	}, w.settle(x)); diff != "" {
+		t.Error(diff)
+	}
+	d := w.decide(x)
+	if diff := cmp.Diff([]multiclusterv1alpha1.ClusterStatus{{Cluster: "m1"}, {Cluster: "m2"}}, ImportStatus(d).Clusters); diff != "" {
+		t.Error(diff)
+	}
+
+	// What a member gets, to the letter that others read.
+	var got discoveryv1.EndpointSlice
+	work := w.standing["karmada-es-m3/"+names.Work("EndpointSlice", "imported-m1-web-abc", "shop")]
+	if work == nil {
+		t.Fatal("the Work is not called as its manifest says")
+	}
+	if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Labels["kubernetes.io/service-name"] != "derived-web" || got.Labels["endpointslice.kubernetes.io/managed-by"] != "endpointslice-controller.karmada.io" ||
+		got.Labels["karmada.io/managed"] != "true" || got.Annotations["endpointslice.karmada.io/provision-cluster"] != "m1" {
+		t.Errorf("marked %v, %v", got.Labels, got.Annotations)
+	}
+	if got.Endpoints[0].Addresses[0] != "10.0.0.1" || got.Endpoints[1].Addresses[0] != "10.0.0.2" || *got.Ports[0].Port != 8080 {
+		t.Errorf("endpoints %+v, ports %+v", got.Endpoints, got.Ports)
+	}
+	if work.Labels["endpointslice.karmada.io/name"] != "web" || work.Labels["endpointslice.karmada.io/namespace"] != "shop" {
+		t.Errorf("the Work is labelled %v", work.Labels)
+	}
+}
+
+func TestAChangeOfEndpointsIsOneWriteForEachThatImports(t *testing.T) {
+	w := newWorld(t)
+	x := Import(imported(t, clusterSetIP), []string{"m1"}, []string{"m2", "m3"})
+	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+	w.settle(x)
+
+	known(x, "m1", sliceIn("web-abc", "10.0.0.1", "10.0.0.9"))
+	if diff := cmp.Diff([]string{"update m2: EndpointSlice imported-m1-web-abc", "update m3: EndpointSlice imported-m1-web-abc"}, w.settle(x)); diff != "" {
+		t.Error(diff)
+	}
+	known(x, "m1", sliceIn("web-abc", "10.0.0.9", "10.0.0.1")) // in another order
+	if got := w.settle(x); len(got) > 0 {
+		t.Errorf("the same endpoints in another order: %v", got)
+	}
+	known(x, "m1")
+	if diff := cmp.Diff([]string{"delete m2: EndpointSlice imported-m1-web-abc", "delete m3: EndpointSlice imported-m1-web-abc"}, w.settle(x)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOfAProviderThatHasNotAnsweredCountsWhatItSaidBefore(t *testing.T) {
+	w := newWorld(t)
+	x := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m3"})
+	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+	known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
+	w.settle(x)
+
+	// The hub starts again, and m1 is silent. One that imports from now on is told of it as well.
+	again := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m3", "m4"})
+	known(again, "m2", sliceIn("web-xyz", "10.1.0.1"))
+	if diff := cmp.Diff([]string{
+		"create m4: EndpointSlice imported-m1-web-abc", "create m4: EndpointSlice imported-m2-web-xyz", "create m4: Service derived-web",
+	}, w.settle(again)); diff != "" {
+		t.Error(diff)
+	}
+	d := w.decide(again)
+	if !slices.Equal(d.Silent, []string{"m1"}) || !slices.Equal(d.From, []string{"m1", "m2"}) {
+		t.Errorf("silent %v, from %v", d.Silent, d.From)
+	}
+
+	// It exports no more: then silence keeps nothing.
+	left := Import(imported(t, clusterSetIP), []string{"m2"}, []string{"m3", "m4"})
+	known(left, "m2", sliceIn("web-xyz", "10.1.0.1"))
+	if diff := cmp.Diff([]string{"delete m3: EndpointSlice imported-m1-web-abc", "delete m4: EndpointSlice imported-m1-web-abc"}, w.settle(left)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAClusterThatRefusesTheServiceGetsNoEndpointsForIt(t *testing.T) {
+	w := newWorld(t)
+	x := Import(imported(t, clusterSetIP), []string{"m1"}, []string{"m2"})
+	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+	d := w.decide(x)
+	work := d.Works[0]
+	say(work, metav1.ConditionFalse, "resource(kind=Service, shop/derived-web) already exists")
+	w.standing[work.Namespace+"/"+work.Name] = work
+
+	if d = w.decide(x); len(d.Works) != 1 {
+		t.Errorf("%d Works, want the Service alone", len(d.Works))
+	}
+	if diff := cmp.Diff([]string{`cluster "m2": resource(kind=Service, shop/derived-web) already exists`}, Refused(d, w.works())); diff != "" {
+		t.Error(diff)
+	}
+
+	// Once told, a cluster that fails for a while keeps what it has.
+	say(work, metav1.ConditionTrue, "")
+	w.settle(x)
+	say(w.standing[work.Namespace+"/"+work.Name], metav1.ConditionFalse, `cluster "m2" is not ready`)
+	if got := w.settle(x); len(got) > 0 {
+		t.Errorf("a cluster that is away for a while: %v", got)
+	}
+}
+
+func TestTheDerivedServiceIsAsTheImportSays(t *testing.T) {
+	s := derived(imported(t, `{type: Headless, ports: [{port: 53, protocol: UDP, appProtocol: dns}], sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}}`))
+	if s.Name != "derived-web" || s.Spec.ClusterIP != "None" || s.Spec.SessionAffinity != "ClientIP" || *s.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds != 5 || len(s.Spec.Selector) > 0 {
+		t.Errorf("%+v", s.Spec)
+	}
+	if p := s.Spec.Ports[0]; p.Port != 53 || p.Protocol != "UDP" || *p.AppProtocol != "dns" {
+		t.Errorf("port %+v", p)
+	}
+	if s := derived(imported(t, clusterSetIP)); s.Spec.ClusterIP != "" || s.Spec.Ports[0].Protocol != "TCP" || s.Spec.Ports[0].Name != "http" {
+		t.Errorf("%+v", s.Spec)
+	}
+}
+
+func TestAMultiClusterServiceTellsConsumersOfTheOthersEndpoints(t *testing.T) {
+	w := newWorld(t)
+	s := crossCluster(t, `{types: [CrossCluster], providerClusters: [{name: m1}, {name: m2}], consumerClusters: [{name: m2}, {name: m3}]}`)
+	x := CrossCluster(s, []string{"m1", "m2", "m3", "m4"})
+	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+	known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
+	// The Service comes by its binding.
+	for _, c := range []string{"m2", "m3"} {
+		service := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(c), Name: names.Work("Service", "web", "shop")}}
+		say(service, metav1.ConditionTrue, "")
+		w.standing[service.Namespace+"/"+service.Name] = service
+	}
+	services := map[string]*workv1alpha1.Work{}
+	for key, work := range w.standing {
+		cluster, _ := names.ClusterOf(work.Namespace)
+		services[cluster] = work
+		delete(w.standing, key)
+	}
+	d, err := Decide(x, nil, services, func() string { return "id" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, work := range d.Works {
+		got = append(got, brief(work))
+		if work.Labels["multiclusterservice.karmada.io/name"] != "web" || work.Annotations["endpointslice.karmada.io/provision-cluster"] == "" {
+			t.Errorf("%s is marked %v, %v", brief(work), work.Labels, work.Annotations)
+		}
+	}
+	if diff := cmp.Diff([]string{"m2: EndpointSlice m1-web-abc", "m3: EndpointSlice m1-web-abc", "m3: EndpointSlice m2-web-xyz"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheClustersOfAMultiClusterService(t *testing.T) {
+	for _, c := range []struct{ name, spec, providers, consumers, missing string }{
+		{"all by default", `{types: [CrossCluster]}`, "a b c", "a b c", ""},
+		{"as named", `{types: [CrossCluster], providerClusters: [{name: b}, {name: a}, {name: b}], consumerClusters: [{name: c}]}`, "a b", "c", ""},
+		{"the earlier fields", `{types: [CrossCluster], serviceProvisionClusters: [a], serviceConsumptionClusters: [b]}`, "a", "b", ""},
+		{"the later fields count", `{types: [CrossCluster], providerClusters: [{name: b}], serviceProvisionClusters: [a]}`, "b", "a b c", ""},
+		{"one that is not there", `{types: [CrossCluster], providerClusters: [{name: x}], consumerClusters: [{name: a}, {name: z}]}`, "", "a", "x z"},
+	} {
+		got := ClustersOf(crossCluster(t, c.spec), []string{"c", "a", "b"})
+		if p, k, m := strings.Join(got.Providers, " "), strings.Join(got.Consumers, " "), strings.Join(got.Missing, " "); p != c.providers || k != c.consumers || m != c.missing {
+			t.Errorf("%s: %q, %q and %q are missing; want %q, %q, %q", c.name, p, k, m, c.providers, c.consumers, c.missing)
+		}
+	}
+}
+
+func TestWhatCountsOfASliceIsWhatMeansTheSameInAnotherCluster(t *testing.T) {
+	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "web-abc"}, AddressType: "IPv4", Endpoints: []discoveryv1.Endpoint{
+		{Addresses: []string{"10.0.0.2"}, NodeName: new("node-1"), Zone: new("z"), Hostname: new("h"), Conditions: discoveryv1.EndpointConditions{Ready: new(false)},
+			Hints: &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "z"}}}},
+	}}
+	got, ok := SliceOf(s)
+	want := []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}, Zone: new("z"), Hostname: new("h"), Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}
+	if diff := cmp.Diff(want, got.Endpoints); !ok || diff != "" {
+		t.Errorf("counts: %v\n%s", ok, diff)
+	}
+	for key, value := range map[string]string{ProvisionClusterAnnotation: "m1", workv1alpha2.WorkNameAnnotation: "w"} {
+		s.Annotations = map[string]string{key: value}
+		if _, ok := SliceOf(s); ok {
+			t.Errorf("a slice with %s counts as the cluster's own: what it was told would go round", key)
+		}
+	}
+}
+
+func TestConditionsSayWhichClusterRefusedAndWhy(t *testing.T) {
+	work := func(cluster string, status metav1.ConditionStatus, message string) *workv1alpha1.Work {
+		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: "w"}}
+		if status != "" {
+			say(w, status, message)
+		}
+		return w
+	}
+	applied, refused, fresh := work("m1", "True", ""), work("m2", "False", "it exists"), work("m3", "", "")
+	for _, c := range []struct {
+		name     string
+		services map[string]*workv1alpha1.Work
+		trouble  string
+		want     string
+	}{
+		{"all have it", map[string]*workv1alpha1.Work{"m1": applied, "m2": applied}, "", "True ServiceAppliedSucceed: Service is propagated to target clusters."},
+		{"one refused it", map[string]*workv1alpha1.Work{"m1": applied, "m2": refused}, "", `False ServiceAppliedFailed: cluster "m2": it exists`},
+		{"one has not said", map[string]*workv1alpha1.Work{"m1": applied, "m2": fresh}, "", "Unknown Applying: The Service is on its way to m2."},
+		{"one is not sent it", map[string]*workv1alpha1.Work{"m1": applied}, "", "Unknown Applying: The Service is on its way to m2."},
+		{"there is none", nil, "there is no Service", "False ServiceAppliedFailed: there is no Service"},
+	} {
+		got := ServiceApplied([]string{"m1", "m2"}, c.services, c.trouble)
+		if text := fmt.Sprintf("%s %s: %s", got.Status, got.Reason, got.Message); text != c.want {
+			t.Errorf("%s: %s, want %s", c.name, text, c.want)
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		d        Decision
+		standing []*workv1alpha1.Work
+		want     string
+	}{
+		{"all know them", Decision{Works: []*workv1alpha1.Work{applied}}, []*workv1alpha1.Work{applied}, "True EndpointSliceDispatchedSucceed: EndpointSlice are dispatched successfully"},
+		{"one refused", Decision{Works: []*workv1alpha1.Work{refused}}, []*workv1alpha1.Work{applied, refused}, `False EndpointSliceDispatchedFailed: cluster "m2": it exists`},
+		{"one that goes refused", Decision{Gone: []*workv1alpha1.Work{refused}}, []*workv1alpha1.Work{refused}, "True EndpointSliceDispatchedSucceed: EndpointSlice are dispatched successfully"},
+		{"one is silent", Decision{Silent: []string{"m4"}}, nil, "Unknown ProviderSilent: Not heard from m4 since the hub looks; what was known of it holds."},
+	} {
+		got := Dispatched(c.d, c.standing, "")
+		if text := fmt.Sprintf("%s %s: %s", got.Status, got.Reason, got.Message); text != c.want {
+			t.Errorf("%s: %s, want %s", c.name, text, c.want)
+		}
+	}
+}
+
+func TestAServiceIsClaimedFromItsPolicyAndReleased(t *testing.T) {
+	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service"}}
+	template.SetNamespace("shop")
+	template.SetName("web")
+	template.SetUID("uid")
+	template.SetLabels(map[string]string{"app": "web", policyv1alpha1.PropagationPolicyPermanentIDLabel: "p"})
+	template.SetAnnotations(map[string]string{policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop", policyv1alpha1.PropagationPolicyNameAnnotation: "p"})
+	s := crossCluster(t, `{types: [CrossCluster]}`)
+	me := Owner{"MultiClusterService", "shop", "web"}
+
+	got := Claim(template, s)
+	if got == nil || got.GetLabels()[policyv1alpha1.ClaimedByLabel] != "MultiClusterService" || got.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" || !Holds(me, got) {
+		t.Fatalf("claimed: %v", got)
+	}
+	if again := Claim(got, s); again != nil {
+		t.Error("a claim that stands is written again")
+	}
+	b, err := Binding(got, s, Clusters{Providers: []string{"m1"}, Consumers: []string{"m2"}, Missing: []string{"m9"}}, nil, "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !Holds(me, b) || b.GetName() != "web-service" || !slices.Equal(b.BindingSpec().Placement.ClusterAffinity.ClusterNames, []string{"m1", "m2", "m9"}) ||
+		b.GetLabels()[workv1alpha2.BindingManagedByLabel] != "MultiClusterService" || b.BindingSpec().ConflictResolution != policyv1alpha1.ConflictAbort {
+		t.Errorf("binding %+v", b)
+	}
+	again, err := Binding(got, s, Clusters{Providers: []string{"m1"}, Consumers: []string{"m2"}, Missing: []string{"m9"}}, b, "other")
+	if diff := cmp.Diff(b, again); err != nil || diff != "" {
+		t.Errorf("a second look changes the binding: %v %s", err, diff)
+	}
+	Release(got)
+	if Holds(me, got) || got.GetLabels()["app"] != "web" || len(got.GetLabels()) != 1 || len(got.GetAnnotations()) != 0 {
+		t.Errorf("released: %v %v", got.GetLabels(), got.GetAnnotations())
+	}
+}
+
+// Whatever comes and goes, in the end each consumer has the providers' endpoints and no others, and nothing is written twice.
+func TestEachConsumerEndsUpWithTheProvidersEndpointsWhateverHappenedBefore(t *testing.T) {
+	all := []string{"m1", "m2", "m3", "m4"}
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		some := func() (out []string) {
+			for _, c := range all {
+				if r.IntN(2) == 0 {
+					out = append(out, c)
+				}
+			}
+			return out
+		}
+		w := newWorld(t)
+		var x Exchange
+		for range 6 {
+			x = Import(imported(t, clusterSetIP), some(), some())
+			for _, p := range all {
+				if _, provides := x.Providers[p]; !provides || r.IntN(3) == 0 {
+					continue // silent
+				}
+				var list []Slice
+				for i := range r.IntN(3) {
+					list = append(list, sliceIn(fmt.Sprint("web-", i), fmt.Sprintf("10.%d.0.%d", i, r.IntN(200))))
+				}
+				known(x, p, list...)
+			}
+			w.settle(x)
+		}
+		want := map[string]bool{}
+		d := w.decide(x)
+		for _, c := range x.Consumers {
+			want[c+": Service derived-web"] = true
+			for p, k := range x.Providers {
+				for _, s := range k.Slices {
+					want[fmt.Sprintf("%s: EndpointSlice imported-%s-%s", c, p, s.Name)] = true
+				}
+			}
+		}
+		silent := func(b string) bool {
+			return slices.ContainsFunc(d.Silent, func(p string) bool { return strings.Contains(b, "imported-"+p+"-") })
+		}
+		for _, work := range w.standing {
+			b := brief(work)
+			if !want[b] && !silent(b) {
+				t.Fatalf("seed %d: %s stands, and nobody asks for it", seed, b)
+			}
+			delete(want, b)
+		}
+		if len(want) > 0 {
+			t.Fatalf("seed %d: missing %v", seed, want)
+		}
+	}
+}

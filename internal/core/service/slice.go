@@ -1,0 +1,77 @@
+// Package service decides how clusters reach Services of each other: which endpoints each is told of, in which Works, and what is
+// said of that. Following the members' endpoints, and writing, are left to controllers.
+package service
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Labels and annotations of the slices that the hub brings, as Karmada and the multi-cluster services API have them.
+const (
+	// ProvisionClusterAnnotation on a slice, and on its Work, is the cluster that its endpoints are in.
+	ProvisionClusterAnnotation = "endpointslice.karmada.io/provision-cluster"
+
+	managedByImport   = "endpointslice-controller.karmada.io"
+	managedByDispatch = "endpointslice-dispatch-controller.karmada.io"
+	managedByLabel    = "endpointslice.karmada.io/managed-by"
+
+	serviceNamespaceLabel = "endpointslice.karmada.io/namespace"
+	serviceNameLabel      = "endpointslice.karmada.io/name"
+
+	importedServiceLabel = "multicluster.kubernetes.io/service-name"
+	sourceClusterLabel   = "multicluster.kubernetes.io/source-cluster"
+)
+
+// Slice is what counts of an EndpointSlice of a member.
+type Slice struct {
+	Name        string
+	AddressType discoveryv1.AddressType
+	// Endpoints are sorted by their addresses.
+	Endpoints []discoveryv1.Endpoint
+	Ports     []discoveryv1.EndpointPort
+}
+
+// Equal says whether the two say the same.
+func (s Slice) Equal(other Slice) bool { return reflect.DeepEqual(s, other) }
+
+// SliceOf is what counts of s; not ok for one that a hub brought there: a cluster offers what it has itself.
+//
+// What names a node, a pod or the zones that a cluster would rather use means something in that cluster alone: kube-proxy would
+// take an endpoint for its own node's, if that has the same name.
+func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
+	notes := s.Annotations
+	if notes[ProvisionClusterAnnotation] != "" || notes[workv1alpha2.WorkNameAnnotation] != "" {
+		return Slice{}, false
+	}
+	return sliceOf(s.Name, s), true
+}
+
+func sliceOf(name string, s *discoveryv1.EndpointSlice) Slice {
+	out := Slice{Name: name, AddressType: s.AddressType, Ports: slices.Clone(s.Ports), Endpoints: make([]discoveryv1.Endpoint, 0, len(s.Endpoints))}
+	for _, e := range s.Endpoints {
+		out.Endpoints = append(out.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions, Hostname: e.Hostname, Zone: e.Zone})
+	}
+	slices.SortStableFunc(out.Endpoints, func(a, b discoveryv1.Endpoint) int { return slices.Compare(a.Addresses, b.Addresses) })
+	if len(out.Ports) == 0 {
+		out.Ports = nil
+	}
+	return out
+}
+
+// Known is what is known of a cluster's slices of a Service.
+type Known struct {
+	// Slices in any order.
+	Slices []Slice
+	// Listed says that these are all: the member has answered since the hub looks.
+	Listed bool
+}
+
+func sorted(list []Slice) []Slice {
+	return slices.SortedFunc(slices.Values(list), func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
+}

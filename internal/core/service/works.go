@@ -1,0 +1,228 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// sliceAnnotation on a Work is what its slice is called in the cluster that it is from.
+const sliceAnnotation = "argosy.io/endpoint-slice"
+
+// Decision is what becomes of an exchange.
+type Decision struct {
+	// Works are all that it wants, sorted by cluster and name.
+	Works []*workv1alpha1.Work
+	// Gone are those that stand and are wanted no more.
+	Gone []*workv1alpha1.Work
+	// From are the providers of which slices are known, sorted.
+	From []string
+	// Silent are the providers that have not answered since the hub looks, sorted: of them counts what they said before.
+	Silent []string
+}
+
+// Decide makes the Works of an exchange. standing are those that carry its owner, and services the Works of its Service in the
+// consumers that have one, by cluster. The same input gives the same Works, byte for byte, but for new ids.
+//
+// A consumer is told of endpoints once it has the Service: a Service of that name which is somebody else's must not get them.
+// Of a provider that has not answered yet, as after a start of the hub, what the standing Works say goes on to hold.
+func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*workv1alpha1.Work, newID func() string) (Decision, error) {
+	var d Decision
+	byKey := map[string]*workv1alpha1.Work{}
+	told := map[string]bool{}
+	for _, w := range standing {
+		byKey[w.Namespace+"/"+w.Name] = w
+		if cluster, err := names.ClusterOf(w.Namespace); err == nil && w.Annotations[ProvisionClusterAnnotation] != "" {
+			told[cluster] = true
+		}
+	}
+	add := func(cluster string, manifest runtime.Object, notes map[string]string) error {
+		w, err := x.work(cluster, manifest, notes, byKey, newID)
+		if err == nil {
+			d.Works = append(d.Works, w)
+			delete(byKey, w.Namespace+"/"+w.Name)
+		}
+		return err
+	}
+
+	// 1. What the providers have.
+	from := map[string][]Slice{}
+	for _, provider := range slices.Sorted(maps.Keys(x.Providers)) {
+		known := x.Providers[provider]
+		if !known.Listed {
+			d.Silent = append(d.Silent, provider)
+			known.Slices = recall(standing, provider)
+		}
+		if len(known.Slices) > 0 {
+			d.From = append(d.From, provider)
+			from[provider] = sorted(known.Slices)
+		}
+	}
+	// 2. What each consumer gets.
+	for _, consumer := range x.Consumers {
+		if x.Derived != nil {
+			if err := add(consumer, x.Derived, nil); err != nil {
+				return d, err
+			}
+		}
+		if applied, _ := Applied(services[consumer]); !applied && !told[consumer] {
+			continue
+		}
+		for _, provider := range d.From {
+			if provider == consumer && !x.ownToo {
+				continue
+			}
+			for _, s := range from[provider] {
+				notes := map[string]string{ProvisionClusterAnnotation: provider, sliceAnnotation: s.Name}
+				if err := add(consumer, x.slice(provider, s), notes); err != nil {
+					return d, err
+				}
+			}
+		}
+	}
+	// 3. What is left.
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		d.Gone = append(d.Gone, byKey[key])
+	}
+	return d, nil
+}
+
+// slice is a provider's slice as consumers get it.
+func (x Exchange) slice(provider string, s Slice) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: x.Owner.Namespace,
+			Name:      x.sliceName(provider, s.Name),
+			Labels: map[string]string{
+				discoveryv1.LabelServiceName: x.Service,
+				discoveryv1.LabelManagedBy:   x.managedBy,
+				importedServiceLabel:         x.Owner.Name,
+				sourceClusterLabel:           provider,
+			},
+			Annotations: map[string]string{ProvisionClusterAnnotation: provider},
+		},
+		AddressType: s.AddressType,
+		Endpoints:   s.Endpoints,
+		Ports:       s.Ports,
+	}
+}
+
+// work is the Work of a manifest for one cluster.
+func (x Exchange) work(cluster string, obj runtime.Object, notes map[string]string, standing map[string]*workv1alpha1.Work, newID func() string) (*workv1alpha1.Work, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("write the manifest for cluster %q: %w", cluster, err)
+	}
+	manifest := &unstructured.Unstructured{Object: content}
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	w := newWork(cluster, manifest, standing, newID)
+	w.Annotations[OwnerAnnotation] = x.Owner.String()
+	maps.Copy(w.Annotations, notes)
+	maps.Copy(w.Labels, x.labels)
+	w.Labels[managedByLabel] = x.managedBy
+	return w, seal(w, manifest)
+}
+
+// newWork is a Work for the manifest, without it yet, under the id of the one that stands.
+func newWork(cluster string, manifest *unstructured.Unstructured, standing map[string]*workv1alpha1.Work, newID func() string) *workv1alpha1.Work {
+	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace:   names.ExecutionSpace(cluster),
+		Name:        names.Work(manifest.GetKind(), manifest.GetName(), manifest.GetNamespace()),
+		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
+		Labels:      map[string]string{},
+		Annotations: map[string]string{},
+	}}
+	id := ""
+	if was := standing[w.Namespace+"/"+w.Name]; was != nil {
+		id = was.Labels[workv1alpha2.WorkPermanentIDLabel]
+	}
+	if id == "" {
+		id = newID()
+	}
+	w.Labels[workv1alpha2.WorkPermanentIDLabel] = id
+	return w
+}
+
+// seal marks the manifest as the Work's, and puts it in.
+func seal(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
+	execute.Mark(manifest, w)
+	raw, err := json.Marshal(manifest.Object)
+	if err != nil {
+		return fmt.Errorf("write the manifest of work %s/%s: %w", w.Namespace, w.Name, err)
+	}
+	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	return nil
+}
+
+// recall is what the standing Works say of a provider's slices, by the consumer that comes first of those told of each.
+func recall(standing []*workv1alpha1.Work, provider string) []Slice {
+	first := map[string]*workv1alpha1.Work{}
+	for _, w := range standing {
+		name := w.Annotations[sliceAnnotation]
+		if w.Annotations[ProvisionClusterAnnotation] != provider || name == "" || w.DeletionTimestamp != nil {
+			continue
+		}
+		if known := first[name]; known == nil || w.Namespace < known.Namespace {
+			first[name] = w
+		}
+	}
+	var out []Slice
+	for name, w := range first {
+		s := &discoveryv1.EndpointSlice{}
+		if len(w.Spec.Workload.Manifests) != 1 || json.Unmarshal(w.Spec.Workload.Manifests[0].Raw, s) != nil {
+			continue // somebody wrote into it; it is made anew when the provider answers
+		}
+		out = append(out, sliceOf(name, s))
+	}
+	return sorted(out)
+}
+
+// Applied says whether a cluster has what a Work says, and if it was refused, why. Nil is neither.
+func Applied(w *workv1alpha1.Work) (applied bool, refused string) {
+	if w == nil {
+		return false, ""
+	}
+	switch c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied); {
+	case c == nil:
+		return false, ""
+	case c.Status == metav1.ConditionTrue:
+		return true, ""
+	case c.Status == metav1.ConditionFalse:
+		return false, c.Message
+	}
+	return false, ""
+}
+
+// ServiceWorkName is what the Work of a Service is called in each execution space.
+func (x Exchange) ServiceWorkName() string {
+	return names.Work("Service", x.Service, x.Owner.Namespace)
+}
+
+// Definition is the Work that brings the definition of a kind to a cluster; standing is the one that is there, nil for none. What it
+// defines outlives it, with all objects of the kind.
+func Definition(cluster string, crd *unstructured.Unstructured, standing *workv1alpha1.Work, newID func() string) (*workv1alpha1.Work, error) {
+	manifest := crd.DeepCopy()
+	delete(manifest.Object, "status")
+	unstructured.RemoveNestedField(manifest.Object, "metadata", "creationTimestamp")
+	by := map[string]*workv1alpha1.Work{}
+	if standing != nil {
+		by[standing.Namespace+"/"+standing.Name] = standing
+	}
+	w := newWork(cluster, manifest, by, newID)
+	w.Spec.PreserveResourcesOnDeletion = new(true)
+	return w, seal(w, manifest)
+}
