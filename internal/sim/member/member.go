@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
@@ -77,6 +79,8 @@ type member struct {
 	begin  time.Time
 	// injector puts sidecars into pods, from when the controllers' caches are filled.
 	injector *simkruise.Injector
+	// usage is what pods and nodes use.
+	usage usage
 }
 
 // serve runs the cluster until ctx ends. ready is called once pods run.
@@ -117,6 +121,9 @@ func serve(ctx context.Context, dir string, ready func()) error {
 		return err
 	}
 	defer server.Stop()
+	if err := m.usage.use(server.Loopback); err != nil {
+		return err
+	}
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := server.WaitReady(starting); err != nil {
@@ -236,7 +243,8 @@ func (m *member) apiserverOptions(store *etcd.Server, listener net.Listener) api
 		// Its finalizer is for volumes that hold something.
 		DisabledAdmission: []string{"StorageObjectInUseProtection"},
 		Admission:         []apiserver.AdmissionPlugin{m.kruiseAdmission(m.injector)},
-		Authorized:        converting,
+		Authorized:        func(next http.Handler) http.Handler { return converting(m.usage.serve(next)) },
+		Discovered:        []apidiscoveryv2.APIGroupDiscovery{metricsGroup},
 		Flags: []string{
 			// As long as a stopped member keeps its parent waiting.
 			"--shutdown-delay-duration=0s",
@@ -253,6 +261,8 @@ func (m *member) controllerManagerOptions(config *rest.Config) controllermanager
 		Flags: []string{
 			// On a busy machine heartbeats starve, and a pod that turned unready would not recover.
 			"--node-monitor-grace-period=30m",
+			// Who looks on does not like to wait.
+			"--horizontal-pod-autoscaler-sync-period=5s",
 		},
 	}
 }

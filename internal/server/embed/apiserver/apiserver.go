@@ -22,6 +22,7 @@ import (
 
 	"github.com/spf13/pflag"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/admission"
@@ -78,6 +79,8 @@ type Options struct {
 	// Authorized, when set, wraps everything that is behind authentication, authorization and admission's request
 	// info; it can serve some paths itself and pass on the rest.
 	Authorized func(next http.Handler) http.Handler
+	// Discovered are groups that Authorized serves, and discovery lists.
+	Discovered []apidiscoveryv2.APIGroupDiscovery
 	// HealthChecks join /livez, /readyz and /healthz. ReadyChecks join /readyz alone.
 	HealthChecks, ReadyChecks []healthz.HealthChecker
 
@@ -209,6 +212,11 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 	chain, err := app.CreateServerChain(complete)
 	if err != nil {
 		return nil, fmt.Errorf("build the API server: %w", err)
+	}
+	for _, group := range o.Discovered {
+		for _, version := range group.Versions {
+			chain.GenericAPIServer.AggregatedDiscoveryGroupManager.AddGroupVersion(group.Name, version)
+		}
 	}
 	server := &Server{Loopback: o.Loopback.Config(), LoopbackTLS: over, done: make(chan struct{})}
 	for _, check := range o.ReadyChecks {

@@ -1,0 +1,358 @@
+package autoscale
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// world is a hub that autoscales, with a workload of four replicas called web, two in each of the members a and b. Members say what
+// their pods use.
+type world struct {
+	*controllertest.Hub
+	t       *testing.T
+	clock   *clocktesting.FakePassiveClock
+	members map[string]*cluster
+	kind    membertest.Kind
+	stop    func()
+}
+
+// cluster is a member with metrics.
+type cluster struct {
+	*membertest.Server
+	clock *clocktesting.FakePassiveClock
+
+	mu     sync.Mutex
+	used   map[string]string // CPU by pod; nil: no metrics-server
+	rounds int               // how often it was asked
+}
+
+func newWorld(t *testing.T, kind membertest.Kind) *world {
+	t.Parallel()
+	w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2027, 1, 11, 7, 59, 0, 0, time.UTC)), members: map[string]*cluster{}, kind: kind}
+	var targets []workv1alpha2.TargetCluster
+	for _, name := range []string{"a", "b"} {
+		c := &cluster{Server: w.Join(name, kind), clock: w.clock, used: map[string]string{}}
+		c.Server.Behave(c.metrics)
+		w.members[name] = c
+		w.use(name, "50m", "50m")
+		targets = append(targets, workv1alpha2.TargetCluster{Name: name, Replicas: 2})
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"replicas": int64(4), "selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}}}}
+	u.SetGroupVersionKind(kind.GroupVersionKind)
+	u.SetNamespace("shop")
+	u.SetName("web")
+	w.Make(u)
+	apiVersion, name := kind.ToAPIVersionAndKind()
+	w.Make(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: names.Binding(name, "web")},
+		Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: apiVersion, Kind: name, Namespace: "shop", Name: "web", UID: u.GetUID()},
+			Replicas: 4, Clusters: targets, Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}}}})
+	w.run()
+	return w
+}
+
+func (w *world) run() {
+	w.t.Helper()
+	w.stop = w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
+		templates := template.New(dynamic.NewForConfigOrDie(w.Config), discovery.NewDiscoveryClientForConfigOrDie(w.Config))
+		members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		if err := mgr.Add(templates); err != nil {
+			return err
+		}
+		if err := mgr.Add(members); err != nil {
+			return err
+		}
+		return Setup(ctx, mgr, Options{Members: members, Templates: templates, Interpreter: interpret.New(builtin.Tier()), Interval: 20 * time.Millisecond, Clock: w.clock})
+	})
+}
+
+// metrics serves metrics.k8s.io.
+func (c *cluster) metrics(rw http.ResponseWriter, r *http.Request) bool {
+	if !strings.HasPrefix(r.URL.Path, "/apis/metrics.k8s.io/") {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rounds++
+	if c.used == nil {
+		http.NotFound(rw, r)
+		return true
+	}
+	items := []any{}
+	for pod, cpu := range c.used {
+		items = append(items, map[string]any{"metadata": map[string]any{"name": pod}, "timestamp": metav1.NewTime(c.clock.Now()), "window": "1s",
+			"containers": []any{map[string]any{"name": "app", "usage": map[string]any{"cpu": cpu}}}})
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(rw).Encode(map[string]any{"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "items": items})
+	return true
+}
+
+// use has a cluster have as many pods that use that much CPU each, of 100m that they request.
+func (w *world) use(name string, cpu ...string) {
+	c := w.members[name]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for pod := range c.used {
+		c.Remove(membertest.Pod, "shop", pod)
+	}
+	c.used = map[string]string{}
+	if c.Object(membertest.Namespace, "", "shop") == nil {
+		c.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+	}
+	started := metav1.NewTime(w.clock.Now().Add(-time.Hour))
+	for i, used := range cpu {
+		pod := fmt.Sprint("web-", i)
+		c.Put(&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod, Labels: map[string]string{"app": "web"}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}}}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &started,
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: started}}}})
+		c.used[pod] = used
+	}
+}
+
+// looks waits until a cluster has been asked again, so often that what was to be done by then is done.
+func (w *world) looks(name string) {
+	w.t.Helper()
+	c := w.members[name]
+	asked := func() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.rounds
+	}
+	enough := asked() + 4
+	w.Eventually("cluster "+name+" is asked", func() string {
+		if n := asked(); n < enough {
+			return fmt.Sprintf("%d times, want %d", n, enough)
+		}
+		return ""
+	})
+}
+
+// scaler is a FederatedHPA that keeps web at half of its CPU.
+func (w *world) scaler(name string) *autoscalingv1alpha1.FederatedHPA {
+	half, two := int32(50), int32(2)
+	apiVersion, kind := w.kind.ToAPIVersionAndKind()
+	return &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: autoscalingv1alpha1.FederatedHPASpec{
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: "web"}, MinReplicas: &two, MaxReplicas: 12,
+		Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU,
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &half}}}}}}
+}
+
+func (w *world) replicas() int64 {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(w.kind.GroupVersionKind)
+	u.SetNamespace("shop")
+	u.SetName("web")
+	if !w.Has(u) {
+		return -1
+	}
+	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	return n
+}
+
+func (w *world) becomes(want int64) {
+	w.t.Helper()
+	w.Eventually(fmt.Sprintf("the workload has %d replicas", want), func() string {
+		if n := w.replicas(); n != want {
+			return fmt.Sprintf("it has %d; %s", n, w.conditions("web"))
+		}
+		return ""
+	})
+}
+
+// conditions are those of a FederatedHPA, as "Type=Status/Reason: message" in lines.
+func (w *world) conditions(name string) string {
+	f := w.scaler(name)
+	if !w.Has(f) {
+		return "there is no such FederatedHPA"
+	}
+	var out []string
+	for _, c := range f.Status.Conditions {
+		out = append(out, fmt.Sprintf("%s=%s/%s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return strings.Join(out, "\n")
+}
+
+func (w *world) says(name string, want ...string) {
+	w.t.Helper()
+	w.Eventually(fmt.Sprintf("FederatedHPA %s says %q", name, want), func() string {
+		got := w.conditions(name)
+		for _, text := range want {
+			if !strings.Contains(got, text) {
+				return "it says " + got
+			}
+		}
+		return ""
+	})
+}
+
+func (w *world) tells(want string) {
+	w.t.Helper()
+	w.Eventually("users are told "+want, func() string {
+		if all := w.Events(); !slices.ContainsFunc(all, func(e string) bool { return strings.HasPrefix(e, want) }) {
+			return fmt.Sprintf("they are told %q", all)
+		}
+		return ""
+	})
+}
+
+func TestReplicasFollowTheLoadOfAllClusters(t *testing.T) {
+	for _, kind := range []membertest.Kind{controllertest.Deployment, controllertest.CloneSet, controllertest.StatefulSet} {
+		t.Run(kind.Group+" "+kind.Kind, func(t *testing.T) {
+			w := newWorld(t, kind)
+			w.Make(w.scaler("web"))
+			w.says("web", "AbleToScale=True/ReadyForNewScale", "ScalingActive=True/ValidMetricFound", "ScalingLimited=False/DesiredWithinRange")
+			w.looks("a")
+			if n := w.replicas(); n != 4 {
+				t.Fatalf("on target it has %d replicas", n)
+			}
+			w.Quiet()
+			w.looks("b")
+			if wrote := w.Quiet(); len(wrote) > 0 {
+				t.Errorf("nothing changed, and it writes %v", wrote)
+			}
+
+			w.use("a", "100m", "100m")
+			w.becomes(6)
+			w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: cpu of pods above target")
+			f := w.scaler("web")
+			w.Eventually("the status says so", func() string {
+				if w.Has(f); f.Status.LastScaleTime == nil || f.Status.CurrentReplicas != 6 || f.Status.DesiredReplicas != 6 || len(f.Status.CurrentMetrics) != 1 {
+					return fmt.Sprintf("%+v", f.Status)
+				}
+				return ""
+			})
+			if *f.Status.CurrentMetrics[0].Resource.Current.AverageUtilization != 75 || *f.Status.ObservedGeneration != f.Generation {
+				t.Errorf("the status is %+v", f.Status)
+			}
+
+			// Down it goes when five minutes have been idle.
+			w.use("a", "10m", "10m", "10m")
+			w.use("b", "10m", "10m", "10m")
+			w.says("web", "AbleToScale=True/ScaleDownStabilized")
+			w.clock.SetTime(w.clock.Now().Add(4 * time.Minute))
+			w.looks("a")
+			if n := w.replicas(); n != 6 {
+				t.Errorf("after four minutes it has %d replicas", n)
+			}
+			w.clock.SetTime(w.clock.Now().Add(61 * time.Second))
+			w.becomes(2)
+			w.tells("FederatedHPA SuccessfulRescale: New size: 2; reason: All metrics below target")
+		})
+	}
+}
+
+func TestASilentClusterTakesNothingAwayAndIsNamed(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	f := w.scaler("web")
+	zero := int32(0)
+	f.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &zero}}
+	w.Make(f)
+	w.says("web", "ScalingActive=True")
+	w.members["b"].Down(true)
+	w.says("web", "MetricsComplete=False/ClustersUnknown", "cluster b: ")
+	w.use("a", "20m", "20m")
+	w.looks("a")
+	if n := w.replicas(); n != 4 {
+		t.Errorf("a is idle and b silent, and the workload has %d replicas", n)
+	}
+	w.use("a", "150m", "150m")
+	w.becomes(6)
+	w.use("a", "20m", "20m")
+	w.use("b", "20m", "20m")
+	w.members["b"].Down(false)
+	w.becomes(2)
+	if got := w.conditions("web"); strings.Contains(got, "MetricsComplete") {
+		t.Errorf("all answer, and it says %s", got)
+	}
+}
+
+func TestAClusterWithoutMetricsIsNamed(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	set := func(c *cluster) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.used = nil
+	}
+	set(w.members["b"])
+	w.Make(w.scaler("web"))
+	w.says("web", "MetricsComplete=False/ClustersUnknown", "cluster b: metrics.k8s.io: the API is not served: install metrics-server there", "ScalingActive=True")
+	set(w.members["a"])
+	w.says("web", "ScalingActive=False/FailedGetResourceMetric", "no cluster tells of it: cluster a: metrics.k8s.io")
+	w.tells("FederatedHPA FailedComputeMetricsReplicas")
+	if n := w.replicas(); n != 4 {
+		t.Errorf("without metrics it has %d replicas", n)
+	}
+	w.Quiet()
+	w.looks("a")
+	if wrote := w.Quiet(); len(wrote) > 0 {
+		t.Errorf("the trouble is the same, and it writes %v", wrote)
+	}
+}
+
+func TestWhatCannotBeScaledSaysWhy(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	none := w.scaler("none")
+	none.Spec.ScaleTargetRef.Name = "missing"
+	w.Make(none)
+	w.says("none", "AbleToScale=False/FailedGetScaleTargetRef: there is no Deployment.apps missing in namespace shop of the hub")
+
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
+	u.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
+	u.SetNamespace("shop")
+	u.SetName("missing")
+	w.Make(u)
+	w.says("none", "AbleToScale=False/FailedGetBinding: no policy propagates Deployment missing")
+
+	spread := w.scaler("spread")
+	spread.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Name: "budget"}
+	b := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	b.SetGroupVersionKind(controllertest.PodDisruptionBudget.GroupVersionKind)
+	b.SetNamespace("shop")
+	b.SetName("budget")
+	w.Make(b)
+	w.Make(spread)
+	w.says("spread", "AbleToScale=False/FailedGetScale: a PodDisruptionBudget.policy has no replicas that could be set")
+}
+
+func TestOfTwoOnTheSameWorkloadOneScales(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	w.Make(w.scaler("web"))
+	second := w.scaler("zweb")
+	second.Spec.MaxReplicas = 100
+	w.Make(second)
+	w.says("zweb", "ScalingActive=False/AmbiguousSelector: FederatedHPA web, which is older, scales Deployment web: delete one of the two")
+	w.says("web", "ScalingActive=True")
+	w.Gone(w.scaler("web"))
+	w.says("zweb", "ScalingActive=True")
+}

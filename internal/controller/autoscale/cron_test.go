@@ -1,0 +1,144 @@
+package autoscale
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+)
+
+// schedule is a CronFederatedHPA of the workload.
+func (w *world) schedule(rules ...autoscalingv1alpha1.CronFederatedHPARule) *autoscalingv1alpha1.CronFederatedHPA {
+	return &autoscalingv1alpha1.CronFederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "hours"},
+		Spec: autoscalingv1alpha1.CronFederatedHPASpec{ScaleTargetRef: w.scaler("web").Spec.ScaleTargetRef, Rules: rules}}
+}
+
+func rule(name, schedule string, replicas int32) autoscalingv1alpha1.CronFederatedHPARule {
+	zone := "UTC"
+	return autoscalingv1alpha1.CronFederatedHPARule{Name: name, Schedule: schedule, TargetReplicas: &replicas, TimeZone: &zone}
+}
+
+// executed waits until each rule has been so often, as "morning 1+0 next 08:00", the second number of failures.
+func (w *world) executed(want string) {
+	w.t.Helper()
+	w.Eventually("the status says "+want, func() string {
+		c := w.schedule()
+		if !w.Has(c) {
+			return "it is gone"
+		}
+		var all []string
+		for _, h := range c.Status.ExecutionHistories {
+			next := "never"
+			if h.NextExecutionTime != nil {
+				next = h.NextExecutionTime.UTC().Format("15:04")
+			}
+			all = append(all, fmt.Sprintf("%s %d+%d next %s", h.RuleName, len(h.SuccessfulExecutions), len(h.FailedExecutions), next))
+		}
+		if got := strings.Join(all, ", "); got != want {
+			return "it says " + got
+		}
+		return ""
+	})
+}
+
+func (w *world) at(clock string) {
+	t, err := time.ParseInLocation("2006-01-02 15:04", "2027-01-11 "+clock, time.UTC)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.clock.SetTime(t)
+}
+
+func TestARuleScalesOnceAtItsTime(t *testing.T) {
+	for _, kind := range []string{"Deployment", "CloneSet"} {
+		t.Run(kind, func(t *testing.T) {
+			of := controllertest.Deployment
+			if kind == "CloneSet" {
+				of = controllertest.CloneSet
+			}
+			w := newWorld(t, of)
+			w.Make(w.schedule(rule("morning", "0 8 * * *", 9), rule("evening", "0 18 * * *", 3)))
+			w.executed("morning 0+0 next 08:00, evening 0+0 next 18:00")
+			if n := w.replicas(); n != 4 {
+				t.Fatalf("before its time it has %d replicas", n)
+			}
+			w.at("08:00")
+			w.becomes(9)
+			w.executed("morning 1+0 next 08:00, evening 0+0 next 18:00")
+			// What somebody sets afterwards stays.
+			w.Quiet()
+			w.stop()
+			w.at("08:30")
+			w.run()
+			if wrote := w.Quiet(); len(wrote) > 0 {
+				t.Errorf("it has been executed, and after a restart it writes %v", wrote)
+			}
+			// The hub is down at six.
+			w.stop()
+			w.at("19:00")
+			w.run()
+			w.becomes(3)
+			w.executed("morning 1+0 next 08:00, evening 1+0 next 18:00")
+		})
+	}
+}
+
+func TestASuspendedRuleDoesNothing(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	off := rule("off", "0 8 * * *", 9)
+	yes := true
+	off.Suspend = &yes
+	w.Make(w.schedule(off, rule("on", "1 8 * * *", 5)))
+	w.executed("off 0+0 next never, on 0+0 next 08:01")
+	w.at("08:00")
+	w.at("08:01")
+	w.becomes(5)
+	w.executed("off 0+0 next never, on 1+0 next 08:01")
+}
+
+func TestARuleThatFailsSaysWhyAndIsNotTriedAgain(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	c := w.schedule(rule("morning", "0 8 * * *", 9))
+	c.Spec.ScaleTargetRef.Name = "missing"
+	w.Make(c)
+	w.executed("morning 0+0 next 08:00")
+	w.at("08:00")
+	w.executed("morning 0+1 next 08:00")
+	w.Has(c)
+	const why = "there is no Deployment.apps missing in namespace shop of the hub"
+	if got := c.Status.ExecutionHistories[0].FailedExecutions[0].Message; got != why {
+		t.Errorf("the message is %q, want %q", got, why)
+	}
+	w.tells("CronFederatedHPA ScaleFailed: Rule morning of 2027-01-11T08:00:00Z: " + why)
+	w.Quiet()
+	w.at("08:05")
+	if wrote := w.Quiet(); len(wrote) > 0 {
+		t.Errorf("it writes %v", wrote)
+	}
+}
+
+func TestARuleSetsTheBoundsOfAFederatedHPA(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	w.Make(w.scaler("web"))
+	w.says("web", "ScalingActive=True")
+	c := w.schedule(rule("morning", "0 8 * * *", 0))
+	lowest, highest := int32(6), int32(30)
+	c.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "autoscaling.karmada.io/v1alpha1", Kind: "FederatedHPA", Name: "web"}
+	c.Spec.Rules[0].TargetReplicas, c.Spec.Rules[0].TargetMinReplicas, c.Spec.Rules[0].TargetMaxReplicas = nil, &lowest, &highest
+	w.Make(c)
+	w.executed("morning 0+0 next 08:00")
+	w.at("08:00")
+	w.becomes(6)
+	w.executed("morning 1+0 next 08:00")
+	f := w.scaler("web")
+	if w.Has(f); *f.Spec.MinReplicas != 6 || f.Spec.MaxReplicas != 30 {
+		t.Errorf("the bounds are %d and %d", *f.Spec.MinReplicas, f.Spec.MaxReplicas)
+	}
+	w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: there are fewer replicas than minReplicas")
+}

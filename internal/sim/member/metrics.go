@@ -1,0 +1,192 @@
+package member
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// What pods use is what these annotations of theirs say, those that kwok has, or else a fifth of what they request.
+const (
+	usageAnnotation = "kwok.x-k8s.io/usage-"
+	usageShare      = 5
+)
+
+// usageWindow is how long a value is said to be the average of. It is short, so that pods count soon.
+const usageWindow = time.Second
+
+// usage serves metrics.k8s.io as metrics-server does. Nothing of it runs between requests.
+type usage struct {
+	client atomic.Pointer[kubernetes.Clientset]
+}
+
+// metricsGroup is how discovery lists it.
+var metricsGroup = apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: "metrics.k8s.io"}, Versions: []apidiscoveryv2.APIVersionDiscovery{{
+	Version: "v1beta1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: []apidiscoveryv2.APIResourceDiscovery{
+		{Resource: "nodes", SingularResource: "node", Scope: apidiscoveryv2.ScopeCluster, Verbs: []string{"get", "list"},
+			ResponseKind: &metav1.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "NodeMetrics"}},
+		{Resource: "pods", SingularResource: "pod", Scope: apidiscoveryv2.ScopeNamespace, Verbs: []string{"get", "list"},
+			ResponseKind: &metav1.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "PodMetrics"}},
+	}}}}
+
+// use is from when there are answers.
+func (u *usage) use(loopback *rest.Config) error {
+	client, err := kubernetes.NewForConfig(protobuf(loopback))
+	if err != nil {
+		return err
+	}
+	u.client.Store(client)
+	return nil
+}
+
+// serve answers what is asked of metrics.k8s.io, and passes on the rest.
+func (u *usage) serve(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, ok := request.RequestInfoFrom(r.Context())
+		if !ok || !info.IsResourceRequest || info.APIGroup != metricsGroup.Name || info.Subresource != "" || info.Verb != "get" && info.Verb != "list" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		client := u.client.Load()
+		if client == nil {
+			http.Error(w, "the cluster is starting", http.StatusServiceUnavailable)
+			return
+		}
+		namespace, selectors := info.Namespace, metav1.ListOptions{ResourceVersion: "0"}
+		if info.Resource == "pods" {
+			selectors.LabelSelector = r.URL.Query().Get("labelSelector")
+		}
+		pods, err := client.CoreV1().Pods(namespace).List(r.Context(), selectors)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		kind, all := "PodMetrics", podMetrics(pods.Items, time.Now())
+		if info.Resource == "nodes" {
+			kind, all = "NodeMetrics", nodeMetrics(pods.Items, time.Now())
+			selectors.LabelSelector = r.URL.Query().Get("labelSelector")
+			nodes, err := client.CoreV1().Nodes().List(r.Context(), selectors)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			all = ofNodes(nodes.Items, all, time.Now())
+		}
+		var answer any = map[string]any{"apiVersion": "metrics.k8s.io/v1beta1", "kind": kind + "List", "metadata": map[string]any{}, "items": all}
+		if info.Name != "" {
+			i := slices.IndexFunc(all, func(m metrics) bool { return m.Metadata.Name == info.Name })
+			if i < 0 {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusNotFound)
+				_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusNotFound,
+					Reason: metav1.StatusReasonNotFound, Message: fmt.Sprintf("%s.metrics.k8s.io %q not found", info.Resource, info.Name)})
+				return
+			}
+			all[i].APIVersion, all[i].Kind = "metrics.k8s.io/v1beta1", kind
+			answer = all[i]
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer) // who asked is gone, if this fails
+	})
+}
+
+// metrics are those of a pod or a node, as metrics.k8s.io has them.
+type metrics struct {
+	APIVersion string              `json:"apiVersion,omitempty"`
+	Kind       string              `json:"kind,omitempty"`
+	Metadata   metadata            `json:"metadata"`
+	Timestamp  metav1.Time         `json:"timestamp"`
+	Window     metav1.Duration     `json:"window"`
+	Containers []containerUsage    `json:"containers,omitempty"`
+	Usage      corev1.ResourceList `json:"usage,omitempty"`
+}
+
+type metadata struct {
+	Name      string            `json:"name"`
+	Namespace string            `json:"namespace,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+type containerUsage struct {
+	Name  string              `json:"name"`
+	Usage corev1.ResourceList `json:"usage"`
+}
+
+// podMetrics are those of the pods that run. What an annotation says of a pod is shared by its containers alike.
+func podMetrics(pods []corev1.Pod, now time.Time) []metrics {
+	out := []metrics{}
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
+			continue
+		}
+		m := metrics{Metadata: metadata{pod.Name, pod.Namespace, pod.Labels}, Timestamp: metav1.NewTime(now), Window: metav1.Duration{Duration: usageWindow}}
+		for _, c := range pod.Spec.Containers {
+			used := corev1.ResourceList{}
+			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+				request := c.Resources.Requests[name]
+				n := request.MilliValue() / usageShare
+				if q, err := resource.ParseQuantity(strings.TrimSpace(pod.Annotations[usageAnnotation+string(name)])); err == nil {
+					n = q.MilliValue() / int64(len(pod.Spec.Containers))
+				}
+				used[name] = *resource.NewMilliQuantity(n, cmp.Or(request.Format, resource.DecimalSI))
+			}
+			m.Containers = append(m.Containers, containerUsage{c.Name, used})
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// nodeMetrics are what the pods of each node use together.
+func nodeMetrics(pods []corev1.Pod, now time.Time) []metrics {
+	byNode := map[string]corev1.ResourceList{}
+	for i := range pods {
+		for _, m := range podMetrics(pods[i:i+1], now) {
+			for _, c := range m.Containers {
+				sums := byNode[pods[i].Spec.NodeName]
+				if sums == nil {
+					sums = corev1.ResourceList{}
+					byNode[pods[i].Spec.NodeName] = sums
+				}
+				for name, used := range c.Usage {
+					sum := sums[name]
+					sum.Add(used)
+					sums[name] = sum
+				}
+			}
+		}
+	}
+	out := []metrics{}
+	for name, used := range byNode {
+		out = append(out, metrics{Metadata: metadata{Name: name}, Usage: used})
+	}
+	return out
+}
+
+// ofNodes has every node, also one without pods.
+func ofNodes(nodes []corev1.Node, used []metrics, now time.Time) []metrics {
+	out := []metrics{}
+	for i := range nodes {
+		m := metrics{Metadata: metadata{Name: nodes[i].Name, Labels: nodes[i].Labels}, Timestamp: metav1.NewTime(now), Window: metav1.Duration{Duration: usageWindow},
+			Usage: corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{}, corev1.ResourceMemory: resource.Quantity{}}}
+		if i := slices.IndexFunc(used, func(u metrics) bool { return u.Metadata.Name == m.Metadata.Name }); i >= 0 {
+			m.Usage = used[i].Usage
+		}
+		out = append(out, m)
+	}
+	return out
+}
