@@ -68,7 +68,7 @@ func owner(kind string) handler.MapFunc {
 // all are those that a change of a cluster may concern: of what one exports or imports.
 func (r *imports) all(ctx context.Context, cluster client.Object) []reconcile.Request {
 	var list workv1alpha2.ResourceBindingList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.MatchingFields{byKind: multiclusterv1alpha1.GroupVersion.Group}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of what a cluster exports", "cluster", cluster.GetName())
 		return nil
 	}

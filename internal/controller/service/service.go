@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -53,8 +54,9 @@ const (
 	spaceRetry = time.Second
 	// concurrency is the number of Services under way at once.
 	concurrency = 4
-	// byOwner finds the Works of an exchange.
+	// byOwner finds the Works of an exchange, and byKind the bindings of what is exported and imported.
 	byOwner = "service.owner"
+	byKind  = "service.kind"
 )
 
 // exchanges is what the controllers of the kinds that ask for exchanges have in common.
@@ -87,6 +89,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}); err != nil {
 		return fmt.Errorf("index works by the service that they are for: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha2.ResourceBinding{}, byKind, func(obj client.Object) []string {
+		if len(bound(ctx, obj)) > 0 {
+			return []string{multiclusterv1alpha1.GroupVersion.Group}
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("index the bindings of exports and imports: %w", err)
+	}
 	x := &exchanges{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), follows: &follows{}}
 	if err := setupImports(mgr, x.recording(commit.Recorder(mgr, "service-import-controller"))); err != nil {
 		return fmt.Errorf("imports: %w", err)
@@ -113,23 +123,28 @@ func (x *exchanges) endpoints() source.Source {
 // follow fills in what is known of the providers' endpoints; those that provided before are followed no more.
 func (x *exchanges) follow(e *service.Exchange) {
 	of := types.NamespacedName{Namespace: e.Owner.Namespace, Name: e.Owner.Name}
-	clusters := make([]string, 0, len(e.Providers))
+	clusters, members := make([]string, 0, len(e.Providers)), map[string]*member.Member{}
 	for cluster := range e.Providers {
 		clusters = append(clusters, cluster)
-	}
-	x.stop(of, x.follows.set(of, e.Owner.Kind, clusters))
-	for _, cluster := range clusters {
 		if m, err := x.Members.Get(cluster); err == nil { // else it has no usable credentials, and is silent
-			all, listed := m.EndpointSlices(of)
-			e.Providers[cluster] = service.Known{Slices: all, Listed: listed}
+			members[cluster] = m
 		}
+	}
+	x.follows.mu.Lock()
+	defer x.follows.mu.Unlock()
+	x.stop(of, x.follows.set(of, e.Owner.Kind, clusters))
+	for cluster, m := range members {
+		all, listed := m.EndpointSlices(of)
+		e.Providers[cluster] = service.Known{Slices: all, Listed: listed}
 	}
 }
 
 // unfollow ends what follow began for an owner.
 func (x *exchanges) unfollow(owner service.Owner) {
 	of := types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}
+	x.follows.mu.Lock()
 	x.stop(of, x.follows.set(of, owner.Kind, nil))
+	x.follows.mu.Unlock()
 	x.told.ForgetAll(func(s subject) bool { return s.owner == owner })
 }
 
@@ -308,16 +323,16 @@ const takenRetry = time.Minute
 
 func newID() string { return uuid.NewString() }
 
-// follows are the clusters in which somebody follows a Service, by its name and by who it is.
+// follows are the clusters in which somebody follows a Service, by its name and by who it is: a ServiceImport and a
+// MultiClusterService may share one.
 type follows struct {
-	mu sync.Mutex
+	mu sync.Mutex // held until what is decided by it is done
 	by map[types.NamespacedName]map[string]map[string]bool
 }
 
-// set has who follow the Service in these clusters and no others, and returns those where now nobody does who did.
+// set has who follow the Service in these clusters and no others, and returns those where now nobody does who did. It is called with
+// the lock held.
 func (f *follows) set(of types.NamespacedName, who string, clusters []string) (ended []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.by == nil {
 		f.by = map[types.NamespacedName]map[string]map[string]bool{}
 	}
