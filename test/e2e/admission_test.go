@@ -568,16 +568,18 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 	}
 	const policies, work, config = "/apis/policy.karmada.io/v1alpha1/", "/apis/work.karmada.io/", "/apis/config.karmada.io/v1alpha1/"
 	for path, want := range map[string]string{
-		policies + "propagationpolicies":                    "Name CONFLICT-RESOLUTION PRIORITY AGE",
-		policies + "clusterpropagationpolicies":             "Name CONFLICT-RESOLUTION PRIORITY AGE",
-		policies + "overridepolicies":                       "Name Age",
-		policies + "clusteroverridepolicies":                "Name Age",
-		work + "v1alpha2/resourcebindings":                  "Name SCHEDULED FULLYAPPLIED AGE",
-		work + "v1alpha2/clusterresourcebindings":           "Name SCHEDULED FULLYAPPLIED AGE",
-		work + "v1alpha1/works":                             "Name WORKLOAD-KIND APPLIED AGE",
-		config + "resourceinterpretercustomizations":        "Name TARGET-API-VERSION TARGET-KIND AGE",
-		config + "resourceinterpreterwebhookconfigurations": "Name Age",
-		"/apis/cluster.karmada.io/v1alpha1/clusters":        "Name Version Mode Ready Age +Zones +Region +Provider +API-Endpoint +Proxy-URL",
+		policies + "propagationpolicies":                      "Name CONFLICT-RESOLUTION PRIORITY AGE",
+		policies + "clusterpropagationpolicies":               "Name CONFLICT-RESOLUTION PRIORITY AGE",
+		policies + "overridepolicies":                         "Name Age",
+		policies + "clusteroverridepolicies":                  "Name Age",
+		work + "v1alpha2/resourcebindings":                    "Name SCHEDULED FULLYAPPLIED AGE",
+		work + "v1alpha2/clusterresourcebindings":             "Name SCHEDULED FULLYAPPLIED AGE",
+		work + "v1alpha1/works":                               "Name WORKLOAD-KIND APPLIED AGE",
+		config + "resourceinterpretercustomizations":          "Name TARGET-API-VERSION TARGET-KIND AGE",
+		config + "resourceinterpreterwebhookconfigurations":   "Name Age",
+		"/apis/multicluster.x-k8s.io/v1alpha1/serviceexports": "Name Age",
+		"/apis/multicluster.x-k8s.io/v1alpha1/serviceimports": "Name Type IP Age",
+		"/apis/cluster.karmada.io/v1alpha1/clusters":          "Name Version Mode Ready Age +Zones +Region +Provider +API-Endpoint +Proxy-URL",
 	} {
 		var columns []string
 		for _, column := range table(path).ColumnDefinitions {
@@ -613,7 +615,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 	shown := map[string]string{}
 	for _, list := range lists {
 		for _, r := range list.APIResources {
-			if (strings.Contains(list.GroupVersion, "karmada.io/") || strings.Contains(list.GroupVersion, "argosy.io/")) && !strings.Contains(r.Name, "/") {
+			if (strings.Contains(list.GroupVersion, "karmada.io/") || strings.Contains(list.GroupVersion, "argosy.io/") || strings.HasPrefix(list.GroupVersion, "multicluster.")) && !strings.Contains(r.Name, "/") {
 				shown[list.GroupVersion+" "+r.Name] = fmt.Sprintf("%s %v %v %v", r.Kind, r.Namespaced, r.ShortNames, r.Categories)
 			}
 		}
@@ -635,6 +637,10 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"apps.karmada.io/v1alpha1 workloadrebalancers":                        "WorkloadRebalancer false [] []",
 		"autoscaling.karmada.io/v1alpha1 federatedhpas":                       "FederatedHPA true [fhpa] [karmada-io]",
 		"autoscaling.karmada.io/v1alpha1 cronfederatedhpas":                   "CronFederatedHPA true [cronfhpa] [karmada-io]",
+		"networking.karmada.io/v1alpha1 multiclusterservices":                 "MultiClusterService true [mcs] [karmada-io]",
+		"networking.karmada.io/v1alpha1 multiclusteringresses":                "MultiClusterIngress true [mci] [karmada-io]",
+		"multicluster.x-k8s.io/v1alpha1 serviceexports":                       "ServiceExport true [svcex] []",
+		"multicluster.x-k8s.io/v1alpha1 serviceimports":                       "ServiceImport true [svcim] []",
 		"release.argosy.io/v1alpha1 enclosedmanifests":                        "EnclosedManifest false [] []",
 	} {
 		if shown[name] != want {
