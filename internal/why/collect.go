@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -256,7 +257,16 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		return f, err
 	}
 
-	// 5. What was told. Who may not read events gets the answer without them.
+	// 5. What scales it. Who may not read that gets the answer without it.
+	if namespace != "" {
+		var scalers autoscalingv1alpha1.FederatedHPAList
+		if err := r.List(ctx, &scalers, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+			return f, fmt.Errorf("list FederatedHPAs: %w", err)
+		}
+		f.Scalers = scalers.Items
+	}
+
+	// 6. What was told. Who may not read events gets the answer without them.
 	f.Warnings, err = warnings(ctx, r, namespace, kind, name, key.Name)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return f, fmt.Errorf("list events: %w", err)

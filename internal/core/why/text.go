@@ -26,6 +26,9 @@ func (a Answer) Write(out io.Writer) error {
 	if a.Placement != nil {
 		writePlacement(&b, a.Placement)
 	}
+	for _, s := range a.Scaling {
+		fmt.Fprintf(&b, "\nScaling: %s\n", s)
+	}
 	writeClusters(&b, a)
 	if len(a.Warnings) > 0 {
 		fmt.Fprint(&b, "\nWarnings of late\n")

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -36,6 +37,8 @@ type Facts struct {
 	Works []workv1alpha1.Work
 	// Service is the one that the template names for its pods; nil if it names none.
 	Service *Service
+	// Scalers are the FederatedHPAs of its namespace.
+	Scalers []autoscalingv1alpha1.FederatedHPA
 	// Warnings are what was told of these objects lately.
 	Warnings []Warning
 	// Scheduler is the name of the hub's; empty is the default one. Plugins are those that it runs with.
@@ -95,6 +98,8 @@ type Answer struct {
 	// Findings are sorted by severity, then by cluster.
 	Findings []Finding `json:"findings,omitempty"`
 	Policy   Policy    `json:"policy"`
+	// Scaling says who scales it by its load.
+	Scaling []string `json:"scaling,omitempty"`
 	// Placement is nil while there is no binding.
 	Placement *Placement `json:"placement,omitempty"`
 	// Clusters are the fleet: first those with a problem, last those that have nothing to do with the template.
@@ -126,6 +131,7 @@ func Explain(f Facts) Answer {
 	e.explainPlacement()
 	e.explainClusters()
 	e.explainService()
+	e.explainScaling()
 	e.explainWarnings()
 	slices.SortStableFunc(e.answer.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)), strings.Compare(a.Cluster, b.Cluster))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -445,6 +447,19 @@ var stories = []struct {
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.schedule()
 			h.send()
+			return h
+		}},
+	{name: "its autoscaler does not scale it", severity: why.Attention, want: "FederatedHPA by-load does not scale it: no cluster tells of it", next: "see the conditions of the FederatedHPA",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.schedule()
+			h.send()
+			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 6, "readyReplicas": 6}`, "m1", "m2", "m3")
+			h.Scalers = []autoscalingv1alpha1.FederatedHPA{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-load"},
+				Spec: autoscalingv1alpha1.FederatedHPASpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxReplicas: 9},
+				Status: autoscalingv1alpha1.FederatedHPAStatus{CurrentReplicas: 6, Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{
+					{Type: autoscalingv2.ScalingActive, Status: "False", Message: "no cluster tells of it"}}}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-another"}}}
 			return h
 		}},
 	{name: "another scheduler", severity: why.Waiting, want: `left to the scheduler "volcano"`, next: "see that this scheduler runs",
