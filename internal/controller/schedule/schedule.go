@@ -84,6 +84,9 @@ type reconciler struct {
 	// written has for bindings whose placement was written, and is confirmed when that is seen, what is to be confirmed: before,
 	// the API server would try the status on the binding as it was, and then again.
 	written sync.Map // of types.NamespacedName to written
+	// untold are the bindings that came since the start and of which nobody has been told where they went: others may write that
+	// into the status before they are looked at.
+	untold sync.Map // of types.NamespacedName to nothing
 }
 
 // Setup registers the controller with the manager.
@@ -123,6 +126,9 @@ func (r *reconciler) bindings() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			r.index.put(e.Object.(workv1alpha2.Binding))
+			if !e.IsInInitialList {
+				r.untold.Store(client.ObjectKeyFromObject(e.Object), nil)
+			}
 			byPriority.Create(ctx, e, q)
 			waiting.Create(ctx, e, q)
 		},
@@ -139,6 +145,7 @@ func (r *reconciler) bindings() handler.EventHandler {
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			r.index.remove(client.ObjectKeyFromObject(e.Object))
+			r.untold.Delete(client.ObjectKeyFromObject(e.Object))
 			byPriority.Delete(ctx, e, q)
 			waiting.Delete(ctx, e, q)
 		},
@@ -229,7 +236,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	}
 	reason, due := schedule.Due(read, s)
 	if !due {
-		if r.placed.Told(key) {
+		if _, untold := r.untold.Load(key); (r.placed.Told(key) || untold) && confirmed(read) {
 			r.scheduled(read) // its confirmation came with the members' answers
 		}
 		_, err := r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
@@ -396,6 +403,7 @@ func (r *reconciler) follows(c capacity.Change, bindings int) {
 
 // scheduled tells where a binding went, unless too much is told.
 func (r *reconciler) scheduled(b workv1alpha2.Binding) {
+	r.untold.Delete(client.ObjectKeyFromObject(b))
 	if !r.burst.Tell(r.Clock.Now()) {
 		return
 	}

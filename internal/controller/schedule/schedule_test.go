@@ -12,8 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -177,6 +181,35 @@ func TestABindingThatComesPlacedIsConfirmedInOneWrite(t *testing.T) {
 		if got := w.written(); len(got) != 0 {
 			w.t.Errorf("a restart wrote %q", got)
 		}
+	})
+}
+
+// The members may have answered, and the confirmation been written with that, before the scheduler looks for the first time.
+func TestABindingThatWasConfirmedBeforeItsFirstLookIsTold(t *testing.T) {
+	forBothScopes(t, []string{"m1"}, func(w *world) {
+		w.Make(w.binding)
+		w.scheduled("m1")
+		w.Has(w.binding)
+		heard := record.NewFakeRecorder(9)
+		r := &reconciler{Options: Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Clock: w.clock}, client: w.Client, events: heard,
+			index: newIndex(policyv1alpha1.DefaultSchedulerName, w.fleet.Snapshot().Plugins())}
+		r.burst.Most = 9
+		look := func(e event.CreateEvent, want int) {
+			w.t.Helper()
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer queue.ShutDown()
+			r.bindings().Create(w.t.Context(), e, queue)
+			for range 2 {
+				if _, err := r.schedule(w.t.Context(), client.ObjectKeyFromObject(w.binding)); err != nil {
+					w.t.Fatal(err)
+				}
+			}
+			if len(heard.Events) != want {
+				w.t.Errorf("in the initial list %t: %d were told, want %d", e.IsInInitialList, len(heard.Events), want)
+			}
+		}
+		look(event.CreateEvent{Object: w.binding, IsInInitialList: true}, 0)
+		look(event.CreateEvent{Object: w.binding}, 1)
 	})
 }
 
