@@ -182,6 +182,16 @@ func TestAServiceIsReachedWhereItIsImportedAsItsEndpointsComeAndGo(t *testing.T)
 	// 6. Without the import nobody reaches it.
 	x.has("m2", "10.2.0.2")
 	x.reaches("m3", "derived-web", "10.2.0.2")
+	controllertest.Change(x.Hub, imported, func(i *multiclusterv1alpha1.ServiceImport) {
+		i.Generation++
+		i.Spec.Ports[0].Name = "web"
+	})
+	x.Eventually("the user is told that nothing is behind a port", func() string {
+		if slices.ContainsFunc(x.Events(), func(e string) bool { return strings.Contains(e, `has a port named "web"`) }) {
+			return ""
+		}
+		return fmt.Sprint(x.Events())
+	})
 	x.Gone(imported)
 	x.reaches("m2", "derived-web")
 	x.reaches("m3", "derived-web")

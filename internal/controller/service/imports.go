@@ -128,6 +128,10 @@ func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) error
 
 	// 4. What came of it.
 	trouble := service.Refused(d, standing)
+	if len(d.Portless) > 0 {
+		trouble = append(trouble, fmt.Sprintf("no cluster that exports Service %s has a port named %s: name the ports of the import as those of the Service",
+			key, strings.Join(d.Portless, ", ")))
+	}
 	var taken *takenError
 	if errors.As(written, &taken) {
 		trouble = append(trouble, taken.Error())

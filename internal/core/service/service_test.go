@@ -270,6 +270,25 @@ func TestTheDerivedServiceIsAsTheImportSays(t *testing.T) {
 	}
 }
 
+func TestAPortThatNoClusterHasIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name, ports string
+		slices      []Slice
+		want        string
+	}{
+		{"named alike", `[{name: http, port: 80}]`, []Slice{sliceIn("a", "10.0.0.1")}, ""},
+		{"named otherwise", `[{name: web, port: 80}, {name: http, port: 81}, {port: 82}]`, []Slice{sliceIn("a", "10.0.0.1")}, `"web" ""`},
+		{"without a pod there are no ports", `[{name: web, port: 80}]`, []Slice{{Name: "a"}}, ""},
+		{"nobody exports it", `[{name: web, port: 80}]`, nil, ""},
+	} {
+		x := Import(imported(t, `{type: ClusterSetIP, ports: `+c.ports+`}`), []string{"m1"}, []string{"m2"})
+		known(x, "m1", c.slices...)
+		if got := strings.Join(newWorld(t).decide(x).Portless, " "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestAMultiClusterServiceTellsConsumersOfTheOthersEndpoints(t *testing.T) {
 	w := newWorld(t)
 	s := crossCluster(t, `{types: [CrossCluster], providerClusters: [{name: m1}, {name: m2}], consumerClusters: [{name: m2}, {name: m3}]}`)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,8 @@ type Decision struct {
 	From []string
 	// Silent are the providers that have not answered since the hub looks, sorted: of them counts what they said before.
 	Silent []string
+	// Portless are the ports of the derived Service that no slice has, by name: nothing is behind them.
+	Portless []string
 }
 
 // Decide makes the Works of an exchange. standing are those that carry its owner, and services the Works of its Service in the
@@ -70,6 +73,7 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 			from[provider] = sorted(known.Slices)
 		}
 	}
+	d.Portless = portless(x.Derived, from)
 	// 2. What each consumer gets.
 	for _, consumer := range x.Consumers {
 		if x.Derived != nil {
@@ -97,6 +101,31 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 		d.Gone = append(d.Gone, byKey[key])
 	}
 	return d, nil
+}
+
+// portless are the ports of the derived Service that none of the slices has. While no slice has any, nothing is known.
+func portless(derived *corev1.Service, from map[string][]Slice) (ports []string) {
+	if derived == nil {
+		return nil
+	}
+	has := map[string]bool{}
+	for _, all := range from {
+		for _, s := range all {
+			for _, p := range s.Ports {
+				if p.Name == nil {
+					has[""] = true
+				} else {
+					has[*p.Name] = true
+				}
+			}
+		}
+	}
+	for _, p := range derived.Spec.Ports {
+		if len(has) > 0 && !has[p.Name] {
+			ports = append(ports, fmt.Sprintf("%q", p.Name))
+		}
+	}
+	return ports
 }
 
 // slice is a provider's slice as consumers get it.
