@@ -67,17 +67,33 @@ var s001 = []row{
 	}},
 	{id: "56", block: "S001-claim-others", want: "a UnitedDeployment is interpreted as complex as it is",
 		see: shownBy("internal/core/interpret/builtin", "TestUnitedDeploymentReplicas", "TestUnitedDeploymentHealth", "TestUnitedDeploymentAggregate", "TestUnitedDeploymentRetain")},
-	{id: "57", block: "S001-ManifestWork", want: "translated, or told that it is OCM's", see: func(s *story) string {
-		s.apply(s.doc("S001", 133))
-		return "accepted"
-	}, open: noIssue + "no adapter for OCM; the hub answers that there is no such kind"},
-	{id: "58", block: "S001-ManifestWork-feedback", want: "feedback mapped", see: func(s *story) string {
-		s.apply(s.doc("S001", 170))
-		return "accepted"
-	}, open: noIssue + "as 57"},
+	{id: "57", block: "S001-ManifestWork", chain: "ManifestWork", want: "the CloneSet is in the cluster that the namespace names", see: func(s *story) string {
+		s.clusterNamespace("member1")
+		s.apply(s.manifestWork(133))
+		s.until("member1 alone has it, and runs it", func() string {
+			for name, m := range fleet.Members {
+				u := m.Find(s.t, "apps.kruise.io/v1alpha1", "CloneSet", "default", "example-cloneset")
+				if (u != nil) != (name == "member1") || u != nil && fmt.Sprint(kit.Field(u, "status", "readyReplicas")) != "3" {
+					return fmt.Sprintf("in %s it is %v", name, kit.Field(u, "status"))
+				}
+			}
+			return ""
+		})
+		s.feeds("member1", "example-cloneset", "")
+		return "3 ready in member1, applied and available"
+	}},
+	{id: "58", block: "S001-ManifestWork-feedback", chain: "ManifestWork", want: "refused without an object in it; with one, its counters come back", see: func(s *story) string {
+		said := s.refused(s.manifestWork(170), "spec.workload.manifests[0].metadata.name: Required value")
+		configs := s.list(s.manifestWork(170), "spec", "manifestConfigs")
+		fleet.Hub.Change(s.t, "work.open-cluster-management.io/v1", "ManifestWork", "member1", "example-cloneset", func(u *unstructured.Unstructured) {
+			set(u.Object, []any{configs[0]}, "spec", "manifestConfigs") // the comment in its place says: the spec of the CloneSet
+		})
+		s.feeds("member1", "example-cloneset", "ReadyReplicas=3 Replicas=3 AvailableReplicas=3 UpdatedReplicas=3 UpdatedReadyReplicas=3")
+		return said + "; with the spec, the counters of the CloneSet"
+	}},
 	{id: "59", block: "S001-claim-version-standardize", want: "each member gets a version that it serves",
 		see: shownBy("test/e2e", "TestEachMemberGetsAVersionThatItServes")},
-	{id: "60", block: "S001-claim-ApplicationSet", want: "words about OCM alone", see: documented("docs/guide.md", "Argosy has no ManifestWork")},
+	{id: "60", block: "S001-claim-ApplicationSet", want: "words about OCM alone", see: documented("docs/guide.md", "Argosy has no Placement", "a policy sends one object to many")},
 }
 
 // s002 is an article about Karmada.
@@ -319,11 +335,43 @@ var s002 = []row{
 		s.shows(u, map[string]any{"spec.reschedulePolicy.interval": "60s", "spec.reschedulePolicy.threshold.cpuUtilization": 80})
 		return "no cluster is over 80 %; " + shownBy("test/deschedule", "TestAClusterOverTheThresholdOfAPolicyGivesReplicasUntilItIsUnderIt")(s)
 	}},
-	{id: "87", block: "S002-ServiceExport", want: "accepted", see: accepted("S002", 769), open: noIssue + "no multi-cluster services yet"},
-	{id: "88", block: "S002-ServiceImport", want: "accepted", see: accepted("S002", 776), open: noIssue + "as 87"},
-	{id: "89", block: "S002-PP-serviceexport", want: "accepted", see: accepted("S002", 793)},
-	{id: "90", block: "S002-MCS", want: "targetPort dropped with a warning", see: accepted("S002", 813), open: noIssue + "as 87"},
-	{id: "91", block: "S002-MCI", want: "template.spec lifted", see: accepted("S002", 837), open: noIssue + "as 87"},
+	{id: "87", block: "S002-ServiceExport", chain: "Services", want: "exported where the policy places it", see: func(s *story) string {
+		s.exported()
+		s.reaches("member3", "derived-nginx-svc", "nginx", "member1", "member2")
+		return "member3 reaches the pods of member1 and member2"
+	}},
+	{id: "88", block: "S002-ServiceImport", chain: "Services", want: "says who exports, by itself", see: func(s *story) string {
+		s.text("S002", 776)
+		s.shows(s.ref("multicluster.x-k8s.io/v1alpha1", "ServiceImport", "nginx-svc"), map[string]any{"spec.type": "ClusterSetIP",
+			"status.clusters": []any{map[string]any{"cluster": "member1"}, map[string]any{"cluster": "member2"}}})
+		return "member1 and member2"
+	}},
+	{id: "89", block: "S002-PP-serviceexport", chain: "Services", want: "the export is in both clusters", see: func(s *story) string {
+		s.text("S002", 793)
+		s.held(s.ref("multicluster.x-k8s.io/v1alpha1", "ServiceExport", "nginx-svc"), "member1", "member2")
+		return "member1 and member2, which did not know the kind"
+	}},
+	{id: "90", block: "S002-MCS", want: "targetPort dropped with a warning; each reaches the other's pods", see: func(s *story) string {
+		s.to(s.nginx("nginx", 2), "member1", "member2")
+		s.apply(s.nginxService("nginx-mcs"))
+		u := s.apply(s.doc("S002", 813), "spec.ports[0].targetPort: stored as nothing, since the Service nginx-mcs of the same namespace says it")
+		if port := s.list(s.again(u), "spec", "ports")[0]; port["targetPort"] != nil {
+			s.fail("it is stored with %v", port)
+		}
+		s.reaches("member1", "nginx-mcs", "nginx", "member2")
+		s.reaches("member2", "nginx-mcs", "nginx", "member1")
+		s.held(s.ref("v1", "Service", "nginx-mcs"), "member1", "member2")
+		s.agrees(u, "ServiceApplied", "EndpointSliceDispatched")
+		return "warned; each reaches the other's pods"
+	}},
+	{id: "91", block: "S002-MCI", want: "template.spec lifted with a warning", see: func(s *story) string {
+		u := s.apply(s.doc("S002", 837), "spec.template.spec.rules: stored as spec.rules")
+		rules := s.list(s.again(u), "spec", "rules")
+		if len(rules) != 1 || rules[0]["host"] != "nginx.example.com" || kit.Field(s.again(u), "spec", "template") != nil {
+			s.fail("it is stored as %v", s.again(u).Object["spec"])
+		}
+		return "stored as an Ingress"
+	}},
 	{id: "92", block: "S002-Deployment-aggregated", chain: "Deployment", want: "the status is folded", see: func(s *story) string {
 		s.text("S002", 864)
 		s.apply(s.doc("S002", 632))
@@ -391,9 +439,9 @@ var s002 = []row{
 	{id: "97", block: "S002-cmd-karmadactl-get-clusters", want: "listed",
 		see: func(s *story) string { return s.prints("member1", "karmadactl", "get", "clusters") }},
 	{id: "97x", block: "S002-cmd-describe", want: "karmadactl describe",
-		see: func(s *story) string {
+		see: func(s *story) string { // of clusters by name: other rows join some that do not answer
 			s.prints("Name:         member1", "karmadactl", "describe", "cluster", "member1")
-			return s.prints("# Cluster member2", "karmadactl", "describe", "namespace", "default", "-s", "members")
+			return s.prints("# Cluster member2", "karmadactl", "describe", "namespace", "default", "-s", "members", "-C", "member1,member2")
 		}},
 	// The simulated nodes of members run nothing that could be asked: that each member says so by its name shows the way there, and
 	// test/e2e goes it to an end that answers.
@@ -470,11 +518,11 @@ var s003 = []row{
 		}
 		return "nothing is written"
 	}},
-	{id: "113", block: "S003-claim-FedHPA, CronHPA", want: "autoscaling over the fleet", see: served("autoscaling.karmada.io/v1alpha1", "FederatedHPA"), open: noIssue + "no autoscaling kinds yet"},
+	{id: "113", block: "S003-claim-FedHPA, CronHPA", want: "autoscaling over the fleet", see: shownBy("test/e2e", "TestReplicasFollowTheLoadOfTheFleet", "TestARuleScalesAtItsTime")},
 	{id: "114", block: "S003-claim-simulation", want: "a dry-run of scheduling", see: hasCommand("--scale", "simulate")},
 	{id: "115", block: "S004-hooks", want: "all eight operations", see: documented("docs/guide.md", "InterpretReplica", "InterpretComponent", "ReviseReplica", "Retain", "AggregateStatus", "InterpretStatus", "InterpretHealth", "InterpretDependency")},
-	{id: "116", block: "S004-FedHPA", want: "minimum and maximum split over members", see: served("autoscaling.karmada.io/v1alpha1", "FederatedHPA"), open: noIssue + "as 113"},
-	{id: "117", block: "S004-CronHPA", want: "a kind for schedules", see: served("autoscaling.karmada.io/v1alpha1", "CronFederatedHPA"), open: noIssue + "as 113"},
+	{id: "116", block: "S004-FedHPA", want: "minimum and maximum split over members", see: shownBy("test/e2e", "TestBoundsAreSplitBetweenTheMembersAutoscalers")},
+	{id: "117", block: "S004-CronHPA", want: "a kind for schedules", see: shownBy("test/e2e", "TestARuleScalesAtItsTime")},
 	{id: "118", block: "S004-targeted-scaling", want: "pods to delete go to their cluster", see: shownBy("test/e2e", "TestAPodToDeleteIsDeletedInItsOwnMember")},
 	{id: "119", block: "S004-claim-rollback", want: "as 112; an undo of the fleet", see: shownBy("internal/core/fleet", "TestARollbackFindsThePodsThatAreStillOld")},
 	{id: "120", block: "S004-claim-simulator", want: "an accurate estimator", see: shownBy("test/e2e", "TestAReplicaGoesOnlyWhereANodeHasRoomForIt")},
