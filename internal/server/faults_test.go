@@ -144,6 +144,14 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 			func(_ *testing.T, c *Config) { c.Descheduler.UnschedulableThreshold.Duration = 0 },
 			[]string{"0s is too short", "--unschedulable-threshold"},
 		},
+		"loads that are looked at without a rest": {
+			func(_ *testing.T, c *Config) { c.Autoscaling.Interval.Duration = time.Millisecond },
+			[]string{"1ms is too short", "--horizontal-pod-autoscaler-sync-period"},
+		},
+		"a tolerance of everything": {
+			func(_ *testing.T, c *Config) { c.Autoscaling.Tolerance = 1 },
+			[]string{"autoscaling.tolerance 1 is not between 0 and 1", "--horizontal-pod-autoscaler-tolerance"},
+		},
 		"a log format that does not exist": {
 			func(_ *testing.T, c *Config) { c.Log.Format = "xml" },
 			[]string{`"xml" is neither text nor json`, "--log-format"},
