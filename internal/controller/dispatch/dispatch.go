@@ -72,8 +72,10 @@ type reconciler struct {
 	events record.EventRecorder
 	unseen unseen
 	// waiting are the workloads that wait for their sidecars.
-	waiting waiting
-	overdue overdue
+	waiting since
+	// overdue are the SidecarSets that lack something in a cluster, as workloads found them: what is not there after sidecarWait is
+	// waited for by nobody else, until something becomes of that SidecarSet.
+	overdue since
 	// told are the warnings that stand, by binding and cluster.
 	told commit.Told[subject]
 }

@@ -8,14 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -48,13 +44,9 @@ func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template
 			continue
 		}
 		follows = true
-		work := &workv1alpha1.Work{}
-		err = r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.Work(ref.Kind, ref.Name, ref.Namespace)}, work, client.UnsafeDisableDeepCopy)
-		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("get the Work of %s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, err)
-		}
+		work, err := r.work(ctx, cluster, ref.Kind, ref.Namespace, ref.Name)
 		if err != nil {
-			work = nil
+			return "", err
 		}
 		if lacks := dispatch.Pending(work); lacks != "" {
 			return fmt.Sprintf("%s %s, which it needs, %s", ref.Kind, ref.Name, lacks), nil

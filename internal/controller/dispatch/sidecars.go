@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,72 +39,39 @@ const (
 	unreadRetry = 500 * time.Millisecond
 )
 
-// overdue are the SidecarSets that lack something in a cluster, and since when, as workloads found them: what is not there after
-// sidecarWait is waited for by nobody else, until something becomes of that SidecarSet. A restart begins anew.
-type overdue struct {
+// since is when something began that bindings have in clusters. A restart begins anew.
+type since struct {
 	mu    sync.Mutex
-	since map[string]map[string]time.Time // by the name of the SidecarSet's binding, and the cluster
+	began map[types.NamespacedName]map[string]time.Time
 }
 
-// in says for how long a SidecarSet has lacked something in a cluster.
-func (o *overdue) in(binding, cluster string, now time.Time) time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.since == nil {
-		o.since = map[string]map[string]time.Time{}
+// in says since when a binding has it in a cluster, from now on if it did not.
+func (s *since) in(binding types.NamespacedName, cluster string, now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.began == nil {
+		s.began = map[types.NamespacedName]map[string]time.Time{}
 	}
-	if o.since[binding] == nil {
-		o.since[binding] = map[string]time.Time{}
+	if s.began[binding] == nil {
+		s.began[binding] = map[string]time.Time{}
 	}
-	if _, known := o.since[binding][cluster]; !known {
-		o.since[binding][cluster] = now
+	if _, known := s.began[binding][cluster]; !known {
+		s.began[binding][cluster] = now
 	}
-	return now.Sub(o.since[binding][cluster])
+	return s.began[binding][cluster]
 }
 
-// moved forgets the SidecarSet of a Work or a binding.
-func (o *overdue) moved(of client.Object) {
-	binding, ok := scope.BindingOf(of)
-	if !ok {
-		binding = client.ObjectKeyFromObject(of)
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.since, binding.Name)
+func (s *since) forget(binding types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.began, binding)
 }
 
-// waiting are the bindings that wait for SidecarSets, with the clusters and since when. A restart begins anew.
-type waiting struct {
-	mu    sync.Mutex
-	since map[types.NamespacedName]map[string]time.Time
-}
-
-// in says since when a binding waits in a cluster, from now on if it did not.
-func (w *waiting) in(binding types.NamespacedName, cluster string, now time.Time) time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.since == nil {
-		w.since = map[types.NamespacedName]map[string]time.Time{}
-	}
-	if w.since[binding] == nil {
-		w.since[binding] = map[string]time.Time{}
-	}
-	if _, known := w.since[binding][cluster]; !known {
-		w.since[binding][cluster] = now
-	}
-	return w.since[binding][cluster]
-}
-
-func (w *waiting) forget(binding types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.since, binding)
-}
-
-func (w *waiting) requests() (out []reconcile.Request) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for binding := range w.since {
+// requests are the bindings that have it somewhere.
+func (s *since) requests() (out []reconcile.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for binding := range s.began {
 		out = append(out, reconcile.Request{NamespacedName: binding})
 	}
 	return out
@@ -198,19 +166,28 @@ func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cl
 		if !dispatch.Coming(b, cluster, fleet(), r.SchedulerName) {
 			continue
 		}
-		work := &workv1alpha1.Work{}
-		err = r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.Work(dependency.SidecarSetKind.Kind, name, "")}, work, client.UnsafeDisableDeepCopy)
-		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("get the Work of SidecarSet %s: %w", name, err)
-		}
+		work, err := r.work(ctx, cluster, dependency.SidecarSetKind.Kind, "", name)
 		if err != nil {
-			work = nil
+			return "", err
 		}
-		if lacks := dispatch.Lacking(work, now, sidecarWait); lacks != "" && r.overdue.in(key.Name, cluster, now) < sidecarWait {
+		if lacks := dispatch.Lacking(work, now, sidecarWait); lacks != "" && now.Sub(r.overdue.in(key, cluster, now)) < sidecarWait {
 			return "SidecarSet " + name + ", which injects into its pods, " + lacks, nil
 		}
 	}
 	return "", nil
+}
+
+// work is the cached Work of a template in a cluster, which is not to be changed; nil if there is none.
+func (r *reconciler) work(ctx context.Context, cluster, kind, namespace, name string) (*workv1alpha1.Work, error) {
+	work := &workv1alpha1.Work{}
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.Work(kind, name, namespace)}, work, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get the Work of %s %s for cluster %q: %w", kind, strings.TrimPrefix(namespace+"/"+name, "/"), cluster, err)
+	}
+	return work, nil
 }
 
 // sidecarsMoved passes Works of SidecarSets of which something became.

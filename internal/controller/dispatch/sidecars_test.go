@@ -113,7 +113,7 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 	// What did not come in that time is waited for by nobody else, until something becomes of it.
 	r.waiting.forget(w.key())
 	hold("another workload, later", 2*sidecarWait, 1, 0, "True")
-	r.overdue.moved(sidecars["m1"])
+	r.waiters(t.Context(), sidecars["m1"])
 	r.waiting.forget(w.key())
 	hold("when something became of them", 2*sidecarWait, 0, sidecarSilence, "True")
 	r.waiting.forget(w.key())

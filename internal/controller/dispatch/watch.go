@@ -70,7 +70,11 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 
 // waiters are the workloads that wait for SidecarSets, of one of which something became.
 func (r *reconciler) waiters(_ context.Context, of client.Object) []reconcile.Request {
-	r.overdue.moved(of)
+	binding, made := scope.BindingOf(of)
+	if !made {
+		binding = client.ObjectKeyFromObject(of)
+	}
+	r.overdue.forget(binding)
 	return r.waiting.requests()
 }
 
