@@ -157,6 +157,10 @@ var outcomes = map[string]func(*story){
 	"Replicas that find no node, and clusters that are full": func(s *story) {
 		s.until("no member is used too much, and it says so", func() string { return s.balanced("even") })
 	},
+	"Coming from Open Cluster Management": func(s *story) {
+		s.feeds("member2", "till", "ReadyReplicas=2 Replicas=2 AvailableReplicas=2 UpdatedReplicas=2 UpdatedReadyReplicas=2 revision=")
+		s.held(s.ref("apps.kruise.io/v1alpha1", "CloneSet", "till"), "member2")
+	},
 	"A kind of your own": func(s *story) {
 		u := s.find(fleet.Hub, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "trains")
 		if u == nil {
