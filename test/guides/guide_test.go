@@ -141,6 +141,18 @@ var outcomes = map[string]func(*story){
 			return ""
 		})
 	},
+	"Replicas that follow the load": func(s *story) {
+		s.shared(s.ref("apps.kruise.io/v1beta1", "CloneSet", "front"), "member1:1 member2:1") // the minimum
+		s.until("it scales, and when its bounds change is known", func() string {
+			f := s.find(fleet.Hub, "autoscaling.karmada.io/v1alpha1", "FederatedHPA", "front")
+			for _, c := range s.list(f, "status", "conditions") {
+				if c["type"] == "ScalingActive" && c["status"] == "True" {
+					return ""
+				}
+			}
+			return fmt.Sprint(kit.Field(f, "status"))
+		})
+	},
 	"Replicas that should move again": func(s *story) {
 		s.until("the workload was found", func() string {
 			u := s.find(fleet.Hub, "apps.karmada.io/v1alpha1", "WorkloadRebalancer", "shop-after-maintenance")

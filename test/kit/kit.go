@@ -74,8 +74,8 @@ func Binary() (string, error) {
 // Start runs a hub and members of these names; the folder is the caller's to remove. Tests share a fleet through TestMain,
 // since a start takes seconds.
 func Start(dir string, members ...string) (*Fleet, error) {
-	// By default the hub is sure of a member after 30 s, and some stories would do little else than wait for that.
-	o := lab.Options{Dir: dir, HubArgs: []string{"--cluster-failure-threshold=10s", "--cluster-success-threshold=10s"}}
+	// By default the hub is sure of a member after 30 s, and looks at loads every 15 s: some stories would do little else than wait for that.
+	o := lab.Options{Dir: dir, HubArgs: []string{"--cluster-failure-threshold=10s", "--cluster-success-threshold=10s", "--horizontal-pod-autoscaler-sync-period=1s"}}
 	for i, name := range members {
 		o.Members = append(o.Members, sim.Member{Name: name, Nodes: 3, Provider: "lab",
 			Region: []string{"eu-west", "us-east", "ap-south"}[i%3], Zone: "z1"})
