@@ -19,6 +19,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/convert/kruise"
+	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
@@ -41,18 +42,7 @@ spec: {replicas: 5, template: {spec: {containers: [{name: main, image: "nginx:1"
 status: {readyReplicas: 5}
 `
 
-func object(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
+var object = coretest.Object
 
 // binding is the binding of a template with a spec in YAML; the template's scope is the binding's.
 func binding(t testing.TB, template *unstructured.Unstructured, spec string) workv1alpha2.Binding {

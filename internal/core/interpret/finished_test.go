@@ -7,21 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-func parsed(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
+var parsed = coretest.Object
 
 func TestWhenWhatHasFinishedHasLivedItsTime(t *testing.T) {
 	const job, pull, workflow = `apiVersion: apps.kruise.io/v1beta1, kind: BroadcastJob`, `apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob`, `apiVersion: argoproj.io/v1alpha1, kind: Workflow`

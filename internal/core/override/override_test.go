@@ -12,6 +12,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/override"
 )
 
@@ -33,18 +34,7 @@ spec:
       - {name: side, image: "registry.example.com:5000/team/side@sha256:abc"}
 `
 
-func object(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
+var object = coretest.Object
 
 // op is an OverridePolicy of namespace shop, or with an empty namespace a ClusterOverridePolicy, of a spec in YAML.
 func op(t testing.TB, namespace, name, spec string) policyv1alpha1.Override {

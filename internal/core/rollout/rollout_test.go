@@ -6,21 +6,11 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
+
+	"github.com/argosy-io/argosy/internal/core/coretest"
 )
 
-func read(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err == nil {
-		err = u.UnmarshalJSON(raw)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
+var read = coretest.Object
 
 // at is a Rollout of a member that is at a step.
 func at(t *testing.T, approved, status string) *unstructured.Unstructured {

@@ -6,23 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
+	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-func workload(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
-	data, err := yaml.YAMLToJSON([]byte(text))
-	u := &unstructured.Unstructured{}
-	if err == nil {
-		err = u.UnmarshalJSON(data)
-	}
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-	return u
-}
+var workload = coretest.Object
 
 // web is a pod template with much in it that is right.
 const web = `{metadata: {labels: {app: web}, creationTimestamp: null}, spec: {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/argosy-io/argosy/internal/core/coretest"
 )
 
 // Whatever the object, and whichever version it begins in: there and back it is what it was, and on the way it has
@@ -409,18 +411,7 @@ func convertTo(t *testing.T, obj *unstructured.Unstructured, version string) *un
 	return out
 }
 
-func parse(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	data, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	obj := &unstructured.Unstructured{}
-	if err := obj.UnmarshalJSON(data); err != nil {
-		t.Fatal(err)
-	}
-	return obj
-}
+var parse = coretest.Object
 
 func text(t *testing.T, obj *unstructured.Unstructured) string {
 	t.Helper()

@@ -17,24 +17,13 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 var interpreter = interpret.New(Tier())
 
-// read is the object that a YAML text describes, with integers as an API server has them.
-func read(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return u
-}
+var read = coretest.Object
 
 // tree is what a YAML text says, for comparing.
 func tree(t testing.TB, text string) map[string]any {
