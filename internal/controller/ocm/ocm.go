@@ -284,9 +284,10 @@ func (r *reconciler) see(ctx context.Context, in ocm.Input, decision ocm.Decisio
 		if s.Err != nil || item.Writes() && (s.Work == nil || meta.FindStatusCondition(s.Work.Status.Conditions, workv1alpha1.WorkApplied) == nil) {
 			continue
 		}
-		if s.Unread = away; away == nil {
-			s.Object, s.Unread = r.look(ctx, in.Cluster.Name, item.Object)
+		if s.Unread = away; away != nil {
+			continue // that it answers again is an event
 		}
+		s.Object, s.Unread = r.look(ctx, in.Cluster.Name, item.Object)
 		if s.Unread != nil || s.Foreign() || !item.Writes() {
 			look = r.Look
 		}

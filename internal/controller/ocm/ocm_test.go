@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -182,8 +183,20 @@ func TestAManifestWorkIsAppliedInTheClusterThatItsNamespaceNames(t *testing.T) {
 		t.Errorf("its finalizers are %v", mw.Finalizers)
 	}
 
+	count := map[string]int{}
+	for _, line := range w.Quiet() {
+		verb, rest, _ := strings.Cut(line, " ")
+		resource, _, _ := strings.Cut(rest, " ")
+		if !strings.HasPrefix(line, "create namespaces") && !strings.HasPrefix(line, "create secrets") && !strings.Contains(line, "clusters") {
+			count[verb+" "+resource]++
+		}
+	}
+	// The finalizer is a write where no admission has set it.
+	if want := map[string]int{"create manifestworks": 1, "update manifestworks": 1, "create works": 2, "update works/status": 2, "update manifestworks/status": 1}; !maps.Equal(count, want) {
+		t.Errorf("written: %v, want %v", count, want)
+	}
+
 	// What is said again is not written again.
-	w.Quiet()
 	controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
 		mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2"), configMap("b", "1"))
 	})
