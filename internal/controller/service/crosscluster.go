@@ -278,8 +278,15 @@ func (r *crossCluster) gone(ctx context.Context, me service.Owner) error {
 	return r.end(ctx, me)
 }
 
-// held says whether the binding of the Service is the owner's.
+// held says whether the Service or its binding is the owner's. Services are not watched only for this: where nobody has asked for them
+// since the hub runs, the binding tells.
 func (r *crossCluster) held(ctx context.Context, me service.Owner) (bool, error) {
+	if r.Templates.Wanted(serviceKind) {
+		template, found, err := r.Templates.Get(ctx, serviceKind, me.Namespace, me.Name)
+		if err != nil || found && service.Holds(me, template) {
+			return err == nil, err
+		}
+	}
 	b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: me.Namespace, Name: names.Binding(serviceKind.Kind, me.Name)})
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
