@@ -206,6 +206,7 @@ var s000 = []row{
 		s.apply(s.doc("S000", 512))
 		s.ready("sample", both)
 		u := s.doc("S000", 594)
+		s.change(u, func(o map[string]any) { set(o, s.ns, "spec", "namespace") }) // other rows have pods of that label, too
 		s.shows(u, map[string]any{"status.matchedPods": 4, "status.updatedPods": 4, "status.readyPods": 4})
 		if got := s.again(u); got.Object["spec"] == nil {
 			s.fail("the script's object has no spec, and so has the template")
