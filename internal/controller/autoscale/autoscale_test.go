@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -52,6 +53,18 @@ type cluster struct {
 	mu     sync.Mutex
 	used   map[string]string // CPU by pod; nil: no metrics-server
 	rounds int               // how often it was asked
+	custom map[string]string // values by the end of the address
+}
+
+func (c *cluster) customValue(path string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for end, value := range c.custom {
+		if strings.HasPrefix(path, "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/") && strings.HasSuffix(path, end) {
+			return value
+		}
+	}
+	return ""
 }
 
 func newWorld(t *testing.T, kind membertest.Kind) *world {
@@ -95,8 +108,13 @@ func (w *world) run() {
 	})
 }
 
-// metrics serves metrics.k8s.io.
+// metrics serves metrics.k8s.io, and of custom.metrics.k8s.io what the test says.
 func (c *cluster) metrics(rw http.ResponseWriter, r *http.Request) bool {
+	if value := c.customValue(r.URL.Path); value != "" {
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(rw, `{"items": [{"describedObject": {"name": "web-0"}, "value": %q}, {"describedObject": {"name": "web-1"}, "value": %q}]}`, value, value)
+		return true
+	}
 	if !strings.HasPrefix(r.URL.Path, "/apis/metrics.k8s.io/") {
 		return false
 	}
@@ -270,6 +288,40 @@ func TestReplicasFollowTheLoadOfAllClusters(t *testing.T) {
 			w.tells("FederatedHPA SuccessfulRescale: New size: 2; reason: All metrics below target")
 		})
 	}
+}
+
+func TestMetricsOfAdaptersCountToo(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	for _, c := range w.members {
+		c.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "custom.metrics.k8s.io", Version: "v1beta2", Kind: "MetricValueList"}, Plural: "values", Namespaced: true})
+	}
+	custom := func(end, value string) {
+		for _, c := range w.members {
+			c.mu.Lock()
+			c.custom = map[string]string{"/requests": "10", "/deployments.apps/web/hits": "20", end: value}
+			c.mu.Unlock()
+		}
+	}
+	custom("/requests", "10")
+	ten := resource.MustParse("10")
+	f := w.scaler("web")
+	f.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "requests"},
+		Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &ten}}},
+		{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "hits"},
+			DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+			Target:          autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &ten}}}}
+	w.Make(f)
+	w.says("web", "ScalingActive=True/ValidMetricFound", "ScalingLimited=False/DesiredWithinRange")
+	if n := w.replicas(); n != 4 {
+		t.Fatalf("on target it has %d replicas", n)
+	}
+	custom("/requests", "15")
+	w.becomes(6)
+	w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: metric requests of pods above target")
+	// The hits of both clusters count together.
+	custom("/deployments.apps/web/hits", "35")
+	w.becomes(7)
+	w.tells("FederatedHPA SuccessfulRescale: New size: 7; reason: metric hits of Deployment web above target")
 }
 
 func TestASilentClusterTakesNothingAwayAndIsNamed(t *testing.T) {

@@ -36,6 +36,7 @@ func (r *reconciler) federated(ctx context.Context, req reconcile.Request) (reco
 	}
 	if err != nil || f.DeletionTimestamp != nil {
 		r.forget(req.NamespacedName)
+		r.told.Forget(req.NamespacedName)
 		return reconcile.Result{}, r.end(ctx, req.NamespacedName)
 	}
 	want := f.DeepCopy()

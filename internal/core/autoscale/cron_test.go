@@ -153,27 +153,17 @@ func TestHistoriesAreAsLongAsTheirLimits(t *testing.T) {
 }
 
 func TestSchedulesThatAreNone(t *testing.T) {
-	for schedule, want := range map[string]string{
-		"0 8 * *":                  "five fields as in crontab",
-		"0 25 * * *":               "five fields",
-		"tomorrow":                 "five fields",
-		"@every 1h":                "*/10 * * * *",
-		"TZ=Asia/Tokyo 0 8 * * *":  "use timeZone",
-		"0 8 * * *@Europe/Cologne": "is no time zone, such as Europe/Berlin",
-		"0 8 * * *@Local":          "name one",
+	for _, c := range []struct{ schedule, zone, want string }{
+		{"0 8 * *", "", "five fields as in crontab"},
+		{"0 25 * * *", "", "five fields"},
+		{"tomorrow", "", "five fields"},
+		{"@every 1h", "", "*/10 * * * *"},
+		{"TZ=Asia/Tokyo 0 8 * * *", "", "use timeZone"},
+		{"0 8 * * *", "Europe/Cologne", "is no time zone, such as Europe/Berlin"},
+		{"0 8 * * *", "Local", "name one"},
 	} {
-		text, zone, _ := strings.Cut(schedule, "@E")
-		if zone != "" {
-			zone = "E" + zone
-		}
-		if text, ok := strings.CutSuffix(schedule, "@Local"); ok {
-			if _, err := ParseSchedule(text, "Local"); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v", schedule, err)
-			}
-			continue
-		}
-		if _, err := ParseSchedule(text, zone); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q in it", schedule, err, want)
+		if _, err := ParseSchedule(c.schedule, c.zone); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s in %q: %v, want %q in it", c.schedule, c.zone, err, c.want)
 		}
 	}
 	if _, err := ParseSchedule("@daily", "UTC"); err != nil {

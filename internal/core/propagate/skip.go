@@ -11,13 +11,14 @@ import (
 
 // controlPlane are the groups whose objects steer the hub itself.
 var controlPlane = map[string]bool{
-	"apps.karmada.io":    true,
-	"cluster.karmada.io": true,
-	"policy.karmada.io":  true,
-	"work.karmada.io":    true,
-	"config.karmada.io":  true,
-	"search.karmada.io":  true,
-	"events.k8s.io":      true,
+	"apps.karmada.io":        true,
+	"autoscaling.karmada.io": true,
+	"cluster.karmada.io":     true,
+	"policy.karmada.io":      true,
+	"work.karmada.io":        true,
+	"config.karmada.io":      true,
+	"search.karmada.io":      true,
+	"events.k8s.io":          true,
 }
 
 // memberMade are kinds whose objects a member's controllers make for others of theirs: made elsewhere they would be in the way.
