@@ -141,6 +141,11 @@ var outcomes = map[string]func(*story){
 			return ""
 		})
 	},
+	"Services across clusters": func(s *story) {
+		s.reaches("member3", "shop", "shop", "member1", "member2")
+		s.reaches("member3", "derived-db", "db", "member1", "member2")
+		s.agrees(s.ref("networking.karmada.io/v1alpha1", "MultiClusterService", "shop"), "ServiceApplied", "EndpointSliceDispatched")
+	},
 	"Replicas that follow the load": func(s *story) {
 		s.shared(s.ref("apps.kruise.io/v1beta1", "CloneSet", "front"), "member1:1 member2:1") // the minimum
 		s.until("it scales, and when its bounds change is known", func() string {

@@ -1,0 +1,187 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// run runs the controllers, as a hub does that starts.
+func run(h *controllertest.Hub) (stop func()) {
+	return h.Run(func(ctx context.Context, mgr ctrl.Manager) error {
+		dyn, err := dynamic.NewForConfig(h.Config)
+		if err != nil {
+			return err
+		}
+		disco, err := discovery.NewDiscoveryClientForConfig(h.Config)
+		if err != nil {
+			return err
+		}
+		templates, members := template.New(dyn, disco), member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		for _, r := range []interface{ Start(context.Context) error }{templates, members} {
+			if err := mgr.Add(r); err != nil {
+				return err
+			}
+		}
+		return Setup(ctx, mgr, Options{Members: members, Templates: templates})
+	})
+}
+
+// bind places the object of a kind called web in clusters, as the scheduler does.
+func bind(h *controllertest.Hub, kind string, clusters ...string) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: names.Binding(kind, "web")}}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: multiclusterv1alpha1.GroupVersion.String(), Kind: kind, Namespace: "shop", Name: "web"}
+	for _, c := range clusters {
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: c})
+	}
+	h.Make(b)
+	return b
+}
+
+// sent are the objects that Works bring to a cluster, definitions left out; taken has the cluster say that it has all of them.
+func sent(t *testing.T, h *controllertest.Hub, cluster string, taken bool) (all []string) {
+	t.Helper()
+	var list workv1alpha1.WorkList
+	if err := h.List(t.Context(), &list, client.InNamespace(names.ExecutionSpace(cluster))); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		w := &list.Items[i]
+		m, err := execute.Manifest(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.GetKind() != "CustomResourceDefinition" {
+			all = append(all, m.GetKind()+" "+m.GetName())
+		}
+		if taken && meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "AppliedSuccessful"}) {
+			if err := h.Status().Update(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestAStartForgetsNoEndpointsOfAMemberThatIsSilent(t *testing.T) {
+	t.Parallel()
+	h := controllertest.New(t)
+	m1 := h.Join("m1", controllertest.EndpointSlice)
+	h.Join("m2")
+	h.Join("m3")
+	m1.Put(&discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: "web-a", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}})
+	stop := run(h)
+	bind(h, "ServiceExport", "m1")
+	importers := bind(h, "ServiceImport", "m2")
+	h.Make(&multiclusterv1alpha1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: multiclusterv1alpha1.ServiceImportSpec{
+		Type: multiclusterv1alpha1.ClusterSetIP, Ports: []multiclusterv1alpha1.ServicePort{{Port: 80}}}})
+	both := []string{"EndpointSlice imported-m1-web-a", "Service derived-web"}
+	gets := func(cluster string) {
+		t.Helper()
+		h.Eventually(cluster+" gets the endpoints", func() string {
+			if all := sent(t, h, cluster, true); !slices.Equal(all, both) {
+				return fmt.Sprint(all)
+			}
+			return ""
+		})
+	}
+	gets("m2")
+	h.Quiet()
+
+	stop()
+	m1.Down(true)
+	stop = run(h)
+	if got := h.Quiet(); len(got) > 0 {
+		t.Errorf("a start wrote %v", got)
+	}
+	// Who imports it from now on learns of them, too.
+	controllertest.Change(h, importers, func(b *workv1alpha2.ResourceBinding) {
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: "m3"})
+	})
+	gets("m3")
+
+	// An import that goes while nobody looks is withdrawn by the next start.
+	h.Quiet()
+	stop()
+	h.Gone(&multiclusterv1alpha1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+	run(h)
+	h.Eventually("its Works go", func() string {
+		var list workv1alpha1.WorkList
+		if err := h.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range list.Items {
+			if w.Annotations["argosy.io/service-of"] != "" && w.DeletionTimestamp == nil {
+				return w.Namespace + "/" + w.Name
+			}
+		}
+		return ""
+	})
+}
+
+func TestADefinitionIsSentToWhoLacksItAndLeftToWhoHasIt(t *testing.T) {
+	t.Parallel()
+	h := controllertest.New(t)
+	h.Join("lacks")
+	h.Join("has", controllertest.Service)
+	h.ClusterStatus("has", func(s *clusterStatus) {
+		s.APIEnablements = append(s.APIEnablements, apiEnablement("serviceexports", "ServiceExport"))
+	})
+	run(h)
+	bind(h, "ServiceExport", "lacks", "has")
+	definition := func(cluster string) *workv1alpha1.Work {
+		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: names.Work("CustomResourceDefinition", "serviceexports.multicluster.x-k8s.io", "")}}
+		if !h.Has(w) {
+			return nil
+		}
+		return w
+	}
+	h.Eventually("it is sent", func() string {
+		if definition("lacks") == nil {
+			return "it is not"
+		}
+		return ""
+	})
+	if w := definition("lacks"); w.Spec.PreserveResourcesOnDeletion == nil || !*w.Spec.PreserveResourcesOnDeletion {
+		t.Error("it would go with its Work, and all exports of the cluster with it")
+	}
+	// Then it serves it, and keeps it all the same.
+	h.ClusterStatus("lacks", func(s *clusterStatus) {
+		s.APIEnablements = append(s.APIEnablements, apiEnablement("serviceexports", "ServiceExport"))
+	})
+	if got := slices.DeleteFunc(h.Quiet(), func(w string) bool { return !strings.HasPrefix(w, "delete") }); len(got) > 0 {
+		t.Errorf("written: %v", got)
+	}
+	if definition("lacks") == nil || definition("has") != nil {
+		t.Errorf("definitions: %v, %v; want one for the cluster that lacked it", definition("lacks"), definition("has"))
+	}
+}
+
+type clusterStatus = clusterv1alpha1.ClusterStatus
+
+func apiEnablement(plural, kind string) clusterv1alpha1.APIEnablement {
+	return clusterv1alpha1.APIEnablement{GroupVersion: multiclusterv1alpha1.GroupVersion.String(), Resources: []clusterv1alpha1.APIResource{{Name: plural, Kind: kind}}}
+}
