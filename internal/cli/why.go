@@ -17,13 +17,14 @@ func newWhy(hub *hubFlags) *cobra.Command {
 		Long: `Say what became of an object of the hub: which policy holds it and why not the others, where the scheduler put it and why,
 what overrides changed, what was sent, what the members answered, and how healthy it is there.
 Of a policy: which templates it holds, who holds the others that it selects, which selectors match nothing, and which clusters it means.
-Of a cluster: what is placed there, and what is kept out for which reason.
+Of a cluster: what is placed there, and what is kept out for which reason. Of a ManifestWork: what became of each of its objects.
 
 What is wrong comes first, each with the next thing to do. KIND is a kind, plural or short name, with ".group" if several have it.`,
 		Example: `  argosy why deployment web -n shop
   argosy why deploy/web -n shop --cluster eu
   argosy why propagationpolicy web -n shop
   argosy why cluster eu
+  argosy why manifestwork web -n eu
   argosy why statefulset.apps.kruise.io db -n shop -o json`,
 		Args: oneObject("deployment web"),
 		RunE: func(cmd *cobra.Command, args []string) error {

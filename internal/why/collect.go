@@ -55,7 +55,8 @@ func fail(reason metav1.StatusReason, format string, args ...any) error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Explained is an answer: a why.Answer of a template, a why.PolicyAnswer, or a why.MemberAnswer of a cluster. It encodes as JSON.
+// Explained is an answer: a why.Answer of a template, a why.PolicyAnswer, a why.MemberAnswer of a cluster, or a
+// why.ManifestWorkAnswer. It encodes as JSON.
 type Explained interface {
 	// Write prints it for people.
 	Write(out io.Writer) error

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -42,6 +43,7 @@ func hub(objects ...client.Object) (client.Reader, meta.RESTMapper) {
 	mapper.Add(policyv1alpha1.GroupVersion.WithKind("PropagationPolicy"), meta.RESTScopeNamespace)
 	mapper.Add(policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"), meta.RESTScopeRoot)
 	mapper.Add(clusterv1alpha1.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
+	mapper.Add(ocmv1.GroupVersion.WithKind("ManifestWork"), meta.RESTScopeNamespace)
 	named := func(obj client.Object) []string { return []string{obj.GetName()} }
 	event := func(get func(*corev1.Event) string) client.IndexerFunc {
 		return func(obj client.Object) []string { return []string{get(obj.(*corev1.Event))} }
@@ -261,7 +263,7 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	propagate.Claim(template, p)
 	o := &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: in("", "images")}
 	o.Spec.ResourceSelectors = p.Spec.ResourceSelectors[:1]
-	r, mapper := hub(template, &appsv1.Deployment{ObjectMeta: in("bank", "ledger")}, p, o, b, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")})
+	r, mapper := hub(template, &appsv1.Deployment{ObjectMeta: in("bank", "ledger")}, p, o, b, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")}, &ocmv1.ManifestWork{ObjectMeta: in("eu", "shop")})
 
 	says, err := Ask(t.Context(), r, mapper, Query{Kind: "propagationpolicy", Namespace: "shop", Name: "ours"})
 	a, ok := says.(why.PolicyAnswer)
@@ -277,6 +279,10 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	}
 	says, err = Ask(t.Context(), r, mapper, Query{Kind: "cluster", Name: "eu"})
 	if a, ok := says.(why.MemberAnswer); err != nil || !ok || len(a.Placed) != 1 {
+		t.Errorf("%+v, %v", says, err)
+	}
+	says, err = Ask(t.Context(), r, mapper, Query{Kind: "manifestwork", Namespace: "eu", Name: "shop"})
+	if a, ok := says.(why.ManifestWorkAnswer); err != nil || !ok || a.Name != "shop" {
 		t.Errorf("%+v, %v", says, err)
 	}
 	rec := httptest.NewRecorder()

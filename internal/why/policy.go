@@ -12,7 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/why"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -31,6 +34,8 @@ func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 		return member(ctx, r, key.Name, s)
 	case kind.Group == policyv1alpha1.GroupVersion.Group && (propagationKinds[kind.Kind] || overrideKinds[kind.Kind]):
 		return policy(ctx, r, mapper, kind.Kind, key, s)
+	case kind.Group == ocmv1.GroupVersion.Group && kind.Kind == "ManifestWork":
+		return manifestWork(ctx, r, key)
 	}
 	return nil, nil
 }
@@ -124,6 +129,24 @@ func member(ctx context.Context, r client.Reader, name string, s Scheduler) (Exp
 		return nil, fmt.Errorf("list bindings: %w", err)
 	}
 	return why.ExplainMember(f), nil
+}
+
+// manifestWork reads what has to do with one of Open Cluster Management's.
+func manifestWork(ctx context.Context, r client.Reader, key types.NamespacedName) (Explained, error) {
+	f := why.ManifestWorkFacts{ManifestWork: &ocmv1.ManifestWork{}}
+	if err := r.Get(ctx, key, f.ManifestWork); err != nil {
+		return nil, fmt.Errorf("get ManifestWork %s: %w", key, err)
+	}
+	var works workv1alpha1.WorkList
+	if err := r.List(ctx, &works, client.InNamespace(names.ExecutionSpace(key.Namespace))); err != nil {
+		return nil, fmt.Errorf("list the works of cluster %q: %w", key.Namespace, err)
+	}
+	f.Works = works.Items
+	var err error
+	if f.Clusters, err = clusters(ctx, r); err != nil {
+		return nil, err
+	}
+	return why.ExplainManifestWork(f), nil
 }
 
 func clusters(ctx context.Context, r client.Reader) ([]*clusterv1alpha1.Cluster, error) {
