@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -191,4 +193,15 @@ func TestMetricsOfMembersAreReadThroughTheHub(t *testing.T) {
 		}
 		return ""
 	})
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Log("there is no kubectl here")
+		return
+	}
+	for _, what := range [][]string{{"pods", "-n", ns}, {"nodes"}} {
+		out, err := exec.CommandContext(t.Context(), kubectl, append([]string{"--kubeconfig", fleet.Lab.Hub.Kubeconfig(), "--server", fleet.Hub.Config.Host + proxy.Path("m1"), "top"}, what...)...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "CPU") {
+			t.Errorf("kubectl top %v: %v, it printed %s", what, err, out)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
@@ -143,6 +144,24 @@ func TestAutoscalersGoWithTheirFederatedHPAAlsoWhileTheHubIsDown(t *testing.T) {
 	w.stop()
 	w.Gone(w.scaler("web"))
 	w.run()
+	w.bounds("")
+}
+
+func TestAutoscalersGoWithTheirWorkload(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	f := w.scaler("web")
+	f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+	w.Make(f)
+	w.bounds("a 1-6, b 1-6")
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(w.kind.GroupVersionKind)
+	u.SetNamespace("shop")
+	u.SetName("web")
+	w.Gone(u)
+	w.says("web", "AbleToScale=False/FailedGetScaleTargetRef")
+	w.Quiet()
+	w.bounds("a 1-6, b 1-6") // while it has a binding, the template may only be unknown
+	w.Gone(w.binding())
 	w.bounds("")
 }
 

@@ -61,6 +61,8 @@ func (r *reconciler) federated(ctx context.Context, req reconcile.Request) (reco
 type trouble struct {
 	kind            autoscalingv2.HorizontalPodAutoscalerConditionType
 	reason, message string
+	// gone says that there is nothing left that the members' autoscalers could scale.
+	gone bool
 }
 
 // target is what a FederatedHPA scales, and where it is.
@@ -81,6 +83,9 @@ func (r *reconciler) look(ctx context.Context, f *autoscalingv1alpha1.FederatedH
 	if problem != nil {
 		r.say(f, problem.kind, corev1.ConditionFalse, problem.reason, problem.message)
 		r.warn(f, problem.reason, problem.message)
+		if problem.gone {
+			return r.end(ctx, key)
+		}
 		return nil
 	}
 	if f.Distributed() {
@@ -153,7 +158,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 // target finds what f scales; problem says why it cannot be scaled.
 func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) (t target, problem *trouble, err error) {
 	unable := func(reason, format string, args ...any) *trouble {
-		return &trouble{autoscalingv2.AbleToScale, reason, fmt.Sprintf(format, args...)}
+		return &trouble{kind: autoscalingv2.AbleToScale, reason: reason, message: fmt.Sprintf(format, args...)}
 	}
 	first, err := r.first(ctx, f)
 	if err != nil {
@@ -161,8 +166,8 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 	}
 	ref := f.Spec.ScaleTargetRef
 	if first != "" {
-		return t, &trouble{autoscalingv2.ScalingActive, "AmbiguousSelector",
-			fmt.Sprintf("FederatedHPA %s, which is older, scales %s %s: delete one of the two", first, ref.Kind, ref.Name)}, nil
+		return t, &trouble{kind: autoscalingv2.ScalingActive, reason: "AmbiguousSelector",
+			message: fmt.Sprintf("FederatedHPA %s, which is older, scales %s %s: delete one of the two", first, ref.Kind, ref.Name)}, nil
 	}
 	t.kind = propagate.GroupKind(ref.APIVersion, ref.Kind)
 	found := false
@@ -170,7 +175,11 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 		return t, nil, err
 	}
 	if !found || t.template.GetDeletionTimestamp() != nil {
-		return t, unable(autoscalingv1alpha1.ReasonFailedGetScaleTargetRef, "there is no %s %s in namespace %s of the hub", t.kind, ref.Name, f.Namespace), nil
+		problem = unable(autoscalingv1alpha1.ReasonFailedGetScaleTargetRef, "there is no %s %s in namespace %s of the hub", t.kind, ref.Name, f.Namespace)
+		// A kind that the hub does not serve yet, as at a start, has no objects either; but the binding goes with its template.
+		_, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: f.Namespace, Name: names.Binding(ref.Kind, ref.Name)})
+		problem.gone = apierrors.IsNotFound(err)
+		return t, problem, nil
 	}
 	scales := false
 	if t.replicas, _, scales, err = r.Interpreter.Replicas(ctx, t.template); err != nil {

@@ -42,7 +42,7 @@ func ParseSchedule(schedule, zone string) (Schedule, error) {
 // ParseZone finds a time zone by name.
 func ParseZone(name string) (*time.Location, error) {
 	if name == "Local" {
-		return nil, fmt.Errorf("Local is another zone wherever the hub runs: name one, such as Europe/Berlin")
+		return nil, fmt.Errorf("that is another zone wherever the hub runs: name one, such as Europe/Berlin")
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
