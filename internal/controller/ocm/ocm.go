@@ -119,10 +119,13 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 
 	// 2. The Works. One that cannot be written holds up no other.
 	in.Items = ocm.Items(read, cluster)
-	if err := r.others(ctx, &in); err != nil {
-		return 0, err
-	}
 	decision := ocm.Decide(in)
+	if len(decision.Withdrawn) > 0 {
+		if err := r.others(ctx, &in); err != nil {
+			return 0, err
+		}
+		decision = ocm.Decide(in)
+	}
 	var failures []error
 	for _, w := range decision.Works {
 		was := existing[w.Name]
@@ -193,7 +196,9 @@ func (r *reconciler) wait(ctx context.Context, read *ocmv1.ManifestWork) error {
 	}
 	var joined []string
 	for i := range list.Items {
-		joined = append(joined, list.Items[i].Name)
+		if list.Items[i].DeletionTimestamp == nil {
+			joined = append(joined, list.Items[i].Name)
+		}
 	}
 	slices.Sort(joined)
 	want := read.DeepCopy()

@@ -327,6 +327,15 @@ func TestAManifestWorkOfNoClusterWaitsAndSaysWhichThereAre(t *testing.T) {
 	if m9.Object(membertest.ConfigMap, "shop", "a") == nil {
 		t.Error("the cluster that joined has not got it")
 	}
+
+	// When it leaves, nothing is known any more.
+	w.Gone(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m9"}})
+	w.says(mw, "Applied", `False AppliedManifestWorkFailed no cluster "m9" has joined`)
+	if meta.FindStatusCondition(mw.Status.Conditions, "Available") != nil || len(mw.Status.ResourceStatus.Manifests) > 0 {
+		t.Errorf("it says %+v of a cluster that has left", mw.Status)
+	}
+	w.Gone(mw)
+	w.gone(mw)
 }
 
 func TestAnObjectOfAPolicyIsAConflictThatIsTold(t *testing.T) {

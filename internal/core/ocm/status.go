@@ -216,9 +216,12 @@ func asWanted(item Item, seen Seen) bool {
 	return len(execute.Differences(m, seen.Object)) == 0
 }
 
-// Waits is the status of a ManifestWork whose namespace names no cluster that has joined; clusters are those that have.
+// Waits is the status of a ManifestWork whose namespace names no cluster that has joined; clusters are those that have. What a cluster
+// said that has left is of no use.
 func Waits(mw *ocmv1.ManifestWork, clusters []string, now time.Time) ocmv1.ManifestWorkStatus {
-	status := *mw.Status.DeepCopy()
+	status := ocmv1.ManifestWorkStatus{Conditions: slices.DeleteFunc(mw.Status.DeepCopy().Conditions, func(c metav1.Condition) bool {
+		return c.Type == ocmv1.Available || c.Reason == ocmv1.ReasonRulesAggregated
+	})}
 	joined := "none has joined"
 	if shown := clusters; len(shown) > 0 {
 		if len(shown) > 10 {
