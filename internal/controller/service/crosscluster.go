@@ -189,22 +189,18 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 		return err
 	}
 	written := r.write(ctx, d, standing)
-	var taken *takenError
-	refusal := ""
-	if errors.As(written, &taken) {
-		refusal = taken.Error()
-	}
 
-	// 4. What came of it.
-	applied, dispatched := service.ServiceApplied(clusters.All(), services, trouble), service.Dispatched(d, standing, refusal)
-	if trouble != "" {
-		dispatched = service.Dispatched(d, standing, trouble)
+	// 4. What came of it. Without the Service there is nothing more to say of its endpoints.
+	obstacle, taken := trouble, (*takenError)(nil)
+	if obstacle == "" && errors.As(written, &taken) {
+		obstacle = taken.Error()
 	}
-	if dispatched.Status == metav1.ConditionFalse && trouble == "" {
-		r.warn(me, read, service.EventDispatchEndpointSliceFailed, dispatched.Message)
-	} else {
-		r.warn(me, read, service.EventDispatchEndpointSliceFailed, "")
+	applied, dispatched := service.ServiceApplied(clusters.All(), services, trouble), service.Dispatched(d, standing, obstacle)
+	refusal := ""
+	if trouble == "" && dispatched.Status == metav1.ConditionFalse {
+		refusal = dispatched.Message
 	}
+	r.warn(me, read, service.EventDispatchEndpointSliceFailed, refusal)
 	want := read.DeepCopy()
 	want.Status.Conditions = service.SetConditions(read.Status.Conditions, read.Generation, metav1.NewTime(r.Clock.Now()), applied, dispatched)
 	_, err = commit.Status(ctx, r.client, read, want)
