@@ -61,6 +61,8 @@ type reconciler struct {
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
 	// moving are the ManifestWorks whose values wait to be written.
 	moving commit.Pace[types.NamespacedName]
+	// programs are the expressions of condition rules.
+	programs ocm.Programs
 }
 
 const (
@@ -152,7 +154,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	// 3. What became of them.
 	seen, look := r.see(ctx, in, decision)
 	want := read.DeepCopy()
-	want.Status = ocm.Status(read, in.Items, seen, r.Clock.Now())
+	want.Status = ocm.Status(read, in.Items, seen, &r.programs, r.Clock.Now())
 	after, err := r.report(ctx, read, want)
 	if err != nil {
 		return 0, client.IgnoreNotFound(err)

@@ -53,8 +53,38 @@ func Compile(expression string, of *cel.Type) (cel.Program, error) {
 	return env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(costLimit), cel.CostTracking(&library.CostEstimator{}))
 }
 
+// Programs keeps expressions compiled, which takes many times as long as to evaluate them. The zero value has none, and nil keeps none.
+type Programs struct {
+	mu   sync.Mutex
+	kept map[string]cel.Program // by the type that it gives, and the expression
+}
+
+// programsKept bounds how many are kept: of so many most are of ManifestWorks that are gone.
+const programsKept = 2000
+
+func (p *Programs) compile(expression string, of *cel.Type) (cel.Program, error) {
+	if p == nil {
+		return Compile(expression, of)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := of.String() + " " + expression
+	if program := p.kept[key]; program != nil {
+		return program, nil
+	}
+	program, err := Compile(expression, of)
+	if err != nil {
+		return nil, err
+	}
+	if p.kept == nil || len(p.kept) >= programsKept {
+		p.kept = map[string]cel.Program{}
+	}
+	p.kept[key] = program
+	return program, nil
+}
+
 // Evaluate is the condition that a rule gives an object, without its times; nil if it gives none.
-func Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstructured) *metav1.Condition {
+func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstructured) *metav1.Condition {
 	c := &metav1.Condition{Type: rule.Condition, Reason: ocmv1.ReasonRuleEvaluated}
 	if rule.Type == ocmv1.RuleWellKnownConditions {
 		return wellKnownCondition(c, object)
@@ -69,7 +99,7 @@ func Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstructured) *meta
 	holds := true
 	variables := map[string]any{"object": object.Object}
 	for _, expression := range rule.CelExpressions {
-		program, err := Compile(expression, cel.BoolType)
+		program, err := p.compile(expression, cel.BoolType)
 		if err != nil {
 			return failed(ocmv1.ReasonRuleInvalid, err)
 		}
@@ -93,7 +123,7 @@ func Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstructured) *meta
 	if rule.MessageExpression == "" {
 		return c
 	}
-	program, err := Compile(rule.MessageExpression, cel.StringType)
+	program, err := p.compile(rule.MessageExpression, cel.StringType)
 	if err != nil {
 		return failed(ocmv1.ReasonRuleInvalid, err)
 	}

@@ -33,13 +33,13 @@ func (s Seen) Foreign() bool {
 }
 
 // Status is what became of a ManifestWork, of whose items that was seen, in their order. Of what has not answered yet it says what
-// was said before.
-func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, now time.Time) ocmv1.ManifestWorkStatus {
+// was said before. p may be nil.
+func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now time.Time) ocmv1.ManifestWorkStatus {
 	status := *mw.Status.DeepCopy()
 	at := stamp{mw.Generation, metav1.NewTime(now)}
 	status.ResourceStatus.Manifests = make([]ocmv1.ManifestCondition, len(items))
 	for i, item := range items {
-		status.ResourceStatus.Manifests[i] = manifest(before(mw, item), item, seen[i], at)
+		status.ResourceStatus.Manifests[i] = manifest(before(mw, item), item, seen[i], p, at)
 	}
 	manifests := status.ResourceStatus.Manifests
 
@@ -105,7 +105,7 @@ func before(mw *ocmv1.ManifestWork, item Item) ocmv1.ManifestCondition {
 }
 
 // manifest is what became of one object.
-func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, at stamp) ocmv1.ManifestCondition {
+func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, at stamp) ocmv1.ManifestCondition {
 	m.ResourceMeta = item.Meta
 	if m.Conditions == nil {
 		m.Conditions = []metav1.Condition{}
@@ -147,7 +147,7 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, at stamp) ocmv1.M
 		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionTrue, ocmv1.ReasonFeedbackSynced, "")
 	}
 	for _, rule := range item.rules() {
-		if c := Evaluate(rule, seen.Object); c != nil {
+		if c := p.Evaluate(rule, seen.Object); c != nil {
 			at.set(&m.Conditions, c.Type, c.Status, c.Reason, c.Message)
 		}
 	}

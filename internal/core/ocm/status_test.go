@@ -89,7 +89,7 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 			mw := manifestWork(t, `workload: {manifests: [`+config+`]}`)
 			work := decide(mw).Works[0]
 			work.Generation = 1
-			status := Status(mw, Items(mw, eu()), []Seen{c.seen(work)}, now)
+			status := Status(mw, Items(mw, eu()), []Seen{c.seen(work)}, nil, now)
 			m := status.ResourceStatus.Manifests[0]
 			for _, is := range []struct {
 				of        []metav1.Condition
@@ -109,7 +109,7 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 			}
 			// Said again, it is the same: what does not change is not written.
 			mw.Status = status
-			if again := Status(mw, Items(mw, eu()), []Seen{c.seen(work)}, now.Add(time.Hour)); len(again.Conditions) > 0 && !again.Conditions[0].LastTransitionTime.Time.Equal(now) {
+			if again := Status(mw, Items(mw, eu()), []Seen{c.seen(work)}, nil, now.Add(time.Hour)); len(again.Conditions) > 0 && !again.Conditions[0].LastTransitionTime.Time.Equal(now) {
 				t.Error("it turned though nothing happened")
 			}
 		})
@@ -214,7 +214,12 @@ func TestConditionRules(t *testing.T) {
 		"one that never ends":           {cel("Fine", "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, a+b+c+d+e+f > 0))))))"), job, "False ConditionRuleExpressionError"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := show(Evaluate(c.rule, object(t, c.of)))
+			kept := &Programs{}
+			kept.Evaluate(c.rule, object(t, c.of))
+			if again, got := show(kept.Evaluate(c.rule, object(t, c.of))), show((*Programs)(nil).Evaluate(c.rule, object(t, c.of))); again != got {
+				t.Errorf("asked again it is %q, not %q", again, got)
+			}
+			got := show(kept.Evaluate(c.rule, object(t, c.of)))
 			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -245,7 +250,7 @@ func TestConditionsOfManifestsAreOneOfAll(t *testing.T) {
 				seen[1].Object = nil
 			}
 			mw.Status.Conditions = []metav1.Condition{{Type: "Old", Status: "True", Reason: "ConditionRulesAggregated"}, {Type: "Foreign", Status: "True", Reason: "Mine"}}
-			status := Status(mw, Items(mw, eu()), seen, now)
+			status := Status(mw, Items(mw, eu()), seen, nil, now)
 			if got := show(meta.FindStatusCondition(status.Conditions, c.condition)); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -254,7 +259,7 @@ func TestConditionsOfManifestsAreOneOfAll(t *testing.T) {
 			}
 			// Without the rule its conditions go.
 			mw.Status, mw.Spec.ManifestConfigs = status, nil
-			status = Status(mw, Items(mw, eu()), seen, now)
+			status = Status(mw, Items(mw, eu()), seen, nil, now)
 			if meta.FindStatusCondition(status.Conditions, c.condition) != nil || meta.FindStatusCondition(status.ResourceStatus.Manifests[0].Conditions, c.condition) != nil {
 				t.Errorf("%+v", status)
 			}
@@ -286,7 +291,7 @@ func TestAGenerationIsUnansweredUntilAllAreAppliedOrOneFailed(t *testing.T) {
 	} {
 		for i, s := range seen {
 			after := mw.DeepCopy()
-			after.Status = Status(mw, Items(mw, eu()), s, now)
+			after.Status = Status(mw, Items(mw, eu()), s, nil, now)
 			if got := Unanswered(after); got != want {
 				t.Errorf("case %d: unanswered %t, want %t", i, got, want)
 			}
