@@ -288,8 +288,8 @@ func (r *reconciler) see(ctx context.Context, in ocm.Input, decision ocm.Decisio
 	for i, item := range in.Items {
 		s := &seen[i]
 		s.Work, s.Err = in.Existing[item.WorkName(in.ManifestWork.Name)], decision.Errs[i]
-		if s.Err != nil || item.Writes() && (s.Work == nil || meta.FindStatusCondition(s.Work.Status.Conditions, workv1alpha1.WorkApplied) == nil) {
-			continue
+		if item.Object == nil || s.Err == nil && item.Writes() && (s.Work == nil || meta.FindStatusCondition(s.Work.Status.Conditions, workv1alpha1.WorkApplied) == nil) {
+			continue // there is nothing to look at, or nobody has answered
 		}
 		if s.Unread = away; away != nil {
 			continue // that it answers again is an event

@@ -443,6 +443,29 @@ func TestUpdateStrategies(t *testing.T) {
 	})
 }
 
+func TestNothingIsTakenAwayThatIsOnlyReadFromNowOn(t *testing.T) {
+	w := newWorld(t)
+	mw := w.make("it", "", configMap("a", "1"))
+	w.says(mw, "Applied", "True")
+	controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
+		mw.Spec.ManifestConfigs = []ocmv1.ManifestConfigOption{{ResourceIdentifier: ocmv1.ResourceIdentifier{Resource: "configmaps", Name: "a", Namespace: "shop"},
+			UpdateStrategy: &ocmv1.UpdateStrategy{Type: ocmv1.UpdateStrategyReadOnly}}}
+	})
+	w.Eventually("its work is gone", func() string { return strings.Join(w.works(), " ") })
+	w.says(mw, "Available", "True")
+	w.holds("a", "1")
+
+	// Nor what an executor asks for that the hub does not know: somebody may have written it past admission.
+	kept := w.make("kept", "", configMap("b", "1"))
+	w.says(kept, "Applied", "True")
+	controllertest.Change(w.Hub, kept, func(mw *ocmv1.ManifestWork) {
+		mw.Spec.Executor = &ocmv1.ManifestWorkExecutor{Subject: ocmv1.ManifestWorkExecutorSubject{Type: "ServiceAccount"}}
+	})
+	w.told(kept, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: spec.executor is not supported")
+	w.told(kept, 0, "Available", "True")
+	w.holds("b", "1")
+}
+
 func TestACompleteManifestWorkGoesAfterItsTime(t *testing.T) {
 	w := newWorld(t)
 	mw := w.make("job", `deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 0}

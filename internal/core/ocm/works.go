@@ -63,16 +63,17 @@ func Decide(in Input) Decision {
 	items := slices.Clone(in.Items)
 	slices.SortStableFunc(items, func(a, b Item) int { return a.rank() - b.rank() })
 	wanted := map[string]bool{}
-	awaited := false
+	awaited, unread := false, false
 	for _, item := range items {
+		name := item.WorkName(in.ManifestWork.Name)
 		if item.Err != nil {
 			d.Errs[int(item.Meta.Ordinal)] = item.Err
+			wanted[name], unread = true, unread || item.Object == nil // what was made stays as it is
 			continue
 		}
 		if !item.Writes() {
 			continue
 		}
-		name := item.WorkName(in.ManifestWork.Name)
 		wanted[name] = true
 		existing := in.Existing[name]
 		if existing == nil && awaited && item.rank() > 0 {
@@ -89,7 +90,7 @@ func Decide(in Input) Decision {
 		}
 	}
 	for name, w := range in.Existing {
-		if !wanted[name] {
+		if !wanted[name] && !unread {
 			d.Withdrawn = append(d.Withdrawn, in.leaving(w))
 		}
 	}
@@ -212,8 +213,8 @@ func (in Input) stays(id ocmv1.OrphaningRule) bool {
 	return false
 }
 
-// leaving is a Work that is about to be deleted. Its object stays where the delete option says so, and where another ManifestWork of
-// the cluster has it, too, which takes it over.
+// leaving is a Work that is about to be deleted. Its object stays where the delete option says so, where it is only read from now on,
+// and where another ManifestWork of the cluster has it, too, which takes it over.
 func (in Input) leaving(w *workv1alpha1.Work) *workv1alpha1.Work {
 	m, err := execute.Manifest(w)
 	if err != nil {
@@ -221,6 +222,9 @@ func (in Input) leaving(w *workv1alpha1.Work) *workv1alpha1.Work {
 	}
 	id := identityOf(m, in.Cluster)
 	stays := in.stays(id)
+	if in.ManifestWork.DeletionTimestamp == nil {
+		stays = stays || slices.ContainsFunc(in.Items, func(item Item) bool { return item.identity() == id })
+	}
 	for i := range in.Others {
 		other := &in.Others[i]
 		if other.Name == in.ManifestWork.Name || other.DeletionTimestamp != nil || other.Spec.Executor != nil {

@@ -156,6 +156,8 @@ func TestWhatIsTakenOutIsWithdrawn(t *testing.T) {
 	}{
 		"nothing is said":               {spec: `workload: {manifests: [` + other + `]}`, want: map[string]bool{"a": false}},
 		"all are orphaned":              {spec: `{workload: {manifests: [` + other + `]}, deleteOption: {propagationPolicy: Orphan}}`, want: map[string]bool{"a": true}},
+		"one is only read":              {spec: `{` + both + `, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, updateStrategy: {type: ReadOnly}}]}`, want: map[string]bool{"a": true}},
+		"an executor comes":             {spec: `{workload: {manifests: [` + other + `, ` + config + `]}, executor: {subject: {type: ServiceAccount}}}`, want: map[string]bool{}},
 		"the end":                       {spec: both, end: true, want: map[string]bool{"a": false, "b": false}},
 		"the end of orphans":            {spec: `{` + both + `, deleteOption: {propagationPolicy: Orphan}}`, end: true, want: map[string]bool{"a": true, "b": true}},
 		"the end of one orphan":         {spec: `{` + both + `, deleteOption: {propagationPolicy: SelectivelyOrphan, selectivelyOrphans: {orphaningRules: [{resource: configmaps, name: b, namespace: shop}]}}}`, end: true, want: map[string]bool{"a": false, "b": true}},
