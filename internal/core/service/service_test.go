@@ -438,7 +438,11 @@ func TestAServiceIsClaimedFromItsPolicyAndReleased(t *testing.T) {
 // Whatever comes and goes, in the end each consumer has the providers' endpoints and no others, and nothing is written twice.
 func TestEachConsumerEndsUpWithTheProvidersEndpointsWhateverHappenedBefore(t *testing.T) {
 	all := []string{"m1", "m2", "m3", "m4"}
-	for seed := range uint64(200) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds /= 10
+	}
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 1))
 		some := func() (out []string) {
 			for _, c := range all {
