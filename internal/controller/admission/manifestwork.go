@@ -50,8 +50,8 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 	}
 	var known []string
 	if was := (&ocmv1.ManifestWork{}); r.old != nil && into(r.old, was) == nil {
-		known = validate.ManifestWorkAdvice(was, cluster)
+		known = validate.ManifestWorkAdvice(was, cluster, o.scoped())
 	}
-	warn(ctx, validate.ManifestWorkAdvice(mw, cluster), known)
+	warn(ctx, validate.ManifestWorkAdvice(mw, cluster, o.scoped()), known)
 	return nil
 }

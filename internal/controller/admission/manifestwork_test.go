@@ -48,6 +48,8 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 		}
 	}
 	warns(work("m9", `{workload: {manifests: [`+configMap+`]}}`), `metadata.namespace: no cluster "m9" has joined`)
+	warns(work("m1", `{workload: {manifests: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}, {apiVersion: v1, kind: Namespace, metadata: {name: a}}]}}`),
+		"spec.workload.manifests[0].metadata.namespace: a Deployment is in a namespace: the cluster refuses one without")
 	warns(work("m1", `{workload: {manifests: [`+configMap+`]}, manifestConfigs: [
 		{resourceIdentifier: {resource: configmap, name: a, namespace: shop}, feedbackRules: [{type: WellKnownStatus}]},
 		{resourceIdentifier: {resource: configmaps, name: "*", namespace: shop}, feedbackRules: [{type: WellKnownStatus}, {type: JSONPaths, jsonPaths: [{name: a, path: ".data["}]}],

@@ -23,17 +23,7 @@ func (o *objects) validateRebalancer(ctx context.Context, r request) error {
 	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
 		return nil
 	}
-	scopes := map[schema.GroupKind]meta.RESTScopeName{}
-	scoped := func(gk schema.GroupKind) (namespaced, known bool) {
-		scope, asked := scopes[gk]
-		if !asked {
-			if mapping, err := o.mapper.RESTMapping(gk); err == nil {
-				scope = mapping.Scope.Name()
-			}
-			scopes[gk] = scope
-		}
-		return scope == meta.RESTScopeNameNamespace, scope != ""
-	}
+	scoped := o.scoped()
 	if err := r.refuse(validate.Rebalancer(rebalancer, scoped)); err != nil {
 		return err
 	}
@@ -46,4 +36,19 @@ func (o *objects) validateRebalancer(ctx context.Context, r request) error {
 		}
 	}
 	return nil
+}
+
+// scoped says whether objects of a kind are in namespaces, as far as the hub serves it; each kind is looked up once.
+func (o *objects) scoped() func(schema.GroupKind) (namespaced, known bool) {
+	scopes := map[schema.GroupKind]meta.RESTScopeName{}
+	return func(gk schema.GroupKind) (namespaced, known bool) {
+		scope, asked := scopes[gk]
+		if !asked {
+			if mapping, err := o.mapper.RESTMapping(gk); err == nil {
+				scope = mapping.Scope.Name()
+			}
+			scopes[gk] = scope
+		}
+		return scope == meta.RESTScopeNameNamespace, scope != ""
+	}
 }

@@ -84,12 +84,17 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 }
 
 // ManifestWorkAdvice is what of a ManifestWork is carried out otherwise than its author may think, or not at all. c is its cluster, nil
-// if that is not known.
-func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster) (advice []string) {
+// if that is not known; scoped says whether objects of a kind are in namespaces, as far as the kind is known.
+func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster, scoped func(schema.GroupKind) (namespaced, known bool)) (advice []string) {
 	say := func(at *field.Path, format string, args ...any) {
 		advice = append(advice, at.String()+": "+fmt.Sprintf(format, args...))
 	}
 	items := ocm.Items(mw, c)
+	for i, item := range items {
+		if namespaced, _ := scoped(schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}); namespaced && item.Meta.Namespace == "" {
+			say(field.NewPath("spec", "workload", "manifests").Index(i).Child("metadata", "namespace"), "a %s is in a namespace: the cluster refuses one without", item.Meta.Kind)
+		}
+	}
 	for i, config := range mw.Spec.ManifestConfigs {
 		at := field.NewPath("spec", "manifestConfigs").Index(i)
 		var named []ocm.Item
