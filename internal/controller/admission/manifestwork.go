@@ -2,16 +2,21 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
@@ -34,6 +39,9 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
 		return nil
 	}
+	if err := o.authorizeWorks(ctx, r); err != nil {
+		return err
+	}
 	if err := r.refuse(validate.ManifestWork(mw)); err != nil {
 		return err
 	}
@@ -54,4 +62,19 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 	}
 	warn(ctx, validate.ManifestWorkAdvice(mw, cluster, o.scoped()), known)
 	return nil
+}
+
+// authorizeWorks lets those write a ManifestWork who might as well write its Works. A namespace of templates may be named like a
+// cluster, and who owns it owns that cluster by no means.
+func (o *objects) authorizeWorks(ctx context.Context, r request) error {
+	space := names.ExecutionSpace(r.GetNamespace())
+	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: r.GetUserInfo(), Verb: "create", ResourceRequest: true, Namespace: space,
+		APIGroup: workv1alpha1.GroupVersion.Group, APIVersion: workv1alpha1.GroupVersion.Version, Resource: "works",
+	})
+	if decision == authorizer.DecisionAllow {
+		return nil
+	}
+	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
+		"a ManifestWork in %s is applied in the cluster of that name, for which you need the right to create works.work.karmada.io in the namespace %s", r.GetNamespace(), space), err))
 }

@@ -63,6 +63,10 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 		"manifestConfigs[1].conditionRules[1].celExpressions[0]: \"'yes'\" gives a string, not a bool",
 	)
 
+	// Who owns a namespace that is named like a cluster does not own the cluster.
+	h.refuses("user", object(t, work("m1", `{workload: {manifests: [`+configMap+`]}}`)), nil,
+		"a ManifestWork in m1 is applied in the cluster of that name, for which you need the right to create works.work.karmada.io in the namespace karmada-es-m1")
+
 	// What is not changed is not judged anew.
 	old := object(t, work("m9", `{}`))
 	labelled := old.DeepCopy()
