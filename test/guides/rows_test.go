@@ -42,9 +42,6 @@ type row struct {
 	want string
 	// see does what the article says and returns what was seen; it ends by failing the story if that is not what is wanted.
 	see func(*story) string
-	// open says why the row does not hold yet, and where that is to be mended. Then see must fail: when it no longer does, the
-	// row is to be closed.
-	open string
 }
 
 // story is a row that is being told.
@@ -110,7 +107,7 @@ func printTable(w io.Writer) {
 		fmt.Fprintf(w, "%-6s %-5s %-34s expected: %s | seen: %s\n", r.verdict, r.id, r.block, cut(r.want, 90), cut(r.seen, 110))
 	}
 	if len(count) > 0 {
-		fmt.Fprintf(w, "guides: %d rows hold, %d are open, %d fail\n", count["holds"], count["open"], count["FAILS"])
+		fmt.Fprintf(w, "guides: %d rows hold, %d fail\n", count["holds"], count["FAILS"])
 	}
 }
 
@@ -167,13 +164,7 @@ func tellRow(t *testing.T, ns string, r row) {
 		f()
 	}
 	line := result{r.id, r.block, r.want, seen, "holds"}
-	switch {
-	case r.open != "" && err == nil:
-		line.verdict = "FAILS"
-		t.Errorf("row %s (%s) holds now, seen %s: it is open no longer, take the mark off", r.id, r.block, seen)
-	case r.open != "":
-		line.verdict, line.seen = "open", r.open
-	case err != nil:
+	if err != nil {
 		line.verdict, line.seen = "FAILS", err.Error()
 		t.Errorf("row %s (%s), expected %s: %v", r.id, r.block, r.want, err)
 	}
@@ -572,7 +563,7 @@ func documented(file string, phrases ...string) func(*story) string {
 	}
 }
 
-// served says that the hub has a kind; the probe of open rows about kinds.
+// served says that the hub has a kind.
 func served(apiVersion, kind string) func(*story) string {
 	return func(s *story) string {
 		u := &unstructured.Unstructured{}
@@ -585,7 +576,7 @@ func served(apiVersion, kind string) func(*story) string {
 	}
 }
 
-// hasCommand says that the binary has a command with a flag; the probe of open rows about commands.
+// hasCommand says that the binary has a command with a flag.
 func hasCommand(flag string, command ...string) func(*story) string {
 	return func(s *story) string {
 		out, err := s.argosy("argosy", append(slices.Clone(command), "--help")...)

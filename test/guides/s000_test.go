@@ -8,7 +8,6 @@ import (
 )
 
 const (
-	noIssue     = "no issue has it yet: "
 	renamed     = "spec.customizations.replicas: stored as replicaResource"
 	revise      = "spec.customizations.reviseReplica: stored as replicaRevision"
 	both        = "member1:2 member2:2"
