@@ -37,6 +37,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/service"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -370,6 +371,9 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
+	}
+	if owner, ok := service.OwnerOf(existing); ok {
+		return fmt.Errorf("the Work %s/%s belongs to %s, which sends an object of that name to the cluster; rename the template, or delete the other", existing.Namespace, existing.Name, owner)
 	}
 	wanted := dispatch.Onto(existing, res.Work)
 	wrote, err := commit.Update(ctx, r.client, existing, wanted)

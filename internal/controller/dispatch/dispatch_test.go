@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +28,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/service"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -486,6 +488,24 @@ func TestWorksThatOutlivedTheirBindingAreTakenOver(t *testing.T) {
 			}
 			return ""
 		})
+	})
+}
+
+func TestAWorkThatAnExchangeOfServicesHasIsLeftToIt(t *testing.T) {
+	forBothScopes(t, func(w *world) {
+		theirs := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: names.Work(w.kind.Kind, "c", w.template.GetNamespace()),
+			Annotations: map[string]string{service.OwnerAnnotation: "ServiceImport/shop/web"}}}
+		theirs.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"data":{"value":"theirs"}}`)}}}
+		w.Make(theirs)
+		w.bind("id", "m1", "m2")
+		w.becomes("m1:theirs m2:1")
+		w.Eventually("the binding says whose it is", w.written(metav1.ConditionFalse, "belongs to ServiceImport/shop/web"))
+		w.Quiet()
+		if got := w.sent(); got != "m1:theirs m2:1" {
+			w.t.Errorf("works are %s", got)
+		}
+		w.Gone(theirs)
+		w.becomes("m1:1 m2:1")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
 // OwnerAnnotation on a Work says what asks for it: see Owner.
@@ -23,10 +24,12 @@ type Owner struct{ Kind, Namespace, Name string }
 // String is how Works name it, "ServiceImport/shop/web".
 func (o Owner) String() string { return o.Kind + "/" + o.Namespace + "/" + o.Name }
 
-// OwnerOf is what asks for a Work that carries the annotation; not ok for any other.
+// OwnerOf is what asks for a Work that carries the annotation; not ok for any other, nor for one that a binding has as its own: it is
+// a template's, whatever it was before.
 func OwnerOf(work metav1.Object) (Owner, bool) {
-	parts := strings.Split(work.GetAnnotations()[OwnerAnnotation], "/")
-	if len(parts) != 3 {
+	notes := work.GetAnnotations()
+	parts := strings.Split(notes[OwnerAnnotation], "/")
+	if len(parts) != 3 || notes[workv1alpha2.ResourceBindingNameAnnotation] != "" || notes[workv1alpha2.ClusterResourceBindingNameAnnotation] != "" {
 		return Owner{}, false
 	}
 	return Owner{parts[0], parts[1], parts[2]}, true

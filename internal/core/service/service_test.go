@@ -323,6 +323,25 @@ func TestAMultiClusterServiceTellsConsumersOfTheOthersEndpoints(t *testing.T) {
 	}
 }
 
+func TestAWorkThatABindingHasIsNoExchanges(t *testing.T) {
+	w := &workv1alpha1.Work{}
+	for _, c := range []struct {
+		name  string
+		notes map[string]string
+		want  bool
+	}{
+		{"an exchange's", map[string]string{OwnerAnnotation: "ServiceImport/shop/web"}, true},
+		{"nobody's", nil, false},
+		{"a template's that took it", map[string]string{OwnerAnnotation: "ServiceImport/shop/web", workv1alpha2.ResourceBindingNameAnnotation: "derived-web-service"}, false},
+		{"a cluster-scoped template's", map[string]string{OwnerAnnotation: "ServiceImport/shop/web", workv1alpha2.ClusterResourceBindingNameAnnotation: "x"}, false},
+	} {
+		w.Annotations = c.notes
+		if owner, got := OwnerOf(w); got != c.want {
+			t.Errorf("%s: it is %s's: %t, want %t", c.name, owner, got, c.want)
+		}
+	}
+}
+
 func TestTheClustersOfAMultiClusterService(t *testing.T) {
 	for _, c := range []struct{ name, spec, providers, consumers, missing string }{
 		{"all by default", `{types: [CrossCluster]}`, "a b c", "a b c", ""},
