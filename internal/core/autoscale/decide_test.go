@@ -3,6 +3,7 @@ package autoscale
 import (
 	"fmt"
 	"math/rand"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +119,23 @@ func TestTheLoadOfAllClustersTogetherDecides(t *testing.T) {
 		if d.Desired != c.want {
 			t.Errorf("%s: %d replicas become %d, want %d; %v %v", c.name, c.current, d.Desired, c.want, d.Conditions, d.Failure)
 		}
+	}
+}
+
+func TestReplicasOfWhichNothingIsKnownTakeNoMemory(t *testing.T) {
+	const silent = 3_000_000
+	s := atOnce(spec())
+	s.MaxReplicas = silent + 20
+	in := Input{Spec: s, Current: silent + 2, Clusters: clusters(map[string]string{"a": "20 20", "b": fmt.Sprint("silent:", silent)}), Now: now}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	d := Decide(in)
+	runtime.ReadMemStats(&after)
+	if d.Desired != silent+2 {
+		t.Errorf("a is idle and b silent, and %d replicas become %d", silent+2, d.Desired)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+		t.Errorf("to decide on %d replicas took %d bytes", silent, took)
 	}
 }
 

@@ -78,8 +78,20 @@ type group struct {
 }
 
 type measured struct {
-	pod            *corev1.Pod // nil: a replica of a cluster of which nothing is known
+	// pod is nil for the replicas of a cluster of which nothing is known; replicas says how many these are, and is 1 for a pod. How
+	// many there shall be is for users to say, so that nothing grows with it.
+	pod      *corev1.Pod
+	replicas int64
+	// value and request are those of each.
 	value, request int64
+}
+
+// count is how many pods these are.
+func count(all []measured) (n int64) {
+	for _, m := range all {
+		n += m.replicas
+	}
+	return n
 }
 
 // group sorts the pods by what is known of the metric. CPU of pods that start misleads; other metrics of those that do not run yet.
@@ -91,8 +103,8 @@ func (in Input) group(i int, resource corev1.ResourceName) group {
 			r = c.Readings[i]
 		}
 		if why := c.Unknown; why != "" {
-			for range c.Replicas {
-				g.missing = append(g.missing, measured{})
+			if c.Replicas > 0 {
+				g.missing = append(g.missing, measured{replicas: int64(c.Replicas)})
 			}
 			g.clusters = append(g.clusters, fmt.Sprintf("cluster %s: %s", c.Name, why))
 			continue
@@ -108,13 +120,13 @@ func (in Input) group(i int, resource corev1.ResourceName) group {
 			v, found := r.Pods[pod.Name]
 			switch {
 			case pod.Status.Phase == corev1.PodPending:
-				g.unready = append(g.unready, measured{pod: pod})
+				g.unready = append(g.unready, measured{pod: pod, replicas: 1})
 			case !found:
-				g.missing = append(g.missing, measured{pod: pod})
+				g.missing = append(g.missing, measured{pod: pod, replicas: 1})
 			case resource == corev1.ResourceCPU && in.misleads(pod, v):
-				g.unready = append(g.unready, measured{pod: pod})
+				g.unready = append(g.unready, measured{pod: pod, replicas: 1})
 			default:
-				g.known = append(g.known, measured{pod: pod, value: v.Milli})
+				g.known = append(g.known, measured{pod: pod, replicas: 1, value: v.Milli})
 			}
 		}
 	}
@@ -203,7 +215,7 @@ func (in Input) byAverage(g group, target int64) (replicas int32, average int64,
 	average = used / int64(len(g.known))
 	ratio := func(all []measured) float64 {
 		used, _ := g.sums(all)
-		return float64(used/int64(len(all))) / float64(target)
+		return float64(used/count(all)) / float64(target)
 	}
 	return in.scale(g, ratio(g.known), func(measured) int64 { return target }, ratio), average, nil
 }
@@ -236,7 +248,7 @@ func (in Input) scale(g group, ratio float64, busy func(measured) int64, of func
 	if ratio < 1 && is > 1 || ratio > 1 && is < 1 {
 		return current
 	}
-	return in.along(is, ceil(is*float64(len(all))))
+	return in.along(is, ceil(is*float64(count(all))))
 }
 
 // along is replicas if they are on the side of the current ones that the ratio of load to target is on, beyond the tolerance.
@@ -319,8 +331,8 @@ func (in Input) tolerates(ratio float64) bool {
 
 func (g group) sums(all []measured) (used, requested int64) {
 	for _, m := range all {
-		used += m.value
-		requested += m.request
+		used += m.value * m.replicas
+		requested += m.request * m.replicas
 	}
 	return used, requested
 }
