@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -101,6 +103,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o.Members.OnAnswer(r.memberAnswers)
 	o.Members.OnScaler(r.scalerChanged)
 	interpreter.OnChange(o.Interpreter, r.kindsChanged)
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byWaitingObject, waitsForObject); err != nil {
+		return fmt.Errorf("index works by the object that they may wait for: %w", err)
+	}
 	for _, watch := range []struct {
 		kind    client.Object
 		handler cache.ResourceEventHandlerFuncs
@@ -306,7 +311,16 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	if err != nil {
 		return r.stuck(work, err)
 	}
-	kind, _, err := r.act(ctx, m, work, manifest, observed, "")
+	leaves := work
+	if observed != nil {
+		if awaited, err := r.awaited(ctx, cluster, work); err != nil {
+			return r.stuck(work, err)
+		} else if awaited {
+			leaves = work.DeepCopy()
+			leaves.Spec.PreserveResourcesOnDeletion = new(true)
+		}
+	}
+	kind, _, err := r.act(ctx, m, leaves, manifest, observed, "")
 	switch {
 	case err != nil:
 		return r.stuck(work, err)
@@ -314,6 +328,46 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 		return deletionCheck, nil
 	}
 	return 0, r.letGo(ctx, work)
+}
+
+// byWaitingObject finds the Works of ManifestWorks by their object: those alone may have one that another Work keeps, and wait for it.
+const byWaitingObject = "execute.waitingObject"
+
+func waitsForObject(obj client.Object) []string {
+	if obj.GetAnnotations()[ocmv1.ManifestWorkAnnotation] == "" {
+		return nil
+	}
+	return objectOf(obj.(*workv1alpha1.Work))
+}
+
+// objectOf is the object of a Work as an index has it.
+func objectOf(work *workv1alpha1.Work) []string {
+	m, err := execute.Manifest(work)
+	if err != nil {
+		return nil
+	}
+	return []string{work.Namespace + " " + m.GroupVersionKind().GroupKind().String() + " " + m.GetNamespace() + "/" + m.GetName()}
+}
+
+// awaited says whether the Work of a ManifestWork waits for the object of one that is being deleted: then it is left to that. When the
+// cluster leaves, nothing is.
+func (r *reconciler) awaited(ctx context.Context, cluster string, work *workv1alpha1.Work) (bool, error) {
+	object := objectOf(work)
+	if len(object) == 0 {
+		return false, nil
+	}
+	var others workv1alpha1.WorkList
+	if err := r.client.List(ctx, &others, client.InNamespace(work.Namespace), client.MatchingFields{byWaitingObject: object[0]}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list the works of the same object: %w", err)
+	}
+	for i := range others.Items {
+		if other := &others.Items[i]; other.Name != work.Name && other.DeletionTimestamp == nil && slices.Equal(waitsForObject(other), object) {
+			cl := &clusterv1alpha1.Cluster{}
+			err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy)
+			return err == nil && cl.DeletionTimestamp == nil, client.IgnoreNotFound(err)
+		}
+	}
+	return false, nil
 }
 
 // letGo ends our part in a Work that is being deleted.

@@ -636,6 +636,7 @@ func TestWorksOfAClusterThatLeavesUnreachableCanGo(t *testing.T) {
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
 	controllertest.Change(w.Hub, cluster, func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{workv1alpha2.ClusterFinalizer} })
 	w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
+	w.Quiet() // the hub's caches of clusters and of works are two
 	w.Gone(work)
 	w.Quiet()
 	if !w.Has(work) {

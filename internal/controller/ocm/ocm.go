@@ -123,7 +123,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	in.Items = ocm.Items(read, cluster)
 	decision := ocm.Decide(in)
 	if len(decision.Withdrawn) > 0 {
-		if err := r.others(ctx, &in); err != nil {
+		if err := r.others(ctx, &in, decision.Withdrawn); err != nil {
 			return 0, err
 		}
 		decision = ocm.Decide(in)
@@ -231,11 +231,13 @@ func (r *reconciler) remove(ctx context.Context, in ocm.Input) error {
 		r.moving.Told(client.ObjectKeyFromObject(read))
 		return commit.RemoveFinalizer(ctx, r.client, read, ocmv1.ManifestWorkFinalizer)
 	}
-	if err := r.others(ctx, &in); err != nil {
-		return err
-	}
-	if err := r.withdraw(ctx, in.Existing, ocm.Decide(in).Withdrawn); err != nil {
-		return err
+	if withdrawn := ocm.Decide(in).Withdrawn; len(withdrawn) > 0 {
+		if err := r.others(ctx, &in, withdrawn); err != nil {
+			return err
+		}
+		if err := r.withdraw(ctx, in.Existing, ocm.Decide(in).Withdrawn); err != nil {
+			return err
+		}
 	}
 	why := ""
 	if err := unready(in.Cluster); err != nil {
@@ -266,9 +268,6 @@ func (r *reconciler) abandoned(ctx context.Context, key types.NamespacedName, ex
 func (r *reconciler) withdraw(ctx context.Context, existing map[string]*workv1alpha1.Work, withdrawn []*workv1alpha1.Work) error {
 	var failures []error
 	for _, w := range withdrawn {
-		if w.DeletionTimestamp != nil {
-			continue
-		}
 		var err error
 		if was := existing[w.Name]; was != w {
 			_, err = commit.Update(ctx, r.client, was, w)
@@ -399,13 +398,25 @@ func (r *reconciler) open(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	return err == nil && space.DeletionTimestamp == nil, nil
 }
 
-// others are the other ManifestWorks of the namespace, which may have an object, too, that this one lets go.
-func (r *reconciler) others(ctx context.Context, in *ocm.Input) error {
+// others are the other ManifestWorks of the namespace, and the Works of policies and of the hub, which may have an object, too, that
+// this one lets go.
+func (r *reconciler) others(ctx context.Context, in *ocm.Input, withdrawn []*workv1alpha1.Work) error {
 	var list ocmv1.ManifestWorkList
 	if err := r.client.List(ctx, &list, client.InNamespace(in.ManifestWork.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the manifest works of cluster %q: %w", in.ManifestWork.Namespace, err)
 	}
-	in.Others = list.Items
+	in.Others, in.Standing = list.Items, map[string]*workv1alpha1.Work{}
+	for _, w := range withdrawn {
+		name, standing := ocm.Ordinary(w), &workv1alpha1.Work{}
+		if name == "" {
+			continue
+		}
+		if err := r.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, standing, client.UnsafeDisableDeepCopy); err == nil {
+			in.Standing[name] = standing
+		} else if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("get the work %s/%s: %w", w.Namespace, name, err)
+		}
+	}
 	return nil
 }
 

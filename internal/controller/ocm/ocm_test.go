@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -338,20 +339,81 @@ func TestAManifestWorkOfNoClusterWaitsAndSaysWhichThereAre(t *testing.T) {
 	w.gone(mw)
 }
 
+// policyWork makes the Work that a policy would have of the ConfigMap a.
+func (w *world) policyWork(value string) *workv1alpha1.Work {
+	w.t.Helper()
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: names.Work("ConfigMap", "a", "shop"),
+		Finalizers: []string{workv1alpha2.ExecutionFinalizer}, Annotations: map[string]string{workv1alpha2.ConflictResolutionAnnotation: "overwrite"}}}
+	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: manifests(w.t, configMap("a", value))[0].RawExtension}}
+	w.Make(work)
+	return work
+}
+
+// stays waits until the ConfigMap a is of a Work, and fails if it goes meanwhile; uid is what it is known by.
+func (w *world) stays(uid types.UID, work string) {
+	w.t.Helper()
+	w.Eventually("it is of the work "+work, func() string {
+		u := w.m1.Object(membertest.ConfigMap, "shop", "a")
+		if u == nil || u.GetUID() != uid {
+			w.t.Fatal("it was deleted")
+		}
+		if got := u.GetAnnotations()[workv1alpha2.WorkNameAnnotation]; got != work {
+			return "it is of " + got
+		}
+		return ""
+	})
+}
+
+func TestAnObjectOfAPolicyOutlivesAManifestWorkThatHasIt(t *testing.T) {
+	w := newWorld(t)
+	mw := w.make("it", "", configMap("a", "1"))
+	w.says(mw, "Applied", "True")
+	uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
+	work := w.policyWork("1")
+	w.Eventually("the policy's work is refused", func() string {
+		if w.Has(work); meta.IsStatusConditionFalse(work.Status.Conditions, "Applied") {
+			return ""
+		}
+		return fmt.Sprint(work.Status.Conditions)
+	})
+	w.Gone(mw)
+	w.gone(mw)
+	w.stays(uid, work.Name)
+}
+
+func TestAnObjectOfAManifestWorkOutlivesThePolicyThatKeptIt(t *testing.T) {
+	w := newWorld(t)
+	work := w.policyWork("1")
+	w.holds("a", "1")
+	uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
+	mw := w.make("it", "", configMap("a", "1"))
+	w.told(mw, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object is as the manifest has it, and the work "+work.Name+" keeps it")
+	w.Gone(work)
+	w.stays(uid, w.workOf(mw).Name)
+	w.Gone(mw)
+	w.gone(mw)
+	w.holds("a", "")
+}
+
+// workOf is the one Work of a ManifestWork.
+func (w *world) workOf(mw *ocmv1.ManifestWork) *workv1alpha1.Work {
+	w.t.Helper()
+	var list workv1alpha1.WorkList
+	if err := w.List(w.t.Context(), &list, client.InNamespace(names.ExecutionSpace("m1"))); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Annotations[ocmv1.ManifestWorkAnnotation] == mw.Name {
+			return &list.Items[i]
+		}
+	}
+	w.t.Fatal(mw.Name + " has no work")
+	return nil
+}
+
 func TestAnObjectOfAPolicyIsAConflictThatIsTold(t *testing.T) {
 	w := newWorld(t)
-	m := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(configMap("a", "of the policy")), &m.Object); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: names.Work("ConfigMap", "a", "shop"),
-		Finalizers: []string{workv1alpha2.ExecutionFinalizer}}}
-	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
-	w.Make(work)
+	work := w.policyWork("of the policy")
 	w.holds("a", "of the policy")
 
 	other := w.make("other", "", configMap("a", "of the work"))

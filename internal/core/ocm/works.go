@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,6 +35,9 @@ type Input struct {
 	Existing map[string]*workv1alpha1.Work
 	// Others are the other ManifestWorks of the namespace.
 	Others []ocmv1.ManifestWork
+	// Standing are the Works of a policy or of the hub that are named like one of an object of Existing would be, by name: they may
+	// be in conflict, and wait for the object.
+	Standing map[string]*workv1alpha1.Work
 	// NewID makes the permanent id of a Work that does not exist yet.
 	NewID func() string
 	// Convert is dispatch.Input's.
@@ -55,10 +59,7 @@ type Decision struct {
 func Decide(in Input) Decision {
 	d := Decision{Errs: map[int]error{}}
 	if in.ManifestWork.DeletionTimestamp != nil {
-		for _, w := range in.Existing {
-			d.Withdrawn = append(d.Withdrawn, in.leaving(w))
-		}
-		return d.sorted()
+		return in.withdraw(d, func(string) bool { return true })
 	}
 	items := slices.Clone(in.Items)
 	slices.SortStableFunc(items, func(a, b Item) int { return a.rank() - b.rank() })
@@ -89,16 +90,20 @@ func Decide(in Input) Decision {
 			awaited = true
 		}
 	}
-	for name, w := range in.Existing {
-		if !wanted[name] && !unread {
-			d.Withdrawn = append(d.Withdrawn, in.leaving(w))
-		}
-	}
-	return d.sorted()
+	return in.withdraw(d, func(name string) bool { return !wanted[name] && !unread })
 }
 
-func (d Decision) sorted() Decision {
-	slices.SortFunc(d.Withdrawn, func(a, b *workv1alpha1.Work) int { return strings.Compare(a.Name, b.Name) })
+// withdraw adds the Works that go, but for those that do already. Whom else their objects are of is looked for once for all of them.
+func (in Input) withdraw(d Decision, goes func(name string) bool) Decision {
+	var others map[ocmv1.OrphaningRule]bool
+	for _, name := range slices.Sorted(maps.Keys(in.Existing)) {
+		if w := in.Existing[name]; goes(name) && w.DeletionTimestamp == nil {
+			if others == nil {
+				others = in.wantedByOthers()
+			}
+			d.Withdrawn = append(d.Withdrawn, in.leaving(w, others))
+		}
+	}
 	return d
 }
 
@@ -213,26 +218,53 @@ func (in Input) stays(id ocmv1.OrphaningRule) bool {
 	return false
 }
 
-// leaving is a Work that is about to be deleted. Its object stays where the delete option says so, where it is only read from now on,
-// and where another ManifestWork of the cluster has it, too, which takes it over.
-func (in Input) leaving(w *workv1alpha1.Work) *workv1alpha1.Work {
-	m, err := execute.Manifest(w)
-	if err != nil {
-		return w // what cannot be read was never applied
-	}
-	id := identityOf(m, in.Cluster)
-	stays := in.stays(id)
-	if in.ManifestWork.DeletionTimestamp == nil {
-		stays = stays || slices.ContainsFunc(in.Items, func(item Item) bool { return item.identity() == id })
-	}
+// wantedByOthers are the objects that other ManifestWorks of the cluster have.
+func (in Input) wantedByOthers() map[ocmv1.OrphaningRule]bool {
+	wanted := map[ocmv1.OrphaningRule]bool{}
 	for i := range in.Others {
 		other := &in.Others[i]
 		if other.Name == in.ManifestWork.Name || other.DeletionTimestamp != nil || other.Spec.Executor != nil {
 			continue
 		}
 		for _, item := range Items(other, in.Cluster) {
-			stays = stays || item.Err == nil && item.Writes() && item.identity() == id
+			if item.Err == nil && item.Writes() {
+				wanted[item.identity()] = true
+			}
 		}
+	}
+	return wanted
+}
+
+// Ordinary is the name that the Work of the same object has if it is of a policy or of the hub; empty if w cannot be read.
+func Ordinary(w *workv1alpha1.Work) string {
+	m, err := execute.Manifest(w)
+	if err != nil {
+		return ""
+	}
+	return names.Work(m.GetKind(), m.GetName(), m.GetNamespace())
+}
+
+// standing says whether a Work of a policy or of the hub is there for the object. Kinds of two groups share its name.
+func (in Input) standing(m *unstructured.Unstructured) bool {
+	w := in.Standing[names.Work(m.GetKind(), m.GetName(), m.GetNamespace())]
+	if w == nil || w.DeletionTimestamp != nil {
+		return false
+	}
+	its, err := execute.Manifest(w)
+	return err == nil && identityOf(its, in.Cluster) == identityOf(m, in.Cluster)
+}
+
+// leaving is a Work that is about to be deleted. Its object stays where the delete option says so, where it is only read from now on,
+// and where another Work or ManifestWork of the cluster has it, too, which takes it over.
+func (in Input) leaving(w *workv1alpha1.Work, others map[ocmv1.OrphaningRule]bool) *workv1alpha1.Work {
+	m, err := execute.Manifest(w)
+	if err != nil {
+		return w // what cannot be read was never applied
+	}
+	id := identityOf(m, in.Cluster)
+	stays := in.stays(id) || others[id] || in.standing(m)
+	if in.ManifestWork.DeletionTimestamp == nil {
+		stays = stays || slices.ContainsFunc(in.Items, func(item Item) bool { return item.identity() == id })
 	}
 	if stays == (w.Spec.PreserveResourcesOnDeletion != nil && *w.Spec.PreserveResourcesOnDeletion) {
 		return w

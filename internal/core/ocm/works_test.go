@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -43,16 +44,26 @@ func eu() *clusterv1alpha1.Cluster {
 }
 
 func decide(mw *ocmv1.ManifestWork, existing ...*workv1alpha1.Work) Decision {
-	return decideAmong(mw, nil, existing...)
+	return Decide(input(mw, existing...))
 }
 
-func decideAmong(mw *ocmv1.ManifestWork, others []ocmv1.ManifestWork, existing ...*workv1alpha1.Work) Decision {
-	in := Input{ManifestWork: mw, Items: Items(mw, eu()), Cluster: eu(), Existing: map[string]*workv1alpha1.Work{}, Others: others,
+func input(mw *ocmv1.ManifestWork, existing ...*workv1alpha1.Work) Input {
+	in := Input{ManifestWork: mw, Items: Items(mw, eu()), Cluster: eu(), Existing: map[string]*workv1alpha1.Work{},
 		NewID: func() string { return "id" }, Convert: kruise.ForMember}
 	for _, w := range existing {
 		in.Existing[w.Name] = w
 	}
-	return Decide(in)
+	return in
+}
+
+func TestAWorkThatGoesIsNotWithdrawnAgain(t *testing.T) {
+	mw := manifestWork(t, `workload: {manifests: [`+config+`, `+other+`]}`)
+	works := decide(mw).Works
+	works[0].DeletionTimestamp = &metav1.Time{}
+	mw.DeletionTimestamp = &metav1.Time{}
+	if got := decide(mw, works...).Withdrawn; len(got) != 1 || got[0] != works[1] {
+		t.Errorf("withdrawn: %v", got)
+	}
 }
 
 const (
@@ -151,8 +162,11 @@ func TestWhatIsTakenOutIsWithdrawn(t *testing.T) {
 		spec string
 		// others are objects of another ManifestWork of the cluster.
 		others string
-		end    bool
-		want   map[string]bool // whether the object stays, of each Work that goes
+		// standing is the object of the Work of a policy, named like one of a; gone says that this Work is being deleted.
+		standing string
+		gone     bool
+		end      bool
+		want     map[string]bool // whether the object stays, of each Work that goes
 	}{
 		"nothing is said":               {spec: `workload: {manifests: [` + other + `]}`, want: map[string]bool{"a": false}},
 		"all are orphaned":              {spec: `{workload: {manifests: [` + other + `]}, deleteOption: {propagationPolicy: Orphan}}`, want: map[string]bool{"a": true}},
@@ -164,6 +178,10 @@ func TestWhatIsTakenOutIsWithdrawn(t *testing.T) {
 		"a rule about another resource": {spec: `{` + both + `, deleteOption: {propagationPolicy: SelectivelyOrphan, selectivelyOrphans: {orphaningRules: [{resource: secrets, name: b, namespace: shop}]}}}`, end: true, want: map[string]bool{"a": false, "b": false}},
 		"another ManifestWork has one":  {spec: both, others: config, end: true, want: map[string]bool{"a": true, "b": false}},
 		"one moved to another":          {spec: `workload: {manifests: [` + other + `]}`, others: config, want: map[string]bool{"a": true}},
+		"a policy has one":              {spec: both, standing: config, end: true, want: map[string]bool{"a": true, "b": false}},
+		"one is a policy's, too":        {spec: `workload: {manifests: [` + other + `]}`, standing: config, want: map[string]bool{"a": true}},
+		"a policy lets it go, too":      {spec: both, standing: config, gone: true, end: true, want: map[string]bool{"a": false, "b": false}},
+		"a policy has another group's":  {spec: both, standing: `{apiVersion: example.com/v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, end: true, want: map[string]bool{"a": false, "b": false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := decide(manifestWork(t, both))
@@ -177,8 +195,22 @@ func TestWhatIsTakenOutIsWithdrawn(t *testing.T) {
 				o.Name = "another"
 				others = []ocmv1.ManifestWork{*mw, *o}
 			}
+			in := input(mw, first.Works...)
+			in.Others = others
+			if c.standing != "" {
+				raw, err := yaml.YAMLToJSON([]byte(c.standing))
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: Ordinary(first.Works[0])}}
+				w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+				if c.gone {
+					w.DeletionTimestamp = &metav1.Time{}
+				}
+				in.Standing = map[string]*workv1alpha1.Work{w.Name: w}
+			}
 			got := map[string]bool{}
-			for _, w := range decideAmong(mw, others, first.Works...).Withdrawn {
+			for _, w := range Decide(in).Withdrawn {
 				got[w.Name[:1]] = w.Spec.PreserveResourcesOnDeletion != nil && *w.Spec.PreserveResourcesOnDeletion
 			}
 			if !maps.Equal(got, c.want) {
