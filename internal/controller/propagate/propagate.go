@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/interpret"
@@ -92,7 +93,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	for _, kind := range scope.Overrides.Kinds() {
 		sources = append(sources, source.TypedKind(mgr.GetCache(), kind, r.overrideAppeared()))
 	}
-	sources = append(sources, source.TypedKind(mgr.GetCache(), &corev1.Namespace{}, r.namespaceChanged()))
+	sources = append(sources, source.TypedKind(mgr.GetCache(), &corev1.Namespace{}, r.namespaceChanged()),
+		source.TypedKind(mgr.GetCache(), &networkingv1alpha1.MultiClusterService{}, r.exposureEnded()))
 	for _, s := range sources {
 		if err := templates.Watch(s); err != nil {
 			return fmt.Errorf("watch for the propagation of templates: %w", err)

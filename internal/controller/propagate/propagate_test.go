@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
@@ -51,13 +52,14 @@ type hub struct {
 var resources = map[string]schema.GroupVersionResource{
 	"ConfigMap":   {Version: "v1", Resource: "configmaps"},
 	"ClusterRole": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+	"Service":     {Version: "v1", Resource: "services"},
 }
 
 func newHub(t *testing.T) *hub {
 	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme, schedulingv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme,
+		policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme, schedulingv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, networkingv1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
@@ -88,6 +90,7 @@ func newHub(t *testing.T) *hub {
 	h.templates = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		resources["ConfigMap"]:   "ConfigMapList",
 		resources["ClusterRole"]: "ClusterRoleList",
+		resources["Service"]:     "ServiceList",
 		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: "CustomResourceDefinitionList",
 	})
 	h.templates.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -95,13 +98,13 @@ func newHub(t *testing.T) *hub {
 		return false, nil, nil
 	})
 	store := template.New(h.templates, &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
-		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}}},
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "services", Kind: "Service", Namespaced: true}}},
 		{GroupVersion: "rbac.authorization.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "clusterroles", Kind: "ClusterRole"}}},
 	}}})
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	go func() { _ = store.Start(ctx) }()
-	store.Want(schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"})
+	store.Want(schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, serviceKind)
 
 	h.r = h.reconciler(store)
 	return h

@@ -78,7 +78,11 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	if holder != nil && propagate.Selected(holder, t) == propagate.NoMatch {
 		holder = nil
 	}
-	if template.GetDeletionTimestamp() != nil || propagate.Excluded(t) || propagate.ManagedElsewhere(t) {
+	exposed, err := r.exposed(ctx, k)
+	if err != nil {
+		return err
+	}
+	if template.GetDeletionTimestamp() != nil || propagate.Excluded(t) || propagate.ManagedElsewhere(t) || exposed {
 		if holder == nil {
 			return r.letGo(ctx, template, existing)
 		}

@@ -1,0 +1,53 @@
+package propagate
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/service"
+)
+
+var serviceKind = schema.GroupKind{Kind: "Service"}
+
+// exposed says whether the template is a Service that a MultiClusterService places. Its mark on the Service says so too, but is not
+// there yet on a new one, and not on one that somebody has just written without: a policy that took it then would move it.
+func (r *reconciler) exposed(ctx context.Context, k key) (bool, error) {
+	if k.GroupKind != serviceKind {
+		return false, nil
+	}
+	s := &networkingv1alpha1.MultiClusterService{}
+	if err := r.client.Get(ctx, k.NamespacedName, s, client.UnsafeDisableDeepCopy); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return false, nil
+		}
+		return false, fmt.Errorf("get MultiClusterService %s: %w", k.NamespacedName, err)
+	}
+	return service.Exposes(s), nil
+}
+
+// exposureEnded adds the Service of a MultiClusterService that is going or gone: policies may have it.
+func (r *reconciler) exposureEnded() handler.TypedFuncs[*networkingv1alpha1.MultiClusterService, key] {
+	type queue = workqueue.TypedRateLimitingInterface[key]
+	add := func(s *networkingv1alpha1.MultiClusterService, q queue) {
+		if r.Templates.Wanted(serviceKind) {
+			q.Add(key{serviceKind, client.ObjectKeyFromObject(s)})
+		}
+	}
+	return handler.TypedFuncs[*networkingv1alpha1.MultiClusterService, key]{
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*networkingv1alpha1.MultiClusterService], q queue) {
+			if service.Exposes(e.ObjectOld) && !service.Exposes(e.ObjectNew) {
+				add(e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*networkingv1alpha1.MultiClusterService], q queue) {
+			add(e.Object, q)
+		},
+	}
+}
