@@ -94,7 +94,7 @@ func (m *Member) PodMetric(ctx context.Context, namespace, selector string, metr
 		if item.WindowSeconds != nil {
 			window = time.Duration(*item.WindowSeconds) * time.Second
 		}
-		r.Pods[item.DescribedObject.Name] = autoscale.Value{Milli: item.Value.MilliValue(), At: item.Timestamp.Time, Window: window}
+		r.Pods[item.DescribedObject.Name] = autoscale.Value{Milli: autoscale.Milli(item.Value), At: item.Timestamp.Time, Window: window}
 	}
 	return r, nil
 }
@@ -114,9 +114,9 @@ func (m *Member) ObjectMetric(ctx context.Context, namespace string, of autoscal
 	}
 	switch {
 	case len(list.Items) > 0:
-		return autoscale.Reading{Object: list.Items[0].Value.MilliValue()}, nil
+		return autoscale.Reading{Object: autoscale.Milli(list.Items[0].Value)}, nil
 	case list.Value != nil:
-		return autoscale.Reading{Object: list.Value.MilliValue()}, nil
+		return autoscale.Reading{Object: autoscale.Milli(*list.Value)}, nil
 	}
 	return autoscale.Reading{}, fmt.Errorf("metric %s of %s %s has no value", metric.Name, of.Kind, of.Name)
 }

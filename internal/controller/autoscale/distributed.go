@@ -79,8 +79,8 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	// 3. The template follows: each cluster keeps what its autoscaler makes of it.
 	current, desired, scaling := autoscale.Sum(shares, replicas, standing)
 	f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions, scaling, now)
-	f.Status.CurrentReplicas, f.Status.DesiredReplicas = total(current), total(desired)
-	if n := total(desired); n != t.replicas && n > 0 {
+	f.Status.CurrentReplicas, f.Status.DesiredReplicas = autoscale.Total(current), autoscale.Total(desired)
+	if n := autoscale.Total(desired); n != t.replicas && n > 0 {
 		want := t.binding.DeepCopyObject().(workv1alpha2.Binding)
 		schedule.SetScaled(want, desired)
 		if _, err := commit.Update(ctx, r.client, t.binding, want); err != nil {
@@ -206,11 +206,4 @@ func (r *reconciler) end(ctx context.Context, key types.NamespacedName) error {
 		break // all of them have the same target
 	}
 	return r.withdraw(ctx, key, nil)
-}
-
-func total(of map[string]int32) (n int32) {
-	for _, replicas := range of {
-		n += replicas
-	}
-	return n
 }

@@ -36,15 +36,15 @@ func (r *reconciler) readCluster(ctx context.Context, f *autoscalingv1alpha1.Fed
 	// Of all containers at once, however many metrics ask for some.
 	usage := sync.OnceValues(func() ([]autoscale.Usage, error) { return m.Usage(ctx, f.Namespace, selector) })
 	for i, metric := range f.Spec.Metrics {
-		switch metric.Type {
-		case autoscalingv2.ResourceMetricSourceType, autoscalingv2.ContainerResourceMetricSourceType:
+		switch { // a metric without the source of its type is no metric, and Decide says so
+		case metric.Type == autoscalingv2.ResourceMetricSourceType, metric.Type == autoscalingv2.ContainerResourceMetricSourceType:
 			var all []autoscale.Usage
 			if all, err = usage(); err == nil {
 				c.Readings[i] = autoscale.Read(metric, all)
 			}
-		case autoscalingv2.PodsMetricSourceType:
+		case metric.Type == autoscalingv2.PodsMetricSourceType && metric.Pods != nil:
 			c.Readings[i], err = m.PodMetric(ctx, f.Namespace, selector, metric.Pods.Metric)
-		case autoscalingv2.ObjectMetricSourceType:
+		case metric.Type == autoscalingv2.ObjectMetricSourceType && metric.Object != nil:
 			c.Readings[i], err = m.ObjectMetric(ctx, f.Namespace, metric.Object.DescribedObject, metric.Object.Metric)
 		}
 		if err != nil {

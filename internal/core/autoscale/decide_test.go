@@ -2,6 +2,7 @@ package autoscale
 
 import (
 	"fmt"
+	"math"
 	"math/rand"
 	"runtime"
 	"slices"
@@ -119,6 +120,60 @@ func TestTheLoadOfAllClustersTogetherDecides(t *testing.T) {
 		if d.Desired != c.want {
 			t.Errorf("%s: %d replicas become %d, want %d; %v %v", c.name, c.current, d.Desired, c.want, d.Conditions, d.Failure)
 		}
+	}
+}
+
+func TestNumbersOfMembersHaveNoBounds(t *testing.T) {
+	fleet := func(value int64, request string) []Cluster {
+		all := clusters(map[string]string{"a": "0 0", "b": "0 0"})
+		for i := range all {
+			for p := range all[i].Pods {
+				pod := &all[i].Pods[p]
+				if request != "" {
+					pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(request)
+				}
+				all[i].Readings[0].Pods[pod.Name] = Value{Milli: value, At: now, Window: time.Second}
+			}
+			all[i].Readings[0].Object = value
+		}
+		return all
+	}
+	value := resource.MustParse("10")
+	average := spec().Metrics[0].DeepCopy()
+	average.Resource.Target = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}
+	object := autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{
+		DescribedObject: autoscalingv2.CrossVersionObjectReference{Kind: "Ingress", Name: "web"}, Metric: autoscalingv2.MetricIdentifier{Name: "hits"},
+		Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}}}
+	for _, c := range []struct {
+		name    string
+		metric  autoscalingv2.MetricSpec
+		value   int64
+		request string
+		want    int32
+	}{
+		{"a share of a use without bounds", spec().Metrics[0], math.MaxInt64, "", 8},
+		{"a share of a use and a request without bounds", spec().Metrics[0], math.MaxInt64, "9E", 8},
+		{"a share of a request below 0", spec().Metrics[0], 100, "-100m", 4}, // no percentage
+		{"a use below 0", spec().Metrics[0], math.MinInt64, "", 1},
+		{"an average without bounds", *average, math.MaxInt64, "", 8},
+		{"an object without bounds", object, math.MaxInt64, "", 8},
+		{"an object below 0", object, math.MinInt64, "", 1},
+		{"a metric without its source", autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType}, 1, "", 4},
+	} {
+		s := atOnce(spec())
+		s.Metrics = []autoscalingv2.MetricSpec{c.metric}
+		// The policies let four become eight.
+		if d := Decide(Input{Spec: s, Current: 4, Clusters: fleet(c.value, c.request), Now: now}); d.Desired != c.want {
+			t.Errorf("%s: 4 replicas become %d, want %d; %v", c.name, d.Desired, c.want, d.Conditions)
+		}
+	}
+	if got := Milli(resource.MustParse("9E")); got != math.MaxInt64 {
+		t.Errorf("9E in thousandths is %d", got)
+	}
+	// Changes without bounds add up, too.
+	history := History{}.Scaled(1, math.MaxInt32, now).Scaled(1, math.MaxInt32, now)
+	if got := sum(history.ups, now.Add(-time.Minute)); got != 2*(math.MaxInt32-1) {
+		t.Errorf("they make %d", got)
 	}
 }
 

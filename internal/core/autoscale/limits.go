@@ -36,10 +36,10 @@ func recent(all []at, since time.Time) []at {
 	return slices.DeleteFunc(slices.Clone(all), func(a at) bool { return !a.time.After(since) })
 }
 
-func sum(all []at, since time.Time) (n int32) {
+func sum(all []at, since time.Time) (n int64) {
 	for _, a := range all {
 		if a.time.After(since) {
-			n += a.replicas
+			n += int64(a.replicas)
 		}
 	}
 	return n
@@ -145,7 +145,7 @@ func (in Input) fastest(up bool) int32 {
 	var all []int32
 	for _, p := range rules.Policies {
 		since := in.Now.Add(-time.Duration(p.PeriodSeconds) * time.Second)
-		start := int64(in.Current) - int64(sum(in.History.ups, since)) + int64(sum(in.History.downs, since))
+		start := int64(clamp(int64(in.Current) - sum(in.History.ups, since) + sum(in.History.downs, since)))
 		change := int64(p.Value)
 		if p.Type == autoscalingv2.PercentScalingPolicy {
 			change = (start*change + 99) / 100

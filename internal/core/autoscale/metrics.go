@@ -47,7 +47,7 @@ func (in Input) propose(i int, m autoscalingv2.MetricSpec) (p proposal, failed *
 		if m.Pods.Target.AverageValue == nil {
 			return p, &failure{"FailedGetPodsMetric", fmt.Errorf("the target of %s has no averageValue", p.name)}
 		}
-		replicas, average, err := in.byAverage(in.group(i, ""), m.Pods.Target.AverageValue.MilliValue())
+		replicas, average, err := in.byAverage(in.group(i, ""), Milli(*m.Pods.Target.AverageValue))
 		if err != nil {
 			return p, &failure{"FailedGetPodsMetric", fmt.Errorf("%s: %w", p.name, err)}
 		}
@@ -126,7 +126,7 @@ func (in Input) group(i int, resource corev1.ResourceName) group {
 			case resource == corev1.ResourceCPU && in.misleads(pod, v):
 				g.unready = append(g.unready, measured{pod: pod, replicas: 1})
 			default:
-				g.known = append(g.known, measured{pod: pod, replicas: 1, value: v.Milli})
+				g.known = append(g.known, measured{pod: pod, replicas: 1, value: max(v.Milli, 0)})
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func (in Input) byResource(i int, name corev1.ResourceName, container string, ta
 		if target.AverageValue == nil {
 			return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("the target of %s has neither averageUtilization nor averageValue", what)
 		}
-		replicas, average, err := in.byAverage(g, target.AverageValue.MilliValue())
+		replicas, average, err := in.byAverage(g, Milli(*target.AverageValue))
 		if err != nil {
 			return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: %w", what, err)
 		}
@@ -183,11 +183,11 @@ func (in Input) byResource(i int, name corev1.ResourceName, container string, ta
 		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: %w", what, g.none())
 	}
 	used, requested := g.sums(g.known)
-	if requested == 0 || wanted <= 0 {
+	if requested <= 0 || wanted <= 0 {
 		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: the pods request none, of which there is no percentage", what)
 	}
 	utilization := percent(used, requested)
-	replicas := in.scale(g, float64(utilization)/float64(wanted), func(m measured) int64 { return m.request * max(100, wanted) / 100 },
+	replicas := in.scale(g, float64(utilization)/float64(wanted), func(m measured) int64 { return times(m.request, max(100, wanted)) / 100 },
 		func(all []measured) float64 {
 			used, requested := g.sums(all)
 			return float64(percent(used, requested)) / float64(wanted)
@@ -195,12 +195,35 @@ func (in Input) byResource(i int, name corev1.ResourceName, container string, ta
 	return replicas, autoscalingv2.MetricValueStatus{AverageUtilization: &utilization, AverageValue: milli(used / int64(len(g.known)))}, nil
 }
 
-// percent is what part of what is requested is used; of memory that is many digits.
+// percent is what part of what is requested, which is above 0, is used; of memory that is many digits.
 func percent(used, requested int64) int32 {
 	if used > math.MaxInt64/100 && requested >= 100 {
 		return clamp(used / (requested / 100))
 	}
-	return clamp(used * 100 / requested)
+	return clamp(times(used, 100) / requested)
+}
+
+// plus and times are of numbers that are 0 or more, and stop at the largest: what members and users say has no bounds.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+func times(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+// Milli is a quantity in thousandths, 0 if it is below that, and the largest number if that is too small for it.
+func Milli(q resource.Quantity) int64 {
+	if q.CmpInt64(math.MaxInt64/1000) > 0 {
+		return math.MaxInt64
+	}
+	return max(q.MilliValue(), 0)
 }
 
 // byAverage compares the average of the values with target, both in thousandths.
@@ -272,7 +295,7 @@ func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autos
 			silent = max(silent, fmt.Sprintf("cluster %s: %s", c.Name, why))
 		} else if i < len(c.Readings) {
 			told++
-			sum += c.Readings[i].Object
+			sum = plus(sum, max(c.Readings[i].Object, 0))
 		}
 		if c.Unknown != "" {
 			ready += int64(c.Replicas)
@@ -290,16 +313,16 @@ func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autos
 	var replicas int32
 	var status autoscalingv2.MetricValueStatus
 	switch {
-	case target.Value != nil && target.Value.MilliValue() > 0:
-		ratio := float64(sum) / float64(target.Value.MilliValue())
+	case target.Value != nil && Milli(*target.Value) > 0:
+		ratio := float64(sum) / float64(Milli(*target.Value))
 		replicas = in.along(ratio, ceil(ratio*float64(ready)))
 		status.Value = milli(sum)
-	case target.AverageValue != nil && target.AverageValue.MilliValue() > 0:
-		each := target.AverageValue.MilliValue()
+	case target.AverageValue != nil && Milli(*target.AverageValue) > 0:
+		each := Milli(*target.AverageValue)
 		if replicas = current; !in.tolerates(float64(sum) / (float64(each) * float64(current))) {
 			replicas = ceil(float64(sum) / float64(each))
 		}
-		status.AverageValue = milli(int64(math.Ceil(float64(sum) / float64(current))))
+		status.AverageValue = milli(plus(sum, int64(current)-1) / int64(current))
 	default:
 		return 0, status, fmt.Errorf("the target has neither a value nor an averageValue above 0")
 	}
@@ -331,8 +354,7 @@ func (in Input) tolerates(ratio float64) bool {
 
 func (g group) sums(all []measured) (used, requested int64) {
 	for _, m := range all {
-		used += m.value * m.replicas
-		requested += m.request * m.replicas
+		used, requested = plus(used, times(m.value, m.replicas)), plus(requested, times(m.request, m.replicas))
 	}
 	return used, requested
 }
@@ -350,7 +372,7 @@ func (g group) request(name corev1.ResourceName, container string) error {
 				return err
 			}
 			list[i].request = n
-			sum += n
+			sum = plus(sum, n)
 			seen++
 		}
 	}
@@ -366,7 +388,7 @@ func (g group) request(name corev1.ResourceName, container string) error {
 func requestOf(pod *corev1.Pod, name corev1.ResourceName, container string) (int64, error) {
 	if container == "" && pod.Spec.Resources != nil {
 		if q, ok := pod.Spec.Resources.Requests[name]; ok {
-			return q.MilliValue(), nil
+			return Milli(q), nil
 		}
 	}
 	var sum int64
@@ -379,7 +401,7 @@ func requestOf(pod *corev1.Pod, name corev1.ResourceName, container string) (int
 		if !ok {
 			return fmt.Errorf("container %s of the pods requests no %s, of which there is no percentage: add it to resources.requests", c.Name, name)
 		}
-		sum, found = sum+q.MilliValue(), true
+		sum, found = plus(sum, Milli(q)), true
 		return nil
 	}
 	for _, c := range pod.Spec.Containers {
@@ -432,7 +454,7 @@ func Read(m autoscalingv2.MetricSpec, all []Usage) Reading {
 			}
 			q, ok := used[name]
 			complete = complete && ok
-			v.Milli += q.MilliValue()
+			v.Milli = plus(v.Milli, Milli(q))
 		}
 		if complete {
 			r.Pods[u.Pod] = v

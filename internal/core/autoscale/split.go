@@ -157,20 +157,29 @@ func Observed(w *workv1alpha1.Work) (status autoscalingv2.HorizontalPodAutoscale
 	return status, status.CurrentReplicas > 0 || status.DesiredReplicas > 0
 }
 
+// Total are the replicas of all clusters.
+func Total(of map[string]int32) int32 {
+	var n int64
+	for _, replicas := range of {
+		n += int64(replicas)
+	}
+	return clamp(n)
+}
+
 // Sum is what the autoscalers of all clusters make together: the replicas that each wants, or, while it has said nothing, those that
-// its cluster has; and what is to be said of it.
+// its cluster has, and none more than its share; and what is to be said of it.
 func Sum(shares map[string]Share, replicas map[string]int32, works map[string]*workv1alpha1.Work) (current, desired map[string]int32, scaling autoscalingv2.HorizontalPodAutoscalerCondition) {
 	current, desired = map[string]int32{}, map[string]int32{}
 	var troubles []string
 	active := 0
-	for name := range shares {
+	for name, share := range shares {
 		s, known := Observed(works[name])
 		if !known {
 			current[name], desired[name] = replicas[name], replicas[name]
 			troubles = append(troubles, fmt.Sprintf("cluster %s: its autoscaler has said nothing yet", name))
 			continue
 		}
-		current[name], desired[name] = s.CurrentReplicas, cmp.Or(s.DesiredReplicas, s.CurrentReplicas)
+		current[name], desired[name] = max(s.CurrentReplicas, 0), min(max(cmp.Or(s.DesiredReplicas, s.CurrentReplicas), 0), share.Max)
 		i := slices.IndexFunc(s.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
 			return c.Type == autoscalingv2.ScalingActive
 		})

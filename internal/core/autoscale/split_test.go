@@ -2,6 +2,7 @@ package autoscale
 
 import (
 	"encoding/json"
+	"math"
 	"math/rand"
 	"strings"
 	"testing"
@@ -120,6 +121,13 @@ func TestSharesStayUntilTheBoundsOrTheClustersChange(t *testing.T) {
 	current, desired, scaling := Sum(made, map[string]int32{"a": 2, "b": 4, "c": 6}, map[string]*workv1alpha1.Work{"a": works["a"], "b": works["b"]})
 	if current["a"] != 2 || desired["a"] != 4 || desired["b"] != 4 || desired["c"] != 6 {
 		t.Errorf("current %v, desired %v", current, desired)
+	}
+	say("a", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: math.MaxInt32, DesiredReplicas: math.MaxInt32, Conditions: active})
+	if _, desired, _ := Sum(made, map[string]int32{"a": 2, "b": 4, "c": 6}, works); desired["a"] != made["a"].Max {
+		t.Errorf("a says that it wants %d, and its share ends at %d", desired["a"], made["a"].Max)
+	}
+	if got := Total(map[string]int32{"a": math.MaxInt32, "b": math.MaxInt32}); got != math.MaxInt32 {
+		t.Errorf("all together are %d", got)
 	}
 	for _, want := range []string{"cluster b: no metrics", "cluster c: its autoscaler has said nothing yet"} {
 		if !strings.Contains(scaling.Message, want) || scaling.Status != "True" {
