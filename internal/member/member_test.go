@@ -344,17 +344,17 @@ func TestWatchSurvivesTheMembersAbsenceAndTellsWhatItMissed(t *testing.T) {
 	c := hub(s.Cluster("m1"), s.Secret("m1"))
 	members := member.New(member.Options{Clusters: c, Secrets: c, Handler: events.handle})
 	t.Cleanup(func() { members.Forget("m1") })
+	m, err := members.Get("m1")
+	if err != nil {
+		t.Fatal(err)
+	}
 	back := make(chan string, 1)
-	members.OnAnswer(func(name string) {
+	members.OnAnswer(func(name string) { // who asks to be told later is told as well
 		select {
 		case back <- name:
 		default:
 		}
 	})
-	m, err := members.Get("m1")
-	if err != nil {
-		t.Fatal(err)
-	}
 	m.Watch(configMaps)
 	events.next(t)
 	events.next(t)

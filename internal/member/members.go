@@ -85,7 +85,7 @@ func (m *Members) Handle(h Handler) {
 	m.handlers = append(m.handlers, h)
 }
 
-// OnAnswer adds a function that is called when a member answers after it did not. It must not block.
+// OnAnswer adds a function that is called when a member answers after it did not, from now on. It must not block.
 func (m *Members) OnAnswer(f func(cluster string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +109,7 @@ func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) {
 }
 
 // OnEndpoints adds a function that is called when the endpoints of a Service that somebody follows change in a member (see
-// Member.EndpointSlices). It must not block, and is added before the first Get.
+// Member.EndpointSlices), from now on. It must not block.
 func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedName)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -242,9 +242,8 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 		room:     slices.Clone(m.room),
 		watched:  map[schema.GroupVersionResource]*objects{},
 	}
-	answered := slices.Clone(m.answered)
 	fresh.reach = &reach{clock: m.o.Clock, answered: func() {
-		for _, f := range answered {
+		for _, f := range now(m, &m.answered) {
 			f(name)
 		}
 	}}
@@ -254,14 +253,20 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 			f(name, workload)
 		}
 	}
-	reached := slices.Clone(m.reached)
 	fresh.endpoints.changed = func(service types.NamespacedName) {
-		for _, f := range reached {
+		for _, f := range now(m, &m.reached) {
 			f(name, service)
 		}
 	}
 	fresh.ctx, fresh.cancel = context.WithCancel(m.ctx)
 	return fresh
+}
+
+// now is a list of functions as it is by now: some are added when controllers start, and others may have used the member before.
+func now[F any](m *Members, list *[]F) []F {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(*list)
 }
 
 // Fingerprint is equal as long as a member is reached in the same way.
