@@ -45,6 +45,7 @@ type Member struct {
 	load       atomic.Pointer[load]
 	scalers    scalers
 	endpoints  endpoints
+	hung       hung
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionResource]*objects

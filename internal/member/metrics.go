@@ -1,18 +1,20 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -53,8 +55,8 @@ func (m *Member) Usage(ctx context.Context, namespace, selector string) ([]autos
 			} `json:"containers"`
 		} `json:"items"`
 	}
-	path := "/apis/" + resourceMetrics + "/v1beta1/namespaces/" + namespace + "/pods"
-	if err := m.metrics(ctx, path, selector, "", &list); err != nil {
+	address := "/apis/" + resourceMetrics + "/v1beta1/namespaces/" + namespace + "/pods"
+	if err := m.metrics(ctx, resourceMetrics, address, selector, "", &list); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("%s: %w: install metrics-server there", resourceMetrics, ErrNoMetrics)
 		}
@@ -99,17 +101,22 @@ func (m *Member) PodMetric(ctx context.Context, namespace, selector string, metr
 	return r, nil
 }
 
-// ObjectMetric is a metric of custom.metrics.k8s.io of one object.
+// ObjectMetric is a metric of custom.metrics.k8s.io of one object as it is served for the namespace, and of no other: who asks for it
+// may know only what is in that one. Of kind Namespace it is the namespace itself, whatever the name.
 func (m *Member) ObjectMetric(ctx context.Context, namespace string, of autoscalingv2.CrossVersionObjectReference, metric autoscalingv2.MetricIdentifier) (autoscale.Reading, error) {
-	mapping, err := m.Mapping(ctx, schema.FromAPIVersionAndKind(of.APIVersion, of.Kind))
-	if err != nil {
-		return autoscale.Reading{}, cause(err)
-	}
-	if !mapping.Namespaced {
-		namespace = ""
+	object := "metrics"
+	if gvk := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind); gvk.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) {
+		mapping, err := m.Mapping(aside(ctx), gvk)
+		if err != nil {
+			return autoscale.Reading{}, cause(err)
+		}
+		if err := segment("name", of.Name); err != nil {
+			return autoscale.Reading{}, err
+		}
+		object = mapping.Resource.GroupResource().String() + "/" + of.Name
 	}
 	var list metricValues
-	if err := m.customMetric(ctx, namespace, mapping.Resource.GroupResource().String()+"/"+url.PathEscape(of.Name), "", metric, &list); err != nil {
+	if err := m.customMetric(ctx, namespace, object, "", metric, &list); err != nil {
 		return autoscale.Reading{}, err
 	}
 	switch {
@@ -122,20 +129,19 @@ func (m *Member) ObjectMetric(ctx context.Context, namespace string, of autoscal
 }
 
 func (m *Member) customMetric(ctx context.Context, namespace, object, selector string, metric autoscalingv2.MetricIdentifier, list *metricValues) error {
+	if err := segment("metric", metric.Name); err != nil {
+		return err
+	}
 	version, served := m.customVersion()
 	if !served {
-		if _, err := m.Discover(ctx); err != nil {
+		if _, err := m.Discover(aside(ctx)); err != nil {
 			return cause(err)
 		}
 		if version, served = m.customVersion(); !served {
 			return fmt.Errorf("%s: %w: install an adapter of metrics there, such as prometheus-adapter", customMetrics, ErrNoMetrics)
 		}
 	}
-	path := "/apis/" + customMetrics + "/" + version
-	if namespace != "" {
-		path += "/namespaces/" + namespace
-	}
-	path += "/" + object + "/" + url.PathEscape(metric.Name)
+	address := "/apis/" + customMetrics + "/" + version + "/namespaces/" + namespace + "/" + object + "/" + metric.Name
 	of := ""
 	if metric.Selector != nil {
 		s, err := metav1.LabelSelectorAsSelector(metric.Selector)
@@ -144,7 +150,7 @@ func (m *Member) customMetric(ctx context.Context, namespace, object, selector s
 		}
 		of = s.String()
 	}
-	if err := m.metrics(ctx, path, selector, of, list); err != nil {
+	if err := m.metrics(ctx, customMetrics, address, selector, of, list); err != nil {
 		return fmt.Errorf("read metric %s: %w", metric.Name, err)
 	}
 	return nil
@@ -167,19 +173,81 @@ func (m *Member) customVersion() (string, bool) {
 	return slices.Max(all), true
 }
 
-// metrics reads a list of metrics; these are not kept by anybody, and there is nothing to watch.
-func (m *Member) metrics(ctx context.Context, path, selector, of string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, m.o.Timeout)
+// segment says why a name cannot be part of an address.
+func segment(what, name string) error {
+	if why := path.IsValidPathSegmentName(name); name == "" || len(why) > 0 {
+		return fmt.Errorf("the %s %q cannot be asked for: %s", what, name, cmp.Or(strings.Join(why, ", "), "it is empty"))
+	}
+	return nil
+}
+
+// hungPeriod is how often an API of metrics that hangs is tried again, by one request.
+const hungPeriod = 30 * time.Second
+
+// hung has the APIs of metrics of a member that do not answer, and when they may be tried again. They are served by others than the
+// member's API server, which says nothing of whether that can be reached.
+type hung struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+// admit says why an API need not be asked.
+func (h *hung) admit(group string, now time.Time) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	until, is := h.until[group]
+	switch {
+	case !is:
+		return nil
+	case now.Before(until):
+		return errNoAnswer
+	}
+	h.until[group] = now.Add(hungPeriod)
+	return nil
+}
+
+func (h *hung) answered(group string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.until, group)
+}
+
+func (h *hung) failed(group string, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.until == nil {
+		h.until = map[string]time.Time{}
+	}
+	h.until[group] = now.Add(hungPeriod)
+}
+
+// metrics reads a list of metrics of an API; these are not kept by anybody, and there is nothing to watch. One that hangs is given half
+// of the time of other requests, once.
+func (m *Member) metrics(ctx context.Context, group, address, selector, of string, into any) error {
+	if err := m.hung.admit(group, m.o.Clock.Now()); err != nil {
+		return err
+	}
+	own, cancel := context.WithTimeout(aside(ctx), m.o.Timeout/2)
 	defer cancel()
-	req := m.conn().core.RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json")
+	req := m.conn().core.RESTClient().Get().AbsPath(address).SetHeader("Accept", "application/json")
 	if selector != "" {
 		req = req.Param("labelSelector", selector)
 	}
 	if of != "" {
 		req = req.Param("metricLabelSelector", of)
 	}
-	raw, err := req.DoRaw(ctx)
-	if err != nil {
+	raw, err := req.DoRaw(own)
+	switch {
+	case err == nil:
+		m.hung.answered(group)
+	case own.Err() != nil && ctx.Err() == nil:
+		m.hung.failed(group, m.o.Clock.Now())
+		return errNoAnswer
+	default:
+		var status apierrors.APIStatus
+		if errors.As(err, &status) {
+			m.hung.answered(group)
+		}
 		return cause(err)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {

@@ -5,12 +5,15 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -82,5 +85,83 @@ func TestCustomMetricsAreReadInTheVersionThatIsServed(t *testing.T) {
 	ingress.Kind = "Gateway"
 	if _, err = m.ObjectMetric(t.Context(), "shop", ingress, autoscalingv2.MetricIdentifier{Name: "hits"}); !errors.Is(err, member.ErrKindNotServed) {
 		t.Errorf("a kind that nobody serves: %v", err)
+	}
+}
+
+func TestObjectMetricsAreThoseOfTheNamespaceAlone(t *testing.T) {
+	s := membertest.New(t)
+	s.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "custom.metrics.k8s.io", Version: "v1beta1", Kind: "MetricValueList"}, Plural: "values", Namespaced: true})
+	_, m, _ := joined(t, s, member.Options{})
+	const api = "/apis/custom.metrics.k8s.io/v1beta1/"
+	serving(s, map[string]string{
+		api + "namespaces/shop/metrics/hits":                 `{"items": [{"value": "7"}]}`,
+		api + "namespaces/shop/nodes/n1/hits%20per%20second": `{"items": [{"value": "8"}]}`,
+		// What others have.
+		api + "namespaces/bank/metrics/hits":     `{"items": [{"value": "100"}]}`,
+		api + "namespaces/bank/hits":             `{"items": [{"value": "100"}]}`,
+		api + "nodes/n1/hits%20per%20second":     `{"items": [{"value": "100"}]}`,
+		"/api/v1/namespaces/bank/secrets":        `{"items": [{"value": "100"}]}`,
+		api + "nodes/n1/hits%2520per%2520second": `{"items": [{"value": "100"}]}`,
+	})
+	for _, c := range []struct {
+		kind, name, metric string
+		want               int64
+		err                string
+	}{
+		{"Namespace", "shop", "hits", 7000, ""},
+		{"Namespace", "bank", "hits", 7000, ""},
+		{"Node", "n1", "hits per second", 8000, ""},
+		{"Node", "..", "../../bank/metrics/hits", 0, `the name ".." cannot be asked for`},
+		{"Namespace", "shop", "../../bank/metrics/hits", 0, "cannot be asked for: may not contain '/'"},
+		{"Namespace", "shop", "..", 0, "cannot be asked for: may not be '..'"},
+		{"Namespace", "shop", "", 0, "it is empty"},
+	} {
+		got, err := m.ObjectMetric(t.Context(), "shop", autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: c.kind, Name: c.name}, autoscalingv2.MetricIdentifier{Name: c.metric})
+		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) || got.Object != c.want {
+			t.Errorf("metric %s of %s %s: %d, %v, want %d, %q", c.metric, c.kind, c.name, got.Object, err, c.want, c.err)
+		}
+	}
+}
+
+func TestMetricsThatHangMakeNoMemberSilent(t *testing.T) {
+	s := membertest.New(t)
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	members, m, _ := joined(t, s, member.Options{Timeout: time.Second, Clock: now})
+	var back atomic.Int32
+	members.OnAnswer(func(string) { back.Add(1) })
+	var hangs atomic.Bool
+	hangs.Store(true)
+	s.Behave(func(_ http.ResponseWriter, r *http.Request) bool {
+		if hangs.Load() && strings.HasPrefix(r.URL.Path, "/apis/metrics.k8s.io/") {
+			<-r.Context().Done()
+			return true
+		}
+		return false
+	})
+	asked := func() int { return len(s.Requests("GET /apis/metrics.k8s.io/")) }
+	for range 3 {
+		if _, err := m.Usage(t.Context(), "shop", "app=web"); err == nil || member.Unreachable(err) || !strings.Contains(err.Error(), "read metrics.k8s.io: no answer in time") {
+			t.Fatalf("metrics that hang: %v", err)
+		}
+		if _, err := m.Pods(t.Context(), "shop", "app=web"); err != nil {
+			t.Fatalf("its metrics hang, and of the member it is said: %v", err)
+		}
+	}
+	if n := asked(); n != 1 {
+		t.Errorf("what hangs is asked %d times, want once", n)
+	}
+	hangs.Store(false)
+	now.SetTime(now.Now().Add(time.Minute))
+	for range 2 {
+		if _, err := m.Usage(t.Context(), "shop", "app=web"); !errors.Is(err, member.ErrNoMetrics) {
+			t.Errorf("metrics that answer again: %v", err)
+		}
+	}
+	if n := asked(); n != 3 || back.Load() != 0 {
+		t.Errorf("asked %d times, want 3; the member is said to be back %d times", n, back.Load())
+	}
+	s.Down(true)
+	if _, err := m.Usage(t.Context(), "shop", "app=web"); err == nil {
+		t.Error("a member that is down has metrics")
 	}
 }

@@ -20,6 +20,8 @@ var ErrUnreachable = errors.New("cluster is not reachable")
 // Unreachable says that an error comes from a member's silence, not from its answer.
 func Unreachable(err error) bool { return errors.Is(err, ErrUnreachable) }
 
+var errNoAnswer = errors.New("no answer in time")
+
 // unreachableError is ErrUnreachable with its cause.
 type unreachableError struct{ cause error }
 
@@ -56,6 +58,16 @@ func (r *reach) admit() error {
 	return &unreachableError{r.cause}
 }
 
+// silent says why a request need not be sent that finds nothing out.
+func (r *reach) silent() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cause == nil {
+		return nil
+	}
+	return &unreachableError{r.cause}
+}
+
 func (r *reach) failed(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,8 +99,13 @@ type guard struct {
 }
 
 func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	beside := req.Context().Value(asideKey{}) != nil
+	admit := g.reach.admit
+	if beside {
+		admit = g.reach.silent
+	}
 	if req.Context().Value(trialKey{}) == nil {
-		if err := g.reach.admit(); err != nil {
+		if err := admit(); err != nil {
 			return nil, err
 		}
 	}
@@ -97,7 +114,7 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		g.reach.succeeded()
 		return resp, nil
 	}
-	if errors.Is(req.Context().Err(), context.Canceled) {
+	if ended := req.Context().Err(); errors.Is(ended, context.Canceled) || beside && ended != nil {
 		return nil, err
 	}
 	g.reach.failed(cause(err))
@@ -112,6 +129,11 @@ type trialKey struct{}
 
 func trial(ctx context.Context) context.Context { return context.WithValue(ctx, trialKey{}, true) }
 
+// asideKey marks the requests whose silence is not the member's: others than its API server answer them.
+type asideKey struct{}
+
+func aside(ctx context.Context) context.Context { return context.WithValue(ctx, asideKey{}, true) }
+
 // cause is the error without what changes from one attempt to the next, such as the local port: the text reaches conditions,
 // and must be the same for the same trouble.
 func cause(err error) error {
@@ -123,13 +145,13 @@ func cause(err error) error {
 	case errors.As(err, &silence):
 		return silence.cause
 	case errors.Is(err, context.DeadlineExceeded):
-		return errors.New("no answer in time")
+		return errNoAnswer
 	case errors.As(err, &op) && op.Addr != nil && op.Timeout():
 		return fmt.Errorf("%s %s: no answer in time", op.Op, op.Addr)
 	case errors.As(err, &op) && op.Addr != nil:
 		return fmt.Errorf("%s %s: %w", op.Op, op.Addr, op.Err)
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return errors.New("no answer in time")
+		return errNoAnswer
 	case errors.As(err, &request):
 		return request.Err
 	}

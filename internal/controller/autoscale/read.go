@@ -3,6 +3,7 @@ package autoscale
 import (
 	"context"
 	"sync"
+	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
@@ -22,6 +23,9 @@ func (r *reconciler) read(ctx context.Context, f *autoscalingv1alpha1.FederatedH
 	return out
 }
 
+// metricsTimeout is how long a cluster may take for all of its metrics together: others wait for it.
+const metricsTimeout = 10 * time.Second
+
 func (r *reconciler) readCluster(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t workv1alpha2.TargetCluster, selector string) autoscale.Cluster {
 	c := autoscale.Cluster{Name: t.Name, Replicas: t.Replicas, Readings: make([]autoscale.Reading, len(f.Spec.Metrics))}
 	m, err := r.Members.Get(t.Name)
@@ -33,6 +37,8 @@ func (r *reconciler) readCluster(ctx context.Context, f *autoscalingv1alpha1.Fed
 		c.Unknown = err.Error()
 		return c
 	}
+	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
+	defer cancel()
 	// Of all containers at once, however many metrics ask for some.
 	usage := sync.OnceValues(func() ([]autoscale.Usage, error) { return m.Usage(ctx, f.Namespace, selector) })
 	for i, metric := range f.Spec.Metrics {
