@@ -2,10 +2,12 @@ package validate
 
 import (
 	"fmt"
+	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	segments "k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -114,6 +116,13 @@ func metric(m autoscalingv2.MetricSpec, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(path.Child(name), example))
 		}
 	}
+	// What is asked for by name is part of an address.
+	segment := func(value, name, example string) {
+		required(value, name, example)
+		if why := segments.IsValidPathSegmentName(value); len(why) > 0 {
+			errs = append(errs, field.Invalid(path.Child(name), value, strings.Join(why, ", ")))
+		}
+	}
 	switch m.Type {
 	case autoscalingv2.ResourceMetricSourceType:
 		required(string(m.Resource.Name), "resource.name", "such as cpu")
@@ -123,16 +132,16 @@ func metric(m autoscalingv2.MetricSpec, path *field.Path) field.ErrorList {
 		required(m.ContainerResource.Container, "containerResource.container", "the name of a container of the pods")
 		errs = append(errs, resourceTarget(m.ContainerResource.Target, path.Child("containerResource", "target"))...)
 	case autoscalingv2.PodsMetricSourceType:
-		required(m.Pods.Metric.Name, "pods.metric.name", "that of a metric of custom.metrics.k8s.io")
+		segment(m.Pods.Metric.Name, "pods.metric.name", "that of a metric of custom.metrics.k8s.io")
 		if target := path.Child("pods", "target", "averageValue"); m.Pods.Target.AverageValue == nil {
 			errs = append(errs, field.Required(target, "a quantity above 0"))
 		} else {
 			errs = append(errs, aboveNothing(m.Pods.Target.AverageValue, target)...)
 		}
 	case autoscalingv2.ObjectMetricSourceType:
-		required(m.Object.Metric.Name, "object.metric.name", "that of a metric of custom.metrics.k8s.io")
+		segment(m.Object.Metric.Name, "object.metric.name", "that of a metric of custom.metrics.k8s.io")
 		required(m.Object.DescribedObject.Kind, "object.describedObject.kind", "that of the object, such as Ingress")
-		required(m.Object.DescribedObject.Name, "object.describedObject.name", "that of the object")
+		segment(m.Object.DescribedObject.Name, "object.describedObject.name", "that of the object")
 		target := path.Child("object", "target")
 		if m.Object.Target.Value == nil && m.Object.Target.AverageValue == nil || m.Object.Target.Value != nil && m.Object.Target.AverageValue != nil {
 			errs = append(errs, field.Required(target, "give value, or averageValue, which is the value for each pod, and not both"))
