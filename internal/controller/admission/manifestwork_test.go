@@ -31,6 +31,7 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 		`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` + strings.Repeat("a", 513<<10) + `"}}]}}`: {"spec.workload.manifests: Too long"},
 		`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop},
 			updateStrategy: {type: ServerSideApply, serverSideApply: {ignoreFields: [{jqPathExpressions: [".data | keys"]}]}}}]}`: {"ignoreFields[0]", "each is to name one field"},
+		`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [` + strings.Repeat(`{resourceIdentifier: {resource: configmaps, name: "*"}}, `, 1001) + `]}`: {"spec.manifestConfigs: Too many: 1001: must have at most 1000 items"},
 	} {
 		h.refuses("admin", object(t, work("m1", spec)), nil, words...)
 	}

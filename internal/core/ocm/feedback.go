@@ -95,8 +95,25 @@ func Feedback(rules []ocmv1.FeedbackRule, object *unstructured.Unstructured) ([]
 	return values, errors.Join(errs...)
 }
 
+const (
+	// pathLimit is how many bytes the path of a value may have: its parser calls itself for each of them.
+	pathLimit = 1024
+	// unionLimit is how many commas it may have: each list of indexes multiplies what is found.
+	unionLimit = 8
+)
+
 // ParsePath says what is wrong with the path of a value.
 func ParsePath(path ocmv1.JsonPath) (*jsonpath.JSONPath, error) {
+	switch {
+	case len(path.Path) > pathLimit:
+		return nil, fmt.Errorf("the path of %s has %d bytes, more than %d", path.Name, len(path.Path), pathLimit)
+	case strings.ContainsAny(path.Path, "{}"):
+		return nil, fmt.Errorf("parse the path %s of %s: a path has no braces: it is one expression, such as .status.readyReplicas", path.Path, path.Name)
+	case strings.Count(path.Path, "..") > 1:
+		return nil, fmt.Errorf("parse the path %s of %s: .. may be in it once", path.Path, path.Name)
+	case strings.Count(path.Path, ",") > unionLimit:
+		return nil, fmt.Errorf("parse the path %s of %s: it has more than %d commas", path.Path, path.Name, unionLimit)
+	}
 	j := jsonpath.New(path.Name).AllowMissingKeys(true)
 	if err := j.Parse("{" + path.Path + "}"); err != nil {
 		return nil, fmt.Errorf("parse the path %s of %s: %w", path.Path, path.Name, err)
@@ -110,7 +127,7 @@ func valueAt(path ocmv1.JsonPath, object *unstructured.Unstructured) (*ocmv1.Fee
 	if err != nil {
 		return nil, err
 	}
-	found, err := j.FindResults(object.Object)
+	found, err := find(j, object)
 	if err != nil {
 		return nil, fmt.Errorf("find %s of %s: %w", path.Path, path.Name, err)
 	}
@@ -136,6 +153,16 @@ func valueAt(path ocmv1.JsonPath, object *unstructured.Unstructured) (*ocmv1.Fee
 		return nil, fmt.Errorf("the value of %s at %s is a %s: only whole numbers, texts and booleans are reported", path.Name, path.Path, describe(is))
 	}
 	return &ocmv1.FeedbackValue{Name: path.Name, Value: value}, nil
+}
+
+// find evaluates a path, which some make panic that can be parsed.
+func find(j *jsonpath.JSONPath, object *unstructured.Unstructured) (found [][]reflect.Value, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it cannot be evaluated: %v", r)
+		}
+	}()
+	return j.FindResults(object.Object)
 }
 
 func describe(v any) string {

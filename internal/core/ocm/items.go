@@ -20,8 +20,10 @@ type Item struct {
 	Object *unstructured.Unstructured
 	// Meta says which object it is; its ordinal is the index in the spec.
 	Meta ocmv1.ManifestResourceMeta
-	// Options are those that name the object, in their order.
-	Options []ocmv1.ManifestConfigOption
+	// strategy, feedback and rules are the first that an option says of the object.
+	strategy *ocmv1.UpdateStrategy
+	feedback []ocmv1.FeedbackRule
+	rules    []ocmv1.ConditionRule
 	// Err is why it cannot be carried out.
 	Err error
 }
@@ -48,13 +50,29 @@ func Items(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster) []Item {
 		case mw.Spec.Executor != nil:
 			item.Err = errExecutor
 		}
-		for _, option := range mw.Spec.ManifestConfigs {
-			if item.Named(option.ResourceIdentifier) {
-				item.Options = append(item.Options, option)
-			}
-		}
+		item.take(mw.Spec.ManifestConfigs)
 	}
 	return items
+}
+
+// take takes what options say of the object: of each thing the first.
+func (i *Item) take(options []ocmv1.ManifestConfigOption) {
+	for j := range options {
+		option := &options[j]
+		news := i.strategy == nil && option.UpdateStrategy != nil || len(i.feedback) == 0 && len(option.FeedbackRules) > 0 || len(i.rules) == 0 && len(option.ConditionRules) > 0
+		if !news || !i.Named(option.ResourceIdentifier) {
+			continue
+		}
+		if i.strategy == nil {
+			i.strategy = option.UpdateStrategy
+		}
+		if len(i.feedback) == 0 {
+			i.feedback = option.FeedbackRules
+		}
+		if len(i.rules) == 0 {
+			i.rules = option.ConditionRules
+		}
+	}
 }
 
 // Named says whether the identifier of an option names the object.
@@ -88,10 +106,10 @@ func plural(gvk schema.GroupVersionKind, c *clusterv1alpha1.Cluster) string {
 
 // matches says whether text is as the pattern has it, where * stands for any text.
 func matches(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
+	if !strings.Contains(pattern, "*") {
 		return pattern == text
 	}
+	parts := strings.Split(pattern, "*")
 	rest, ok := strings.CutPrefix(text, parts[0])
 	if !ok {
 		return false
@@ -117,35 +135,14 @@ func (i Item) identity() ocmv1.OrphaningRule {
 
 // updates is how the object is kept: the first strategy that is said.
 func (i Item) updates() ocmv1.UpdateStrategy {
-	for _, option := range i.Options {
-		if option.UpdateStrategy != nil {
-			return *option.UpdateStrategy
-		}
+	if i.strategy != nil {
+		return *i.strategy
 	}
 	return ocmv1.UpdateStrategy{Type: ocmv1.UpdateStrategyUpdate}
 }
 
 // Writes says whether the hub writes the object at all.
 func (i Item) Writes() bool { return i.updates().Type != ocmv1.UpdateStrategyReadOnly }
-
-// feedback is the first list of feedback rules that is said; rules is the same of condition rules.
-func (i Item) feedback() []ocmv1.FeedbackRule {
-	for _, option := range i.Options {
-		if len(option.FeedbackRules) > 0 {
-			return option.FeedbackRules
-		}
-	}
-	return nil
-}
-
-func (i Item) rules() []ocmv1.ConditionRule {
-	for _, option := range i.Options {
-		if len(option.ConditionRules) > 0 {
-			return option.ConditionRules
-		}
-	}
-	return nil
-}
 
 // order is what others need to be there first, by rank; any other kind is last.
 var order = [][]string{

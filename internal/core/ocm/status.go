@@ -69,7 +69,7 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 	// 3. What rules say.
 	ruled := map[string]bool{}
 	for _, item := range items {
-		for _, rule := range item.rules() {
+		for _, rule := range item.rules {
 			ruled[rule.Condition] = true
 		}
 	}
@@ -112,7 +112,7 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, at s
 	}
 	m.Conditions = slices.DeleteFunc(m.Conditions, func(c metav1.Condition) bool {
 		return c.Type != ocmv1.Applied && c.Type != ocmv1.Available && c.Type != ocmv1.StatusFeedbackSynced &&
-			!slices.ContainsFunc(item.rules(), func(r ocmv1.ConditionRule) bool { return r.Condition == c.Type })
+			!slices.ContainsFunc(item.rules, func(r ocmv1.ConditionRule) bool { return r.Condition == c.Type })
 	})
 	answered, why := applied(item, seen)
 	switch {
@@ -136,17 +136,17 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, at s
 	}
 	at.set(&m.Conditions, ocmv1.Available, metav1.ConditionTrue, ocmv1.ReasonResourceAvailable, "Resource is available")
 
-	values, err := Feedback(item.feedback(), seen.Object)
+	values, err := Feedback(item.feedback, seen.Object)
 	m.StatusFeedbacks = ocmv1.StatusFeedbackResult{Values: values}
 	switch {
 	case err != nil:
 		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionFalse, ocmv1.ReasonFeedbackFailed, "Sync status feedback failed with error "+err.Error())
-	case len(item.feedback()) == 0:
+	case len(item.feedback) == 0:
 		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionTrue, ocmv1.ReasonNoFeedback, "")
 	default:
 		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionTrue, ocmv1.ReasonFeedbackSynced, "")
 	}
-	for _, rule := range item.rules() {
+	for _, rule := range item.rules {
 		if c := p.Evaluate(rule, seen.Object); c != nil {
 			at.set(&m.Conditions, c.Type, c.Status, c.Reason, c.Message)
 		}

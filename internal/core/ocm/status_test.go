@@ -116,6 +116,11 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 	}
 }
 
+// paths is a rule for the value a at a path.
+func paths(path string) []ocmv1.FeedbackRule {
+	return []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: path}}}}
+}
+
 func TestFeedbackIsWhatRulesAskFor(t *testing.T) {
 	u := object(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: w}, spec: {paused: true, template: {spec: {containers: [{name: a, image: i}]}}},
 		status: {replicas: 3, readyReplicas: 2, availableReplicas: 2, updatedReplicas: 1, updatedReadyReplicas: 1, load: 0.5,
@@ -136,7 +141,11 @@ func TestFeedbackIsWhatRulesAskFor(t *testing.T) {
 			want: "b=3", err: "the value of all at .status is a object"},
 		"a name twice": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "Replicas", Path: ".status.readyReplicas"}}}, {Type: "WellKnownStatus"}},
 			want: "Replicas=2 ReadyReplicas=2 AvailableReplicas=2 UpdatedReplicas=1 UpdatedReadyReplicas=1"},
-		"a path that is none": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: ".status["}}}}, err: "parse the path .status[ of a"},
+		"a path that calls its parser too often": {rules: paths(strings.Repeat("@", 1025)), err: "the path of a has 1025 bytes, more than 1024"},
+		"a loop":                                 {rules: paths(".status}{range .spec.template.spec.containers}{[0]}{end"), err: "a path has no braces"},
+		"all below all":                          {rules: paths("..conditions..type"), err: ".. may be in it once"},
+		"lists of lists":                         {rules: paths(strings.Repeat("[0,0]", 9)), err: "more than 8 commas"},
+		"a path that is none":                    {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: ".status["}}}}, err: "parse the path .status[ of a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := u.DeepCopy()

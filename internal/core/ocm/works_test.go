@@ -273,10 +273,10 @@ func TestTheFirstOptionThatSaysSomethingCounts(t *testing.T) {
 	if got := item.updates().Type; got != ocmv1.UpdateStrategyCreateOnly {
 		t.Errorf("it is kept by %s", got)
 	}
-	if got := item.feedback(); len(got) != 1 || got[0].Type != ocmv1.FeedbackWellKnownStatus {
+	if got := item.feedback; len(got) != 1 || got[0].Type != ocmv1.FeedbackWellKnownStatus {
 		t.Errorf("its feedback is %v", got)
 	}
-	if got := item.rules(); len(got) != 1 {
+	if got := item.rules; len(got) != 1 {
 		t.Errorf("its rules are %v", got)
 	}
 }

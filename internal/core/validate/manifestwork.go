@@ -14,8 +14,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/ocm"
 )
 
-// manifestLimit is how many bytes the objects of a ManifestWork may have together.
-const manifestLimit = 500 * 1024
+const (
+	// manifestLimit is how many bytes the objects of a ManifestWork may have together.
+	manifestLimit = 500 * 1024
+	// configLimit is how many options it may have: each is held against each object at every look.
+	configLimit = 1000
+)
 
 // ManifestWork validates a ManifestWork. What would be carried out otherwise than it says is refused where it asks for less than the
 // hub would do.
@@ -68,6 +72,10 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 	if mw.Spec.Executor != nil {
 		errs = append(errs, field.Forbidden(spec.Child("executor"), "the hub applies with its own account, which may do more than an executor: leave it out, "+
 			"and say by roles on the hub who may write ManifestWorks in the namespace of a cluster"))
+	}
+	if n := len(mw.Spec.ManifestConfigs); n > configLimit {
+		errs = append(errs, field.TooMany(spec.Child("manifestConfigs"), n, configLimit))
+		return errs
 	}
 	for i, config := range mw.Spec.ManifestConfigs {
 		if config.UpdateStrategy == nil || config.UpdateStrategy.ServerSideApply == nil {
