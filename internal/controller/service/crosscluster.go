@@ -47,7 +47,7 @@ func setupCrossCluster(mgr ctrl.Manager, x *exchanges) error {
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(networkingv1alpha1.MultiClusterServiceKind)), builder.WithPredicates(worked)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.sent), builder.WithPredicates(worked)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(moved)).
-		WatchesRawSource(x.endpoints()).
+		WatchesRawSource(x.endpoints(networkingv1alpha1.MultiClusterServiceKind)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			x.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
 				obj := is

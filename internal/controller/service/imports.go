@@ -41,7 +41,7 @@ func setupImports(mgr ctrl.Manager, x *exchanges) error {
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(bound), builder.WithPredicates(placed)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(multiclusterv1alpha1.ServiceImportKind.Kind)), builder.WithPredicates(worked)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(moved)).
-		WatchesRawSource(x.endpoints()).
+		WatchesRawSource(x.endpoints(multiclusterv1alpha1.ServiceImportKind.Kind)).
 		Complete(r)
 }
 
@@ -85,7 +85,7 @@ func (r *imports) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 }
 
 func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) error {
-	// 1. Who exports and imports it? Members need the kinds of both for that.
+	// Members need the kinds of what they export and import. What goes wrong there keeps no endpoints from anybody.
 	exporters, err := r.placed(ctx, multiclusterv1alpha1.ServiceExportKind, key)
 	if err != nil {
 		return err
@@ -94,10 +94,15 @@ func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) error
 	if err != nil {
 		return err
 	}
+	defined := errors.Join(r.defineIn(ctx, multiclusterv1alpha1.ServiceExportKind, exporters), r.defineIn(ctx, multiclusterv1alpha1.ServiceImportKind, importers))
+	return errors.Join(defined, r.exchange(ctx, key, exporters, importers))
+}
 
-	// 2. Without an import nobody is told of anything.
+// exchange has the importers know the endpoints of the exporters, or nobody if there is no import.
+func (r *imports) exchange(ctx context.Context, key types.NamespacedName, exporters, importers []string) error {
+	// 1. Without an import nobody is told of anything.
 	read := &multiclusterv1alpha1.ServiceImport{}
-	err = r.client.Get(ctx, key, read)
+	err := r.client.Get(ctx, key, read)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get ServiceImport %s: %w", key, err)
 	}
@@ -109,7 +114,7 @@ func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) error
 		return r.withdraw(ctx, me)
 	}
 
-	// 3. The Works.
+	// 2. The Works.
 	e := service.Import(read, exporters, importers)
 	r.follow(&e)
 	standing, err := r.standing(ctx, me)
@@ -126,7 +131,7 @@ func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) error
 	}
 	written := r.write(ctx, d, standing)
 
-	// 4. What came of it.
+	// 3. What came of it.
 	trouble := service.Refused(d, standing)
 	if len(d.Portless) > 0 {
 		trouble = append(trouble, fmt.Sprintf("no cluster that exports Service %s has a port named %s: name the ports of the import as those of the Service",
@@ -143,18 +148,22 @@ func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) error
 	return errors.Join(written, client.IgnoreNotFound(err))
 }
 
-// placed are the clusters in which a policy places the kind's object of that name; they get to know the kind if they do not.
+// placed are the clusters in which a policy places the kind's object of that name.
 func (r *imports) placed(ctx context.Context, kind schema.GroupKind, key types.NamespacedName) ([]string, error) {
 	clusters, err := r.targets(ctx, types.NamespacedName{Namespace: key.Namespace, Name: names.Binding(kind.Kind, key.Name)})
 	if err != nil {
 		return nil, fmt.Errorf("get the binding of %s %s: %w", kind.Kind, key, err)
 	}
-	for _, cluster := range clusters {
-		if err := r.define(ctx, kind, cluster); err != nil {
-			return nil, err
-		}
-	}
 	return clusters, nil
+}
+
+// defineIn has the clusters know the kind, as far as that works.
+func (r *imports) defineIn(ctx context.Context, kind schema.GroupKind, clusters []string) error {
+	var errs []error
+	for _, cluster := range clusters {
+		errs = append(errs, r.define(ctx, kind, cluster))
+	}
+	return errors.Join(errs...)
 }
 
 // gone withdraws what a ServiceImport brought that is no more, unless it was made anew and the cache is behind.

@@ -112,10 +112,16 @@ func (x *exchanges) recording(events record.EventRecorder) *exchanges {
 	return &exchanges{Options: x.Options, client: x.client, live: x.live, events: events, follows: x.follows}
 }
 
-// endpoints wakes the object of a Service's name when endpoints of that Service change in a member.
-func (x *exchanges) endpoints() source.Source {
+// endpoints wakes the object of a Service's name when endpoints of that Service change in a member, and what follows any in a member
+// that answers again: if that had no usable credentials meanwhile, it is another Member, of which nobody follows anything yet.
+func (x *exchanges) endpoints(kind string) source.Source {
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		x.Members.OnEndpoints(func(_ string, of types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: of}) })
+		x.Members.OnAnswer(func(cluster string) {
+			for _, of := range x.follows.in(cluster, kind) {
+				q.Add(reconcile.Request{NamespacedName: of})
+			}
+		})
 		return nil
 	})
 }
@@ -360,4 +366,16 @@ func (f *follows) set(of types.NamespacedName, who string, clusters []string) (e
 		delete(f.by, of)
 	}
 	return ended
+}
+
+// in are the Services that who of a kind follow in a cluster.
+func (f *follows) in(cluster, who string) (of []types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, by := range f.by {
+		if by[who][cluster] {
+			of = append(of, name)
+		}
+	}
+	return of
 }

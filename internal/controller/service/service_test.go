@@ -2,11 +2,14 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,12 +26,19 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/template"
 )
 
 // run runs the controllers, as a hub does that starts.
 func run(h *controllertest.Hub) (stop func()) {
-	return h.Run(func(ctx context.Context, mgr ctrl.Manager) error {
+	_, stop = runWith(h)
+	return stop
+}
+
+// runWith is run, with the members as the controllers know them.
+func runWith(h *controllertest.Hub) (members *member.Members, stop func()) {
+	stop = h.Run(func(ctx context.Context, mgr ctrl.Manager) error {
 		dyn, err := dynamic.NewForConfig(h.Config)
 		if err != nil {
 			return err
@@ -37,7 +47,8 @@ func run(h *controllertest.Hub) (stop func()) {
 		if err != nil {
 			return err
 		}
-		templates, members := template.New(dyn, disco), member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		templates := template.New(dyn, disco)
+		members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
 		for _, r := range []interface{ Start(context.Context) error }{templates, members} {
 			if err := mgr.Add(r); err != nil {
 				return err
@@ -45,6 +56,7 @@ func run(h *controllertest.Hub) (stop func()) {
 		}
 		return Setup(ctx, mgr, Options{Members: members, Templates: templates})
 	})
+	return members, stop
 }
 
 // bind places the object of a kind called web in clusters, as the scheduler does.
@@ -84,31 +96,42 @@ func sent(t *testing.T, h *controllertest.Hub, cluster string, taken bool) (all 
 	return all
 }
 
+// provide gives a member a slice of the Service web.
+func provide(m *membertest.Server, name string) {
+	m.Put(&discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}})
+}
+
+func serviceImport() *multiclusterv1alpha1.ServiceImport {
+	return &multiclusterv1alpha1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: multiclusterv1alpha1.ServiceImportSpec{
+		Type: multiclusterv1alpha1.ClusterSetIP, Ports: []multiclusterv1alpha1.ServicePort{{Port: 80}}}}
+}
+
+// gets waits until a cluster is sent these objects, and no others; it says that it has them.
+func gets(t *testing.T, h *controllertest.Hub, cluster string, want ...string) {
+	t.Helper()
+	h.Eventually(cluster+" gets the endpoints", func() string {
+		if all := sent(t, h, cluster, true); !slices.Equal(all, want) {
+			return fmt.Sprint(all)
+		}
+		return ""
+	})
+}
+
 func TestAStartForgetsNoEndpointsOfAMemberThatIsSilent(t *testing.T) {
 	t.Parallel()
 	h := controllertest.New(t)
 	m1 := h.Join("m1", controllertest.EndpointSlice)
 	h.Join("m2")
 	h.Join("m3")
-	m1.Put(&discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: "web-a", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
-		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}})
+	provide(m1, "web-a")
 	stop := run(h)
 	bind(h, "ServiceExport", "m1")
 	importers := bind(h, "ServiceImport", "m2")
-	h.Make(&multiclusterv1alpha1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: multiclusterv1alpha1.ServiceImportSpec{
-		Type: multiclusterv1alpha1.ClusterSetIP, Ports: []multiclusterv1alpha1.ServicePort{{Port: 80}}}})
+	h.Make(serviceImport())
 	both := []string{"EndpointSlice imported-m1-web-a", "Service derived-web"}
-	gets := func(cluster string) {
-		t.Helper()
-		h.Eventually(cluster+" gets the endpoints", func() string {
-			if all := sent(t, h, cluster, true); !slices.Equal(all, both) {
-				return fmt.Sprint(all)
-			}
-			return ""
-		})
-	}
-	gets("m2")
+	gets(t, h, "m2", both...)
 	h.Quiet()
 
 	stop()
@@ -121,7 +144,7 @@ func TestAStartForgetsNoEndpointsOfAMemberThatIsSilent(t *testing.T) {
 	controllertest.Change(h, importers, func(b *workv1alpha2.ResourceBinding) {
 		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: "m3"})
 	})
-	gets("m3")
+	gets(t, h, "m3", both...)
 
 	// An import that goes while nobody looks is withdrawn by the next start.
 	h.Quiet()
@@ -140,6 +163,53 @@ func TestAStartForgetsNoEndpointsOfAMemberThatIsSilent(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+func TestEndpointsGoOnWhenCredentialsAreMendedBeforeAnybodyMissesTheMember(t *testing.T) {
+	t.Parallel()
+	h := controllertest.New(t)
+	m1 := h.Join("m1", controllertest.EndpointSlice)
+	h.Join("m2")
+	provide(m1, "web-a")
+	members, _ := runWith(h)
+	bind(h, "ServiceExport", "m1")
+	bind(h, "ServiceImport", "m2")
+	h.Make(serviceImport())
+	gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "Service derived-web")
+
+	secret := m1.Secret("m1")
+	controllertest.Change(h, secret, func(s *corev1.Secret) { s.Data = nil })
+	if _, err := members.Refresh(t.Context(), "m1"); !errors.Is(err, member.ErrCredentials) {
+		t.Fatalf("without a token: %v", err)
+	}
+	controllertest.Change(h, secret, func(s *corev1.Secret) { s.Data = m1.Secret("m1").Data })
+	if _, err := members.Refresh(t.Context(), "m1"); err != nil {
+		t.Fatal(err)
+	}
+	provide(m1, "web-b")
+	gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "EndpointSlice imported-m1-web-b", "Service derived-web")
+}
+
+func TestAClusterThatCannotBeSentTheDefinitionKeepsNoEndpointsFromOthers(t *testing.T) {
+	t.Parallel()
+	h := controllertest.New(t)
+	m1 := h.Join("m1", controllertest.EndpointSlice)
+	h.Join("m2")
+	provide(m1, "web-a")
+	h.Server.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || !strings.Contains(r.URL.Path, "/karmada-es-m1/works") {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"a quota is exceeded"}`))
+		return true
+	})
+	run(h)
+	bind(h, "ServiceExport", "m1")
+	bind(h, "ServiceImport", "m2")
+	h.Make(serviceImport())
+	gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "Service derived-web")
 }
 
 func TestADefinitionIsSentToWhoLacksItAndLeftToWhoHasIt(t *testing.T) {
