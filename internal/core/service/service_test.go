@@ -90,7 +90,11 @@ func (w *world) settle(x Exchange) (writes []string) {
 	return nil
 }
 
+// say has the cluster answer: that it has the object, or what is in its way. What was there before stays.
 func say(w *workv1alpha1.Work, status metav1.ConditionStatus, message string) {
+	if status == metav1.ConditionTrue {
+		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{}}
+	}
 	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: status, Message: message}}
 }
 
@@ -255,6 +259,62 @@ func TestAClusterThatRefusesTheServiceGetsNoEndpointsForIt(t *testing.T) {
 	if got := w.settle(x); len(got) > 0 {
 		t.Errorf("a cluster that is away for a while: %v", got)
 	}
+
+	// Where the Service is somebody else's by now, or is not sent any more, they go.
+	service := w.standing[work.Namespace+"/"+work.Name]
+	service.Status.ManifestStatuses = nil
+	if d = w.decide(x); len(d.Works) != 1 || len(d.Gone) != 1 {
+		t.Errorf("the Service is another's: %d Works and %d that go, want 1 and 1", len(d.Works), len(d.Gone))
+	}
+	if d, err := Decide(x, w.works(), nil, func() string { return "id" }); err != nil || len(d.Gone) != 1 {
+		t.Errorf("it is not sent the Service: %v, and %d Works go, want 1", err, len(d.Gone))
+	}
+}
+
+func TestAProviderThatDoesNotHaveTheServiceOffersNoEndpoints(t *testing.T) {
+	work := func(status metav1.ConditionStatus, message string) *workv1alpha1.Work {
+		w := &workv1alpha1.Work{}
+		if status != "" {
+			say(w, status, message)
+		}
+		return w
+	}
+	silent := work("True", "")
+	say(silent, "False", "cluster is not reachable")
+	for _, c := range []struct {
+		name          string
+		work          *workv1alpha1.Work
+		fresh, before bool // whether it offers at first, and when it did before
+	}{
+		{"it has it", work("True", ""), true, true},
+		{"it has it, and is silent now", silent, false, true},
+		{"it has not said", work("", ""), false, true},
+		{"it is somebody else's there", work("False", "already exists"), false, false},
+		{"it is not sent there", nil, false, false},
+	} {
+		x := CrossCluster(crossCluster(t, `{types: [CrossCluster], providerClusters: [{name: m1}], consumerClusters: [{name: m2}]}`), []string{"m1", "m2"})
+		known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+		services := map[string]*workv1alpha1.Work{"m1": c.work, "m2": work("True", "")}
+		offers := func(standing ...*workv1alpha1.Work) (*workv1alpha1.Work, bool) {
+			d, err := Decide(x, standing, services, func() string { return "id" })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(d.Works) == 0 {
+				return nil, false
+			}
+			return d.Works[0], true
+		}
+		if _, got := offers(); got != c.fresh {
+			t.Errorf("%s: at first it offers: %t", c.name, got)
+		}
+		services["m1"] = work("True", "")
+		standing, _ := offers()
+		services["m1"] = c.work
+		if _, got := offers(standing); got != c.before {
+			t.Errorf("%s: where it did before it offers: %t", c.name, got)
+		}
+	}
 }
 
 func TestTheDerivedServiceIsAsTheImportSays(t *testing.T) {
@@ -296,7 +356,7 @@ func TestAMultiClusterServiceTellsConsumersOfTheOthersEndpoints(t *testing.T) {
 	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
 	known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
 	// The Service comes by its binding.
-	for _, c := range []string{"m2", "m3"} {
+	for _, c := range []string{"m1", "m2", "m3"} {
 		service := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(c), Name: names.Work("Service", "web", "shop")}}
 		say(service, metav1.ConditionTrue, "")
 		w.standing[service.Namespace+"/"+service.Name] = service

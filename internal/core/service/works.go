@@ -37,18 +37,20 @@ type Decision struct {
 }
 
 // Decide makes the Works of an exchange. standing are those that carry its owner, and services the Works of its Service in the
-// consumers that have one, by cluster. The same input gives the same Works, byte for byte, but for new ids.
+// clusters that have one, by cluster. The same input gives the same Works, byte for byte, but for new ids.
 //
-// A consumer is told of endpoints once it has the Service: a Service of that name which is somebody else's must not get them.
+// A consumer is told of endpoints once it has the Service: a Service of that name which is somebody else's must not get them. Nor
+// must the endpoints of such a one be taken for those of a provider, where the Service is not derived and comes to providers too.
 // Of a provider that has not answered yet, as after a start of the hub, what the standing Works say goes on to hold.
 func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*workv1alpha1.Work, newID func() string) (Decision, error) {
 	var d Decision
 	byKey := map[string]*workv1alpha1.Work{}
-	told := map[string]bool{}
+	told, offered := map[string]bool{}, map[string]bool{}
 	for _, w := range standing {
 		byKey[w.Namespace+"/"+w.Name] = w
-		if cluster, err := names.ClusterOf(w.Namespace); err == nil && w.Annotations[ProvisionClusterAnnotation] != "" {
-			told[cluster] = true
+		provider := w.Annotations[ProvisionClusterAnnotation]
+		if cluster, err := names.ClusterOf(w.Namespace); err == nil && provider != "" && w.DeletionTimestamp == nil {
+			told[cluster], offered[provider] = true, true
 		}
 	}
 	add := func(cluster string, manifest runtime.Object, notes map[string]string) error {
@@ -63,6 +65,9 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 	// 1. What the providers have.
 	from := map[string][]Slice{}
 	for _, provider := range slices.Sorted(maps.Keys(x.Providers)) {
+		if x.Derived == nil && !holds(services[provider], offered[provider]) {
+			continue
+		}
 		known := x.Providers[provider]
 		if !known.Listed {
 			d.Silent = append(d.Silent, provider)
@@ -81,7 +86,7 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 				return d, err
 			}
 		}
-		if applied, _ := Applied(services[consumer]); !applied && !told[consumer] {
+		if !holds(services[consumer], told[consumer]) {
 			continue
 		}
 		for _, provider := range d.From {
@@ -234,6 +239,16 @@ func Applied(w *workv1alpha1.Work) (applied bool, refused string) {
 		return false, c.Message
 	}
 	return false, ""
+}
+
+// holds says whether a cluster has the Service that a Work brings, nil for none; before says whether it was taken for one that has.
+// Then silence, or a change that it refuses, takes nothing away, but that ours is not there any more does.
+func holds(w *workv1alpha1.Work, before bool) bool {
+	if w == nil {
+		return false
+	}
+	applied, refused := Applied(w)
+	return applied || before && (refused == "" || len(w.Status.ManifestStatuses) > 0)
 }
 
 // ServiceWorkName is what the Work of a Service is called in each execution space.
