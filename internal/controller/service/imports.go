@@ -134,7 +134,7 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	// 3. What came of it.
 	trouble := service.Refused(d, standing)
 	if len(d.Portless) > 0 {
-		trouble = append(trouble, fmt.Sprintf("no cluster that exports Service %s has a port named %s: name the ports of the import as those of the Service",
+		trouble = append(trouble, fmt.Sprintf("no cluster that exports Service %s has a port named %s: name the ports of the import as those of the Service, and give their protocols",
 			key, strings.Join(d.Portless, ", ")))
 	}
 	var taken *takenError

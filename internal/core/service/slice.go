@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
 // Labels and annotations of the slices that the hub brings, as Karmada and the multi-cluster services API have them.
@@ -40,13 +38,13 @@ type Slice struct {
 // Equal says whether the two say the same.
 func (s Slice) Equal(other Slice) bool { return reflect.DeepEqual(s, other) }
 
-// SliceOf is what counts of s; not ok for one that a hub brought there: a cluster offers what it has itself.
+// SliceOf is what counts of s; not ok for one that tells of another cluster's: what a cluster was told would go round. What a policy
+// sent there counts, as does what the cluster's own controllers make of such a thing and copy its marks to.
 //
 // What names a node, a pod or the zones that a cluster would rather use means something in that cluster alone: kube-proxy would
 // take an endpoint for its own node's, if that has the same name.
 func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
-	notes := s.Annotations
-	if notes[ProvisionClusterAnnotation] != "" || notes[workv1alpha2.WorkNameAnnotation] != "" {
+	if s.Annotations[ProvisionClusterAnnotation] != "" {
 		return Slice{}, false
 	}
 	return sliceOf(s.Name, s), true

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -32,7 +33,7 @@ type Decision struct {
 	From []string
 	// Silent are the providers that have not answered since the hub looks, sorted: of them counts what they said before.
 	Silent []string
-	// Portless are the ports of the derived Service that no slice has, by name: nothing is behind them.
+	// Portless are the ports of the derived Service that no slice has, by name and protocol: nothing is behind them.
 	Portless []string
 }
 
@@ -113,21 +114,21 @@ func portless(derived *corev1.Service, from map[string][]Slice) (ports []string)
 	if derived == nil {
 		return nil
 	}
-	has := map[string]bool{}
+	type port struct {
+		name     string
+		protocol corev1.Protocol
+	}
+	has := map[port]bool{}
 	for _, all := range from {
 		for _, s := range all {
 			for _, p := range s.Ports {
-				if p.Name == nil {
-					has[""] = true
-				} else {
-					has[*p.Name] = true
-				}
+				has[port{ptr.Deref(p.Name, ""), ptr.Deref(p.Protocol, corev1.ProtocolTCP)}] = true
 			}
 		}
 	}
 	for _, p := range derived.Spec.Ports {
-		if len(has) > 0 && !has[p.Name] {
-			ports = append(ports, fmt.Sprintf("%q", p.Name))
+		if len(has) > 0 && !has[port{p.Name, p.Protocol}] {
+			ports = append(ports, fmt.Sprintf("%q (%s)", p.Name, p.Protocol))
 		}
 	}
 	return ports
