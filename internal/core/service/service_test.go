@@ -237,6 +237,26 @@ func TestOfAProviderThatHasNotAnsweredCountsWhatItSaidBefore(t *testing.T) {
 	}
 }
 
+func TestWhatASilentProviderSaidOutlivesTheLastThatWasTold(t *testing.T) {
+	w := newWorld(t)
+	x := Import(imported(t, clusterSetIP), []string{"m1"}, []string{"m2"})
+	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+	w.settle(x)
+
+	// The hub starts again, m1 is silent, and m3 imports instead of m2; it does not have the derived Service yet.
+	swapped := Import(imported(t, clusterSetIP), []string{"m1"}, []string{"m3"})
+	if diff := cmp.Diff([]string{"create m3: EndpointSlice imported-m1-web-abc", "create m3: Service derived-web",
+		"delete m2: EndpointSlice imported-m1-web-abc", "delete m2: Service derived-web"}, w.settle(swapped)); diff != "" {
+		t.Error(diff)
+	}
+
+	// Where nobody imports any more there is nobody to keep it for.
+	if diff := cmp.Diff([]string{"delete m3: EndpointSlice imported-m1-web-abc", "delete m3: Service derived-web"},
+		w.settle(Import(imported(t, clusterSetIP), []string{"m1"}, nil))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAClusterThatRefusesTheServiceGetsNoEndpointsForIt(t *testing.T) {
 	w := newWorld(t)
 	x := Import(imported(t, clusterSetIP), []string{"m1"}, []string{"m2"})

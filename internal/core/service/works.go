@@ -102,8 +102,29 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 			}
 		}
 	}
-	// 3. What is left.
+	// 3. What is left. The last that says what a silent provider has goes when somebody else has been told.
+	type source struct{ provider, slice string }
+	sourceOf := func(w *workv1alpha1.Work) source {
+		return source{w.Annotations[ProvisionClusterAnnotation], w.Annotations[sliceAnnotation]}
+	}
+	unsaid := map[source]bool{} // by any Work that stays
+	for provider, all := range from {
+		if !x.Providers[provider].Listed && slices.ContainsFunc(x.Consumers, func(c string) bool { return x.ownToo || c != provider }) {
+			for _, s := range all {
+				unsaid[source{provider, s.Name}] = true
+			}
+		}
+	}
+	for _, w := range standing {
+		if byKey[w.Namespace+"/"+w.Name] == nil && w.DeletionTimestamp == nil {
+			delete(unsaid, sourceOf(w))
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		if w := byKey[key]; w.DeletionTimestamp == nil && unsaid[sourceOf(w)] {
+			delete(unsaid, sourceOf(w))
+			continue
+		}
 		d.Gone = append(d.Gone, byKey[key])
 	}
 	return d, nil
