@@ -119,49 +119,32 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 		read, in.ManifestWork = want, want
 	}
 
-	// 2. The Works. One that cannot be written holds up no other.
+	// 2. The Works, and what became of them. One that cannot be written holds up no other.
 	in.Items = ocm.Items(read, cluster)
-	decision := ocm.Decide(in)
-	if len(decision.Withdrawn) > 0 {
-		if err := r.others(ctx, &in, decision.Withdrawn); err != nil {
+	want := read.DeepCopy()
+	var failed error
+	var look time.Duration
+	for range 2 {
+		decision, err := r.carryOut(ctx, &in)
+		if commit.Stale(err) {
 			return 0, err
 		}
-		decision = ocm.Decide(in)
-	}
-	var failures []error
-	for _, w := range decision.Works {
-		was := existing[w.Name]
-		switch {
-		case was == nil:
-			err = r.client.Create(ctx, w)
-		case was.DeletionTimestamp != nil || !dispatch.Differs(was, w):
-			continue
-		default:
-			w = dispatch.Onto(was, w)
-			if _, err = commit.Update(ctx, r.client, was, w); err == nil {
-				existing[w.Name] = w
-			}
+		failed = err
+		var seen []ocm.Seen
+		seen, look = r.see(ctx, in, decision)
+		want.Status = ocm.Status(read, in.Items, seen, &r.programs, r.Clock.Now())
+		if !in.Reopened(want) {
+			break
 		}
-		if err != nil {
-			failures = append(failures, fmt.Errorf("write the work %s: %w", w.Name, err))
-		}
+		in.ManifestWork = want // what was complete is not any more, and what was held back goes now
 	}
-	failures = append(failures, r.withdraw(ctx, existing, decision.Withdrawn))
-	if err := errors.Join(failures...); err != nil {
-		return 0, behind(failures, err)
-	}
-
-	// 3. What became of them.
-	seen, look := r.see(ctx, in, decision)
-	want := read.DeepCopy()
-	want.Status = ocm.Status(read, in.Items, seen, &r.programs, r.Clock.Now())
 	after, err := r.report(ctx, read, want)
-	if err != nil {
-		return 0, client.IgnoreNotFound(err)
+	if err != nil || failed != nil {
+		return 0, errors.Join(client.IgnoreNotFound(err), failed)
 	}
 	after = sooner(after, look)
 
-	// 4. Go when it is time.
+	// 3. Go when it is time.
 	remaining, ends := ocm.Remaining(want, r.Clock.Now())
 	if !ends {
 		return after, nil
@@ -170,6 +153,68 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 		return 0, commit.Delete(ctx, r.client, want)
 	}
 	return sooner(after, remaining), nil
+}
+
+// carryOut makes the Works what they should be. Why one cannot be written is in the decision, too; the error is stale if nothing failed
+// but for an old cache.
+func (r *reconciler) carryOut(ctx context.Context, in *ocm.Input) (ocm.Decision, error) {
+	decision := ocm.Decide(*in)
+	if len(decision.Withdrawn) > 0 {
+		if err := r.others(ctx, in, decision.Withdrawn); err != nil {
+			return decision, err
+		}
+		decision = ocm.Decide(*in)
+	}
+	ordinals := map[string]int{}
+	for i, item := range in.Items {
+		if decision.Errs[i] == nil {
+			ordinals[item.WorkName(in.ManifestWork.Name)] = i
+		}
+	}
+	var failures []error
+	for _, w := range decision.Works {
+		var err error
+		was := in.Existing[w.Name]
+		switch {
+		case was == nil:
+			err = r.create(ctx, w)
+		case was.DeletionTimestamp != nil || !dispatch.Differs(was, w):
+			continue
+		default:
+			w = dispatch.Onto(was, w)
+			if _, err = commit.Update(ctx, r.client, was, w); err == nil {
+				in.Existing[w.Name] = w
+			}
+		}
+		if err != nil {
+			err = fmt.Errorf("write the work %s: %w", w.Name, err)
+			failures = append(failures, err)
+			if !commit.Stale(err) {
+				decision.Errs[ordinals[w.Name]] = err
+			}
+		}
+	}
+	failures = append(failures, r.withdraw(ctx, in.Existing, decision.Withdrawn))
+	if err := errors.Join(failures...); err != nil {
+		return decision, behind(failures, err)
+	}
+	return decision, nil
+}
+
+// create makes a Work. One that stands is no news to come if it has lost its mark: the cache will never show it as ours.
+func (r *reconciler) create(ctx context.Context, w *workv1alpha1.Work) error {
+	err := r.client.Create(ctx, w)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	standing := &workv1alpha1.Work{}
+	if got := r.live.Get(ctx, client.ObjectKeyFromObject(w), standing); got != nil {
+		return errors.Join(client.IgnoreNotFound(got), err)
+	}
+	if mark, want := standing.Annotations[ocmv1.ManifestWorkAnnotation], w.Annotations[ocmv1.ManifestWorkAnnotation]; mark != want {
+		return fmt.Errorf("it stands already with %q for its annotation %s, not %q: delete it, or annotate it so", mark, ocmv1.ManifestWorkAnnotation, want)
+	}
+	return err
 }
 
 // sooner is the shorter of two delays, of which 0 is never.

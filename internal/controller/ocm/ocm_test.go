@@ -1,10 +1,13 @@
 package ocm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -246,6 +249,49 @@ func TestWhatTheMemberRefusesIsTold(t *testing.T) {
 	w.m1.Put(namespace("nowhere"))
 	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
 	w.says(mw, "Available", "True ResourcesAvailable")
+}
+
+// One Work that can never be written hides nothing of the others.
+func TestAWorkThatCannotBeWrittenIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/works") {
+			return false
+		}
+		body, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if err != nil || !bytes.Contains(body, []byte(`"name":"bad-`)) {
+			return false
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusRequestEntityTooLarge)
+		_, _ = rw.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"it is too large","reason":"RequestEntityTooLarge","code":413}`))
+		return true
+	})
+	mw := w.make("it", "", configMap("bad", "1"), configMap("a", "1"))
+	w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: write the work bad-")
+	w.told(mw, 0, "Applied", "it is too large")
+	w.told(mw, 1, "Applied", "True AppliedManifestComplete")
+	w.says(mw, "Applied", "False AppliedManifestWorkFailed")
+	w.holds("a", "1")
+	w.Server.Behave(nil)
+	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+}
+
+func TestAWorkThatHasLostItsMarkIsTold(t *testing.T) {
+	w := newWorld(t)
+	name := names.WorkOfManifestWork("it", "", "ConfigMap", "a", "shop")
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: name}}
+	work.Spec.SuspendDispatching = new(true)
+	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: manifests(t, configMap("a", "0"))[0].RawExtension}}
+	w.Make(work)
+	mw := w.make("it", "", configMap("a", "1"))
+	w.told(mw, 0, "Applied", "write the work "+name+`: it stands already with "" for its annotation argosy.io/manifest-work, not "it"`)
+	controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
+		work.Annotations = map[string]string{ocmv1.ManifestWorkAnnotation: "it"}
+	})
+	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+	w.holds("a", "1")
 }
 
 func TestFeedbackComesBack(t *testing.T) {
@@ -535,6 +581,29 @@ manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace
 		configMap("a", "done"))
 	w.gone(mw)
 	w.holds("a", "")
+}
+
+func TestAChangeThatEndsCompleteIsCarriedOut(t *testing.T) {
+	rule := func(expression string) []ocmv1.ManifestConfigOption {
+		return []ocmv1.ManifestConfigOption{{ResourceIdentifier: ocmv1.ResourceIdentifier{Resource: "configmaps", Name: "a", Namespace: "shop"},
+			ConditionRules: []ocmv1.ConditionRule{{Condition: "Complete", Type: ocmv1.RuleCEL, CelExpressions: []string{expression}}}}}
+	}
+	for name, next := range map[string][]ocmv1.ManifestConfigOption{"the rule goes": nil, "the rule says otherwise": rule("object.data.value == 'over'")} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m1", Name: "it"}}
+			mw.Spec.Workload.Manifests, mw.Spec.ManifestConfigs = manifests(t, configMap("a", "1")), rule("object.data.value == '1'")
+			w.Make(mw)
+			w.says(mw, "Complete", "True")
+			controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
+				mw.Spec.Workload.Manifests, mw.Spec.ManifestConfigs = manifests(t, configMap("a", "2")), next
+			})
+			w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+			if u := w.m1.Object(membertest.ConfigMap, "shop", "a"); u.Object["data"].(map[string]any)["value"] != "2" {
+				t.Errorf("it says that it is applied, and the member has %v", u.Object["data"])
+			}
+		})
+	}
 }
 
 func TestAClusterThatIsAwayHoldsUpADeletionAndItIsToldWhy(t *testing.T) {

@@ -41,9 +41,39 @@ func Work(kind, name, namespace string) string {
 }
 
 // WorkOfManifestWork is the name of the Work of one object of a ManifestWork: no other ManifestWork, and no template, has a Work of
-// that name for the same object.
+// that name for the same object. Objects such as roles may have names that no Work may have.
 func WorkOfManifestWork(manifestWork, group, kind, name, namespace string) string {
-	return strings.ToLower(strings.ReplaceAll(name, ":", ".")) + "-" + hash(strings.Join([]string{manifestWork, group, kind, namespace, name}, "/"))
+	return subdomain(name) + "-" + hash(strings.Join([]string{manifestWork, group, kind, namespace, name}, "/"))
+}
+
+// subdomain is a name as a DNS subdomain that leaves room for a dash and a hash; one that is one stays as it is, but for its length.
+func subdomain(name string) string {
+	const room = 253 - 1 - 10
+	lower := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.':
+			return r
+		case r == ':':
+			return '.'
+		}
+		return '-'
+	}, strings.ToLower(name))
+	var labels []string
+	for label := range strings.SplitSeq(lower[:min(len(lower), room)], ".") {
+		if label = strings.Trim(label, "-"); label != "" {
+			labels = append(labels, label)
+		}
+	}
+	if labels == nil {
+		return "x"
+	}
+	return strings.Join(labels, ".")
+}
+
+// WorkOfAutoscaler is the name of the Work of the autoscaler that a cluster gets for a FederatedHPA: a template that is an autoscaler of
+// the same name has another.
+func WorkOfAutoscaler(federatedHPA, namespace string) string {
+	return strings.ToLower(federatedHPA) + "-" + hash(strings.Join([]string{"FederatedHPA", namespace, federatedHPA}, "/"))
 }
 
 // DependedByLabel is the label key that marks an attached binding as required by the independent one named.

@@ -2,8 +2,26 @@ package names
 
 import (
 	"errors"
+	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
+
+func TestWorksOfManifestWorksHaveNamesThatWorksMayHave(t *testing.T) {
+	seen := map[string]string{}
+	for name, begins := range map[string]string{"web": "web-", "system:Admin": "system.admin-", "a.b": "a.b-", "team_a": "team-a-", "team-a": "team-a-", "ann@example.com": "ann-example.com-",
+		"-a-.-b": "a.b-", "a..b": "a.b-", "***": "x-", "ä": "x-", strings.Repeat("a", 253): strings.Repeat("a", 242) + "-", strings.Repeat("b.", 126) + "b": "b.b."} {
+		got := WorkOfManifestWork("it", "rbac.authorization.k8s.io", "ClusterRole", name, "")
+		if errs := validation.IsDNS1123Subdomain(got); len(errs) > 0 || !strings.HasPrefix(got, begins) {
+			t.Errorf("the work of %q is %q, want %s…: %v", name, got, begins, errs)
+		}
+		if before, twice := seen[got]; twice {
+			t.Errorf("%q and %q have the work %q", before, name, got)
+		}
+		seen[got] = name
+	}
+}
 
 // The hashes were taken from Kubernetes' own hash of the same strings.
 func TestNamesAreTheOnesThatToolsCompute(t *testing.T) {

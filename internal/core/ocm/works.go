@@ -63,7 +63,7 @@ func Decide(in Input) Decision {
 	}
 	items := slices.Clone(in.Items)
 	slices.SortStableFunc(items, func(a, b Item) int { return a.rank() - b.rank() })
-	wanted := map[string]bool{}
+	wanted, taken := map[string]bool{}, map[string]int32{}
 	awaited, unread := false, false
 	for _, item := range items {
 		name := item.WorkName(in.ManifestWork.Name)
@@ -75,7 +75,11 @@ func Decide(in Input) Decision {
 		if !item.Writes() {
 			continue
 		}
-		wanted[name] = true
+		if first, twice := taken[name]; twice {
+			d.Errs[int(item.Meta.Ordinal)] = fmt.Errorf("its work would have the name of that of spec.workload.manifests[%d]: put one of them into another ManifestWork", first)
+			continue
+		}
+		wanted[name], taken[name] = true, item.Meta.Ordinal
 		existing := in.Existing[name]
 		if existing == nil && awaited && item.rank() > 0 {
 			continue
@@ -201,6 +205,15 @@ func (in Input) complete(item Item) bool {
 		}
 	}
 	return false
+}
+
+// Reopened says whether an object that the status said was over, so that its Work was held back, is not by the status that is to come.
+func (in Input) Reopened(want *ocmv1.ManifestWork) bool {
+	next := in
+	next.ManifestWork = want
+	return slices.ContainsFunc(in.Items, func(item Item) bool {
+		return in.Existing[item.WorkName(want.Name)] != nil && in.complete(item) && !next.complete(item)
+	})
 }
 
 // stays says whether an object is left in the cluster when the ManifestWork wants it no more.

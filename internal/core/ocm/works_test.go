@@ -116,6 +116,13 @@ func TestWorksOfTwoManifestWorksNeverHaveOneName(t *testing.T) {
 	}
 }
 
+func TestOfTwoObjectsWithOneWorkTheSecondIsRefused(t *testing.T) {
+	d := decide(manifestWork(t, `workload: {manifests: [`+config+`, `+strings.Replace(config, "v1", "v2", 1)+`]}`))
+	if len(d.Works) != 1 || d.Errs[0] != nil || d.Errs[1] == nil || !strings.Contains(d.Errs[1].Error(), "spec.workload.manifests[0]") {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestObjectsGoInTheirOrder(t *testing.T) {
 	mw := manifestWork(t, `workload: {manifests: [
 		{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: w, namespace: shop}},
