@@ -31,6 +31,9 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 		`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` + strings.Repeat("a", 513<<10) + `"}}]}}`: {"spec.workload.manifests: Too long"},
 		`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop},
 			updateStrategy: {type: ServerSideApply, serverSideApply: {ignoreFields: [{jqPathExpressions: [".data | keys"]}]}}}]}`: {"ignoreFields[0]", "each is to name one field"},
+		`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
+			{condition: Is ready, type: CEL, celExpressions: ["true"]}, {condition: Applied, type: CEL, celExpressions: ["true"]}]}]}`: {
+			`spec.manifestConfigs[0].conditionRules[0].condition: Invalid value: "Is ready": must be the type of a condition`, "Applied is said by the hub alone"},
 		`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [` + strings.Repeat(`{resourceIdentifier: {resource: configmaps, name: "*"}}, `, 1001) + `]}`: {"spec.manifestConfigs: Too many: 1001: must have at most 1000 items"},
 	} {
 		h.refuses("admin", object(t, work("m1", spec)), nil, words...)

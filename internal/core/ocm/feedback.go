@@ -100,6 +100,8 @@ const (
 	pathLimit = 1024
 	// unionLimit is how many commas it may have: each list of indexes multiplies what is found.
 	unionLimit = 8
+	// textLimit is how many bytes a value may have, as Open Cluster Management has it of raw JSON: a status is no place for more.
+	textLimit = 1024
 )
 
 // ParsePath says what is wrong with the path of a value.
@@ -146,6 +148,9 @@ func valueAt(path ocmv1.JsonPath, object *unstructured.Unstructured) (*ocmv1.Fee
 	case int64:
 		value.Type, value.Integer = ocmv1.ValueInteger, &is
 	case string:
+		if len(is) > textLimit {
+			return nil, fmt.Errorf("the value of %s at %s has %d bytes, more than %d", path.Name, path.Path, len(is), textLimit)
+		}
 		value.Type, value.String = ocmv1.ValueString, &is
 	case bool:
 		value.Type, value.Boolean = ocmv1.ValueBoolean, &is

@@ -1,7 +1,9 @@
 package ocm
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -73,6 +75,34 @@ func (i *Item) take(options []ocmv1.ManifestConfigOption) {
 			i.rules = option.ConditionRules
 		}
 	}
+	if slices.ContainsFunc(i.rules, unusable) {
+		i.rules = slices.DeleteFunc(slices.Clone(i.rules), unusable)
+	}
+}
+
+// ConditionType says why a rule may not give a condition of that type; nil if it may.
+func ConditionType(kind string) error {
+	switch kind {
+	case ocmv1.Applied, ocmv1.Deleting, ocmv1.StatusFeedbackSynced:
+		return fmt.Errorf("%s is said by the hub alone: name the condition otherwise", kind)
+	}
+	if !conditionType.MatchString(kind) || len(kind) > 316 {
+		return errors.New("must be the type of a condition, such as Ready or example.com/Ready")
+	}
+	return nil
+}
+
+var conditionType = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
+
+// unusable are rules that give no condition that could be stored, which came past admission.
+func unusable(rule ocmv1.ConditionRule) bool { return ConditionType(rule.Condition) != nil }
+
+// completes says whether a rule says when the object is complete.
+func (i Item) completes() bool {
+	kind := schema.GroupKind{Group: i.Meta.Group, Kind: i.Meta.Kind}
+	return slices.ContainsFunc(i.rules, func(r ocmv1.ConditionRule) bool {
+		return r.Condition == ocmv1.Complete && (r.Type != ocmv1.RuleWellKnownConditions || kind == job || kind == pod)
+	})
 }
 
 // Named says whether the identifier of an option names the object.

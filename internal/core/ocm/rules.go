@@ -138,6 +138,11 @@ func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstr
 	return c
 }
 
+var (
+	job = schema.GroupKind{Group: "batch", Kind: "Job"}
+	pod = schema.GroupKind{Kind: "Pod"}
+)
+
 // wellKnownCondition completes the condition Complete of Jobs and Pods; nil for any other.
 func wellKnownCondition(c *metav1.Condition, object *unstructured.Unstructured) *metav1.Condition {
 	if c.Type != ocmv1.Complete {
@@ -145,7 +150,7 @@ func wellKnownCondition(c *metav1.Condition, object *unstructured.Unstructured) 
 	}
 	var over bool
 	switch object.GroupVersionKind().GroupKind() {
-	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+	case job:
 		for _, is := range fields.Objects(object.Object, "status", "conditions") {
 			over = over || is["status"] == "True" && (is["type"] == "Complete" || is["type"] == "Failed")
 		}
@@ -153,7 +158,7 @@ func wellKnownCondition(c *metav1.Condition, object *unstructured.Unstructured) 
 		if over {
 			c.Message = "Job is finished"
 		}
-	case schema.GroupKind{Kind: "Pod"}:
+	case pod:
 		phase := fields.Text(object.Object, "status", "phase")
 		over, c.Message = phase == "Succeeded" || phase == "Failed", "Pod is in phase "+phase
 	default:

@@ -2,6 +2,8 @@ package ocm
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -51,8 +53,14 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 		at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionTrue, ocmv1.ReasonWorkApplied, ocmv1.MessageWorkApplied)
 	}
 
-	// 2. Whether all is there.
-	if all := conditions(manifests, ocmv1.Available, mw.Generation); len(all) == len(manifests) {
+	// 2. Whether all is there, unless rules say when it is.
+	ruled := map[string]bool{}
+	for _, item := range items {
+		for _, rule := range item.rules {
+			ruled[rule.Condition] = true
+		}
+	}
+	if all := conditions(manifests, ocmv1.Available, mw.Generation); len(all) == len(manifests) && !ruled[ocmv1.Available] {
 		absent, unknown := count(all, metav1.ConditionFalse), count(all, metav1.ConditionUnknown)
 		switch {
 		case absent > 0:
@@ -67,25 +75,33 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 	}
 
 	// 3. What rules say.
-	ruled := map[string]bool{}
-	for _, item := range items {
-		for _, rule := range item.rules {
-			ruled[rule.Condition] = true
-		}
-	}
-	for kind := range ruled {
+	for _, kind := range slices.Sorted(maps.Keys(ruled)) {
 		all := conditions(manifests, kind, mw.Generation)
 		if len(all) == 0 {
 			delete(ruled, kind)
 			continue
 		}
 		is := aggregate(kind, all)
+		if open := incomplete(items, manifests, mw.Generation); kind == ocmv1.Complete && is.Status == metav1.ConditionTrue && open > 0 {
+			is.Status, is.Message = metav1.ConditionFalse, fmt.Sprintf("%d of %d manifests are complete, of others it is not known", len(all), len(all)+open)
+		}
 		at.set(&status.Conditions, kind, is.Status, ocmv1.ReasonRulesAggregated, is.Message)
 	}
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
 		return c.Reason == ocmv1.ReasonRulesAggregated && !ruled[c.Type]
 	})
 	return status
+}
+
+// incomplete are how many objects have a rule that says when they are complete, and have not been judged by it.
+func incomplete(items []Item, manifests []ocmv1.ManifestCondition, generation int64) (n int) {
+	for i, item := range items {
+		judged := meta.FindStatusCondition(manifests[i].Conditions, ocmv1.Complete)
+		if item.completes() && (judged == nil || judged.ObservedGeneration != generation) {
+			n++
+		}
+	}
+	return n
 }
 
 // Unanswered says whether some objects have not answered yet, of this generation, and none has failed.
@@ -134,7 +150,18 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, at s
 		m.StatusFeedbacks = ocmv1.StatusFeedbackResult{}
 		return m
 	}
-	at.set(&m.Conditions, ocmv1.Available, metav1.ConditionTrue, ocmv1.ReasonResourceAvailable, "Resource is available")
+	var ruled []metav1.Condition
+	for _, rule := range item.rules {
+		if c := p.Evaluate(rule, seen.Object); c != nil {
+			ruled = append(ruled, *c)
+		}
+	}
+	if meta.FindStatusCondition(ruled, ocmv1.Available) == nil { // a condition that is set twice turns twice
+		at.set(&m.Conditions, ocmv1.Available, metav1.ConditionTrue, ocmv1.ReasonResourceAvailable, "Resource is available")
+	}
+	for _, c := range ruled {
+		at.set(&m.Conditions, c.Type, c.Status, c.Reason, c.Message)
+	}
 
 	values, err := Feedback(item.feedback, seen.Object)
 	m.StatusFeedbacks = ocmv1.StatusFeedbackResult{Values: values}
@@ -145,11 +172,6 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, at s
 		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionTrue, ocmv1.ReasonNoFeedback, "")
 	default:
 		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionTrue, ocmv1.ReasonFeedbackSynced, "")
-	}
-	for _, rule := range item.rules {
-		if c := p.Evaluate(rule, seen.Object); c != nil {
-			at.set(&m.Conditions, c.Type, c.Status, c.Reason, c.Message)
-		}
 	}
 	return m
 }
@@ -250,10 +272,12 @@ func Leaves(mw *ocmv1.ManifestWork, why string, now time.Time) ocmv1.ManifestWor
 func Remaining(mw *ocmv1.ManifestWork, now time.Time) (time.Duration, bool) {
 	option := mw.Spec.DeleteOption
 	complete := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Complete)
-	if option == nil || option.TTLSecondsAfterFinished == nil || complete == nil || complete.Status != metav1.ConditionTrue {
+	if option == nil || option.TTLSecondsAfterFinished == nil || complete == nil || complete.Status != metav1.ConditionTrue || complete.ObservedGeneration != mw.Generation {
 		return 0, false
 	}
-	return complete.LastTransitionTime.Add(time.Duration(*option.TTLSecondsAfterFinished) * time.Second).Sub(now), true
+	const most = int64(math.MaxInt64 / time.Second)
+	seconds := min(max(*option.TTLSecondsAfterFinished, 0), most)
+	return complete.LastTransitionTime.Add(time.Duration(seconds) * time.Second).Sub(now), true
 }
 
 // stamp is the generation that conditions are about, and when they turned if they did.
@@ -262,7 +286,13 @@ type stamp struct {
 	now        metav1.Time
 }
 
+// messageLimit is how many bytes the message of a condition may have by its definition, which counts characters.
+const messageLimit = 32 * 1024
+
 func (s stamp) set(all *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string) {
+	if len(message) > messageLimit {
+		message = strings.ToValidUTF8(message[:messageLimit-len("…")], "") + "…"
+	}
 	meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: s.generation, LastTransitionTime: s.now})
 }
 

@@ -3,10 +3,13 @@ package ocm
 import (
 	"encoding/json"
 	"errors"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,6 +144,7 @@ func TestFeedbackIsWhatRulesAskFor(t *testing.T) {
 			want: "b=3", err: "the value of all at .status is a object"},
 		"a name twice": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "Replicas", Path: ".status.readyReplicas"}}}, {Type: "WellKnownStatus"}},
 			want: "Replicas=2 ReadyReplicas=2 AvailableReplicas=2 UpdatedReplicas=1 UpdatedReadyReplicas=1"},
+		"a text that is no value":                {rules: paths(".metadata.annotations.long"), err: "the value of a at .metadata.annotations.long has 1025 bytes, more than 1024"},
 		"a path that calls its parser too often": {rules: paths(strings.Repeat("@", 1025)), err: "the path of a has 1025 bytes, more than 1024"},
 		"a loop":                                 {rules: paths(".status}{range .spec.template.spec.containers}{[0]}{end"), err: "a path has no braces"},
 		"all below all":                          {rules: paths("..conditions..type"), err: ".. may be in it once"},
@@ -149,6 +153,7 @@ func TestFeedbackIsWhatRulesAskFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := u.DeepCopy()
+			u.SetAnnotations(map[string]string{"long": strings.Repeat("a", 1025)})
 			if c.kind != "" {
 				u.SetKind(c.kind)
 			}
@@ -281,13 +286,75 @@ func TestACompleteManifestWorkIsKeptForItsTime(t *testing.T) {
 	if _, ends := Remaining(mw, now); ends {
 		t.Error("it goes before it is complete")
 	}
-	mw.Status.Conditions = []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}}
+	mw.Status.Conditions = []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now), ObservedGeneration: mw.Generation}}
 	if left, ends := Remaining(mw, now.Add(20*time.Second)); !ends || left != 40*time.Second {
 		t.Errorf("after 20 s it has %v, %t", left, ends)
 	}
+	mw.Spec.DeleteOption.TTLSecondsAfterFinished = new(int64(math.MaxInt64))
+	if left, ends := Remaining(mw, now); !ends || left < 100*365*24*time.Hour {
+		t.Errorf("of all time it has %v, %t", left, ends)
+	}
+	mw.Spec.DeleteOption.TTLSecondsAfterFinished = new(int64(60))
+	mw.Generation++
+	if _, ends := Remaining(mw, now); ends {
+		t.Error("it goes though it is not known whether it still is complete")
+	}
+	mw.Generation--
 	mw.Spec.DeleteOption.TTLSecondsAfterFinished = nil
 	if _, ends := Remaining(mw, now); ends {
 		t.Error("it goes though nobody said so")
+	}
+}
+
+func TestAManifestWorkIsCompleteWhenAllAreThatCanBe(t *testing.T) {
+	const a, b = "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: shop}}", "{apiVersion: batch/v1, kind: Job, metadata: {name: b, namespace: shop}}"
+	mw := manifestWork(t, `{workload: {manifests: [`+a+`, `+b+`, `+config+`]}, manifestConfigs: [
+		{resourceIdentifier: {group: batch, resource: jobs, name: "*", namespace: shop}, conditionRules: [{condition: Complete, type: WellKnownConditions}]},
+		{resourceIdentifier: {resource: configmaps, name: "*", namespace: shop}, conditionRules: [{condition: Complete, type: WellKnownConditions}]}]}`)
+	works := decide(mw).Works
+	byName := func(name string) *workv1alpha1.Work {
+		return works[slices.IndexFunc(works, func(w *workv1alpha1.Work) bool { return w.Name == name })]
+	}
+	items := Items(mw, eu())
+	over := object(t, a)
+	over.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	seen := []Seen{{Work: answered(byName(items[0].WorkName("it")), "True", ""), Object: over},
+		{Work: answered(byName(items[1].WorkName("it")), "False", "refused")},
+		{Work: answered(byName(items[2].WorkName("it")), "True", ""), Object: object(t, config)}}
+	status := Status(mw, items, seen, nil, now)
+	if got := show(meta.FindStatusCondition(status.Conditions, "Complete")); got != "False ConditionRulesAggregated: 1 of 2 manifests are complete, of others it is not known" {
+		t.Errorf("with one that is refused it says %q", got)
+	}
+	seen[1].Object, seen[1].Work = over, seen[0].Work
+	if got := show(meta.FindStatusCondition(Status(mw, items, seen, nil, now).Conditions, "Complete")); !strings.HasPrefix(got, "True") {
+		t.Errorf("with all it says %q", got)
+	}
+}
+
+func TestARuleSaysWhenAnObjectIsAvailable(t *testing.T) {
+	mw := manifestWork(t, `{workload: {manifests: [`+config+`, `+other+`]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
+		{condition: Available, type: CEL, celExpressions: ["object.data.k == 'w'"]}, {condition: Applied, type: CEL, celExpressions: ["false"]}, {condition: is no type, type: CEL, celExpressions: ["false"]}]}]}`)
+	works := decide(mw).Works
+	seen := []Seen{{Work: answered(works[0], "True", ""), Object: object(t, config)}, {Work: answered(works[1], "True", ""), Object: object(t, other)}}
+	mw.Status = Status(mw, Items(mw, eu()), seen, nil, now)
+	m := mw.Status.ResourceStatus.Manifests[0]
+	if got := show(meta.FindStatusCondition(m.Conditions, "Available")) + ", " + show(meta.FindStatusCondition(mw.Status.Conditions, "Available")); got !=
+		"False ConditionRuleEvaluated: Manifest is not Available, False ConditionRulesAggregated: Aggregated from 2 manifest conditions" {
+		t.Errorf("it says %q", got)
+	}
+	if !meta.IsStatusConditionTrue(m.Conditions, "Applied") || meta.FindStatusCondition(m.Conditions, "is no type") != nil {
+		t.Errorf("it says %v", m.Conditions)
+	}
+	if again := Status(mw, Items(mw, eu()), seen, nil, now.Add(time.Hour)); !reflect.DeepEqual(again, mw.Status) {
+		t.Errorf("looked at again it says %+v, want %+v", again, mw.Status)
+	}
+}
+
+func TestWhatIsTooLongForAStatusIsCut(t *testing.T) {
+	mw := manifestWork(t, `workload: {manifests: [`+config+`]}`)
+	status := Status(mw, Items(mw, eu()), []Seen{{Err: errors.New(strings.Repeat("ä", 20_000))}}, nil, now)
+	if got := meta.FindStatusCondition(status.ResourceStatus.Manifests[0].Conditions, "Applied").Message; len(got) > 32768 || len(got) < 32760 || !utf8.ValidString(got) {
+		t.Errorf("the message has %d bytes", len(got))
 	}
 }
 

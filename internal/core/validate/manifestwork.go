@@ -78,6 +78,11 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 		return errs
 	}
 	for i, config := range mw.Spec.ManifestConfigs {
+		for j, rule := range config.ConditionRules {
+			if err := ocm.ConditionType(rule.Condition); err != nil {
+				errs = append(errs, field.Invalid(spec.Child("manifestConfigs").Index(i).Child("conditionRules").Index(j).Child("condition"), rule.Condition, err.Error()))
+			}
+		}
 		if config.UpdateStrategy == nil || config.UpdateStrategy.ServerSideApply == nil {
 			continue
 		}
