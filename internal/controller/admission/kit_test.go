@@ -79,7 +79,7 @@ func newHub(t *testing.T, objects ...*unstructured.Unstructured) *hub {
 		}
 		if w, ok := plugin.(interface{ SetAuthorizer(authorizer.Authorizer) }); ok {
 			w.SetAuthorizer(authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-				if a.GetVerb() == "create" && a.GetResource() == "works" && a.GetUser().GetName() == "admin" {
+				if (a.GetVerb() == "create" || a.GetVerb() == "delete") && a.GetResource() == "works" && a.GetUser().GetName() == "admin" {
 					return authorizer.DecisionAllow, "", nil
 				}
 				if a.GetVerb() == "create" && strings.HasPrefix(a.GetResource(), "cluster") && strings.HasSuffix(a.GetResource(), "policies") && a.IsResourceRequest() && h.mayCreateCPP[a.GetUser().GetName()] {
@@ -164,6 +164,30 @@ func (h *hub) write(username string, obj, old *unstructured.Unstructured) (*unst
 		}
 	}
 	return obj, warnings.texts, nil
+}
+
+// delete asks the plugins whether an object may be deleted.
+func (h *hub) delete(username string, old *unstructured.Unstructured) error {
+	h.t.Helper()
+	_, resource := schemaOf(h.t, old)
+	a := admission.NewAttributesRecord(nil, old, old.GroupVersionKind(), old.GetNamespace(), old.GetName(), resource, "", admission.Delete,
+		nil, false, &user.DefaultInfo{Name: username})
+	for _, p := range h.plugins {
+		if !p.Handles(admission.Delete) {
+			continue
+		}
+		if m, ok := p.(admission.MutationInterface); ok {
+			if err := m.Admit(context.Background(), a, nil); err != nil {
+				return err
+			}
+		}
+		if v, ok := p.(admission.ValidationInterface); ok {
+			if err := v.Validate(context.Background(), a, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // create is write of a new object by an admin, which must succeed.

@@ -39,7 +39,7 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
 		return nil
 	}
-	if err := o.authorizeWorks(ctx, r); err != nil {
+	if err := o.authorizeWorks(ctx, r, "create"); err != nil {
 		return err
 	}
 	if err := r.refuse(validate.ManifestWork(mw)); err != nil {
@@ -64,17 +64,17 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 	return nil
 }
 
-// authorizeWorks lets those write a ManifestWork who might as well write its Works. A namespace of templates may be named like a
-// cluster, and who owns it owns that cluster by no means.
-func (o *objects) authorizeWorks(ctx context.Context, r request) error {
+// authorizeWorks lets those write or delete a ManifestWork who might as well do so with its Works. A namespace of templates may be named
+// like a cluster, and who owns it owns that cluster by no means. The hub's own controllers may do either by their roles.
+func (o *objects) authorizeWorks(ctx context.Context, r admission.Attributes, verb string) error {
 	space := names.ExecutionSpace(r.GetNamespace())
 	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: r.GetUserInfo(), Verb: "create", ResourceRequest: true, Namespace: space,
+		User: r.GetUserInfo(), Verb: verb, ResourceRequest: true, Namespace: space,
 		APIGroup: workv1alpha1.GroupVersion.Group, APIVersion: workv1alpha1.GroupVersion.Version, Resource: "works",
 	})
 	if decision == authorizer.DecisionAllow {
 		return nil
 	}
 	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
-		"a ManifestWork in %s is applied in the cluster of that name, for which you need the right to create works.work.karmada.io in the namespace %s", r.GetNamespace(), space), err))
+		"a ManifestWork in %s is applied in the cluster of that name, for which you need the right to %s works.work.karmada.io in the namespace %s", r.GetNamespace(), verb, space), err))
 }

@@ -71,6 +71,16 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 	h.refuses("user", object(t, work("m1", `{workload: {manifests: [`+configMap+`]}}`)), nil,
 		"a ManifestWork in m1 is applied in the cluster of that name, for which you need the right to create works.work.karmada.io in the namespace karmada-es-m1")
 
+	if err := h.delete("user", stored); err == nil || !strings.Contains(err.Error(), "for which you need the right to delete works.work.karmada.io in the namespace karmada-es-m1") {
+		t.Errorf("a deletion by the owner of the namespace: %v", err)
+	}
+	if err := h.delete("admin", stored); err != nil {
+		t.Errorf("a deletion by an administrator: %v", err)
+	}
+	if err := h.delete("user", object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: a, namespace: m1}}`)); err != nil {
+		t.Errorf("the deletion of another kind: %v", err)
+	}
+
 	// What is not changed is not judged anew.
 	old := object(t, work("m9", `{}`))
 	labelled := old.DeepCopy()

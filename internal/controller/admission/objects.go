@@ -57,7 +57,7 @@ type objects struct {
 }
 
 func newObjects(index *index) *objects {
-	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update), index: index}
+	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), index: index}
 	propagation := kind{o.mutatePropagation, o.validatePropagation}
 	override := kind{o.mutateOverride, o.validateOverride}
 	binding := kind{o.mutateBinding, o.validateBinding}
@@ -137,6 +137,9 @@ func (o *objects) Admit(ctx context.Context, a admission.Attributes, _ admission
 
 // Validate runs the validation of the object's kind.
 func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfaces admission.ObjectInterfaces) error {
+	if a.GetOperation() == admission.Delete {
+		return o.validateDeletion(ctx, a)
+	}
 	if r, ok := native(a, interfaces); ok {
 		o.adviseMissing(ctx, r)
 		return nil
@@ -151,6 +154,14 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 	}
 	o.adviseMissing(ctx, r)
 	return nil
+}
+
+// validateDeletion judges deletions, those of a collection object by object.
+func (o *objects) validateDeletion(ctx context.Context, a admission.Attributes) error {
+	if a.GetResource().GroupResource() != ocmv1.Resource("manifestworks") || a.GetSubresource() != "" {
+		return nil
+	}
+	return o.authorizeWorks(ctx, a, "delete")
 }
 
 func (o *objects) judge(a admission.Attributes) (kind, request, bool) {
