@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -321,4 +322,36 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 	if x.members["m3"].Object(controllertest.Service, "shop", "web") == nil {
 		t.Error("the Service went with it")
 	}
+}
+
+func TestAMultiClusterServiceSaysWhereItIsNotPlaced(t *testing.T) {
+	x := newExchange(t)
+	x.has("m1", "10.0.0.1")
+	m3 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m3"}}
+	controllertest.Change(x.Hub, m3, func(c *clusterv1alpha1.Cluster) {
+		c.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
+	})
+	x.Make(&corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}})
+	s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"), Spec: networkingv1alpha1.MultiClusterServiceSpec{
+		Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
+		ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}},
+		ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}},
+	}}
+	x.Make(s)
+	x.reaches("m2", "web", "10.0.0.1")
+	says := func(status metav1.ConditionStatus, text string) {
+		t.Helper()
+		x.Eventually("it says: "+text, func() string {
+			x.Has(s)
+			c := meta.FindStatusCondition(s.Status.Conditions, networkingv1alpha1.ServiceApplied)
+			if c == nil || c.Status != status || !strings.Contains(c.Message, text) {
+				return fmt.Sprintf("%+v", c)
+			}
+			return ""
+		})
+	}
+	says(metav1.ConditionFalse, "the Service is not placed in m3: it may be cordoned or tainted")
+	controllertest.Change(x.Hub, m3, func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil })
+	says(metav1.ConditionTrue, "Service is propagated to target clusters.")
+	x.reaches("m3", "web", "10.0.0.1")
 }

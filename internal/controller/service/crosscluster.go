@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -159,7 +160,7 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	if len(clusters.All()) == 0 && len(clusters.Missing) == 0 {
 		return nil // a fleet without clusters: that one joins is an event
 	}
-	trouble, sending := "", error(nil)
+	trouble, sending, binding := "", error(nil), workv1alpha2.Binding(nil)
 	template, found, err := r.Templates.Get(ctx, serviceKind, key.Namespace, key.Name)
 	switch {
 	case err != nil:
@@ -168,14 +169,16 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 		trouble = fmt.Sprintf("there is no Service %s on the hub: create it, under the name of the MultiClusterService", key)
 		e.Consumers = nil
 	default:
-		if sending = r.send(ctx, read, template, clusters); sending != nil && !commit.Stale(sending) {
+		if binding, sending = r.send(ctx, read, template, clusters); sending != nil && !commit.Stale(sending) {
 			trouble = sending.Error()
 		}
 	}
 	r.warn(me, read, service.EventSyncServiceFailed, trouble)
 
 	// 3. And the providers' endpoints to the consumers.
-	r.follow(&e)
+	if err := r.follow(ctx, &e); err != nil {
+		return err
+	}
 	standing, err := r.standing(ctx, me)
 	if err != nil {
 		return err
@@ -195,7 +198,11 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	if obstacle == "" && errors.As(written, &taken) {
 		obstacle = taken.Error()
 	}
-	applied, dispatched := service.ServiceApplied(clusters.All(), services, trouble), service.Dispatched(d, standing, obstacle)
+	was := meta.FindStatusCondition(read.Status.Conditions, networkingv1alpha1.EndpointSliceDispatched)
+	if was != nil && was.ObservedGeneration != read.Generation {
+		was = nil
+	}
+	applied, dispatched := service.ServiceApplied(clusters.All(), binding, services, trouble), service.Dispatched(d, standing, obstacle, was)
 	refusal := ""
 	if trouble == "" && dispatched.Status == metav1.ConditionFalse {
 		refusal = dispatched.Message
@@ -222,37 +229,39 @@ func (r *crossCluster) fleet(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// send claims the Service, so that policies leave it alone, and has its binding place it.
-func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClusterService, template *unstructured.Unstructured, clusters service.Clusters) error {
-	if want := service.Claim(template, s); want != nil {
-		var err error
-		if template, err = r.Templates.Update(ctx, want); err != nil {
-			return err
-		}
-	}
+// send claims the Service, so that policies leave it alone, and has its binding place it. The binding is as it was written, or as it
+// stands if it was not.
+func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClusterService, template *unstructured.Unstructured, clusters service.Clusters) (workv1alpha2.Binding, error) {
 	var existing workv1alpha2.Binding
 	b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: s.Namespace, Name: names.Binding(serviceKind.Kind, s.Name)})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("get the binding of Service %s/%s: %w", s.Namespace, s.Name, err)
+		return nil, fmt.Errorf("get the binding of Service %s/%s: %w", s.Namespace, s.Name, err)
 	}
 	if err == nil {
 		existing = b
 	}
+	if want := service.Claim(template, s); want != nil {
+		if template, err = r.Templates.Update(ctx, want); err != nil {
+			return existing, err
+		}
+	}
 	want, err := service.Binding(template, s, clusters, existing, newID())
 	if err != nil {
-		return err
+		return existing, err
 	}
 	if existing != nil {
-		_, err = commit.Update(ctx, r.client, existing, want)
-		return err
+		if _, err = commit.Update(ctx, r.client, existing, want); err != nil {
+			return existing, err
+		}
+		return want, nil
 	}
 	if r.Place != nil {
 		r.Place(want)
 	}
 	if err := r.client.Create(ctx, want); err != nil {
-		return fmt.Errorf("create %s: %w", commit.Name(want), err)
+		return nil, fmt.Errorf("create %s: %w", commit.Name(want), err)
 	}
-	return nil
+	return want, nil
 }
 
 // gone ends what a MultiClusterService asked for that is no more, unless it was made anew and the cache is behind.

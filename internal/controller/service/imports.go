@@ -116,7 +116,9 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 
 	// 2. The Works.
 	e := service.Import(read, exporters, importers)
-	r.follow(&e)
+	if err := r.follow(ctx, &e); err != nil {
+		return err
+	}
 	standing, err := r.standing(ctx, me)
 	if err != nil {
 		return err

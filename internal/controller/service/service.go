@@ -127,11 +127,16 @@ func (x *exchanges) endpoints(kind string) source.Source {
 }
 
 // follow fills in what is known of the providers' endpoints; those that provided before are followed no more.
-func (x *exchanges) follow(e *service.Exchange) {
+func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 	of := types.NamespacedName{Namespace: e.Owner.Namespace, Name: e.Owner.Name}
-	clusters, members := make([]string, 0, len(e.Providers)), map[string]*member.Member{}
+	clusters, members, answer := make([]string, 0, len(e.Providers)), map[string]*member.Member{}, map[string]bool{}
 	for cluster := range e.Providers {
 		clusters = append(clusters, cluster)
+		c := &clusterv1alpha1.Cluster{}
+		if err := x.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get cluster %q: %w", cluster, err)
+		}
+		answer[cluster] = ready(c)
 		if m, err := x.Members.Get(cluster); err == nil { // else it has no usable credentials, and is silent
 			members[cluster] = m
 		}
@@ -141,8 +146,9 @@ func (x *exchanges) follow(e *service.Exchange) {
 	x.stop(of, x.follows.set(of, e.Owner.Kind, clusters))
 	for cluster, m := range members {
 		all, listed := m.EndpointSlices(of)
-		e.Providers[cluster] = service.Known{Slices: all, Listed: listed}
+		e.Providers[cluster] = service.Known{Slices: all, Listed: listed, Soon: !listed && answer[cluster]}
 	}
+	return nil
 }
 
 // unfollow ends what follow began for an owner.

@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,6 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
@@ -210,6 +212,54 @@ func TestAClusterThatCannotBeSentTheDefinitionKeepsNoEndpointsFromOthers(t *test
 	bind(h, "ServiceImport", "m2")
 	h.Make(serviceImport())
 	gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "Service derived-web")
+}
+
+func TestAStartSaysNothingOfAMultiClusterServiceThatItWillTakeBack(t *testing.T) {
+	t.Parallel()
+	h := controllertest.New(t)
+	m1 := h.Join("m1", controllertest.EndpointSlice)
+	h.Join("m2")
+	provide(m1, "web-a")
+	h.Make(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+	for _, cluster := range []string{"m1", "m2"} { // which its binding sends
+		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: names.Work("Service", "web", "shop"),
+			Annotations: map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop", workv1alpha2.ResourceBindingNameAnnotation: "web-service"}}}
+		w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}`)}}}
+		h.Make(w)
+	}
+	s := &networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: networkingv1alpha1.MultiClusterServiceSpec{
+		Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
+		ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}}, ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}}}}
+	h.Make(s)
+	says := func(status metav1.ConditionStatus) {
+		t.Helper()
+		h.Eventually("the endpoints are dispatched: "+string(status), func() string {
+			sent(t, h, "m1", true)
+			sent(t, h, "m2", true)
+			h.Has(s)
+			if c := meta.FindStatusCondition(s.Status.Conditions, networkingv1alpha1.EndpointSliceDispatched); c == nil || c.Status != status {
+				return fmt.Sprintf("%+v", c)
+			}
+			return ""
+		})
+	}
+	stop := run(h)
+	says(metav1.ConditionTrue)
+	h.Quiet()
+
+	stop()
+	stop = run(h)
+	if got := h.Quiet(); len(got) > 0 {
+		t.Errorf("a start wrote %v", got)
+	}
+	// Of one that does not answer for so long that it counts as silent it is said, by a start as by a hub that runs.
+	stop()
+	m1.Down(true)
+	run(h)
+	h.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
+	says(metav1.ConditionUnknown)
+	m1.Down(false)
+	says(metav1.ConditionTrue)
 }
 
 func TestADefinitionIsSentToWhoLacksItAndLeftToWhoHasIt(t *testing.T) {

@@ -15,15 +15,29 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 )
 
-// placed passes bindings that are new, gone, or go to other clusters or are another's than before.
+// placed passes bindings that are new, gone, or go to other clusters or are another's than before, or of which the scheduler says
+// something else.
 var placed = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*workv1alpha2.ResourceBinding), e.ObjectNew.(*workv1alpha2.ResourceBinding)
 		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) || !slices.EqualFunc(dispatch.Targets(was), dispatch.Targets(is),
 			func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name }) ||
-			claimed(was) != claimed(is)
+			claimed(was) != claimed(is) || scheduled(was) != scheduled(is)
 	},
+}
+
+// scheduled is what the scheduler says of a binding, and whether of the binding as it is.
+func scheduled(b *workv1alpha2.ResourceBinding) (s struct {
+	settled bool
+	status  metav1.ConditionStatus
+	message string
+}) {
+	s.settled = b.Status.SchedulerObservedGeneration >= b.Generation
+	if c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.Scheduled); c != nil {
+		s.status, s.message = c.Status, c.Message
+	}
+	return s
 }
 
 // worked passes Works that are new, gone, no longer what was written, or of which the cluster says something else.

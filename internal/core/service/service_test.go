@@ -471,19 +471,39 @@ func TestConditionsSayWhichClusterRefusedAndWhy(t *testing.T) {
 		return w
 	}
 	applied, refused, fresh := work("m1", "True", ""), work("m2", "False", "it exists"), work("m3", "", "")
+	bound := func(seen int64, why string, clusters ...string) workv1alpha2.Binding {
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		b.Spec.Resource = workv1alpha2.ObjectReference{Namespace: "shop", Name: "web"}
+		for _, c := range clusters {
+			b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: c})
+		}
+		b.Status.SchedulerObservedGeneration = seen
+		c := metav1.Condition{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue, Message: workv1alpha2.MessageScheduled}
+		if why != "" {
+			c.Status, c.Message = metav1.ConditionFalse, why
+		}
+		b.Status.Conditions = []metav1.Condition{c}
+		return b
+	}
+	only := map[string]*workv1alpha1.Work{"m1": applied}
 	for _, c := range []struct {
 		name     string
+		binding  workv1alpha2.Binding
 		services map[string]*workv1alpha1.Work
 		trouble  string
 		want     string
 	}{
-		{"all have it", map[string]*workv1alpha1.Work{"m1": applied, "m2": applied}, "", "True ServiceAppliedSucceed: Service is propagated to target clusters."},
-		{"one refused it", map[string]*workv1alpha1.Work{"m1": applied, "m2": refused}, "", `False ServiceAppliedFailed: cluster "m2": it exists`},
-		{"one has not said", map[string]*workv1alpha1.Work{"m1": applied, "m2": fresh}, "", "Unknown Applying: The Service is on its way to m2."},
-		{"one is not sent it", map[string]*workv1alpha1.Work{"m1": applied}, "", "Unknown Applying: The Service is on its way to m2."},
-		{"there is none", nil, "there is no Service", "False ServiceAppliedFailed: there is no Service"},
+		{"all have it", bound(2, "", "m1", "m2"), map[string]*workv1alpha1.Work{"m1": applied, "m2": applied}, "", "True ServiceAppliedSucceed: Service is propagated to target clusters."},
+		{"one refused it", nil, map[string]*workv1alpha1.Work{"m1": applied, "m2": refused}, "", `False ServiceAppliedFailed: cluster "m2": it exists`},
+		{"one has not said", bound(2, "", "m1", "m2"), map[string]*workv1alpha1.Work{"m1": applied, "m2": fresh}, "", "Unknown Applying: The Service is on its way to m2."},
+		{"one is not sent it yet", bound(2, "", "m1", "m2"), only, "", "Unknown Applying: The Service is on its way to m2."},
+		{"one is not scheduled yet", bound(1, "", "m1"), only, "", "Unknown Applying: The Service is on its way to m2."},
+		{"one is left out", bound(2, "", "m1"), only, "",
+			"False ServiceAppliedFailed: the Service is not placed in m2: it may be cordoned or tainted; see argosy why service/web -n shop"},
+		{"it fits nowhere", bound(2, "0/2 clusters are available"), nil, "", "False ServiceAppliedFailed: the Service is not placed in m1, m2: 0/2 clusters are available"},
+		{"there is none", nil, nil, "there is no Service", "False ServiceAppliedFailed: there is no Service"},
 	} {
-		got := ServiceApplied([]string{"m1", "m2"}, c.services, c.trouble)
+		got := ServiceApplied([]string{"m1", "m2"}, c.binding, c.services, c.trouble)
 		if text := fmt.Sprintf("%s %s: %s", got.Status, got.Reason, got.Message); text != c.want {
 			t.Errorf("%s: %s, want %s", c.name, text, c.want)
 		}
@@ -498,11 +518,19 @@ func TestConditionsSayWhichClusterRefusedAndWhy(t *testing.T) {
 		{"one refused", Decision{Works: []*workv1alpha1.Work{refused}}, []*workv1alpha1.Work{applied, refused}, `False EndpointSliceDispatchedFailed: cluster "m2": it exists`},
 		{"one that goes refused", Decision{Gone: []*workv1alpha1.Work{refused}}, []*workv1alpha1.Work{refused}, "True EndpointSliceDispatchedSucceed: EndpointSlice are dispatched successfully"},
 		{"one is silent", Decision{Silent: []string{"m4"}}, nil, "Unknown ProviderSilent: Not heard from m4 since the hub looks; what was known of it holds."},
+		{"one is silent, and another about to answer", Decision{Silent: []string{"m4"}, Soon: []string{"m5"}}, nil, "Unknown ProviderSilent: Not heard from m4 since the hub looks; what was known of it holds."},
+		{"one is about to answer", Decision{Soon: []string{"m5"}}, nil, "True Before: as it was"},
 	} {
-		got := Dispatched(c.d, c.standing, "")
+		got := Dispatched(c.d, c.standing, "", &metav1.Condition{Type: "EndpointSliceDispatched", Status: "True", Reason: "Before", Message: "as it was"})
 		if text := fmt.Sprintf("%s %s: %s", got.Status, got.Reason, got.Message); text != c.want {
 			t.Errorf("%s: %s, want %s", c.name, text, c.want)
 		}
+	}
+}
+
+func TestBeforeAnythingIsKnownOfAProviderThatIsSaid(t *testing.T) {
+	if got := Dispatched(Decision{Soon: []string{"m5"}}, nil, "", nil); got.Status != metav1.ConditionUnknown || !strings.Contains(got.Message, "m5") {
+		t.Errorf("%+v", got)
 	}
 }
 

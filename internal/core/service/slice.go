@@ -68,6 +68,8 @@ type Known struct {
 	Slices []Slice
 	// Listed says that these are all: the member has answered since the hub looks.
 	Listed bool
+	// Soon says of a member that has not that it is there to answer, so that the list comes by itself.
+	Soon bool
 }
 
 func sorted(list []Slice) []Slice {

@@ -11,6 +11,8 @@ import (
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
@@ -37,16 +39,22 @@ func ImportStatus(d Decision) multiclusterv1alpha1.ServiceImportStatus {
 	return status
 }
 
-// ServiceApplied is the condition that says whether the clusters have the Service. trouble is why it is not even sent, empty if it is.
-func ServiceApplied(clusters []string, services map[string]*workv1alpha1.Work, trouble string) metav1.Condition {
+// ServiceApplied is the condition that says whether the clusters have the Service. b is the binding that places it there, nil for
+// none, and trouble is why it is not even sent, empty if it is.
+func ServiceApplied(clusters []string, b workv1alpha2.Binding, services map[string]*workv1alpha1.Work, trouble string) metav1.Condition {
 	var refused, waiting []string
+	out, why := unplaced(clusters, b)
 	for _, c := range clusters {
 		switch applied, why := Applied(services[c]); {
 		case why != "":
 			refused = append(refused, fmt.Sprintf("cluster %q: %s", c, why))
+		case slices.Contains(out, c):
 		case !applied:
 			waiting = append(waiting, c)
 		}
+	}
+	if len(out) > 0 {
+		refused = append(refused, fmt.Sprintf("the Service is not placed in %s: %s", strings.Join(out, ", "), why))
 	}
 	const kind = networkingv1alpha1.ServiceApplied
 	switch {
@@ -60,8 +68,30 @@ func ServiceApplied(clusters []string, services map[string]*workv1alpha1.Work, t
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind + "Succeed", Message: messageServiceApplied}
 }
 
+// unplaced are the clusters that a binding leaves out, once it was scheduled as it is, and why.
+func unplaced(clusters []string, b workv1alpha2.Binding) (out []string, why string) {
+	if b == nil || b.BindingStatus().SchedulerObservedGeneration < b.GetGeneration() {
+		return nil, ""
+	}
+	placed := map[string]bool{}
+	for _, t := range dispatch.Targets(b) {
+		placed[t.Name] = true
+	}
+	for _, c := range clusters {
+		if !placed[c] {
+			out = append(out, c)
+		}
+	}
+	if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.Scheduled); c != nil && c.Status == metav1.ConditionFalse {
+		return out, c.Message
+	}
+	ref := b.BindingSpec().Resource
+	return out, fmt.Sprintf("it may be cordoned or tainted; see argosy why service/%s -n %s", ref.Name, ref.Namespace)
+}
+
 // Dispatched is the condition that says whether the consumers know the providers' endpoints. standing are the Works as they are.
-func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string) metav1.Condition {
+// was is what it said before of the same wishes, nil for nothing: that stands while all that is unknown is about to be known.
+func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *metav1.Condition) metav1.Condition {
 	const kind = networkingv1alpha1.EndpointSliceDispatched
 	if trouble == "" {
 		if refused := Refused(d, standing); len(refused) > 0 {
@@ -71,9 +101,15 @@ func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string) metav
 	switch {
 	case trouble != "":
 		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: kind + "Failed", Message: trouble}
-	case len(d.Silent) > 0:
+	case len(d.Silent) == 0 && len(d.Soon) > 0 && was != nil:
+		return *was
+	case len(d.Silent)+len(d.Soon) > 0:
+		silent := d.Silent
+		if len(silent) == 0 {
+			silent = d.Soon
+		}
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: "ProviderSilent",
-			Message: "Not heard from " + strings.Join(d.Silent, ", ") + " since the hub looks; what was known of it holds."}
+			Message: "Not heard from " + strings.Join(silent, ", ") + " since the hub looks; what was known of it holds."}
 	}
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind + "Succeed", Message: messageDispatched}
 }

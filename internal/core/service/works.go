@@ -31,8 +31,9 @@ type Decision struct {
 	Gone []*workv1alpha1.Work
 	// From are the providers of which slices are known, sorted.
 	From []string
-	// Silent are the providers that have not answered since the hub looks, sorted: of them counts what they said before.
-	Silent []string
+	// Silent are the providers that have not answered since the hub looks, sorted: of them counts what they said before. Soon are
+	// those of which the same is true, and that are about to.
+	Silent, Soon []string
 	// Portless are the ports of the derived Service that no slice has, by name and protocol: nothing is behind them.
 	Portless []string
 }
@@ -71,7 +72,11 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 		}
 		known := x.Providers[provider]
 		if !known.Listed {
-			d.Silent = append(d.Silent, provider)
+			if known.Soon {
+				d.Soon = append(d.Soon, provider)
+			} else {
+				d.Silent = append(d.Silent, provider)
+			}
 			known.Slices = recall(standing, provider)
 		}
 		if len(known.Slices) > 0 {
