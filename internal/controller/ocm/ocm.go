@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -107,6 +106,9 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	}
 	if open, err := r.open(ctx, cluster); err != nil || !open {
 		return 0, err // that it opens is an event
+	}
+	if len(cluster.Status.APIEnablements) == 0 {
+		return 0, nil // options name kinds as the cluster does; that it is known which it has is an event
 	}
 
 	// 1. Hold the ManifestWork, before there is anything that its deletion has to take back.
@@ -237,19 +239,8 @@ func behind(failures []error, err error) error {
 
 // wait says of a ManifestWork that no cluster of that name has joined.
 func (r *reconciler) wait(ctx context.Context, read *ocmv1.ManifestWork) error {
-	var list clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list clusters: %w", err)
-	}
-	var joined []string
-	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp == nil {
-			joined = append(joined, list.Items[i].Name)
-		}
-	}
-	slices.Sort(joined)
 	want := read.DeepCopy()
-	want.Status = ocm.Waits(read, joined, r.Clock.Now())
+	want.Status = ocm.Waits(read, r.Clock.Now())
 	_, err := commit.Status(ctx, r.client, read, want)
 	return client.IgnoreNotFound(err)
 }

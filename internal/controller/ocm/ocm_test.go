@@ -362,13 +362,20 @@ func TestEachDeleteOptionLeavesWhatItSays(t *testing.T) {
 	}
 }
 
-func TestAManifestWorkOfNoClusterWaitsAndSaysWhichThereAre(t *testing.T) {
+func TestAManifestWorkOfNoClusterWaitsAndSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "m9"}})
 	mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m9", Name: "early"}}
 	mw.Spec.Workload.Manifests = manifests(t, configMap("a", "1"))
 	w.Make(mw)
-	w.says(mw, "Applied", `False AppliedManifestWorkFailed no cluster "m9" has joined, which the namespace names; this waits until it does; those that have joined are m1`)
+	w.says(mw, "Applied", `False AppliedManifestWorkFailed no cluster "m9" has joined, which the namespace names; this waits until it does`)
+	w.Quiet()
+	w.join("m8")
+	for _, line := range w.Quiet() {
+		if strings.Contains(line, "manifestworks") {
+			t.Errorf("another cluster joined, and this was written: %s", line)
+		}
+	}
 	m9 := w.join("m9")
 	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
 	if m9.Object(membertest.ConfigMap, "shop", "a") == nil {
@@ -604,6 +611,32 @@ func TestAChangeThatEndsCompleteIsCarriedOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// How a cluster names a kind is known when it is known which it has.
+func TestOptionsWaitForTheKindsOfTheCluster(t *testing.T) {
+	w := newWorld(t)
+	m1 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+	var serves []clusterv1alpha1.APIEnablement
+	set := func(to []clusterv1alpha1.APIEnablement) {
+		t.Helper()
+		if !w.Has(m1) {
+			t.Fatal("there is no m1")
+		}
+		serves, m1.Status.APIEnablements = m1.Status.APIEnablements, to
+		if err := w.Status().Update(t.Context(), m1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(nil)
+	w.Quiet()
+	mw := w.make("it", "", configMap("a", "1"))
+	w.Quiet()
+	if works := w.works(); len(works) > 0 {
+		t.Errorf("there are works of %v", works)
+	}
+	set(serves)
+	w.says(mw, "Applied", "True")
 }
 
 func TestAClusterThatIsAwayHoldsUpADeletionAndItIsToldWhy(t *testing.T) {

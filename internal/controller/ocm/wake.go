@@ -64,7 +64,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, c client.Object) []reconcile.Request {
 			return r.of(ctx, c.GetName())
 		}), builder.WithPredicates(later, clusterTurned)).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(later, comesOrGoes)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, space client.Object) []reconcile.Request {
 			if cluster, err := names.ClusterOf(space.GetName()); err == nil {
 				return r.of(ctx, cluster)
@@ -107,27 +106,13 @@ var clusterTurned = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 }}
 
 // of are the ManifestWorks of a cluster.
-func (r *reconciler) of(ctx context.Context, cluster string) []reconcile.Request {
-	return r.requests(ctx, func(*ocmv1.ManifestWork) bool { return true }, client.InNamespace(cluster))
-}
-
-// waiting are the ManifestWorks whose cluster has not joined: they say which have.
-func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.requests(ctx, func(mw *ocmv1.ManifestWork) bool {
-		cluster, err := r.cluster(ctx, mw.Namespace)
-		return err == nil && cluster == nil
-	})
-}
-
-func (r *reconciler) requests(ctx context.Context, which func(*ocmv1.ManifestWork) bool, where ...client.ListOption) (out []reconcile.Request) {
+func (r *reconciler) of(ctx context.Context, cluster string) (out []reconcile.Request) {
 	var list ocmv1.ManifestWorkList
-	if err := r.client.List(ctx, &list, append(where, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list manifest works")
 	}
 	for i := range list.Items {
-		if which(&list.Items[i]) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 	}
 	return out
 }

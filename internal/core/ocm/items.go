@@ -130,6 +130,9 @@ func plural(gvk schema.GroupVersionKind, c *clusterv1alpha1.Cluster) string {
 			}
 		}
 	}
+	if kind := strings.ToLower(gvk.Kind); len(kind) > 1 && strings.HasSuffix(kind, "y") && strings.ContainsRune("aeiou", rune(kind[len(kind)-2])) {
+		return kind + "s" // gateways
+	}
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
 	return guess.Resource
 }

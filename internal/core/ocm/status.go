@@ -238,22 +238,15 @@ func asWanted(item Item, seen Seen) bool {
 	return len(execute.Differences(m, seen.Object)) == 0
 }
 
-// Waits is the status of a ManifestWork whose namespace names no cluster that has joined; clusters are those that have. What a cluster
-// said that has left is of no use.
-func Waits(mw *ocmv1.ManifestWork, clusters []string, now time.Time) ocmv1.ManifestWorkStatus {
+// Waits is the status of a ManifestWork whose namespace names no cluster that has joined. Which have is not said: each that joins would
+// have it written anew. What a cluster said that has left is of no use.
+func Waits(mw *ocmv1.ManifestWork, now time.Time) ocmv1.ManifestWorkStatus {
 	status := ocmv1.ManifestWorkStatus{Conditions: slices.DeleteFunc(mw.Status.DeepCopy().Conditions, func(c metav1.Condition) bool {
 		return c.Type == ocmv1.Available || c.Reason == ocmv1.ReasonRulesAggregated
 	})}
-	joined := "none has joined"
-	if shown := clusters; len(shown) > 0 {
-		if len(shown) > 10 {
-			shown = append(slices.Clone(shown[:10]), fmt.Sprintf("%d more", len(clusters)-10))
-		}
-		joined = "those that have joined are " + strings.Join(shown, ", ")
-	}
 	at := stamp{mw.Generation, metav1.NewTime(now)}
 	at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionFalse, ocmv1.ReasonWorkApplyFailed,
-		fmt.Sprintf("no cluster %q has joined, which the namespace names; this waits until it does; %s", mw.Namespace, joined))
+		fmt.Sprintf("no cluster %q has joined, which the namespace names; this waits until it does", mw.Namespace))
 	return status
 }
 

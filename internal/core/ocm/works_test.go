@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -285,6 +286,14 @@ func TestTheFirstOptionThatSaysSomethingCounts(t *testing.T) {
 	}
 	if got := item.rules; len(got) != 1 {
 		t.Errorf("its rules are %v", got)
+	}
+}
+
+func TestPluralsAreGuessedWhereTheClusterIsSilent(t *testing.T) {
+	for kind, want := range map[string]string{"Gateway": "gateways", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses", "Job": "jobs"} {
+		if got := plural(schema.GroupVersionKind{Group: "example.com", Kind: kind}, nil); got != want {
+			t.Errorf("%s is guessed %s, want %s", kind, got, want)
+		}
 	}
 }
 
