@@ -5,6 +5,7 @@ package autoscale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -26,9 +27,11 @@ import (
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/autoscale"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -55,8 +58,9 @@ const (
 	staleRetry = 100 * time.Millisecond
 	// firstRetry is the delay of the first attempt after a failure; it grows.
 	firstRetry = time.Second
-	// byTarget finds the FederatedHPAs of a workload, and byOwner the Works that have the autoscalers of a FederatedHPA.
-	byTarget, byOwner = "autoscale.target", "autoscale.owner"
+	// byTarget finds the FederatedHPAs of a workload, byOwner the Works that have the autoscalers of a FederatedHPA, and byScaler the
+	// bindings of what these have scaled.
+	byTarget, byOwner, byScaler = "autoscale.target", "autoscale.owner", "autoscale.scaler"
 )
 
 type reconciler struct {
@@ -99,6 +103,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return nil
 	}); err != nil {
 		return fmt.Errorf("index Works by the FederatedHPAs whose autoscalers they have: %w", err)
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha2.ResourceBinding{}, byScaler, func(obj client.Object) []string {
+		if by := obj.GetAnnotations()[schedule.ScaledByAnnotation]; by != "" {
+			return []string{by}
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("index bindings by the FederatedHPAs whose autoscalers scaled them: %w", err)
 	}
 	options := controller.Options{MaxConcurrentReconciles: max(1, o.Concurrency), RateLimiter: commit.Patience[reconcile.Request](firstRetry)}
 	asked := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
@@ -150,6 +162,10 @@ func (o Options) scale(ctx context.Context, gk schema.GroupKind, template *unstr
 	}
 	if revised == template {
 		return from, fmt.Errorf("nothing says how the replicas of a %s are set", gk)
+	}
+	// Some kinds have fewer than they are given: a Job, as many as it shall complete.
+	if to, _, _, err := o.Interpreter.Replicas(ctx, revised); err != nil || to == from {
+		return from, errors.Join(err, fmt.Errorf("the replicas cannot be set to %d: they stay %d", replicas, from))
 	}
 	_, err = o.Templates.Update(ctx, revised)
 	return from, err

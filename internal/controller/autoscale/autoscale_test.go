@@ -400,6 +400,27 @@ func TestWhatCannotBeScaledSaysWhy(t *testing.T) {
 	w.says("spread", "AbleToScale=False/FailedGetScale: a PodDisruptionBudget.policy has no replicas that could be set")
 }
 
+func TestReplicasThatCannotBeHadAreAskedForOnce(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	w.Hub.Server.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, Plural: "jobs", Namespaced: true})
+	job := w.Hub.Server.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"namespace": "shop", "name": "sums"},
+		"spec": map[string]any{"parallelism": int64(2), "completions": int64(2), "selector": map[string]any{"matchLabels": map[string]any{"app": "sums"}}}}})
+	w.Make(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: names.Binding("Job", "sums")},
+		Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "sums", UID: job.GetUID()},
+			Replicas: 2, Clusters: []workv1alpha2.TargetCluster{{Name: "a", Replicas: 2}}, Placement: &policyv1alpha1.Placement{}}})
+	f := w.scaler("sums")
+	three := int32(3)
+	f.Spec.ScaleTargetRef, f.Spec.MinReplicas = autoscalingv2.CrossVersionObjectReference{APIVersion: "batch/v1", Kind: "Job", Name: "sums"}, &three
+	w.Make(f)
+	w.says("sums", "AbleToScale=False/FailedUpdateScale: the replicas of the workload cannot be set: the replicas cannot be set to 3: they stay 2")
+	w.Quiet()
+	w.clock.SetTime(w.clock.Now().Add(time.Minute))
+	w.looks("a")
+	if wrote := w.Quiet(); len(wrote) > 0 {
+		t.Errorf("nothing changed, and it writes %v", wrote)
+	}
+}
+
 func TestOfTwoOnTheSameWorkloadOneScales(t *testing.T) {
 	w := newWorld(t, controllertest.Deployment)
 	w.Make(w.scaler("web"))

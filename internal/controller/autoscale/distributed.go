@@ -23,10 +23,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/autoscale"
-	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
-	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // ownerOf is the FederatedHPA whose autoscaler a Work has.
@@ -41,6 +39,11 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale", "the replicas of the workload are known and can be set")
 	f.Status.Conditions = without(without(f.Status.Conditions, autoscalingv1alpha1.MetricsComplete), autoscalingv2.ScalingLimited)
 	f.Status.CurrentMetrics = nil // each cluster has its own
+	if t.replicas == 0 {
+		f.Status.Conditions = autoscale.SetCondition(without(f.Status.Conditions, autoscalingv1alpha1.BoundsSplit), autoscale.Disabled(), now)
+		f.Status.CurrentReplicas, f.Status.DesiredReplicas = 0, 0
+		return r.end(ctx, key)
+	}
 	if !spec.Placement.DividesReplicas() {
 		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "ReplicasDuplicated",
 			"the policy gives every cluster all replicas, so that there is nothing to split: set replicaSchedulingType: Divided, or take the annotation "+autoscalingv1alpha1.ModeAnnotation+" away")
@@ -54,38 +57,43 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 			replicas[c.Name] = c.Replicas
 		}
 	}
+	if len(replicas) == 0 {
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, autoscalingv1alpha1.ReasonFailedGetTargetClusters, "no cluster has replicas of the workload yet")
+		return r.end(ctx, key)
+	}
 	standing, err := r.standing(ctx, key)
 	if err != nil {
 		return err
 	}
-	shares, err := autoscale.Shares(&f.Spec, replicas, standing)
-	if err != nil {
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "MoreClustersThanReplicas", err.Error())
-		r.warn(f, "MoreClustersThanReplicas", err.Error())
-		return nil
-	}
+	shares, many := autoscale.Shares(&f.Spec, replicas, standing)
 
-	// 2. An autoscaler for each.
-	var failed []error
+	// 2. An autoscaler for each. A cluster that has no execution space yet, or none any more, holds nothing up.
+	failed := []error{r.release(ctx, key, t.binding.GetName())}
 	for _, cluster := range slices.Sorted(maps.Keys(shares)) {
-		failed = append(failed, r.place(ctx, f, cluster, shares[cluster], standing[cluster]))
+		if err := r.place(ctx, f, cluster, shares[cluster], standing[cluster]); !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			failed = append(failed, err)
+		}
 	}
 	failed = append(failed, r.withdraw(ctx, key, shares))
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	r.split(f, shares, standing)
+	r.split(f, shares, standing, many)
 
 	// 3. The template follows: each cluster keeps what its autoscaler makes of it.
 	current, desired, scaling := autoscale.Sum(shares, replicas, standing)
 	f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions, scaling, now)
 	f.Status.CurrentReplicas, f.Status.DesiredReplicas = autoscale.Total(current), autoscale.Total(desired)
-	if n := autoscale.Total(desired); n != t.replicas && n > 0 {
+	n := autoscale.Total(desired)
+	_, told := t.binding.GetAnnotations()[schedule.ScaledAnnotation]
+	if n > 0 && (told || !maps.Equal(desired, replicas)) {
 		want := t.binding.DeepCopyObject().(workv1alpha2.Binding)
-		schedule.SetScaled(want, desired)
+		schedule.SetScaled(want, f.Name, desired)
 		if _, err := commit.Update(ctx, r.client, t.binding, want); err != nil {
 			return err
 		}
+	}
+	if n > 0 && n != t.replicas {
 		if _, err := r.scale(ctx, t.kind, t.template, n); err != nil {
 			if !commit.Stale(err) && !apierrors.IsNotFound(err) {
 				r.say(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale", "the replicas of the workload cannot be set: "+err.Error())
@@ -100,24 +108,37 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	return nil
 }
 
-// split says whether the clusters have taken their autoscalers, and with which bounds.
-func (r *reconciler) split(f *autoscalingv1alpha1.FederatedHPA, shares map[string]autoscale.Share, works map[string]*workv1alpha1.Work) {
-	var taken, not []string
+// split says whether the clusters have taken their autoscalers, and with which bounds; many is why these are not those of the spec.
+func (r *reconciler) split(f *autoscalingv1alpha1.FederatedHPA, shares map[string]autoscale.Share, works map[string]*workv1alpha1.Work, many error) {
+	var taken, not, waiting []string
 	for _, cluster := range slices.Sorted(maps.Keys(shares)) {
 		taken = append(taken, fmt.Sprintf("%s %d to %d", cluster, shares[cluster].Min, shares[cluster].Max))
-		if w := works[cluster]; w != nil {
-			if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied); c != nil && c.Status == metav1.ConditionFalse {
-				not = append(not, fmt.Sprintf("cluster %s: %s", cluster, c.Message))
-			}
+		var applied *metav1.Condition
+		if w := works[cluster]; w != nil && w.DeletionTimestamp == nil {
+			applied = meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied)
+		}
+		switch {
+		case applied == nil || applied.Status == metav1.ConditionUnknown:
+			waiting = append(waiting, cluster)
+		case applied.Status == metav1.ConditionFalse:
+			not = append(not, fmt.Sprintf("cluster %s: %s", cluster, applied.Message))
 		}
 	}
-	if len(not) > 0 {
+	bounds := strings.Join(taken, ", ")
+	switch {
+	case many != nil:
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "MoreClustersThanReplicas", many.Error()+"; until then each has one")
+		r.warn(f, "MoreClustersThanReplicas", many.Error())
+	case len(not) > 0:
 		message := "not every cluster has its autoscaler: " + strings.Join(not, "; ")
 		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "AutoscalerNotApplied", message)
 		r.warn(f, "AutoscalerNotApplied", message)
-		return
+	case len(waiting) > 0:
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionUnknown, "AutoscalersPending",
+			fmt.Sprintf("the autoscalers are to have these bounds: %s; these clusters do not have theirs yet: %s", bounds, strings.Join(waiting, ", ")))
+	default:
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionTrue, "BoundsSplit", "the autoscalers of the clusters have these bounds: "+bounds)
 	}
-	r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionTrue, "BoundsSplit", "the autoscalers of the clusters have these bounds: "+strings.Join(taken, ", "))
 }
 
 // place makes the Work of a cluster's autoscaler what it shall be; is may be nil.
@@ -181,29 +202,29 @@ func (r *reconciler) withdraw(ctx context.Context, key types.NamespacedName, wan
 
 // end has the hub scale again, or nobody: the autoscalers of a FederatedHPA go, and its workload's replicas are divided as any.
 func (r *reconciler) end(ctx context.Context, key types.NamespacedName) error {
-	standing, err := r.standing(ctx, key)
-	if err != nil {
+	if err := r.release(ctx, key, ""); err != nil {
 		return err
 	}
-	for _, w := range standing {
-		hpa, err := execute.Manifest(w)
-		if err != nil {
+	return r.withdraw(ctx, key, nil)
+}
+
+// release has the scheduler divide the replicas again of what a FederatedHPA's autoscalers scaled, but for the binding of a name.
+func (r *reconciler) release(ctx context.Context, key types.NamespacedName, except string) error {
+	var bindings workv1alpha2.ResourceBindingList
+	if err := r.client.List(ctx, &bindings, client.InNamespace(key.Namespace), client.MatchingFields{byScaler: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the bindings that FederatedHPA %s scales: %w", key, err)
+	}
+	var failed []error
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		if b.Name == except {
 			continue
 		}
-		of, _ := execute.TargetOf(hpa)
-		b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: of.Namespace, Name: names.Binding(of.Kind, of.Name)})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("get the binding of %s %s: %w", of.Kind, of.Name, err)
+		want := b.DeepCopy()
+		schedule.SetScaled(want, "", nil)
+		if _, err := commit.Update(ctx, r.client, b, want); client.IgnoreNotFound(err) != nil {
+			failed = append(failed, err)
 		}
-		if err != nil || b.GetAnnotations()[schedule.ScaledAnnotation] == "" {
-			break
-		}
-		want := b.DeepCopyObject().(workv1alpha2.Binding)
-		schedule.SetScaled(want, nil)
-		if _, err := commit.Update(ctx, r.client, b, want); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-		break // all of them have the same target
 	}
-	return r.withdraw(ctx, key, nil)
+	return errors.Join(failed...)
 }

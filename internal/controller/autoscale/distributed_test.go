@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -22,7 +25,7 @@ import (
 // autoscaler is the Work that has the autoscaler of a cluster.
 func autoscaler(cluster string) *workv1alpha1.Work {
 	w := &workv1alpha1.Work{}
-	w.Namespace, w.Name = names.ExecutionSpace(cluster), names.Work("HorizontalPodAutoscaler", "web", "shop")
+	w.Namespace, w.Name = names.ExecutionSpace(cluster), names.WorkOfAutoscaler("web", "shop")
 	return w
 }
 
@@ -77,25 +80,66 @@ func (w *world) made(cluster string, current, desired int32) {
 	})
 }
 
+// applied has a cluster say whether it has its autoscaler.
+func (w *world) applied(cluster string, status metav1.ConditionStatus, message string) {
+	w.t.Helper()
+	work := autoscaler(cluster)
+	w.Eventually("the Work is written", func() string {
+		if !w.Has(work) {
+			return "there is none"
+		}
+		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: status, Reason: "Test", Message: message})
+		if err := w.Status().Update(w.t.Context(), work); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// scheduler waits until the scheduler is told where the autoscalers have put the replicas; empty is nothing.
+func (w *world) scheduler(want string) {
+	w.t.Helper()
+	b := w.binding()
+	w.Eventually("the scheduler is told "+want, func() string {
+		if w.Has(b); b.Annotations[schedule.ScaledAnnotation] != want {
+			return fmt.Sprint(b.Annotations)
+		}
+		return ""
+	})
+}
+
+// distributed is a FederatedHPA of the workload by which each cluster scales.
+func (w *world) distributed() *autoscalingv1alpha1.FederatedHPA {
+	f := w.scaler("web")
+	f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+	return f
+}
+
+func (w *world) workload() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(w.kind.GroupVersionKind)
+	u.SetNamespace("shop")
+	u.SetName("web")
+	return u
+}
+
 func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 	w := newWorld(t, controllertest.CloneSet)
 	f := w.scaler("web")
 	f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
 	w.Make(f)
 	w.bounds("a 1-6, b 1-6")
+	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "these clusters do not have theirs yet: a, b")
+	w.applied("a", metav1.ConditionTrue, "")
+	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "these clusters do not have theirs yet: b")
+	w.applied("b", metav1.ConditionTrue, "")
 	w.says("web", "BoundsSplit=True/BoundsSplit", "a 1 to 6, b 1 to 6")
 
 	// The template follows what the autoscalers make, and the scheduler is told where that is.
 	w.made("a", 2, 5)
 	w.made("b", 2, 2)
 	w.becomes(7)
-	b := w.binding()
-	w.Eventually("the scheduler is told", func() string {
-		if w.Has(b); b.Annotations[schedule.ScaledAnnotation] != `{"a":5,"b":2}` {
-			return fmt.Sprint(b.Annotations)
-		}
-		return ""
-	})
+	w.scheduler(`{"a":5,"b":2}`)
 	w.Eventually("the status sums up", func() string {
 		if w.Has(f); f.Status.CurrentReplicas != 4 || f.Status.DesiredReplicas != 7 {
 			return fmt.Sprintf("%+v", f.Status)
@@ -115,11 +159,27 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 	controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.MaxReplicas = 14 })
 	w.bounds("a 1-10, b 1-4")
 
-	// More clusters than replicas cannot be; what stands stays.
+	// Replicas that move are followed, though there are as many as before.
+	w.stop()
+	w.made("a", 3, 3)
+	w.made("b", 4, 4)
+	w.run()
+	w.scheduler(`{"a":3,"b":4}`)
+	if n := w.replicas(); n != 7 {
+		t.Errorf("the workload has %d replicas", n)
+	}
+
+	// More clusters than replicas cannot be: each has one, and the template follows.
 	one := int32(1)
 	controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.MinReplicas, f.Spec.MaxReplicas = &one, 1 })
 	w.says("web", "BoundsSplit=False/MoreClustersThanReplicas: maxReplicas is 1, and the workload is in 2 clusters")
-	w.bounds("a 1-10, b 1-4")
+	w.bounds("a 1-1, b 1-1")
+	w.becomes(2)
+	w.scheduler(`{"a":1,"b":1}`)
+	w.Quiet()
+	if wrote := w.Quiet(); len(wrote) > 0 {
+		t.Errorf("nothing changed, and it writes %v", wrote)
+	}
 
 	// When the hub scales again, the members' autoscalers go.
 	controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) {
@@ -130,9 +190,7 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 	if got := w.conditions("web"); strings.Contains(got, "BoundsSplit") {
 		t.Errorf("it still says %s", got)
 	}
-	if w.Has(b); b.Annotations[schedule.ScaledAnnotation] != "" {
-		t.Errorf("the scheduler is still told %s", b.Annotations[schedule.ScaledAnnotation])
-	}
+	w.scheduler("")
 }
 
 func TestAutoscalersGoWithTheirFederatedHPAAlsoWhileTheHubIsDown(t *testing.T) {
@@ -153,11 +211,7 @@ func TestAutoscalersGoWithTheirWorkload(t *testing.T) {
 	f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
 	w.Make(f)
 	w.bounds("a 1-6, b 1-6")
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(w.kind.GroupVersionKind)
-	u.SetNamespace("shop")
-	u.SetName("web")
-	w.Gone(u)
+	w.Gone(w.workload())
 	w.says("web", "AbleToScale=False/FailedGetScaleTargetRef")
 	w.Quiet()
 	w.bounds("a 1-6, b 1-6") // while it has a binding, the template may only be unknown
@@ -175,4 +229,115 @@ func TestReplicasThatAreNotDividedCannotBeSplit(t *testing.T) {
 	w.Make(f)
 	w.says("web", "BoundsSplit=False/ReplicasDuplicated")
 	w.bounds("")
+}
+
+func TestAnAutoscalerOfTheUsersOwnIsLeftAlone(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	// The user propagates an autoscaler of the same name.
+	own := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("a"), Name: names.Work("HorizontalPodAutoscaler", "web", "shop")}}
+	own.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}`)}}}
+	w.Make(own)
+	w.Make(w.distributed())
+	w.bounds("a 1-6, b 1-6")
+	w.says("web", "BoundsSplit=Unknown/AutoscalersPending")
+	w.applied("b", metav1.ConditionTrue, "")
+	w.applied("a", metav1.ConditionFalse, "it belongs to another Work")
+	w.says("web", "BoundsSplit=False/AutoscalerNotApplied: not every cluster has its autoscaler: cluster a: it belongs to another Work")
+	version := own.ResourceVersion
+	if !w.Has(own) || own.ResourceVersion != version {
+		t.Errorf("the user's own has been written: %+v", own)
+	}
+}
+
+func TestAWorkloadWithoutReplicasIsNotScaledByMembersEither(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	w.Make(w.distributed())
+	w.bounds("a 1-6, b 1-6")
+	w.made("a", 3, 3)
+	w.scheduler(`{"a":3,"b":2}`)
+	set := func(n int64) {
+		w.Eventually("the workload is written", func() string {
+			u := w.workload()
+			if w.Has(u); unstructured.SetNestedField(u.Object, n, "spec", "replicas") != nil {
+				return "it has no spec"
+			}
+			if err := w.Update(t.Context(), u); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+	}
+	w.becomes(5)
+	set(0)
+	w.bounds("")
+	w.scheduler("")
+	w.says("web", "ScalingActive=False/ScalingDisabled: the workload has no replicas")
+	w.Quiet()
+	if n := w.replicas(); n != 0 {
+		t.Errorf("it has been switched off, and has %d replicas", n)
+	}
+	for _, cluster := range []string{"a", "b"} { // the members have let them go
+		controllertest.Change(w.Hub, autoscaler(cluster), func(work *workv1alpha1.Work) { work.Finalizers = nil })
+	}
+	set(4)
+	w.bounds("a 1-6, b 1-6")
+}
+
+func TestTheBindingOfAFormerTargetIsLetGo(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	api := w.workload()
+	if !w.Has(api) {
+		t.Fatal("there is no workload")
+	}
+	api.SetName("api")
+	api.SetUID("")
+	api.SetResourceVersion("")
+	w.Make(api)
+	of := w.binding()
+	if !w.Has(of) {
+		t.Fatal("there is no binding")
+	}
+	of = of.DeepCopy()
+	of.Name, of.UID, of.ResourceVersion, of.Spec.Resource.Name, of.Spec.Resource.UID = names.Binding("Deployment", "api"), "", "", "api", api.GetUID()
+	w.Make(of)
+	w.Make(w.distributed())
+	w.bounds("a 1-6, b 1-6")
+	w.made("a", 3, 3)
+	w.scheduler(`{"a":3,"b":2}`)
+	controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.ScaleTargetRef.Name = "api" })
+	w.scheduler("")
+}
+
+func TestAClusterWithoutExecutionSpaceHoldsNothingUp(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	w.Gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("b")}})
+	w.Make(w.distributed())
+	w.bounds("a 1-6")
+	w.made("a", 2, 5)
+	w.becomes(7)
+	w.applied("a", metav1.ConditionTrue, "")
+	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "these clusters do not have theirs yet: b")
+	w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("b")}})
+	w.bounds("a 1-6, b 1-6")
+}
+
+func TestAutoscalersGoWithTheirPolicy(t *testing.T) {
+	for what, change := range map[string]func(*world){
+		"the binding is gone": func(w *world) { w.Gone(w.binding()) },
+		"it is in no cluster": func(w *world) {
+			controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = nil })
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, controllertest.Deployment)
+			w.Make(w.distributed())
+			w.bounds("a 1-6, b 1-6")
+			change(w)
+			w.bounds("")
+			w.says("web", "AbleToScale=False")
+			if got := w.conditions("web"); strings.Contains(got, "BoundsSplit") {
+				t.Errorf("it still says %s", got)
+			}
+		})
+	}
 }

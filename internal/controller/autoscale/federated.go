@@ -46,6 +46,7 @@ func (r *reconciler) federated(ctx context.Context, req reconcile.Request) (reco
 		want.Spec = f.Spec
 		generation := f.Generation
 		want.Status.ObservedGeneration = &generation
+		want.Status.Conditions = autoscale.Since(want.Status.Conditions, f.Status.Conditions)
 		_, err = commit.Status(ctx, r.client, f, want)
 	}
 	switch {
@@ -84,6 +85,7 @@ func (r *reconciler) look(ctx context.Context, f *autoscalingv1alpha1.FederatedH
 		r.say(f, problem.kind, corev1.ConditionFalse, problem.reason, problem.message)
 		r.warn(f, problem.reason, problem.message)
 		if problem.gone {
+			f.Status.Conditions = without(f.Status.Conditions, autoscalingv1alpha1.BoundsSplit)
 			return r.end(ctx, key)
 		}
 		return nil
@@ -193,10 +195,14 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 		return t, nil, fmt.Errorf("get the binding of %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	if err != nil || !propagate.Of(t.binding, t.kind, ref.Name) {
-		return t, unable(autoscalingv1alpha1.ReasonFailedGetBinding, "no policy propagates %s %s: it has no binding", ref.Kind, ref.Name), nil
+		problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "no policy propagates %s %s: it has no binding", ref.Kind, ref.Name)
+		problem.gone = true
+		return t, problem, nil
 	}
 	if len(t.binding.BindingSpec().Clusters) == 0 && t.replicas > 0 {
-		return t, unable(autoscalingv1alpha1.ReasonFailedGetTargetClusters, "%s %s is in no cluster: see the condition Scheduled of binding %s", ref.Kind, ref.Name, t.binding.GetName()), nil
+		problem = unable(autoscalingv1alpha1.ReasonFailedGetTargetClusters, "%s %s is in no cluster: see the condition Scheduled of binding %s", ref.Kind, ref.Name, t.binding.GetName())
+		problem.gone = true
+		return t, problem, nil
 	}
 	return t, nil, nil
 }

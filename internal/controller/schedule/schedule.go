@@ -107,11 +107,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 }
 
 // relevant passes what the scheduler decides on: the spec, the labels that say whether a policy claims the binding, the record of
-// the placement, and its confirmation. Our own writes pass too, so that what happened in the fleet while they were under way is seen.
+// the placement, where the autoscalers of members put the replicas, and its confirmation. Our own writes pass too, so that what happened in the fleet while they were under way is seen.
 var relevant = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] !=
-			e.ObjectNew.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] || confirmed(e.ObjectOld) != confirmed(e.ObjectNew)
+		was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+		return was[policyv1alpha1.AppliedPlacementAnnotation] != is[policyv1alpha1.AppliedPlacementAnnotation] ||
+			was[schedule.ScaledAnnotation] != is[schedule.ScaledAnnotation] || confirmed(e.ObjectOld) != confirmed(e.ObjectNew)
 	},
 })
 
@@ -436,6 +437,9 @@ func place(b workv1alpha2.Binding, result schedule.Result) {
 		notes = map[string]string{}
 	}
 	notes[policyv1alpha1.AppliedPlacementAnnotation] = schedule.AppliedPlacement(b.BindingSpec().Placement)
+	if result.Scaled != "" {
+		notes[schedule.ScaledAnnotation] = result.Scaled
+	}
 	b.SetAnnotations(notes)
 	b.BindingSpec().Clusters = result.Clusters
 }

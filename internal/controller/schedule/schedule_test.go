@@ -25,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -315,6 +316,52 @@ func TestABindingFollowsTheFleet(t *testing.T) {
 		w.Gone(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}})
 		w.scheduled("m3")
 		w.hear(workv1alpha2.EventScheduleBindingSucceed, 4)
+	})
+}
+
+func TestReplicasThatAutoscalersOfMembersMoveAreFollowed(t *testing.T) {
+	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
+		spec := w.binding.BindingSpec()
+		spec.Replicas, spec.ReplicaRequirements = 6, &workv1alpha2.ReplicaRequirements{}
+		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}
+		w.Make(w.binding)
+		has := func(want string) {
+			w.t.Helper()
+			w.Eventually("the replicas are "+want, func() string {
+				w.Has(w.binding)
+				if got := clusters(w.binding); got != want {
+					return "they are " + got
+				}
+				return ""
+			})
+		}
+		has("m1:3, m2:3")
+		w.scheduled("m1 m2")
+		w.change(func(b workv1alpha2.Binding) { schedule.SetScaled(b, "web", map[string]int32{"m1": 5, "m2": 1}) })
+		has("m1:5, m2:1")
+		w.scheduled("m1 m2")
+		w.Quiet()
+		w.change(func(b workv1alpha2.Binding) { schedule.SetScaled(b, "", nil) })
+		if got := w.written(); len(got) != 0 {
+			w.t.Errorf("nobody scales it any more, and that wrote %q", got)
+		}
+		if w.Has(w.binding); clusters(w.binding) != "m1:5, m2:1" {
+			w.t.Errorf("nobody scales it any more, and its replicas moved to %s", clusters(w.binding))
+		}
+
+		// One that joins gets some, and one that got none then is known.
+		w.Join("m3", controllertest.ClusterRole)
+		w.Join("m4", controllertest.ClusterRole)
+		w.change(func(b workv1alpha2.Binding) {
+			schedule.SetScaled(b, "web", map[string]int32{"m1": 2, "m2": 1})
+			b.BindingSpec().Replicas = 3
+		})
+		has("m1:1, m2:1, m3:1")
+		w.scheduled("m1 m2 m3")
+		if got := w.binding.GetAnnotations()[schedule.ScaledAnnotation]; got != `{"m1":2,"m2":1,"m3":1,"m4":0}` {
+			w.t.Errorf("the annotation says %s", got)
+		}
 	})
 }
 

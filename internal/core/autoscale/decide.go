@@ -115,7 +115,7 @@ func Decide(in Input) Decision {
 	// 1. Bounds come first, and need no metrics.
 	switch {
 	case in.Current == 0:
-		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, "ScalingDisabled", "the workload has no replicas, which switches autoscaling off: give it some to switch it on")
+		d.Conditions = append(d.Conditions, Disabled())
 		return d
 	case in.Current > highest:
 		d.Desired, d.Reason = highest, "there are more replicas than maxReplicas"
@@ -171,6 +171,12 @@ func Decide(in Input) Decision {
 	return d
 }
 
+// Disabled is what is said of a workload without replicas, in whatever mode.
+func Disabled() autoscalingv2.HorizontalPodAutoscalerCondition {
+	return autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "ScalingDisabled",
+		Message: "the workload has no replicas, which switches autoscaling off: give it some to switch it on"}
+}
+
 // Silent are the clusters of which something is not known, sorted, with why.
 func Silent(clusters []Cluster) []string {
 	var out []string
@@ -212,6 +218,19 @@ func SetCondition(all []autoscalingv2.HorizontalPodAutoscalerCondition, c autosc
 		c.LastTransitionTime = all[i].LastTransitionTime
 	}
 	all[i] = c
+	return all
+}
+
+// Since are the conditions with the times of those that stood, where the status is the same: some are said twice on the way.
+func Since(all, stood []autoscalingv2.HorizontalPodAutoscalerCondition) []autoscalingv2.HorizontalPodAutoscalerCondition {
+	all = slices.Clone(all)
+	for i := range all {
+		for _, was := range stood {
+			if was.Type == all[i].Type && was.Status == all[i].Status {
+				all[i].LastTransitionTime = was.LastTransitionTime
+			}
+		}
+	}
 	return all
 }
 

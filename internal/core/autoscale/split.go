@@ -75,7 +75,8 @@ func ShareOf(w *workv1alpha1.Work) (s Share, ok bool) {
 }
 
 // Shares are those of the clusters, by name. While the bounds and the clusters are what they were, so are the shares, whatever the
-// autoscalers have made of the replicas since; standing are the Works that there are.
+// autoscalers have made of the replicas since; standing are the Works that there are. With an error, which is for the user, each
+// cluster has its one replica: nothing is nearer to the bounds.
 func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int32, standing map[string]*workv1alpha1.Work) (map[string]Share, error) {
 	of := Bounds{Min: 1, Max: spec.MaxReplicas}
 	if spec.MinReplicas != nil {
@@ -87,6 +88,13 @@ func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int3
 	}
 	slices.Sort(clusters)
 	out := map[string]Share{}
+	if int(of.Max) < len(clusters) {
+		for _, name := range clusters {
+			out[name] = Share{Bounds: Bounds{1, 1}, Of: of, Clusters: clusters}
+		}
+		_, err := Split(of.Min, of.Max, replicas)
+		return out, err
+	}
 	for _, name := range clusters {
 		w := standing[name]
 		if w == nil {
@@ -132,7 +140,7 @@ func Work(f *autoscalingv1alpha1.FederatedHPA, cluster string, s Share, id strin
 	}
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace:   names.ExecutionSpace(cluster),
-		Name:        names.Work(m.GetKind(), f.Name, f.Namespace),
+		Name:        names.WorkOfAutoscaler(f.Name, f.Namespace),
 		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
 		Labels:      map[string]string{workv1alpha2.WorkPermanentIDLabel: id},
 		Annotations: map[string]string{OwnerAnnotation: f.Namespace + "/" + f.Name, ShareAnnotation: string(share)},
@@ -146,9 +154,9 @@ func Work(f *autoscalingv1alpha1.FederatedHPA, cluster string, s Share, id strin
 	return w, nil
 }
 
-// Observed is what the autoscaler of a cluster says of itself; known is false until it has said something.
+// Observed is what the autoscaler of a cluster says of itself; known is false until it has said something, and when it goes.
 func Observed(w *workv1alpha1.Work) (status autoscalingv2.HorizontalPodAutoscalerStatus, known bool) {
-	if w == nil || len(w.Status.ManifestStatuses) == 0 || w.Status.ManifestStatuses[0].Status == nil {
+	if w == nil || w.DeletionTimestamp != nil || len(w.Status.ManifestStatuses) == 0 || w.Status.ManifestStatuses[0].Status == nil {
 		return status, false
 	}
 	if json.Unmarshal(w.Status.ManifestStatuses[0].Status.Raw, &status) != nil {

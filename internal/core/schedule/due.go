@@ -20,6 +20,7 @@ const (
 	PlacementChanged  Reason = "the placement changed"
 	RescheduleAsked   Reason = "a rescheduling was asked for"
 	ReplicasChanged   Reason = "the replicas changed"
+	ScaledElsewhere   Reason = "the autoscalers of the members moved replicas"
 	SubsetsChanged    Reason = "the subsets that name their clusters changed, or their clusters did"
 	TargetLeft        Reason = "a target cluster left the fleet"
 	NotYetSuccessful  Reason = "the last scheduling failed or is not recorded"
@@ -54,6 +55,8 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 		return RescheduleAsked
 	case !replicasFit(spec):
 		return ReplicasChanged
+	case moved(b):
+		return ScaledElsewhere
 	case strategyOf(spec).divided() && (!PartsOf(b).fit(spec.Clusters) || !PartsOf(b).allowed(spec.Clusters, s)):
 		return SubsetsChanged
 	case slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return s.member(t.Name) == nil }):

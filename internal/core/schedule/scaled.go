@@ -7,50 +7,139 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// ScaledAnnotation on a binding is how many replicas the autoscalers of the members have made there, {"a":3,"b":2}. It is about
-// as many replicas as these are together, and says nothing of others.
+// ScaledAnnotation on a binding is how many replicas the autoscalers of the members have made there, {"a":3,"b":2,"c":0}. It is about
+// as many replicas as these are together, and says nothing of others. A cluster of 0 was among those to divide between and got none;
+// one that is not there has not been, and joins.
 const ScaledAnnotation = "argosy.io/scaled-by-members"
 
-// SetScaled has the scheduler leave the replicas where the autoscalers of the members put them; nil has it divide them again.
-func SetScaled(b workv1alpha2.Binding, clusters map[string]int32) {
+// ScaledByAnnotation beside it is the name of the FederatedHPA that the autoscalers are of.
+const ScaledByAnnotation = "argosy.io/scaled-by"
+
+// SetScaled has the scheduler leave the replicas where the autoscalers of the members, which are of the FederatedHPA by, put them; nil
+// has it divide them again. What is known of clusters that got none stays.
+func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
+	annotations := maps.Clone(b.GetAnnotations())
 	if clusters == nil {
-		annotations := maps.Clone(b.GetAnnotations())
 		delete(annotations, ScaledAnnotation)
+		delete(annotations, ScaledByAnnotation)
 		b.SetAnnotations(annotations)
 		return
 	}
-	raw, err := json.Marshal(clusters)
-	if err != nil {
-		panic(err) // names and numbers
-	}
-	annotations := maps.Clone(b.GetAnnotations())
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[ScaledAnnotation] = string(raw)
+	all := maps.Clone(clusters)
+	has, _ := scaledOf(b)
+	for name, n := range has {
+		if _, there := all[name]; !there && n == 0 {
+			all[name] = 0
+		}
+	}
+	annotations[ScaledAnnotation], annotations[ScaledByAnnotation] = scaledText(all), by
 	b.SetAnnotations(annotations)
 }
 
-// scaled divides the replicas as the autoscalers of the members have. ok is false where they have made other replicas than there
-// shall be, or some in a cluster that is not chosen, or everything may move.
-func scaled(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.TargetCluster, ok bool) {
+// scaledOf is what the annotation says; ok is false if it is not there or cannot be read.
+func scaledOf(b workv1alpha2.Binding) (has map[string]int32, ok bool) {
 	text, there := b.GetAnnotations()[ScaledAnnotation]
-	spec := b.BindingSpec()
-	var has map[string]int32
-	if !there || fresh(b) || !strategyOf(spec).divided() || json.Unmarshal([]byte(text), &has) != nil {
+	if !there || json.Unmarshal([]byte(text), &has) != nil || has == nil {
 		return nil, false
+	}
+	return has, true
+}
+
+func scaledText(has map[string]int32) string {
+	raw, err := json.Marshal(has)
+	if err != nil {
+		panic(err) // names and numbers
+	}
+	return string(raw)
+}
+
+// scaled divides the replicas as the autoscalers of the members have. ok is false where they have made other replicas than there
+// shall be, or some in a cluster that is not chosen, where a cluster has joined that shall have some, or everything may move.
+func scaled(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.TargetCluster, ok bool) {
+	spec := b.BindingSpec()
+	has, there := scaledOf(b)
+	if !there || fresh(b) || !strategyOf(spec).divided() {
+		return nil, false
+	}
+	weights := make([]Share, len(chosen))
+	if strategyOf(spec) == static {
+		weights = weigh(spec.Placement.ReplicaScheduling.WeightPreference, chosen)
 	}
 	var sum int64
 	shares := make([]Share, len(chosen))
 	for i := range chosen {
 		name := chosen[i].Cluster.Name
-		shares[i] = Share{Name: name, Seats: max(has[name], 0)}
+		n, known := has[name]
+		if !known && (strategyOf(spec) != static || weights[i].Weight > 0) {
+			return nil, false
+		}
+		shares[i] = Share{Name: name, Seats: max(n, 0)}
 		sum += int64(shares[i].Seats)
 		delete(has, name)
 	}
-	if len(has) > 0 || sum != int64(spec.Replicas) {
+	for _, n := range has {
+		if n > 0 {
+			return nil, false
+		}
+	}
+	if sum != int64(spec.Replicas) {
 		return nil, false
 	}
 	targets, err := seated(spec, shares, chosen, false)
 	return targets, err == nil
+}
+
+// joined is what the annotation is to say after a run, with the clusters that it did not know: the next run takes them for what they
+// got in this one. Empty is to leave it.
+func joined(b workv1alpha2.Binding, chosen []Candidate, targets []workv1alpha2.TargetCluster) string {
+	has, ok := scaledOf(b)
+	if !ok || !strategyOf(b.BindingSpec()).divided() {
+		return ""
+	}
+	known := len(has)
+	got := map[string]int32{}
+	for _, t := range targets {
+		got[t.Name] = t.Replicas
+	}
+	for i := range chosen {
+		if name := chosen[i].Cluster.Name; !contains(has, name) {
+			has[name] = got[name]
+		}
+	}
+	if len(has) == known {
+		return ""
+	}
+	return scaledText(has)
+}
+
+func contains(has map[string]int32, name string) bool { _, there := has[name]; return there }
+
+// moved says whether the autoscalers of the members have moved replicas between the clusters that have some: they are as many as
+// before, and elsewhere.
+func moved(b workv1alpha2.Binding) bool {
+	spec := b.BindingSpec()
+	has, ok := scaledOf(b)
+	if !ok || !strategyOf(spec).divided() || PartsOf(b) != nil {
+		return false
+	}
+	maps.DeleteFunc(has, func(_ string, n int32) bool { return n <= 0 })
+	var sum int64
+	for _, n := range has {
+		sum += int64(n)
+	}
+	differs, placed := false, 0
+	for _, t := range spec.Clusters {
+		if t.Replicas == 0 {
+			continue
+		}
+		placed++
+		if !contains(has, t.Name) {
+			return false
+		}
+		differs = differs || has[t.Name] != t.Replicas
+	}
+	return differs && placed == len(has) && sum == int64(spec.Replicas)
 }

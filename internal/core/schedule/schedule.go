@@ -38,6 +38,8 @@ type Result struct {
 	Clusters []workv1alpha2.TargetCluster
 	// AffinityName is the term of clusterAffinities in use; empty without terms, or when none could be satisfied.
 	AffinityName string
+	// Scaled is what ScaledAnnotation is to say now, where clusters have joined it; empty is to leave it.
+	Scaled string
 	// Candidates passed all filters, best first where ranking mattered, with the score and room that decided.
 	Candidates []Candidate
 	// Rejections are the clusters that did not, with the reason, sorted by cluster.
@@ -100,6 +102,9 @@ func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, 
 	var short *UnschedulableError
 	if errors.As(err, &short) {
 		short.Apart = capacity.SpreadNoted(b).String()
+	}
+	if err == nil {
+		r.Scaled = joined(b, chosen, r.Clusters)
 	}
 	if err == nil && s.keepEmpty && strategyOf(b.BindingSpec()).divided() {
 		r.Clusters = withEmpty(r.Clusters, chosen)
