@@ -92,6 +92,9 @@ const (
 	deletionCheck = 2 * time.Second
 	// absenceCheck is how soon what ran once is looked at again that is gone; the event with its last state comes first.
 	absenceCheck = time.Second
+	// foreignCheck is how soon an object is looked at again that is somebody else's and only made where there is none: nobody tells
+	// when it goes.
+	foreignCheck = 30 * time.Second
 	// looks is how often an object is looked at anew, in one go, that was another than it seemed.
 	looks = 5
 )
@@ -247,8 +250,12 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	if kind == execute.Create || kind == execute.Apply {
 		r.applied.put(work)
 	}
+	var look time.Duration
 	if observed != nil && !execute.Owns(work, observed) {
-		observed = nil // suspended, it may be somebody else's
+		if execute.CreateOnly(work) && !suspended(work) {
+			look = foreignCheck
+		}
+		observed = nil // suspended or only to be created, it may be somebody else's
 	}
 	if observed != nil && !suspended(work) {
 		// What a user approves on the hub is a word in the member's status, and no field that could be applied.
@@ -267,7 +274,13 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	if observed != nil && manifest.GroupVersionKind().GroupKind() == namespaceKind {
 		r.namespaceIsThere(cluster, manifest.GetName())
 	}
-	return func() (time.Duration, error) { return r.report(ctx, work, manifest, observed, scaler) }, 0, nil
+	return func() (time.Duration, error) {
+		after, err := r.report(ctx, work, manifest, observed, scaler)
+		if after == 0 || look > 0 && look < after {
+			after = look
+		}
+		return after, err
+	}, 0, nil
 }
 
 // scaler is the autoscaler in the member that sets the replicas of the manifest's object there; empty if none does. It is looked for

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
@@ -79,6 +80,27 @@ func (w untoldWorld) look(work *workv1alpha1.Work) outcome {
 		w.t.Fatal(out.err)
 	}
 	return out
+}
+
+// Nobody tells when an object goes that is not ours, in whose place one of ours is to come.
+func TestWhatIsOnlyToBeCreatedIsLookedForAgainWhileSomebodyElseHasIt(t *testing.T) {
+	t.Parallel()
+	w := untold(t, clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
+	u := manifest(membertest.ConfigMap, "shop", "ours")
+	theirs := manifest(membertest.ConfigMap, "shop", "theirs")
+	w.m1.Put(theirs)
+	work := w.work(u, func(work *workv1alpha1.Work) {
+		work.Annotations = map[string]string{ocmv1.UpdateStrategyAnnotation: string(ocmv1.UpdateStrategyCreateOnly)}
+	})
+	if out := w.look(work); out.after != foreignCheck {
+		t.Errorf("it is to be looked at again in %s", out.after)
+	}
+	w.holds(u, "theirs")
+	w.m1.Remove(membertest.ConfigMap, "shop", "c")
+	if out := w.look(work); out.after != 0 {
+		t.Errorf("once it is ours it is to be looked at again in %s", out.after)
+	}
+	w.holds(u, "ours")
 }
 
 func TestAnObjectIsNotAppliedAgainForALateCache(t *testing.T) {

@@ -62,7 +62,10 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 		return Action{Kind: Create, Reason: "the object is absent", Object: desired}
 	}
 
-	if w.Annotations[ocmv1.UpdateStrategyAnnotation] == string(ocmv1.UpdateStrategyCreateOnly) {
+	if CreateOnly(w) {
+		if observed.GetDeletionTimestamp() != nil {
+			return Action{Kind: Wait, Reason: leaving}
+		}
 		return Action{Kind: Nothing, Reason: "the object is there, and its update strategy is CreateOnly"}
 	}
 	adopts := false
@@ -79,7 +82,7 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 		adopts = true
 	}
 	if observed.GetDeletionTimestamp() != nil {
-		return Action{Kind: Wait, Reason: "the object is being deleted in the member; it is created again when it is gone"}
+		return Action{Kind: Wait, Reason: leaving}
 	}
 
 	apply := Action{Kind: Apply, Object: desired, Adopts: adopts,
@@ -98,6 +101,13 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 		return apply
 	}
 	return Action{Kind: Nothing, Reason: "the object is as desired"}
+}
+
+const leaving = "the object is being deleted in the member; it is created again when it is gone"
+
+// CreateOnly says whether w makes its object where there is none, and leaves any that is there alone, whosever it is.
+func CreateOnly(w *workv1alpha1.Work) bool {
+	return w.Annotations[ocmv1.UpdateStrategyAnnotation] == string(ocmv1.UpdateStrategyCreateOnly)
 }
 
 // remove decides what becomes of the object of a Work that is being deleted. With Nothing, and after a Release, the Work

@@ -2,7 +2,9 @@ package execute_test
 
 import (
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -25,6 +27,13 @@ func TestThePlanGoesByTheUpdateStrategy(t *testing.T) {
 			return u
 		}
 	}
+	going := func(of func(*workv1alpha1.Work) *unstructured.Unstructured) func(*workv1alpha1.Work) *unstructured.Unstructured {
+		return func(w *workv1alpha1.Work) *unstructured.Unstructured {
+			u := of(w)
+			u.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1_800_000_000, 0)})
+			return u
+		}
+	}
 	absent := func(*workv1alpha1.Work) *unstructured.Unstructured { return nil }
 	for name, c := range map[string]struct {
 		strategy string
@@ -36,6 +45,8 @@ func TestThePlanGoesByTheUpdateStrategy(t *testing.T) {
 		"CreateOnly makes what is absent":               {"CreateOnly", absent, nil, execute.Create, false},
 		"CreateOnly leaves what differs":                {"CreateOnly", other(ours), []func(*workv1alpha1.Work){changed}, execute.Nothing, false},
 		"CreateOnly leaves what was there":              {"CreateOnly", other(unmarked), nil, execute.Nothing, false},
+		"CreateOnly awaits the end of what was there":   {"CreateOnly", going(unmarked), nil, execute.Wait, false},
+		"CreateOnly awaits the end of what it made":     {"CreateOnly", going(ours), nil, execute.Wait, false},
 		"CreateOnly deletes what it made":               {"CreateOnly", other(ours), []func(*workv1alpha1.Work){deleting}, execute.Delete, false},
 		"CreateOnly does not delete what was there":     {"CreateOnly", other(unmarked), []func(*workv1alpha1.Work){deleting}, execute.Nothing, false},
 		"ServerSideApply yields where it differs":       {"ServerSideApply", other(ours), nil, execute.Apply, true},
