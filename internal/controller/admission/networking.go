@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
@@ -59,4 +60,15 @@ func (o *objects) validateMultiClusterIngress(_ context.Context, r request) erro
 		return r.invalid(err)
 	}
 	return r.refuse(validate.MultiClusterIngress(ingress))
+}
+
+func (o *objects) validateServiceImport(_ context.Context, r request) error {
+	if r.old != nil {
+		return nil // its name is what it was
+	}
+	i := &multiclusterv1alpha1.ServiceImport{}
+	if err := into(r.obj, i); err != nil {
+		return r.invalid(err)
+	}
+	return r.refuse(validate.ServiceImport(i))
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
@@ -60,6 +61,28 @@ func TestMultiClusterIngressesAreStoredAsAnIngress(t *testing.T) {
 		t.Errorf("it is stored with %s", text)
 	}
 	h.refuses("admin", object(t, head+`{rules: [{host: "10.0.0.1"}]}}`), nil, "must be a DNS name, not an IP address")
+}
+
+func TestAServiceImportWhoseServiceCouldNotHaveItsNameIsRefused(t *testing.T) {
+	h := newHub(t)
+	named := func(name string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, metadata: {namespace: default, name: `+name+`}, spec: {type: ClusterSetIP, ports: [{port: 80}]}}`)
+	}
+	for name, refusal := range map[string]string{
+		strings.Repeat("a", 55): "",
+		strings.Repeat("a", 56): "must be no more than 63",
+		"web.shop":              "clusters reach it as Service derived-web.shop: a DNS-1035 label must consist of",
+		"2nd":                   "",
+	} {
+		if refusal != "" {
+			h.refuses("admin", named(name), nil, refusal)
+			if _, _, err := h.write("admin", named(name), named(name)); err != nil {
+				t.Errorf("%s, which is there already, cannot be changed: %v", name, err)
+			}
+		} else if _, _, err := h.write("admin", named(name), nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func mustYAML(t *testing.T, v any) string {

@@ -23,6 +23,7 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -76,6 +77,7 @@ func newObjects(index *index) *objects {
 		configv1alpha1.Resource("replicaschedulingpolicies"):                {o.mutateReplicaScheduling, o.validateReplicaScheduling},
 		networkingv1alpha1.Resource("multiclusterservices"):                 {o.mutateMultiClusterService, o.validateMultiClusterService},
 		networkingv1alpha1.Resource("multiclusteringresses"):                {o.mutateMultiClusterIngress, o.validateMultiClusterIngress},
+		multiclusterv1alpha1.Resource("serviceimports"):                     {nil, o.validateServiceImport},
 		workv1alpha1.Resource("works"):                                      {o.mutateWork, o.validateWork},
 		workv1alpha2.Resource("resourcebindings"):                           binding,
 		workv1alpha2.Resource("clusterresourcebindings"):                    binding,

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,11 +124,7 @@ func claimed(obj metav1.Object) claim {
 
 // Reconcile has the consumers of a Service know the endpoints of its providers, and all of them the Service.
 func (r *crossCluster) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	err := r.reconcile(ctx, req.NamespacedName)
-	if errors.Is(err, propagate.ErrTerminating) || errors.Is(err, propagate.ErrOutlived) {
-		return reconcile.Result{RequeueAfter: firstRetry}, nil
-	}
-	return outcome(err)
+	return outcome(r.reconcile(ctx, req.NamespacedName))
 }
 
 func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) error {
@@ -194,15 +191,12 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	written := r.write(ctx, d, standing)
 
 	// 4. What came of it. Without the Service there is nothing more to say of its endpoints.
-	obstacle, taken := trouble, (*takenError)(nil)
-	if obstacle == "" && errors.As(written, &taken) {
-		obstacle = taken.Error()
-	}
+	unwritten := cmp.Or(trouble, obstacle(written))
 	was := meta.FindStatusCondition(read.Status.Conditions, networkingv1alpha1.EndpointSliceDispatched)
 	if was != nil && was.ObservedGeneration != read.Generation {
 		was = nil
 	}
-	applied, dispatched := service.ServiceApplied(clusters.All(), binding, services, trouble), service.Dispatched(d, standing, obstacle, was)
+	applied, dispatched := service.ServiceApplied(clusters.All(), binding, services, trouble), service.Dispatched(d, standing, unwritten, was)
 	refusal := ""
 	if trouble == "" && dispatched.Status == metav1.ConditionFalse {
 		refusal = dispatched.Message

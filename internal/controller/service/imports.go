@@ -95,11 +95,12 @@ func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) error
 		return err
 	}
 	defined := errors.Join(r.defineIn(ctx, multiclusterv1alpha1.ServiceExportKind, exporters), r.defineIn(ctx, multiclusterv1alpha1.ServiceImportKind, importers))
-	return errors.Join(defined, r.exchange(ctx, key, exporters, importers))
+	return errors.Join(defined, r.exchange(ctx, key, exporters, importers, defined))
 }
 
-// exchange has the importers know the endpoints of the exporters, or nobody if there is no import.
-func (r *imports) exchange(ctx context.Context, key types.NamespacedName, exporters, importers []string) error {
+// exchange has the importers know the endpoints of the exporters, or nobody if there is no import. defined is what went wrong so far,
+// which is told.
+func (r *imports) exchange(ctx context.Context, key types.NamespacedName, exporters, importers []string, defined error) error {
 	// 1. Without an import nobody is told of anything.
 	read := &multiclusterv1alpha1.ServiceImport{}
 	err := r.client.Get(ctx, key, read)
@@ -139,9 +140,8 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 		trouble = append(trouble, fmt.Sprintf("no cluster that exports Service %s has a port named %s: name the ports of the import as those of the Service, and give their protocols",
 			key, strings.Join(d.Portless, ", ")))
 	}
-	var taken *takenError
-	if errors.As(written, &taken) {
-		trouble = append(trouble, taken.Error())
+	if why := obstacle(errors.Join(defined, written)); why != "" {
+		trouble = append(trouble, why)
 	}
 	r.warn(me, read, service.EventSyncDerivedServiceFailed, strings.Join(trouble, "; "))
 	want := read.DeepCopy()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/service"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -52,6 +54,8 @@ const (
 	firstRetry = 100 * time.Millisecond
 	// spaceRetry is how soon a Work is tried again whose execution space is not there.
 	spaceRetry = time.Second
+	// endingRetry is how often it is looked whether the binding of a Service that was is gone: that one of ours is, is an event.
+	endingRetry = 2 * time.Second
 	// concurrency is the number of Services under way at once.
 	concurrency = 4
 	// byOwner finds the Works of an exchange, and byKind the bindings of what is exported and imported.
@@ -324,10 +328,24 @@ func outcome(err error) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return reconcile.Result{RequeueAfter: spaceRetry}, nil // a cluster has just joined, or leaves
+	case errors.Is(err, propagate.ErrTerminating), errors.Is(err, propagate.ErrOutlived):
+		return reconcile.Result{RequeueAfter: endingRetry}, nil
 	case errors.As(err, &taken):
 		return reconcile.Result{RequeueAfter: takenRetry}, nil // it was told
 	}
 	return reconcile.Result{}, err
+}
+
+// obstacle is what is told of what went wrong with Works; empty for what another look mends.
+func obstacle(err error) string {
+	var taken *takenError
+	if errors.As(err, &taken) {
+		return taken.Error()
+	}
+	if _, err = outcome(err); err != nil {
+		return strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return ""
 }
 
 // takenRetry is how often a Work's name that is another's is tried again: that it is free is nobody's event.

@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/template"
@@ -212,6 +216,42 @@ func TestAClusterThatCannotBeSentTheDefinitionKeepsNoEndpointsFromOthers(t *test
 	bind(h, "ServiceImport", "m2")
 	h.Make(serviceImport())
 	gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "Service derived-web")
+	h.Eventually("its user is told", func() string {
+		if slices.ContainsFunc(h.Events(), func(e string) bool {
+			return strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") && strings.Contains(e, "a quota is exceeded")
+		}) {
+			return ""
+		}
+		return fmt.Sprint(h.Events())
+	})
+}
+
+func TestWhatIsNobodysFaultIsTriedAgainAtItsOwnPaceAndNotTold(t *testing.T) {
+	resource := schema.GroupResource{Resource: "works"}
+	for _, c := range []struct {
+		name  string
+		err   error
+		after time.Duration
+		told  string
+	}{
+		{"the cache is behind", apierrors.NewConflict(resource, "w", errors.New("modified")), staleRetry, ""},
+		{"the execution space comes or goes", apierrors.NewNotFound(resource, "w"), spaceRetry, ""},
+		{"the binding of the Service that was is going", fmt.Errorf("bind: %w", propagate.ErrTerminating), endingRetry, ""},
+		{"the binding of the Service that was is there", fmt.Errorf("bind: %w", propagate.ErrOutlived), endingRetry, ""},
+		{"the Work is another's", errors.Join(&takenError{"Work w", "somebody else"}), takenRetry, "Work w is of somebody else"},
+		{"refused", errors.Join(errors.New("a quota"), errors.New("another")), 0, "a quota; another"},
+	} {
+		result, err := outcome(c.err)
+		if result.RequeueAfter != c.after || (err != nil) != (c.after == 0) {
+			t.Errorf("%s: again after %s, with %v; want %s", c.name, result.RequeueAfter, err, c.after)
+		}
+		if got := obstacle(c.err); !strings.HasPrefix(got, c.told) || (got == "") != (c.told == "") {
+			t.Errorf("%s: told %q, want %q", c.name, got, c.told)
+		}
+	}
+	if endingRetry < time.Second {
+		t.Error("a binding may be going for hours")
+	}
 }
 
 func TestAStartSaysNothingOfAMultiClusterServiceThatItWillTakeBack(t *testing.T) {

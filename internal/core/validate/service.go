@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/service"
 )
 
 // MultiClusterService validates a MultiClusterService; old is nil for a new one. The texts are those that users of Karmada know.
@@ -88,6 +90,16 @@ func MultiClusterServiceAdvice(s *networkingv1alpha1.MultiClusterService) (advic
 		}
 	}
 	return advice
+}
+
+// ServiceImport validates a new ServiceImport: its name has to leave room for that of the Service that clusters get for it.
+func ServiceImport(i *multiclusterv1alpha1.ServiceImport) field.ErrorList {
+	var errs field.ErrorList
+	derived := service.DerivedName(i.Name)
+	for _, msg := range apivalidation.NameIsDNS1035Label(derived, false) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), i.Name, fmt.Sprintf("clusters reach it as Service %s: %s", derived, msg)))
+	}
+	return errs
 }
 
 // serviceName is a name that a Service may have.
