@@ -5,7 +5,6 @@ package autoscale
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -124,7 +123,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	c := &cron{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), events: commit.Recorder(mgr, "cronFederatedHPA-controller")}
+	c := &cron{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), events: commit.Recorder(mgr, "cronFederatedHPA-controller"), started: o.Clock.Now()}
 	options.RateLimiter = commit.Patience[reconcile.Request](firstRetry)
 	return ctrl.NewControllerManagedBy(mgr).Named("autoscale-cron").WithOptions(options).
 		For(&autoscalingv1alpha1.CronFederatedHPA{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -151,7 +150,7 @@ func (o Options) scale(ctx context.Context, gk schema.GroupKind, template *unstr
 		return 0, err
 	}
 	if !scales {
-		return 0, fmt.Errorf("a %s has no replicas that could be set", gk)
+		return 0, finalError{fmt.Errorf("a %s has no replicas that could be set", gk)}
 	}
 	if from == replicas {
 		return from, nil
@@ -161,11 +160,14 @@ func (o Options) scale(ctx context.Context, gk schema.GroupKind, template *unstr
 		return from, err
 	}
 	if revised == template {
-		return from, fmt.Errorf("nothing says how the replicas of a %s are set", gk)
+		return from, finalError{fmt.Errorf("nothing says how the replicas of a %s are set", gk)}
 	}
 	// Some kinds have fewer than they are given: a Job, as many as it shall complete.
-	if to, _, _, err := o.Interpreter.Replicas(ctx, revised); err != nil || to == from {
-		return from, errors.Join(err, fmt.Errorf("the replicas cannot be set to %d: they stay %d", replicas, from))
+	switch to, _, _, err := o.Interpreter.Replicas(ctx, revised); {
+	case err != nil:
+		return from, err
+	case to == from:
+		return from, finalError{fmt.Errorf("the replicas cannot be set to %d: they stay %d", replicas, from)}
 	}
 	_, err = o.Templates.Update(ctx, revised)
 	return from, err

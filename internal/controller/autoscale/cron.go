@@ -28,6 +28,22 @@ type cron struct {
 	client client.Client
 	live   client.Reader
 	events record.EventRecorder
+	// started is when the hub did: what it was away for is tried from then on.
+	started time.Time
+}
+
+// patience is how long after its time a rule is tried again that failed for what may pass, such as a webhook that does not answer.
+const patience = 5 * time.Minute
+
+// finalError is what a rule fails for, whenever it is tried.
+type finalError struct{ error }
+
+func (e finalError) Unwrap() error { return e.error }
+
+// final says whether trying again would come to the same.
+func final(err error) bool {
+	var e finalError
+	return errors.As(err, &e) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // Reconcile executes what is due of one CronFederatedHPA, and looks again when the next rule is due, or after the interval: the clock
@@ -62,8 +78,18 @@ func (c *cron) look(ctx context.Context, key types.NamespacedName, now time.Time
 	if read.DeletionTimestamp != nil {
 		return time.Time{}, nil
 	}
+	var again []error
 	for _, e := range due {
 		failure := c.execute(ctx, read, e.Rule)
+		since := e.At
+		if since.Before(c.started) {
+			since = c.started
+		}
+		if failure != nil && !final(failure) && now.Before(since.Add(patience)) {
+			autoscale.Postpone(&status, e)
+			again = append(again, fmt.Errorf("rule %s of %s of CronFederatedHPA %s: %w", e.Rule.Name, e.At.UTC().Format(time.RFC3339), key, failure))
+			continue
+		}
 		if failure != nil {
 			c.events.Eventf(read, corev1.EventTypeWarning, "ScaleFailed", "Rule %s of %s: %v", e.Rule.Name, e.At.UTC().Format(time.RFC3339), failure)
 		}
@@ -72,8 +98,10 @@ func (c *cron) look(ctx context.Context, key types.NamespacedName, now time.Time
 	}
 	want := read.DeepCopy()
 	want.Status = status
-	_, err = commit.Status(ctx, c.client, read, want)
-	return next, err
+	if _, err = commit.Status(ctx, c.client, read, want); err != nil {
+		return next, err
+	}
+	return next, errors.Join(again...)
 }
 
 // attempts are how often a target is read and written anew because somebody else wrote it.
@@ -99,8 +127,10 @@ func (c *cron) execute(ctx context.Context, of *autoscalingv1alpha1.CronFederate
 
 func (c *cron) scaleWorkload(ctx context.Context, gk schema.GroupKind, namespace, name string, rule autoscalingv1alpha1.CronFederatedHPARule) error {
 	if rule.TargetReplicas == nil {
-		return errors.New("the rule has no targetReplicas")
+		return finalError{errors.New("the rule has no targetReplicas")}
 	}
+	// Live goes by what the hub was last seen to serve, and a kind that is wanted is looked for.
+	c.Templates.Want(gk)
 	obj, found, err := c.Templates.Live(ctx, gk, namespace, name)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("the hub serves no %s", gk)
@@ -109,7 +139,7 @@ func (c *cron) scaleWorkload(ctx context.Context, gk schema.GroupKind, namespace
 		return err
 	}
 	if !found {
-		return fmt.Errorf("there is no %s %s in namespace %s of the hub", gk, name, namespace)
+		return finalError{fmt.Errorf("there is no %s %s in namespace %s of the hub", gk, name, namespace)}
 	}
 	_, err = c.scale(ctx, gk, obj, *rule.TargetReplicas)
 	return err
@@ -119,7 +149,7 @@ func (c *cron) setBounds(ctx context.Context, key types.NamespacedName, rule aut
 	f := &autoscalingv1alpha1.FederatedHPA{}
 	if err := c.live.Get(ctx, key, f); err != nil {
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("there is no FederatedHPA %s in namespace %s of the hub", key.Name, key.Namespace)
+			return finalError{fmt.Errorf("there is no FederatedHPA %s in namespace %s of the hub", key.Name, key.Namespace)}
 		}
 		return err
 	}

@@ -2,7 +2,10 @@ package autoscale
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,6 +123,47 @@ func TestARuleThatFailsSaysWhyAndIsNotTriedAgain(t *testing.T) {
 	w.at("08:05")
 	if wrote := w.Quiet(); len(wrote) > 0 {
 		t.Errorf("it writes %v", wrote)
+	}
+}
+
+func TestARuleThatFailsForWhatPassesIsTriedAgainForAWhile(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	var broken atomic.Bool
+	broken.Store(true)
+	tried := make(chan struct{}, 1000)
+	w.Hub.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+		if !broken.Load() || r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/deployments/web") {
+			return false
+		}
+		tried <- struct{}{}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(rw, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500, "message": "failed calling webhook: no answer"}`)
+		return true
+	})
+	w.Make(w.schedule(rule("morning", "0 8 * * *", 9), rule("noon", "0 12 * * *", 7)))
+	w.executed("morning 0+0 next 08:00, noon 0+0 next 12:00")
+	w.at("08:00")
+	<-tried
+	<-tried
+	w.executed("morning 0+0 next 08:00, noon 0+0 next 12:00")
+	broken.Store(false)
+	w.becomes(9)
+	w.executed("morning 1+0 next 08:00, noon 0+0 next 12:00")
+
+	// Not for ever; after a start from then on.
+	broken.Store(true)
+	w.stop()
+	w.at("13:00")
+	w.run()
+	<-tried
+	<-tried
+	w.executed("morning 1+0 next 08:00, noon 0+0 next 12:00")
+	w.at("13:06")
+	w.executed("morning 1+0 next 08:00, noon 0+1 next 12:00")
+	w.tells("CronFederatedHPA ScaleFailed: Rule noon of 2027-01-11T12:00:00Z: ")
+	if n := w.replicas(); n != 9 {
+		t.Errorf("it has %d replicas", n)
 	}
 }
 

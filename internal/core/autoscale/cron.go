@@ -130,6 +130,16 @@ func limit(n *int32) int {
 	return int(*n)
 }
 
+// Postpone has an execution be due as it was.
+func Postpone(status *autoscalingv1alpha1.CronFederatedHPAStatus, e Execution) {
+	for i := range status.ExecutionHistories {
+		if h := &status.ExecutionHistories[i]; h.RuleName == e.Rule.Name {
+			at := metav1.NewTime(e.At)
+			h.NextExecutionTime = &at
+		}
+	}
+}
+
 // Record puts what became of an execution into the status, as far as the rule keeps a history.
 func Record(status *autoscalingv1alpha1.CronFederatedHPAStatus, e Execution, failure error, now time.Time) {
 	i := slices.IndexFunc(status.ExecutionHistories, func(h autoscalingv1alpha1.ExecutionHistory) bool { return h.RuleName == e.Rule.Name })
