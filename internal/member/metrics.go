@@ -105,9 +105,10 @@ func (m *Member) PodMetric(ctx context.Context, namespace, selector string, metr
 // may know only what is in that one. Of kind Namespace it is the namespace itself, whatever the name.
 func (m *Member) ObjectMetric(ctx context.Context, namespace string, of autoscalingv2.CrossVersionObjectReference, metric autoscalingv2.MetricIdentifier) (autoscale.Reading, error) {
 	object := "metrics"
+	var mapping Mapping
 	if gvk := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind); gvk.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) {
-		mapping, err := m.Mapping(aside(ctx), gvk)
-		if err != nil {
+		var err error
+		if mapping, err = m.Mapping(aside(ctx), gvk); err != nil {
 			return autoscale.Reading{}, cause(err)
 		}
 		if err := segment("name", of.Name); err != nil {
@@ -117,6 +118,9 @@ func (m *Member) ObjectMetric(ctx context.Context, namespace string, of autoscal
 	}
 	var list metricValues
 	if err := m.customMetric(ctx, namespace, object, "", metric, &list); err != nil {
+		if apierrors.IsNotFound(err) && mapping.Namespaced && m.lacks(ctx, mapping, namespace, of.Name) {
+			return autoscale.Reading{Absent: fmt.Sprintf("there is no %s %s in namespace %s", of.Kind, of.Name, namespace)}, nil
+		}
 		return autoscale.Reading{}, err
 	}
 	switch {
@@ -126,6 +130,12 @@ func (m *Member) ObjectMetric(ctx context.Context, namespace string, of autoscal
 		return autoscale.Reading{Object: autoscale.Milli(*list.Value)}, nil
 	}
 	return autoscale.Reading{}, fmt.Errorf("metric %s of %s %s has no value", metric.Name, of.Kind, of.Name)
+}
+
+// lacks says whether an object is known not to be there.
+func (m *Member) lacks(ctx context.Context, mapping Mapping, namespace, name string) bool {
+	_, err := m.Client().Resource(mapping.Resource).Namespace(namespace).Get(aside(ctx), name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err)
 }
 
 func (m *Member) customMetric(ctx context.Context, namespace, object, selector string, metric autoscalingv2.MetricIdentifier, list *metricValues) error {

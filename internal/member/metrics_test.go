@@ -12,6 +12,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -79,6 +80,10 @@ func TestCustomMetricsAreReadInTheVersionThatIsServed(t *testing.T) {
 	if got, err = m.ObjectMetric(t.Context(), "shop", ingress, autoscalingv2.MetricIdentifier{Name: "hits"}); err != nil || got.Object != 40_000 {
 		t.Errorf("%+v, %v", got, err)
 	}
+	if got, err = m.ObjectMetric(t.Context(), "shop", ingress, autoscalingv2.MetricIdentifier{Name: "misses"}); err != nil || got.Absent != "there is no Ingress web in namespace shop" {
+		t.Errorf("a metric of an object that is not there: %+v, %v", got, err)
+	}
+	s.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"namespace": "shop", "name": "web"}}})
 	if _, err = m.ObjectMetric(t.Context(), "shop", ingress, autoscalingv2.MetricIdentifier{Name: "misses"}); err == nil || !strings.Contains(err.Error(), "read metric misses") {
 		t.Errorf("a metric that nobody has: %v", err)
 	}

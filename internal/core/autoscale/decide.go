@@ -64,6 +64,8 @@ type Reading struct {
 	// Pods are the values by pod; Object is that of an object. Both are in thousandths.
 	Pods   map[string]Value
 	Object int64
+	// Absent says that the cluster does not have the object, which adds nothing to what others say of theirs.
+	Absent string
 }
 
 // Value is a metric of one pod, in thousandths, over a window that ended at a time.

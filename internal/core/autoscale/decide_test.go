@@ -265,6 +265,8 @@ func TestTheHighestMetricCountsAndAMissingOneLetsNothingGo(t *testing.T) {
 		"requests":           {decide("50 50", 15, 20, nil), 6, "metric requests of pods above target"},
 		"hits of both":       {decide("50 50", 10, 35, nil), 7, "metric hits of Ingress web above target"},
 		"all below":          {decide("25 25", 5, 10, nil), 2, "All metrics below target"},
+		"one has no object":  {decide("25 25", 5, 70, func(r *Reading) { *r = Reading{Absent: "there is no Ingress web"} }), 7, "metric hits of Ingress web above target"},
+		"and all go down":    {decide("25 25", 5, 10, func(r *Reading) { *r = Reading{Absent: "there is no Ingress web"} }), 2, "All metrics below target"},
 		"a metric is silent": {decide("25 25", 5, 10, func(r *Reading) { *r = Reading{Unknown: "no answer"} }), 4, ""},
 	} {
 		if c.d.Desired != c.want || c.d.Reason != c.by {

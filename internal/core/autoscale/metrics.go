@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -285,7 +286,7 @@ func (in Input) along(ratio float64, replicas int32) int32 {
 
 func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autoscalingv2.MetricValueStatus, error) {
 	var sum, ready int64
-	told, silent := 0, ""
+	told, silent, absent := 0, "", ""
 	for _, c := range in.Clusters {
 		why := c.Unknown
 		if why == "" && i < len(c.Readings) {
@@ -293,6 +294,8 @@ func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autos
 		}
 		if why != "" {
 			silent = max(silent, fmt.Sprintf("cluster %s: %s", c.Name, why))
+		} else if i < len(c.Readings) && c.Readings[i].Absent != "" {
+			absent = max(absent, fmt.Sprintf("cluster %s: %s", c.Name, c.Readings[i].Absent))
 		} else if i < len(c.Readings) {
 			told++
 			sum = plus(sum, max(c.Readings[i].Object, 0))
@@ -307,7 +310,7 @@ func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autos
 		}
 	}
 	if told == 0 {
-		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("no cluster tells of it: %s", silent)
+		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("no cluster tells of it: %s", cmp.Or(silent, absent))
 	}
 	current := in.total()
 	var replicas int32
