@@ -170,3 +170,20 @@ func TestSchedulesThatAreNone(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestWhereClocksAreChangedAnHourIsMissingAndOneComesTwice(t *testing.T) {
+	s, err := ParseSchedule("30 2 * * *", "Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for after, want := range map[string]string{
+		"2027-03-27 12:00": "2027-03-29 00:30", // on the 28th there is no half past two
+		"2027-10-30 12:00": "2027-10-31 00:30",
+		"2027-10-31 00:30": "2027-10-31 01:30", // it comes twice
+		"2027-10-31 01:30": "2027-11-01 01:30",
+	} {
+		if got := s.Next(day(after)).UTC().Format("2006-01-02 15:04"); got != want {
+			t.Errorf("after %s it is %s, want %s", after, got, want)
+		}
+	}
+}
