@@ -34,6 +34,8 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 		`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
 			{condition: Is ready, type: CEL, celExpressions: ["true"]}, {condition: Applied, type: CEL, celExpressions: ["true"]}]}]}`: {
 			`spec.manifestConfigs[0].conditionRules[0].condition: Invalid value: "Is ready": must be the type of a condition`, "Applied is said by the hub alone"},
+		`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
+			{condition: Complete, type: CEL, celExpressions: [` + strings.Repeat(`"true", `, 501) + `]}]}]}`: {"spec.manifestConfigs: Forbidden: have 501 expressions, more than 500"},
 		`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [` + strings.Repeat(`{resourceIdentifier: {resource: configmaps, name: "*"}}, `, 1001) + `]}`: {"spec.manifestConfigs: Too many: 1001: must have at most 1000 items"},
 	} {
 		h.refuses("admin", object(t, work("m1", spec)), nil, words...)

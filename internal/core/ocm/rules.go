@@ -18,8 +18,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// costLimit bounds an expression as the API server bounds the rules of a schema, which is a tenth of a second.
-const costLimit = 1_000_000
+const (
+	// costLimit bounds an expression as the API server bounds the rules of a schema, which is a tenth of a second.
+	costLimit = 1_000_000
+	// budget bounds all expressions of a ManifestWork at one look.
+	budget = 10 * costLimit
+)
 
 // environment has the variables of expressions, and the libraries that those of Open Cluster Management have.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
@@ -83,8 +87,23 @@ func (p *Programs) compile(expression string, of *cel.Type) (cel.Program, error)
 	return program, nil
 }
 
-// Evaluate is the condition that a rule gives an object, without its times; nil if it gives none.
-func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstructured) *metav1.Condition {
+// evaluate is what a program gives. What it costs is added to spent.
+func evaluate(program cel.Program, variables map[string]any, spent *uint64) (ref.Val, error) {
+	if *spent > budget {
+		return nil, fmt.Errorf("the expressions of the ManifestWork cost more than %d together", budget)
+	}
+	out, details, err := program.Eval(variables)
+	if details != nil && details.ActualCost() != nil {
+		*spent += *details.ActualCost()
+	} else {
+		*spent += costLimit // it was ended
+	}
+	return out, err
+}
+
+// Evaluate is the condition that a rule gives an object, without its times; nil if it gives none. spent is what the expressions of its
+// ManifestWork have cost; it grows.
+func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstructured, spent *uint64) *metav1.Condition {
 	c := &metav1.Condition{Type: rule.Condition, Reason: ocmv1.ReasonRuleEvaluated}
 	if rule.Type == ocmv1.RuleWellKnownConditions {
 		return wellKnownCondition(c, object)
@@ -103,7 +122,7 @@ func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstr
 		if err != nil {
 			return failed(ocmv1.ReasonRuleInvalid, err)
 		}
-		out, _, err := program.Eval(variables)
+		out, err := evaluate(program, variables, spent)
 		if err != nil {
 			return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q: %w", expression, err))
 		}
@@ -128,7 +147,7 @@ func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstr
 		return failed(ocmv1.ReasonRuleInvalid, err)
 	}
 	variables["result"] = holds
-	out, _, err := program.Eval(variables)
+	out, err := evaluate(program, variables, spent)
 	if err != nil {
 		return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q: %w", rule.MessageExpression, err))
 	}

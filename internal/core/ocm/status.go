@@ -40,8 +40,9 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 	status := *mw.Status.DeepCopy()
 	at := stamp{mw.Generation, metav1.NewTime(now)}
 	status.ResourceStatus.Manifests = make([]ocmv1.ManifestCondition, len(items))
+	var spent uint64
 	for i, item := range items {
-		status.ResourceStatus.Manifests[i] = manifest(before(mw, item), item, seen[i], p, at)
+		status.ResourceStatus.Manifests[i] = manifest(before(mw, item), item, seen[i], p, &spent, at)
 	}
 	manifests := status.ResourceStatus.Manifests
 
@@ -121,7 +122,7 @@ func before(mw *ocmv1.ManifestWork, item Item) ocmv1.ManifestCondition {
 }
 
 // manifest is what became of one object.
-func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, at stamp) ocmv1.ManifestCondition {
+func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, spent *uint64, at stamp) ocmv1.ManifestCondition {
 	m.ResourceMeta = item.Meta
 	if m.Conditions == nil {
 		m.Conditions = []metav1.Condition{}
@@ -152,7 +153,7 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, at s
 	}
 	var ruled []metav1.Condition
 	for _, rule := range item.rules {
-		if c := p.Evaluate(rule, seen.Object); c != nil {
+		if c := p.Evaluate(rule, seen.Object, spent); c != nil {
 			ruled = append(ruled, *c)
 		}
 	}

@@ -3,6 +3,7 @@ package ocm
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -229,15 +230,45 @@ func TestConditionRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept := &Programs{}
-			kept.Evaluate(c.rule, object(t, c.of))
-			if again, got := show(kept.Evaluate(c.rule, object(t, c.of))), show((*Programs)(nil).Evaluate(c.rule, object(t, c.of))); again != got {
+			kept.Evaluate(c.rule, object(t, c.of), new(uint64))
+			if again, got := show(kept.Evaluate(c.rule, object(t, c.of), new(uint64))), show((*Programs)(nil).Evaluate(c.rule, object(t, c.of), new(uint64))); again != got {
 				t.Errorf("asked again it is %q, not %q", again, got)
 			}
-			got := show(kept.Evaluate(c.rule, object(t, c.of)))
+			got := show(kept.Evaluate(c.rule, object(t, c.of), new(uint64)))
 			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestTheExpressionsOfAManifestWorkHaveOneBudget(t *testing.T) {
+	long := "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5].all(e, a+b+c+d+e > 0)))))"
+	rule, p := ocmv1.ConditionRule{Condition: "Fine", Type: ocmv1.RuleCEL, CelExpressions: []string{long}}, &Programs{}
+	var spent uint64
+	if got := show(p.Evaluate(rule, object(t, config), &spent)); !strings.HasPrefix(got, "True") || spent == 0 {
+		t.Fatalf("one alone gives %q and costs %d", got, spent)
+	}
+	spent = 10_000_001
+	if got := show(p.Evaluate(rule, object(t, config), &spent)); !strings.Contains(got, "ConditionRuleExpressionError") || !strings.Contains(got, "cost more than 10000000 together") {
+		t.Errorf("over the budget it gives %q", got)
+	}
+
+	// All objects of a ManifestWork share it.
+	var objects []string
+	for i := range 60 {
+		objects = append(objects, strings.Replace(config, "name: a", fmt.Sprintf("name: a%d", i), 1))
+	}
+	mw := manifestWork(t, `{workload: {manifests: [`+strings.Join(objects, ", ")+`]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: "*", namespace: shop},
+		conditionRules: [{condition: Fine, type: CEL, celExpressions: ["`+long+`"]}]}]}`)
+	var seen []Seen
+	for _, w := range decide(mw).Works {
+		seen = append(seen, Seen{Work: answered(w, "True", ""), Object: object(t, config)})
+	}
+	manifests := Status(mw, Items(mw, eu()), seen, p, now).ResourceStatus.Manifests
+	first, last := meta.FindStatusCondition(manifests[0].Conditions, "Fine"), meta.FindStatusCondition(manifests[59].Conditions, "Fine")
+	if first.Status != metav1.ConditionTrue || last.Reason != ocmv1.ReasonRuleExpressionError {
+		t.Errorf("the first is %q, the last %q", show(first), show(last))
 	}
 }
 

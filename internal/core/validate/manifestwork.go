@@ -19,6 +19,8 @@ const (
 	manifestLimit = 500 * 1024
 	// configLimit is how many options it may have: each is held against each object at every look.
 	configLimit = 1000
+	// expressionLimit is how many expressions it may have: to read one takes a millisecond.
+	expressionLimit = 500
 )
 
 // ManifestWork validates a ManifestWork. What would be carried out otherwise than it says is refused where it asks for less than the
@@ -77,8 +79,12 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 		errs = append(errs, field.TooMany(spec.Child("manifestConfigs"), n, configLimit))
 		return errs
 	}
+	expressions := 0
 	for i, config := range mw.Spec.ManifestConfigs {
 		for j, rule := range config.ConditionRules {
+			if expressions += len(rule.CelExpressions); rule.MessageExpression != "" {
+				expressions++
+			}
 			if err := ocm.ConditionType(rule.Condition); err != nil {
 				errs = append(errs, field.Invalid(spec.Child("manifestConfigs").Index(i).Child("conditionRules").Index(j).Child("condition"), rule.Condition, err.Error()))
 			}
@@ -92,6 +98,9 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 				errs = append(errs, field.Invalid(at.Index(j), "", fmt.Sprintf("each is to name one field, such as .spec.replicas: %v", err)))
 			}
 		}
+	}
+	if expressions > expressionLimit {
+		errs = append(errs, field.Forbidden(spec.Child("manifestConfigs"), fmt.Sprintf("have %d expressions, more than %d: let one entry name several objects by *", expressions, expressionLimit)))
 	}
 	return errs
 }
