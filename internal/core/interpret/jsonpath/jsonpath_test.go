@@ -273,6 +273,31 @@ func TestAKeptFieldIsTheMembersUntilTheTemplateChangesIt(t *testing.T) {
 	apply("a template that gives the field up takes it away", `{other: c}`, `{other: c}`)
 }
 
+// A customization and a ManifestWork may leave different fields of one object to the member.
+func TestFieldsLeftByTwoAreBothRemembered(t *testing.T) {
+	retain := func(path string, desired, observed *unstructured.Unstructured) *unstructured.Unstructured {
+		t.Helper()
+		p, err := jsonpath.Parse(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := jsonpath.Retain([]jsonpath.Path{p}, desired, observed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	template := shop(t, "spec: {a: 1, b: 1}")
+	both := func(observed *unstructured.Unstructured) *unstructured.Unstructured {
+		return retain(".spec.b", retain(".spec.a", template, observed), observed)
+	}
+	member := both(shop(t, "spec: {a: 1, b: 1}"))
+	member.Object["spec"] = map[string]any{} // what somebody takes away stays away, if it is known what was applied
+	if got := both(member).Object["spec"]; len(got.(map[string]any)) != 0 {
+		t.Errorf("applied is %v", got)
+	}
+}
+
 func TestBrokenRulesHarmTheirOwnOperation(t *testing.T) {
 	// Admission refuses these; they may come out of a backup all the same.
 	i := interpreter(t, `{replicaResource: {jsonPath: spec}, retention: {jsonPaths: [".a", "b"]}, statusAggregation: {jsonPaths: {sum: ["c["]}}, statusReflection: {jsonPath: .status}}`)

@@ -23,7 +23,12 @@ func Retain(paths []Path, desired, observed *unstructured.Unstructured) (*unstru
 	// An annotation that somebody wrote into says nothing.
 	_ = json.Unmarshal([]byte(observed.GetAnnotations()[RetainedAnnotation]), &last)
 	out := desired.DeepCopy()
-	now := make(map[string]string, len(paths))
+	// What was left to the member before this, by somebody else's paths, is remembered, too.
+	var now map[string]string
+	_ = json.Unmarshal([]byte(desired.GetAnnotations()[RetainedAnnotation]), &now)
+	if now == nil {
+		now = make(map[string]string, len(paths))
+	}
 	for _, p := range paths {
 		wanted, _, err := p.get(desired.Object)
 		if err != nil {
