@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -185,7 +185,7 @@ func (m *Member) customVersion() (string, bool) {
 
 // segment says why a name cannot be part of an address.
 func segment(what, name string) error {
-	if why := path.IsValidPathSegmentName(name); name == "" || len(why) > 0 {
+	if why := content.IsPathSegmentName(name); name == "" || len(why) > 0 {
 		return fmt.Errorf("the %s %q cannot be asked for: %s", what, name, cmp.Or(strings.Join(why, ", "), "it is empty"))
 	}
 	return nil

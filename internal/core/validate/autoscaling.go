@@ -7,7 +7,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	segments "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -119,7 +119,7 @@ func metric(m autoscalingv2.MetricSpec, path *field.Path) field.ErrorList {
 	// What is asked for by name is part of an address.
 	segment := func(value, name, example string) {
 		required(value, name, example)
-		if why := segments.IsValidPathSegmentName(value); len(why) > 0 {
+		if why := content.IsPathSegmentName(value); len(why) > 0 {
 			errs = append(errs, field.Invalid(path.Child(name), value, strings.Join(why, ", ")))
 		}
 	}
