@@ -84,10 +84,12 @@ func manifestWorkOf(w client.Object) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: cluster, Name: name}, name != "" && err == nil
 }
 
-// asked passes ManifestWorks but for what is written into their status, which is written here.
+// asked passes ManifestWorks that ask for something else than before, and our own writes of their status: what was looked at before
+// the cache showed one may have seemed to be said already.
 var asked = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||
+		was, is := e.ObjectOld.(*ocmv1.ManifestWork), e.ObjectNew.(*ocmv1.ManifestWork)
+		return !equality.Semantic.DeepEqual(was.Status, is.Status) || !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||
 			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
 	},
 })
