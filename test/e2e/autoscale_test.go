@@ -123,6 +123,15 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 			return fmt.Sprintf("%v to %v", kit.Field(hpa, "spec", "minReplicas"), kit.Field(hpa, "spec", "maxReplicas"))
 		})
 	}
+	kit.Eventually(t, "both have taken theirs", func() string {
+		s := autoscaling(t, ns)
+		for _, c := range s.Conditions {
+			if c.Type == autoscalingv1alpha1.BoundsSplit && c.Status == corev1.ConditionTrue {
+				return ""
+			}
+		}
+		return fmt.Sprintf("%+v", s.Conditions)
+	})
 	// m1 alone is busy: it alone grows, to its share of the maximum, and the template follows.
 	scales(t, "m1 grows, and the placement with it", ns, kind, "m1:4 m2:1", func() { use(t, "m1", ns, "100m") })
 	is(t, "the template has as many as there are", int64(5), func() int64 {
