@@ -54,9 +54,8 @@ type Input struct {
 	Now time.Time
 	// NewID makes the permanent id of a Work that does not exist yet.
 	NewID func() string
-	// Convert brings a manifest to one of the group versions in which a cluster serves its kind, its own among them or not, for
-	// kinds of which it knows how. Nil, or an answer of nil, leaves it as it is: then the member says what it does not serve.
-	Convert func(manifest *unstructured.Unstructured, served []string) (*unstructured.Unstructured, error)
+	// Convert gives each cluster a version that it serves; nil sends all as they are.
+	Convert Convert
 }
 
 // Result is the Work of one cluster, or why there is none.
@@ -245,7 +244,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	if err != nil {
 		return in.failed(cluster, &OverrideError{err})
 	}
-	if m, err = in.served(m, c); err != nil {
+	if m, err = in.Convert.For(m, c); err != nil {
 		return in.failed(cluster, err)
 	}
 	m = withOwnMetadata(in.referring(m, c))
@@ -303,31 +302,6 @@ func (in Input) permanentID(cluster string) string {
 		return ""
 	}
 	return in.NewID()
-}
-
-// served is m in a version that c serves, for kinds of which Convert knows how.
-func (in Input) served(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster) (*unstructured.Unstructured, error) {
-	group := m.GroupVersionKind().Group
-	if in.Convert == nil || group == "" {
-		return m, nil
-	}
-	var served []string
-	for _, e := range c.Status.APIEnablements {
-		if strings.HasPrefix(e.GroupVersion, group+"/") && c.Status.Serves(e.GroupVersion, m.GetKind()) {
-			served = append(served, e.GroupVersion)
-		}
-	}
-	if len(served) == 0 {
-		return m, nil
-	}
-	converted, err := in.Convert(m, served)
-	if err != nil {
-		return nil, fmt.Errorf("the cluster serves %s: %w", strings.Join(served, ", "), err)
-	}
-	if converted == nil {
-		return m, nil
-	}
-	return converted, nil
 }
 
 // prune is the template without what the hub set.

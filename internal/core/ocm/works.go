@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -41,7 +41,7 @@ type Input struct {
 	// NewID makes the permanent id of a Work that does not exist yet.
 	NewID func() string
 	// Convert is dispatch.Input's.
-	Convert func(manifest *unstructured.Unstructured, served []string) (*unstructured.Unstructured, error)
+	Convert dispatch.Convert
 }
 
 // Decision is what becomes of the Works of a ManifestWork.
@@ -117,7 +117,7 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 	if existing != nil && in.complete(item) {
 		return existing, nil // it is over, and is not changed any more
 	}
-	m, err := in.served(item.Object.DeepCopy())
+	m, err := in.Convert.For(item.Object.DeepCopy(), in.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -166,31 +166,6 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 	}
 	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 	return w, nil
-}
-
-// served is m in a version that the cluster serves, for kinds of which Convert knows how.
-func (in Input) served(m *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if in.Convert == nil || in.Cluster == nil {
-		return m, nil
-	}
-	gvk := m.GroupVersionKind()
-	var served []string
-	for _, e := range in.Cluster.Status.APIEnablements {
-		if strings.HasPrefix(e.GroupVersion, gvk.Group+"/") && in.Cluster.Status.Serves(e.GroupVersion, gvk.Kind) {
-			served = append(served, e.GroupVersion)
-		}
-	}
-	if len(served) == 0 {
-		return m, nil
-	}
-	converted, err := in.Convert(m, served)
-	if err != nil {
-		return nil, fmt.Errorf("the cluster serves %s: %w", strings.Join(served, ", "), err)
-	}
-	if converted == nil {
-		return m, nil
-	}
-	return converted, nil
 }
 
 // complete says whether the status of the ManifestWork says that an object is over, or that all of it is.
