@@ -440,7 +440,7 @@ var s002 = []row{
 		see: func(s *story) string { return s.prints("member1", "karmadactl", "get", "clusters") }},
 	{id: "97x", block: "S002-cmd-describe", want: "karmadactl describe",
 		see: func(s *story) string { // of clusters by name: other rows join some that do not answer
-			s.prints("Name:         member1", "karmadactl", "describe", "cluster", "member1")
+			s.prints("Name: member1", "karmadactl", "describe", "cluster", "member1")
 			return s.prints("# Cluster member2", "karmadactl", "describe", "namespace", "default", "-s", "members", "-C", "member1,member2")
 		}},
 	// The simulated nodes of members run nothing that could be asked: that each member says so by its name shows the way there, and

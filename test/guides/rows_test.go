@@ -111,8 +111,11 @@ func printTable(w io.Writer) {
 	}
 }
 
+// folded has one space between words: how wide a column is depends on what else is in the table.
+func folded(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 func cut(text string, n int) string {
-	text = strings.Join(strings.Fields(text), " ")
+	text = folded(text)
 	if r := []rune(text); len(r) > n {
 		return string(r[:n-1]) + "…"
 	}
@@ -495,8 +498,8 @@ func (s *story) argosy(name string, args ...string) (string, error) {
 // prints runs a command that is to succeed and print something.
 func (s *story) prints(text string, args ...string) string {
 	out, err := s.argosy(args[0], args[1:]...)
-	if err != nil || !strings.Contains(out, text) {
-		s.fail("%s: %v, printed %q", strings.Join(args, " "), err, cut(out, 300))
+	if err != nil || !strings.Contains(folded(out), text) {
+		s.fail("%s: %v, printed %q, want %q", strings.Join(args, " "), err, cut(out, 1000), text)
 	}
 	return strings.Join(args, " ") + " prints " + text
 }

@@ -70,8 +70,8 @@ var s000 = []row{
 	}},
 	{id: "34x", block: "S000-cmd-get-cloneset by member", chain: "CloneSet", want: "--operation-scope=members",
 		see: func(s *story) string {
-			s.prints("sample-cloneset   member1", "karmadactl", "get", "cloneset", "-n", s.ns, "--operation-scope=members", "-C", "member1,member2")
-			return s.prints("sample-cloneset   member2", "kubectl-karmada", "get", "cloneset", "-A", "--operation-scope=members", "-C", "member1,member2")
+			s.prints("sample-cloneset member1", "karmadactl", "get", "cloneset", "-n", s.ns, "--operation-scope=members", "-C", "member1,member2")
+			return s.prints("sample-cloneset member2", "kubectl-karmada", "get", "cloneset", "-A", "--operation-scope=members", "-C", "member1,member2")
 		}},
 	{id: "8", block: "S000-CloneSet-RIC", chain: "CloneSet", want: "stored as replicaResource, replicaRevision, with warnings; working", see: func(s *story) string {
 		s.apply(s.doc("S000", 185), renamed, revise)
