@@ -4,9 +4,11 @@ package commit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,6 +80,15 @@ func Delete(ctx context.Context, c client.Client, read client.Object) error {
 // Stale says that an error comes from having read an old state: the next event, or another look, mends it.
 func Stale(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// NamespaceMissing says whether an object was refused because its namespace is not there, or is going.
+func NamespaceMissing(err error) bool {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true
+	}
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
 // Name is how messages call an object: "ResourceBinding ns/name", without the namespace where there is none.

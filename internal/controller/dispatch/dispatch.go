@@ -390,7 +390,7 @@ func (r *reconciler) create(ctx context.Context, b workv1alpha2.Binding, work *w
 	case err == nil:
 		r.unseen.add(client.ObjectKeyFromObject(b), work)
 		return nil
-	case spaceMissing(err):
+	case commit.NamespaceMissing(err):
 		return nil // the cluster has just come, or goes: that its execution space is made is an event
 	}
 	return fmt.Errorf("create %s: %w", commit.Name(work), err)
@@ -412,15 +412,6 @@ func explainSize(err error, work *workv1alpha1.Work) error {
 		return err
 	}
 	return fmt.Errorf("its manifest is too large: %d bytes as JSON, where the hub's etcd stores about %d; split the object: %w", size, roomForManifest, err)
-}
-
-// spaceMissing says whether a Work was refused because its execution space is not there, or is going.
-func spaceMissing(err error) bool {
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return true
-	}
-	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
 // finish deletes the Works of a binding that is going, and lets it go when they are gone.

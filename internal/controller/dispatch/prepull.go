@@ -60,7 +60,7 @@ func (r *reconciler) pullFirst(ctx context.Context, b workv1alpha2.Binding, in d
 			continue
 		}
 		// The cache is milliseconds behind, and one that is being deleted is made anew when it is gone.
-		if err := r.client.Create(ctx, w); err != nil && !apierrors.IsAlreadyExists(err) && !spaceMissing(err) {
+		if err := r.client.Create(ctx, w); err != nil && !apierrors.IsAlreadyExists(err) && !commit.NamespaceMissing(err) {
 			return b, fmt.Errorf("create %s: %w", commit.Name(w), err)
 		}
 	}

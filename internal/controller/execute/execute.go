@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -229,7 +228,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		r.missed.Delete(client.ObjectKeyFromObject(work))
 	}
 	if err != nil {
-		if namespaceMissing(err) {
+		if commit.NamespaceMissing(err) {
 			// In this order: the namespace may arrive in between.
 			r.waiting.add(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
 			if apierrors.IsNotFound(err) && r.namespaceFollows(ctx, work, manifest) {
@@ -527,15 +526,6 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 var log = ctrl.Log.WithName("execute")
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
-
-// namespaceMissing says whether an object was refused because its namespace is not there, or is going.
-func namespaceMissing(err error) bool {
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return true
-	}
-	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
-}
 
 func isReady(c *clusterv1alpha1.Cluster) bool {
 	return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
