@@ -200,7 +200,7 @@ func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string, loca
 		spec["pullSecrets"] = secrets
 	}
 	m := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": apiVersion, "kind": "ImagePullJob", "metadata": map[string]any{"namespace": local.GetNamespace(), "name": name}, "spec": spec,
+		"apiVersion": apiVersion, "kind": "ImagePullJob", "metadata": map[string]any{"namespace": in.Template.GetNamespace(), "name": name}, "spec": spec,
 	}}
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace:   names.ExecutionSpace(cluster),

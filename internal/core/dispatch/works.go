@@ -24,6 +24,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/override"
@@ -248,6 +249,10 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 		return in.failed(cluster, err)
 	}
 	m = withOwnMetadata(in.referring(m, c))
+	if err := in.same(m); err != nil {
+		return in.failed(cluster, err)
+	}
+	execute.Unmark(m)
 
 	// 2. The Work. Its name goes by the template, whatever an override did to the manifest.
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
@@ -289,6 +294,16 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	}
 	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 	return Result{Cluster: cluster, Work: w, Applied: applied}
+}
+
+// same is the last look at a manifest before it is written into a Work: whatever divided, overrode and converted it, it is still the
+// object that the template is, or encloses.
+func (in Input) same(m *unstructured.Unstructured) error {
+	sent, err := content(in.Template)
+	if err != nil {
+		return err
+	}
+	return identity.Of(sent).Keeps(m)
 }
 
 // permanentID is the one that the cluster's Work has, or a new one.

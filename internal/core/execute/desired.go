@@ -3,23 +3,18 @@ package execute
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 // Retain gives desired those values of observed that belong to the member, as interpret.Interpreter's does.
 type Retain func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
-
-// neverSent is metadata that the member's API server and controllers own. A finalizer that Retain brought along would
-// come back after its controller has removed it.
-var neverSent = []string{
-	"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields",
-	"resourceVersion", "selfLink", "uid", "ownerReferences", "finalizers",
-}
 
 // Manifest is the one manifest of w, decoded.
 func Manifest(w *workv1alpha1.Work) (*unstructured.Unstructured, error) {
@@ -63,6 +58,9 @@ func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain R
 	if desired == manifest {
 		return manifest, nil
 	}
+	if err := identity.Of(manifest).Keeps(desired); err != nil {
+		return nil, err
+	}
 	// The result may share memory with observed, which is read-only.
 	desired = desired.DeepCopy()
 	strip(desired)
@@ -73,12 +71,11 @@ func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain R
 	return desired, nil
 }
 
-// strip removes, in place, what is never sent.
+// strip removes, in place, what is never sent: metadata that the member's API server and controllers own. A finalizer that Retain brought
+// along would come back after its controller has removed it.
 func strip(m *unstructured.Unstructured) {
 	delete(m.Object, "status")
 	if metadata, ok := m.Object["metadata"].(map[string]any); ok {
-		for _, key := range neverSent {
-			delete(metadata, key)
-		}
+		maps.DeleteFunc(metadata, func(key string, _ any) bool { return interpret.SetByServer(key) })
 	}
 }

@@ -110,14 +110,13 @@ func field(obj *unstructured.Unstructured, in, key string) string {
 	return s
 }
 
-// ourKeys are the labels and annotations that say an object is ours, or whose it was on the hub.
-// What users set under karmada.io, such as retain-replicas, is theirs.
-var ourKeys = map[string]bool{
+// hubKeys are the labels and annotations by which only the hub says that an object is ours, and of what on the hub: they are put on
+// last, and what a user's words say of them is taken off first.
+var hubKeys = map[string]bool{
 	workv1alpha2.ManagedLabel:                           true,
 	workv1alpha2.WorkPermanentIDLabel:                   true,
 	workv1alpha2.WorkNamespaceAnnotation:                true,
 	workv1alpha2.WorkNameAnnotation:                     true,
-	workv1alpha2.ConflictResolutionAnnotation:           true,
 	workv1alpha2.ResourceBindingPermanentIDLabel:        true,
 	workv1alpha2.ResourceBindingNamespaceAnnotation:     true,
 	workv1alpha2.ResourceBindingNameAnnotation:          true,
@@ -129,12 +128,29 @@ var ourKeys = map[string]bool{
 	workv1alpha2.ManagedLabelsAnnotation:                true,
 	interpret.SuspendAnnotation:                         true,
 	ocmv1.ManifestWorkAnnotation:                        true,
+}
 
+// comeAlong are those that go with a template: the mark of its policy, and what its users say of conflicts.
+// What users set under karmada.io else, such as retain-replicas, is theirs.
+var comeAlong = map[string]bool{
+	workv1alpha2.ConflictResolutionAnnotation:               true,
 	policyv1alpha1.PropagationPolicyPermanentIDLabel:        true,
 	policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: true,
 	policyv1alpha1.PropagationPolicyNamespaceAnnotation:     true,
 	policyv1alpha1.PropagationPolicyNameAnnotation:          true,
 	policyv1alpha1.ClusterPropagationPolicyNameAnnotation:   true,
+}
+
+// Marks says whether a label or annotation is one that the hub alone puts on what it sends, whatever users say.
+func Marks(key string) bool { return hubKeys[key] }
+
+// Unmark takes the hub's marks off a manifest, in place, before it puts its own on: a template may carry those of another object.
+func Unmark(manifest *unstructured.Unstructured) {
+	for _, in := range []string{"labels", "annotations"} {
+		metadata, _ := manifest.Object["metadata"].(map[string]any)
+		keys, _ := metadata[in].(map[string]any)
+		maps.DeleteFunc(keys, func(key string, _ any) bool { return hubKeys[key] })
+	}
 }
 
 // Released is observed without our marks: from then on nobody but the member owns it. observed is not changed.
@@ -149,7 +165,7 @@ func Released(observed *unstructured.Unstructured) *unstructured.Unstructured {
 		if !ok {
 			continue
 		}
-		maps.DeleteFunc(m, func(key string, _ any) bool { return ourKeys[key] })
+		maps.DeleteFunc(m, func(key string, _ any) bool { return hubKeys[key] || comeAlong[key] })
 		if len(m) == 0 {
 			delete(metadata, in)
 		}

@@ -14,6 +14,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/identity"
 )
 
 // Interpreter answers what an object means. Arguments are never changed; a result shares no memory with them, except
@@ -153,7 +154,7 @@ func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured, rep
 	if h == nil {
 		return obj, nil
 	}
-	revised, err := h.Revise(ctx, obj, replicas)
+	revised, err := same(obj)(h.Revise(ctx, obj, replicas))
 	return revised, explain(configv1alpha1.InterpreterOperationReviseReplica, "revise replicas", obj, err)
 }
 
@@ -162,7 +163,7 @@ func (c cascade) Retain(ctx context.Context, desired, observed *unstructured.Uns
 	if h == nil {
 		return desired, nil
 	}
-	retained, err := h.Retain(ctx, desired, observed)
+	retained, err := same(desired)(h.Retain(ctx, desired, observed))
 	return retained, explain(configv1alpha1.InterpreterOperationRetain, "retain member values", desired, err)
 }
 
@@ -180,7 +181,7 @@ func (c cascade) Aggregate(ctx context.Context, template *unstructured.Unstructu
 	if h == nil {
 		return template, nil
 	}
-	aggregated, err := h.Aggregate(ctx, template, items)
+	aggregated, err := same(template)(h.Aggregate(ctx, template, items))
 	return aggregated, explain(configv1alpha1.InterpreterOperationAggregateStatus, "aggregate status", template, err)
 }
 
@@ -203,6 +204,19 @@ func (c cascade) Dependencies(ctx context.Context, obj *unstructured.Unstructure
 	}
 	deps, err := h.Dependencies(ctx, obj)
 	return deps, explain(configv1alpha1.InterpreterOperationInterpretDependency, "find dependencies", obj, err)
+}
+
+// same lets an answer pass that is still the object that was asked about: what a kind means is no way to make another object of it.
+func same(obj *unstructured.Unstructured) func(*unstructured.Unstructured, error) (*unstructured.Unstructured, error) {
+	return func(answer *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
+		if err == nil && answer != obj {
+			err = identity.Of(obj).Keeps(answer)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return answer, nil
+	}
 }
 
 // WholeStatus is a copy of .status; nil when there is none or it is no object.

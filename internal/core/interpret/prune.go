@@ -15,6 +15,9 @@ var serverSet = []string{
 	"resourceVersion", "selfLink", "uid", "ownerReferences", "finalizers",
 }
 
+// SetByServer says whether a field of the metadata is one that an API server or the hub's own controllers set, so that it is never sent.
+func SetByServer(field string) bool { return slices.Contains(serverSet, field) }
+
 // jobLabels are what the API server generates into a Job; its UID there is the hub's.
 var jobLabels = []string{
 	"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",

@@ -20,6 +20,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 )
@@ -121,7 +122,11 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 	if err != nil {
 		return nil, err
 	}
+	if err := identity.Of(item.Object).Keeps(m); err != nil {
+		return nil, err
+	}
 	interpret.Prune(m)
+	execute.Unmark(m)
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace:  names.ExecutionSpace(mw.Namespace),
 		Name:       item.WorkName(mw.Name),

@@ -13,6 +13,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/convert/kruise"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -49,9 +50,10 @@ func (u Untouched) String() string {
 //	      image → command → args → resources → labels → annotations → field → plaintext
 //
 // Paths are those of the version that the policy's selectors name. The order of policies does not matter. The first failure ends it: half of an override is worse than none.
+// It is a failure to make another object of m; see Reaches.
 func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster, policies []policyv1alpha1.Override) (*unstructured.Unstructured, Applied, error) {
 	var applied Applied
-	out := m
+	out, object := m, identity.Of(m)
 	for _, p := range ordered(propagate.TemplateOf(m), policies) {
 		for _, r := range targeting(c, p) {
 			if r.overriders.Empty() {
@@ -64,7 +66,7 @@ func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster, policies []
 			if err != nil {
 				return nil, Applied{}, err
 			}
-			run := run{manifest: in, policy: describe(p), at: r.at, applied: &applied}
+			run := run{manifest: in, object: object, policy: describe(p), at: r.at, applied: &applied}
 			if err := run.all(r.overriders); err != nil {
 				return nil, Applied{}, err
 			}
@@ -199,6 +201,7 @@ func describe(p policyv1alpha1.Override) string {
 // run applies the overriders of one rule to one manifest, in place.
 type run struct {
 	manifest *unstructured.Unstructured
+	object   identity.Object // what the manifest is, and has to stay
 	policy   string
 	at       string
 	applied  *Applied
@@ -247,7 +250,7 @@ func (r run) all(o *policyv1alpha1.Overriders) error {
 	if len(o.Plaintext) == 0 {
 		return nil
 	}
-	if i, err := overridePlaintext(r.manifest, o.Plaintext); err != nil {
+	if i, err := overridePlaintext(r.manifest, r.object, o.Plaintext); err != nil {
 		return r.one("plaintext", i, err)
 	}
 	return nil
@@ -255,6 +258,9 @@ func (r run) all(o *policyv1alpha1.Overriders) error {
 
 // one takes note of what became of an overrider: nothing found is remembered, a failure is told with its place.
 func (r run) one(overrider string, index int, err error) error {
+	if err == nil {
+		err = r.object.Keeps(r.manifest)
+	}
 	if err == nil {
 		return nil
 	}

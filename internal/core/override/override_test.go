@@ -430,7 +430,7 @@ func TestFailuresNameThePlace(t *testing.T) {
 			`apply OverridePolicy shop/p, spec.overriders.plaintext[0]: add "/spec/replicas/a": /spec/replicas is neither an object nor a list`},
 		{"an index behind the list", "shop", rule("plaintext: [{path: /spec/template/spec/containers/7, operator: remove}]"),
 			`no index 7 in a list of 2`},
-		{"a manifest without a name", "shop", rule("plaintext: [{path: /metadata/name, operator: remove}]"), "what is left has no metadata.name"},
+		{"a manifest without a name", "shop", rule("plaintext: [{path: /metadata/name, operator: remove}]"), "metadata.name of Deployment.apps shop/web would become empty"},
 		{"a manifest that is none", "shop", rule("plaintext: [{path: '', operator: replace, value: [1]}]"), "what is left is not an object"},
 		{"the whole manifest removed", "shop", rule("plaintext: [{path: '', operator: remove}]"), "cannot remove the whole document"},
 		{"an unknown operator", "shop", rule("labelsOverrider: [{operator: merge, value: {a: b}}]"), `labelsOverrider[0]: unknown operator "merge"`},

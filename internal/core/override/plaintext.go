@@ -8,10 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/identity"
 )
 
-// overridePlaintext applies the operations as one RFC 6902 patch. With an error comes the operation at fault.
-func overridePlaintext(m *unstructured.Unstructured, operations []policyv1alpha1.PlaintextOverrider) (int, error) {
+// overridePlaintext applies the operations as one RFC 6902 patch, of which none may make another object of m. With an error comes the
+// operation at fault.
+func overridePlaintext(m *unstructured.Unstructured, object identity.Object, operations []policyv1alpha1.PlaintextOverrider) (int, error) {
 	var doc any = m.Object
 	for i, o := range operations {
 		path, err := parsePointer(o.Path)
@@ -25,12 +27,15 @@ func overridePlaintext(m *unstructured.Unstructured, operations []policyv1alpha1
 		if doc, err = edit(doc, path, o.Operator, value); err != nil {
 			return i, fmt.Errorf("%s %q: %w", o.Operator, o.Path, err)
 		}
+		is, ok := doc.(map[string]any)
+		if !ok {
+			return i, errors.New("what is left is not an object")
+		}
+		if err := object.Keeps(&unstructured.Unstructured{Object: is}); err != nil {
+			return i, fmt.Errorf("%s %q: %w", o.Operator, o.Path, err)
+		}
+		m.Object = is
 	}
-	object, err := manifest(doc)
-	if err != nil {
-		return len(operations) - 1, err
-	}
-	m.Object = object
 	return 0, nil
 }
 
@@ -44,21 +49,4 @@ func decode(raw []byte) (any, error) {
 		return nil, err
 	}
 	return value, nil
-}
-
-// manifest is doc if it can still be sent to a cluster.
-func manifest(doc any) (map[string]any, error) {
-	object, ok := doc.(map[string]any)
-	if !ok {
-		return nil, errors.New("what is left is not an object")
-	}
-	text := func(m map[string]any, key string) bool { s, ok := m[key].(string); return ok && s != "" }
-	metadata, _ := object["metadata"].(map[string]any)
-	switch {
-	case !text(object, "apiVersion"), !text(object, "kind"):
-		return nil, errors.New("what is left has no apiVersion and kind")
-	case !text(metadata, "name"):
-		return nil, errors.New("what is left has no metadata.name")
-	}
-	return object, nil
 }

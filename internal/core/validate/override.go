@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/override"
 )
 
 // Override validates an override policy.
@@ -29,22 +31,25 @@ func Override(o policyv1alpha1.Override) field.ErrorList {
 	if spec.TargetCluster != nil {
 		errs = append(errs, clusterAffinity(spec.TargetCluster, path.Child("targetCluster"))...)
 	}
-	errs = append(errs, overriders(&spec.Overriders, path.Child("overriders"))...)
+	errs = append(errs, overriders(&spec.Overriders, spec.ResourceSelectors, path.Child("overriders"))...)
 	for i := range spec.OverrideRules {
 		rule, at := &spec.OverrideRules[i], path.Child("overrideRules").Index(i)
 		if rule.TargetCluster != nil {
 			errs = append(errs, clusterAffinity(rule.TargetCluster, at.Child("targetCluster"))...)
 		}
-		errs = append(errs, overriders(&rule.Overriders, at.Child("overriders"))...)
+		errs = append(errs, overriders(&rule.Overriders, spec.ResourceSelectors, at.Child("overriders"))...)
 	}
 	return errs
 }
 
 // OverrideAdvice says what an override policy may do that its author did not mean: to add a list where the template has one replaces
-// that, as JSON patches go.
+// that, as JSON patches go, and what members keep for themselves is not sent.
 func OverrideAdvice(o policyv1alpha1.Override) (advice []string) {
 	lists := func(o *policyv1alpha1.Overriders, path *field.Path) {
 		for i, p := range o.Plaintext {
+			if own := override.NeverSent(p.Path); own != "" {
+				advice = append(advice, fmt.Sprintf("%s: members are never sent %s, so that this changes nothing there", path.Child("plaintext").Index(i), own))
+			}
 			if p.Operator == policyv1alpha1.OverriderOpAdd && bytes.HasPrefix(bytes.TrimSpace(p.Value.Raw), []byte("[")) && !strings.HasSuffix(p.Path, "/-") {
 				advice = append(advice, fmt.Sprintf("%s: add with a list replaces the whole list if a template has one at %s; to keep its entries, add each of yours at %s/-",
 					path.Child("plaintext").Index(i), p.Path, p.Path))
@@ -59,24 +64,64 @@ func OverrideAdvice(o policyv1alpha1.Override) (advice []string) {
 	return advice
 }
 
-func overriders(o *policyv1alpha1.Overriders, path *field.Path) field.ErrorList {
+// overriders validates those of one rule, for templates that the selectors select; none select any.
+func overriders(o *policyv1alpha1.Overriders, selectors []policyv1alpha1.ResourceSelector, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, image := range o.ImageOverrider {
 		if image.Predicate != nil {
-			errs = append(errs, jsonPointer(image.Predicate.Path, path.Child("imageOverrider").Index(i).Child("predicate", "path"))...)
+			at := path.Child("imageOverrider").Index(i).Child("predicate", "path")
+			errs = append(errs, jsonPointer(image.Predicate.Path, at)...)
+			errs = append(errs, reaches(image.Predicate.Path, at)...)
 		}
 	}
 	for i, l := range o.LabelsOverrider {
-		errs = append(errs, metav1validation.ValidateLabels(l.Value, path.Child("labelsOverrider").Index(i).Child("value"))...)
+		at := path.Child("labelsOverrider").Index(i).Child("value")
+		errs = append(errs, metav1validation.ValidateLabels(l.Value, at)...)
+		errs = append(errs, marks(at, sortedKeys(l.Value)...)...)
 	}
 	for i, a := range o.AnnotationsOverrider {
-		errs = append(errs, apimachineryvalidation.ValidateAnnotations(a.Value, path.Child("annotationsOverrider").Index(i).Child("value"))...)
+		at := path.Child("annotationsOverrider").Index(i).Child("value")
+		errs = append(errs, apimachineryvalidation.ValidateAnnotations(a.Value, at)...)
+		errs = append(errs, marks(at, sortedKeys(a.Value)...)...)
 	}
 	for i := range o.ResourcesOverrider {
 		errs = append(errs, resourcesOverrider(&o.ResourcesOverrider[i], path.Child("resourcesOverrider").Index(i))...)
 	}
 	for i := range o.FieldOverrider {
-		errs = append(errs, fieldOverrider(&o.FieldOverrider[i], path.Child("fieldOverrider").Index(i))...)
+		at := path.Child("fieldOverrider").Index(i)
+		errs = append(errs, fieldOverrider(&o.FieldOverrider[i], at)...)
+		errs = append(errs, reaches(o.FieldOverrider[i].FieldPath, at.Child("fieldPath"))...)
+	}
+	for i, p := range o.Plaintext {
+		if at := path.Child("plaintext").Index(i).Child("path"); !override.KeepsGroup(p, selectors) {
+			errs = append(errs, reaches(p.Path, at)...)
+		}
+	}
+	return errs
+}
+
+// reaches refuses a path by which an override would make another object of a template, or set what the hub alone says.
+func reaches(pointer string, path *field.Path) field.ErrorList {
+	if what := override.Reaches(pointer); what != "" {
+		why := "group, kind, namespace and name of an object stay those of its template"
+		if what == "apiVersion" {
+			why += "; to send another version, replace it with one of the same group, in a policy whose resourceSelectors name that group"
+		}
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("%q reaches %s: %s", pointer, what, why))}
+	}
+	if key := override.Key(pointer); key != "" {
+		return marks(path, key)
+	}
+	return nil
+}
+
+// marks refuses labels and annotations that only the hub puts on what it sends.
+func marks(path *field.Path, keys ...string) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range keys {
+		if execute.Marks(key) {
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s is the hub's own mark, by which it knows what is its own in a member; it is put on last, whatever an override says", key)))
+		}
 	}
 	return errs
 }

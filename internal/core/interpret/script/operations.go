@@ -435,15 +435,22 @@ func readObject(rs results, in Inputs, out *Outputs) error {
 		return rs.wrong("returned a list; it must return %s", wanted)
 	}
 	u := &unstructured.Unstructured{Object: m}
-	if in.Object != nil && (u.GetAPIVersion() != in.Object.GetAPIVersion() || u.GetKind() != in.Object.GetKind() || u.GetName() != in.Object.GetName()) {
+	if in.Object != nil && (u.GetAPIVersion() != in.Object.GetAPIVersion() || u.GetKind() != in.Object.GetKind() || u.GetName() != in.Object.GetName() || u.GetNamespace() != in.Object.GetNamespace()) {
 		if u.GetKind() == "" {
 			return rs.wrong("returned a table without kind; it must return %s, not a part of it", wanted)
 		}
-		return rs.wrong("returned %s %s %q in place of %s %s %q; apiVersion, kind and name must stay", u.GetAPIVersion(), u.GetKind(), u.GetName(),
-			in.Object.GetAPIVersion(), in.Object.GetKind(), in.Object.GetName())
+		return rs.wrong("returned %s %s %q in place of %s %s %q; apiVersion, kind, namespace and name must stay", u.GetAPIVersion(), u.GetKind(), nameOf(u),
+			in.Object.GetAPIVersion(), in.Object.GetKind(), nameOf(in.Object))
 	}
 	out.Object = u
 	return nil
+}
+
+func nameOf(u *unstructured.Unstructured) string {
+	if u.GetNamespace() == "" {
+		return u.GetName()
+	}
+	return u.GetNamespace() + "/" + u.GetName()
 }
 
 // untouched says that a table is the object that was given, as it was given.

@@ -319,7 +319,7 @@ func TestFaultsAreToldToWhoWroteTheScript(t *testing.T) {
 		{"odd requirements", replicasOp, `function GetReplicas(obj) return 1, {resourceRequest = {cpu = "many"}} end`, BadResult, `GetReplicas returned as result 2 what cannot be read: quantities must match`},
 		{"odd components", componentsOp, `function GetComponents(obj) return {{name = "a"}, {name = "a"}} end`, BadResult, `returned two components named "a"`},
 		{"a part of the object", reviseOp, `function ReviseReplica(obj, n) return obj.spec end`, BadResult, `ReviseReplica returned a table without kind; it must return the whole object, not a part of it`},
-		{"another object", retainOp, `function Retain(d, o) d.metadata.name = "other" return d end`, BadResult, `Retain returned apps/v1 Deployment "other" in place of apps/v1 Deployment "web"; apiVersion, kind and name must stay`},
+		{"another object", retainOp, `function Retain(d, o) d.metadata.name = "other" return d end`, BadResult, `Retain returned apps/v1 Deployment "shop/other" in place of apps/v1 Deployment "shop/web"; apiVersion, kind, namespace and name must stay`},
 		{"a list for an object", retainOp, `function Retain(d, o) return {1, 2} end`, BadResult, `Retain returned a list; it must return the whole object`},
 		{"a number for an object", retainOp, `function Retain(d, o) return 4 end`, BadResult, `Retain returned the number 4; it must return the whole object`},
 		{"no aggregate", aggregateOp, `function AggregateStatus(d, items) end`, BadResult, `AggregateStatus returned nothing; it must return the object with its status, or the status alone`},

@@ -1,0 +1,72 @@
+// Package identity says which object a manifest is, and refuses one that has become another on its way. A user's words may change
+// what an object says, never which object it is: the hub writes into members with rights that its users do not have.
+package identity
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Object is what makes an object this one and no other. Its version does not: a member is sent one that it serves.
+type Object struct{ Group, Kind, Namespace, Name string }
+
+// Of is the identity of a manifest. What is no text counts as not there; Keeps is stricter.
+func Of(manifest *unstructured.Unstructured) Object {
+	gv, _ := schema.ParseGroupVersion(manifest.GetAPIVersion())
+	return Object{gv.Group, manifest.GetKind(), manifest.GetNamespace(), manifest.GetName()}
+}
+
+func (o Object) String() string {
+	kind := schema.GroupKind{Group: o.Group, Kind: o.Kind}.String()
+	if o.Namespace == "" {
+		return kind + " " + o.Name
+	}
+	return kind + " " + o.Namespace + "/" + o.Name
+}
+
+// ChangedError says that something made another object of a manifest.
+type ChangedError struct {
+	Object Object
+	// Field is the one that has changed, Is what it would be.
+	Field, Is string
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("%s of %s would become %s; group, kind, namespace and name of an object stay those of its template", e.Field, e.Object, e.Is)
+}
+
+// Keeps says whether a manifest is still the object, whatever its version: a *ChangedError if it is not.
+func (o Object) Keeps(manifest *unstructured.Unstructured) error {
+	changed := func(field string, is any) error {
+		if is == nil {
+			return &ChangedError{o, field, "empty"}
+		}
+		return &ChangedError{o, field, fmt.Sprintf("%#v", is)}
+	}
+	apiVersion, _ := manifest.Object["apiVersion"].(string)
+	// Parsed strictly: what others take for no group at all must not pass for the core group.
+	group, version, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group, version = "", apiVersion
+	}
+	if version == "" || grouped && group == "" || strings.Contains(version, "/") || group != o.Group {
+		return changed("apiVersion", manifest.Object["apiVersion"])
+	}
+	if kind, ok := manifest.Object["kind"].(string); !ok || kind != o.Kind {
+		return changed("kind", manifest.Object["kind"])
+	}
+	metadata, ok := manifest.Object["metadata"].(map[string]any)
+	if !ok && manifest.Object["metadata"] != nil {
+		return changed("metadata", manifest.Object["metadata"])
+	}
+	if name, ok := metadata["name"].(string); name != o.Name || !ok && metadata["name"] != nil {
+		return changed("metadata.name", metadata["name"])
+	}
+	if namespace, ok := metadata["namespace"].(string); namespace != o.Namespace || !ok && metadata["namespace"] != nil {
+		return changed("metadata.namespace", metadata["namespace"])
+	}
+	return nil
+}

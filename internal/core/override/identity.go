@@ -1,0 +1,75 @@
+package override
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+)
+
+// Reaches says what of an object's identity a JSON pointer names, itself, by a parent or by what would be below it; empty if nothing.
+// An override changes what an object says in a cluster, and never which object it is. What is no pointer reaches nothing.
+func Reaches(path string) string {
+	p, err := parsePointer(path)
+	if err != nil {
+		return ""
+	}
+	if len(p) == 0 {
+		return "the whole document, and with it apiVersion, kind, metadata.namespace and metadata.name"
+	}
+	switch p[0] {
+	case "apiVersion", "kind":
+		return p[0]
+	case "metadata":
+		if len(p) == 1 || len(p) == 2 && p[1] == "" {
+			return "metadata, and with it metadata.namespace and metadata.name"
+		}
+		if p[1] == "name" || p[1] == "namespace" {
+			return "metadata." + p[1]
+		}
+	}
+	return ""
+}
+
+// KeepsGroup says whether an operation does no more than send the templates that are selected in another version of their group. What is
+// selected has to be known for that.
+func KeepsGroup(o policyv1alpha1.PlaintextOverrider, selectors []policyv1alpha1.ResourceSelector) bool {
+	if o.Path != "/apiVersion" || len(selectors) == 0 || o.Operator != policyv1alpha1.OverriderOpAdd && o.Operator != policyv1alpha1.OverriderOpReplace {
+		return false
+	}
+	value, err := decode(o.Value.Raw)
+	apiVersion, text := value.(string)
+	if err != nil || !text {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	return err == nil && gv.Version != "" && !slices.ContainsFunc(selectors, func(s policyv1alpha1.ResourceSelector) bool {
+		selected, err := schema.ParseGroupVersion(s.APIVersion)
+		return err != nil || selected.Group != gv.Group
+	})
+}
+
+// NeverSent says what a JSON pointer names that members are never sent; empty if they are.
+func NeverSent(path string) string {
+	p, err := parsePointer(path)
+	switch {
+	case err != nil || len(p) == 0:
+		return ""
+	case p[0] == "status":
+		return "status"
+	case len(p) > 1 && p[0] == "metadata" && interpret.SetByServer(p[1]):
+		return fmt.Sprintf("metadata.%s", p[1])
+	}
+	return ""
+}
+
+// Key is the label or annotation that a JSON pointer names, itself or by what would be below it; empty if it names none.
+func Key(path string) string {
+	if p, err := parsePointer(path); err == nil && len(p) > 2 && p[0] == "metadata" && (p[1] == "labels" || p[1] == "annotations") {
+		return p[2]
+	}
+	return ""
+}
