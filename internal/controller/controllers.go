@@ -65,6 +65,8 @@ type Options struct {
 	ClusterStatusFrequency time.Duration
 	// ClusterThresholds are how long members must answer, or not answer, before that counts.
 	ClusterThresholds membership.Thresholds
+	// MemberLimits bound what a member can have the hub hold in memory.
+	MemberLimits member.Limits
 	// Scheduler is whose bindings are placed, and with which plugins.
 	Scheduler Scheduler
 	// EmptyWorkloads has workloads that divide their replicas go also to clusters that get none of them.
@@ -167,7 +169,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	templates := template.New(dyn, disco)
-	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Limits: o.MemberLimits})
 	fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
 	if err != nil {
 		return err

@@ -111,8 +111,14 @@ func (m *Member) discover(ctx context.Context, c *connection) (APIs, error) {
 		part, tag, err := c.aggregated(ctx, path, a.tags[path])
 		if errors.Is(err, errNotAggregated) {
 			all, err := c.unaggregated()
+			if errors.Is(err, ErrLimit) {
+				m.excesses.add(discoverySubject, err, m.o.Clock.Now())
+			}
 			if err != nil {
 				return APIs{}, fmt.Errorf("discover what cluster %q serves: %w", m.Name, err)
+			}
+			if err := m.bound(all); err != nil {
+				return APIs{}, err
 			}
 			a.set(m.o.Clock.Now(), all)
 			return all, nil
@@ -127,6 +133,10 @@ func (m *Member) discover(ctx context.Context, c *connection) (APIs, error) {
 		changed = true
 		parts[path], tags[path] = *part, tag
 	}
+	all := APIs{Lists: slices.Concat(parts["/api"].Lists, parts["/apis"].Lists), Failed: parts["/apis"].Failed}
+	if err := m.bound(all); err != nil {
+		return APIs{}, err
+	}
 	a.parts, a.tags = parts, tags
 	if !changed {
 		a.mu.Lock()
@@ -134,10 +144,36 @@ func (m *Member) discover(ctx context.Context, c *connection) (APIs, error) {
 		a.asked = m.o.Clock.Now()
 		return a.all, nil
 	}
-	all := APIs{Lists: slices.Concat(parts["/api"].Lists, parts["/apis"].Lists), Failed: parts["/apis"].Failed}
 	a.set(m.o.Clock.Now(), all)
 	return all, nil
 }
+
+// bound refuses a discovery that is larger than any cluster's: all of it is kept, and goes into the Cluster's status.
+func (m *Member) bound(all APIs) error {
+	kinds, chars := 0, 0
+	for _, list := range all.Lists {
+		kinds += 1 + len(list.APIResources)
+		chars += len(list.GroupVersion)
+		for i := range list.APIResources {
+			chars += len(list.APIResources[i].Name) + len(list.APIResources[i].Kind)
+		}
+	}
+	for gv, why := range all.Failed {
+		kinds++
+		chars += len(gv) + len(why)
+	}
+	if kinds <= kindLimit && chars <= kindNameLimit {
+		m.excesses.clear(discoverySubject)
+		return nil
+	}
+	err := fmt.Errorf("discover what cluster %q serves: %w", m.Name, &limitError{
+		fmt.Sprintf("it serves %d resources, whose names have %d characters, where the hub takes %d and %d", kinds, chars, kindLimit, kindNameLimit),
+		"delete definitions there that nobody uses"})
+	m.excesses.add(discoverySubject, err, m.o.Clock.Now())
+	return err
+}
+
+const discoverySubject = "discovery"
 
 func (a *apis) set(now time.Time, all APIs) {
 	kinds := map[schema.GroupKind][]Mapping{}
@@ -202,13 +238,35 @@ func (c *connection) aggregated(ctx context.Context, path, tag string) (*APIs, s
 	return part, resp.Header.Get("Etag"), nil
 }
 
+// versionsLimit is the most group versions that are asked for one by one, all at once.
+const versionsLimit = 1_000
+
+// known is a client that was told the groups already.
+type known struct {
+	discovery.DiscoveryInterface
+	groups *metav1.APIGroupList
+}
+
+func (k known) ServerGroups() (*metav1.APIGroupList, error) { return k.groups, nil }
+
 // unaggregated asks for each group version, as members before Kubernetes 1.30 need it.
 func (c *connection) unaggregated() (APIs, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
 	if err != nil {
 		return APIs{}, err
 	}
-	_, lists, err := client.ServerGroupsAndResources()
+	groups, err := client.ServerGroups()
+	if err != nil {
+		return APIs{}, err
+	}
+	versions := 0
+	for _, group := range groups.Groups {
+		versions += len(group.Versions)
+	}
+	if versions > versionsLimit {
+		return APIs{}, fmt.Errorf("it serves %d group versions: %w", versions, ErrLimit)
+	}
+	_, lists, err := discovery.ServerGroupsAndResources(known{client, groups})
 	all := APIs{Lists: lists, Failed: map[string]string{}}
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if errors.As(err, &partial) {

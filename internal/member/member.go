@@ -46,6 +46,8 @@ type Member struct {
 	scalers    scalers
 	endpoints  endpoints
 	hung       hung
+	excesses   excesses
+	counters
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionResource]*objects
@@ -74,7 +76,7 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	config.QPS, config.Burst = m.o.QPS, m.o.Burst
 	config.UserAgent = Manager
 	config.Dial = (&net.Dialer{Timeout: m.o.Timeout / 2, KeepAlive: 30 * time.Second}).DialContext
-	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return guard{rt, m.reach} })
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return meter{guard{rt, m.reach}, m} })
 	// API server warnings are for the author of a template, who does not read our log.
 	config.WarningHandler = rest.NoWarnings{}
 
@@ -151,6 +153,9 @@ func (c *connection) get(ctx context.Context, path string, header http.Header) (
 	return c.http.Do(req)
 }
 
+// versionLimit is the most characters of a version: it goes into the status of the Cluster.
+const versionLimit = 128
+
 // Version is the member's Kubernetes version, such as v1.36.3.
 func (m *Member) Version(ctx context.Context) (string, error) {
 	resp, err := m.conn().get(ctx, "/version", http.Header{"Accept": {"application/json"}})
@@ -162,8 +167,11 @@ func (m *Member) Version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("read the version of cluster %q: %s", m.Name, resp.Status)
 	}
 	var v version.Info
-	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<10)).Decode(&v); err != nil {
 		return "", fmt.Errorf("read the version of cluster %q: %w", m.Name, err)
+	}
+	if len(v.GitVersion) > versionLimit {
+		return "", fmt.Errorf("read the version of cluster %q: it has %d characters", m.Name, len(v.GitVersion))
 	}
 	return v.GitVersion, nil
 }

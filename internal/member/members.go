@@ -38,6 +38,8 @@ type Options struct {
 	Burst int
 	// Timeout bounds every request but a watch; default 10 s.
 	Timeout time.Duration
+	// Limits bound what a member can have the hub hold in memory.
+	Limits Limits
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
 }
@@ -70,6 +72,7 @@ func New(o Options) *Members {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	o.Limits = o.Limits.withDefaults()
 	m := &Members{o: o, members: map[string]*Member{}, lost: map[string]bool{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if o.Handler != nil {

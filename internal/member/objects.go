@@ -77,12 +77,19 @@ func (m *Member) follow(name string, kind runtime.Object, store cache.ReflectorS
 // followWhile does so until ctx, which is part of the member's, ends.
 func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore, lw func(*connection) cache.ListWatch) {
 	logger := klog.FromContext(ctx).WithValues("watch", name)
+	gauge := &gauge{ReflectorStore: store, m: m, name: name, clock: m.o.Clock}
+	defer gauge.forget()
 	for ctx.Err() == nil {
 		c := m.conn()
 		until, end := context.WithCancel(c.ctx)
 		stop := context.AfterFunc(ctx, end)
-		source := lw(c)
-		r := cache.NewReflectorWithOptions(&source, kind, store, cache.ReflectorOptions{
+		if rested := gauge.resting(); rested != nil {
+			select {
+			case <-rested:
+			case <-until.Done():
+			}
+		}
+		r := cache.NewReflectorWithOptions(gauge.source(lw(c), end), kind, gauge, cache.ReflectorOptions{
 			Name: name, TypeDescription: name, Backoff: relist(), Logger: &logger,
 		})
 		r.RunWithContext(until)

@@ -66,6 +66,7 @@ func AllParts() Parts {
 				Scheduler:              scheduler,
 				Config:                 d.Config,
 				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
+				MemberLimits:           d.Members.limits(),
 				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},
 				EmptyWorkloads:         d.Members.EmptyWorkloads,
 				Fleet:                  fleet.Store,

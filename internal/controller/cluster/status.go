@@ -214,7 +214,14 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		set(status, membership.CompleteAPIEnablements(current, status.APIEnablements, apis.Failed, c.Clock.Now()))
 		c.compareVersions(status)
 	}
-	return seen, c.collectLoad(ctx, m, cluster.Spec.ResourceModels, status), nil
+	more, why := c.collectLoad(ctx, m, cluster.Spec.ResourceModels, status)
+	if err := m.Excess(); err != nil {
+		why = err.Error()
+	}
+	if why != "" {
+		return membership.Uncollected(why), more, nil
+	}
+	return seen, more, nil
 }
 
 // compareVersions sets the condition about the versions of OpenKruise, or takes it away with OpenKruise.
@@ -227,22 +234,26 @@ func (c *collector) compareVersions(status *clusterv1alpha1.ClusterStatus) {
 	meta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ClusterConditionCurrentOpenKruise)
 }
 
-// collectLoad sums nodes and pods. Until they are listed it leaves the sums as they are and returns what tells when to ask again.
-func (c *collector) collectLoad(ctx context.Context, m *member.Member, models []clusterv1alpha1.ResourceModel, status *clusterv1alpha1.ClusterStatus) <-chan struct{} {
+// collectLoad sums nodes and pods. Until they are listed it leaves the sums as they are and returns what tells when to ask again; so it
+// does with sums that no status takes, and says why.
+func (c *collector) collectLoad(ctx context.Context, m *member.Member, models []clusterv1alpha1.ResourceModel, status *clusterv1alpha1.ClusterStatus) (more <-chan struct{}, why string) {
 	nodes, load, synced, listed := m.Load()
 	if !synced {
 		select {
 		case <-listed:
 		case <-c.Clock.After(firstLoad):
-			return listed
+			return listed, ""
 		case <-ctx.Done():
-			return nil
+			return nil, ""
 		}
 		nodes, load, _, _ = m.Load()
 	}
 	status.NodeSummary = membership.Nodes(nodes)
-	status.ResourceSummary = membership.Resources(nodes, load, models)
-	return nil
+	summary := membership.Resources(nodes, load, models)
+	if why = membership.Crowded(summary); why == "" {
+		status.ResourceSummary = summary
+	}
+	return nil, why
 }
 
 // set replaces the condition of that type; its times are already right.

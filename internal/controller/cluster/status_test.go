@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -238,6 +239,47 @@ func TestTroubleIsNamedAndSaysWhatToDo(t *testing.T) {
 				})
 			},
 			"StatusCollectionFailed", []string{`read the version of cluster "m1"`, "503"},
+		},
+		"one whose version is a book": {
+			func(s *membertest.Server, _ *clusterv1alpha1.Cluster, _ *corev1.Secret) {
+				s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+					if r.URL.Path != "/version" {
+						return false
+					}
+					fmt.Fprintf(w, `{"gitVersion":"v1%s"}`, strings.Repeat("0", 1000))
+					return true
+				})
+			},
+			"StatusCollectionFailed", []string{`read the version of cluster "m1"`, "1002 characters"},
+		},
+		"one that answers more than the hub reads": {
+			func(s *membertest.Server, _ *clusterv1alpha1.Cluster, _ *corev1.Secret) {
+				s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+					if r.URL.Path != "/apis" {
+						return false
+					}
+					w.Header().Set("Content-Type", discovery.AcceptV2)
+					for spaces := []byte(strings.Repeat(" ", 1<<20)); ; {
+						if _, err := w.Write(spaces); err != nil {
+							return true
+						}
+					}
+				})
+			},
+			"StatusCollectionFailed", []string{"its answer to GET /apis has more than 64Mi", "raise --member-answer-limit"},
+		},
+		"one whose nodes name thousands of resources": {
+			func(s *membertest.Server, _ *clusterv1alpha1.Cluster, _ *corev1.Secret) {
+				many := corev1.ResourceList{}
+				for i := range 2000 {
+					many[corev1.ResourceName(fmt.Sprint("example.com/r", i))] = resource.MustParse("1")
+				}
+				s.Put(&corev1.Node{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "odd"},
+					Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, Allocatable: many},
+				})
+			},
+			"StatusCollectionFailed", []string{"its nodes and pods name 2002 resources", "find out"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -297,6 +297,9 @@ func healthOf(w *workv1alpha1.Work) workv1alpha1.ResourceHealth {
 	return w.Status.ManifestStatuses[0].Health
 }
 
+// statusLimit is the most of a member's status that goes into a Work: one too large to be stored would keep all else from being told.
+const statusLimit = 256 << 10
+
 // reflect is the manifest's entry in the status of the Work that is to be written, but for its health; nil if its status cannot be
 // read. What cannot be read is told, and said in a condition of the Work.
 func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, interpret.Health) {
@@ -318,7 +321,11 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 	}
 	if err == nil && status != nil {
 		var raw []byte
-		if raw, err = json.Marshal(status); err == nil {
+		switch raw, err = json.Marshal(status); {
+		case err != nil:
+		case len(raw) > statusLimit:
+			err = fmt.Errorf("its status has %d bytes as JSON, where the hub keeps up to %d of each cluster", len(raw), statusLimit)
+		default:
 			entry.Status = &runtime.RawExtension{Raw: raw}
 		}
 	}

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,6 +73,17 @@ func Resources(nodes []Node, load Load, models []clusterv1alpha1.ResourceModel) 
 		s.AllocatableModelings[grade(grades, free)].Count++
 	}
 	return s
+}
+
+// resourceNames is the most names of resources that a summary takes: it is part of a status, which a store must take.
+const resourceNames = 1000
+
+// Crowded says why the resources of a cluster are more than a summary takes; empty if they are not.
+func Crowded(s *clusterv1alpha1.ResourceSummary) string {
+	if n := max(len(s.Allocatable), len(s.Allocated), len(s.Allocating)); n > resourceNames {
+		return fmt.Sprintf("its nodes and pods name %d resources, where the hub takes %d; find out what adds so many there", n, resourceNames)
+	}
+	return ""
 }
 
 // less is what is left of have after taken; it may be negative where a node is overcommitted.

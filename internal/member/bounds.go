@@ -1,0 +1,627 @@
+package member
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Limits bound what one member, broken or hostile, can have the hub hold in memory. The zero value of a field means its default.
+type Limits struct {
+	// Answer is the most bytes of one answer. What is listed is asked for in pages when it has more.
+	Answer int64
+	// Memory is the most bytes that the hub keeps of a member's objects, about, and as many again of answers that are on their way.
+	Memory int64
+	// Listing is how long it may take until all objects of a watch are there.
+	Listing time.Duration
+	// Pause is how long a watch that went over a limit rests before it is tried again.
+	Pause time.Duration
+}
+
+// The defaults of Limits.
+const (
+	DefaultAnswerLimit = 64 << 20
+	DefaultMemoryLimit = 256 << 20
+
+	defaultListing = 2 * time.Minute
+	defaultPause   = time.Minute
+)
+
+func (l Limits) withDefaults() Limits {
+	return Limits{Answer: cmp.Or(l.Answer, DefaultAnswerLimit), Memory: cmp.Or(l.Memory, DefaultMemoryLimit),
+		Listing: cmp.Or(l.Listing, defaultListing), Pause: cmp.Or(l.Pause, defaultPause)}
+}
+
+const (
+	// eventLimit is the most bytes of one event of a watch: more than any store takes as one object.
+	eventLimit = 16 << 20
+	// retryLimit is the most seconds that a member's Retry-After counts for: clients sleep as long as it says.
+	retryLimit = 1
+	// the limits of what a member serves, which its Cluster's status lists.
+	kindLimit, kindNameLimit = 10_000, 1 << 20
+)
+
+// ErrLimit is in every error that comes from a member's answers being more than the hub takes.
+var ErrLimit = errors.New("over the hub's limit for one cluster")
+
+// limitError says what was too much, and what to do.
+type limitError struct{ what, advice string }
+
+func (e *limitError) Error() string        { return e.what + "; " + e.advice }
+func (e *limitError) Is(target error) bool { return target == ErrLimit }
+
+func size(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
+
+func (l Limits) answerError(path string) error {
+	return &limitError{fmt.Sprintf("its answer to GET %s has more than %s", path, size(l.Answer)),
+		"find out what makes so much of it there, or raise --member-answer-limit"}
+}
+
+func (l Limits) memoryError(what string) error {
+	return &limitError{fmt.Sprintf("%s would take more than the %s that the hub keeps of one cluster", what, size(l.Memory)),
+		"find out what makes so much of it there, or raise --member-memory-limit"}
+}
+
+func eventError(path string) error {
+	return &limitError{fmt.Sprintf("an event of the watch of %s has more than %s", path, size(eventLimit)),
+		"no API server sends such: check what spec.apiEndpoint leads to"}
+}
+
+// excesses are the limits that a member went over of late.
+type excesses struct {
+	mu   sync.Mutex
+	last map[string]excess // by what was asked for
+}
+
+type excess struct {
+	err error
+	at  time.Time
+}
+
+// excessMemory is how long an excess counts that is not seen again: a watch is tried sooner, other requests perhaps never.
+const excessMemory = 3 * time.Minute
+
+func (e *excesses) add(subject string, err error, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.last == nil {
+		e.last = map[string]excess{}
+	}
+	e.last[subject] = excess{err, now}
+}
+
+func (e *excesses) clear(subject string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.last, subject)
+}
+
+// first is the excess of the subject that comes first by name, so that the same trouble is told in the same words; nil if there is none.
+func (e *excesses) first(now time.Time) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var first string
+	var err error
+	for subject, x := range e.last {
+		if now.Sub(x.at) > excessMemory {
+			delete(e.last, subject)
+		} else if err == nil || subject < first {
+			first, err = subject, x.err
+		}
+	}
+	return err
+}
+
+// Excess is what the member sent more of than the hub takes, until it sends less; nil if there is nothing.
+func (m *Member) Excess() error { return m.excesses.first(m.o.Clock.Now()) }
+
+// meter is the transport that reads no more of an answer than the limits allow.
+type meter struct {
+	next http.RoundTripper
+	m    *Member
+}
+
+// WrappedRoundTripper lets client-go look through.
+func (t meter) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(req)
+	if err != nil || resp.StatusCode == http.StatusSwitchingProtocols {
+		return resp, err
+	}
+	if after, err := strconv.Atoi(resp.Header.Get("Retry-After")); err != nil || after > retryLimit {
+		if resp.Header.Get("Retry-After") != "" {
+			resp.Header.Set("Retry-After", strconv.Itoa(retryLimit))
+		}
+	}
+	path := req.URL.Path
+	if resp.StatusCode == http.StatusOK && req.URL.Query().Get("watch") == "true" {
+		if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || media == runtime.ContentTypeJSON {
+			resp.Body = &watchBody{ReadCloser: resp.Body, over: func() error {
+				err := eventError(path)
+				if g := gaugeOf(req.Context()); g != nil {
+					g.exceed(err)
+				} else {
+					t.exceeded(req, err)
+				}
+				return err
+			}}
+		} // else its frames say how long they are, and client-go reads none that is longer
+		return resp, nil
+	}
+	limits := t.m.o.Limits
+	if resp.ContentLength > limits.Answer {
+		_ = resp.Body.Close()
+		err := limits.answerError(path)
+		t.exceeded(req, err)
+		return nil, err
+	}
+	body := &answerBody{ReadCloser: resp.Body, m: t.m, path: path, ended: func(err error) { t.exceeded(req, err) }}
+	if g := gaugeOf(req.Context()); g != nil {
+		body.listing = g.current()
+	}
+	resp.Body = body
+	return resp, nil
+}
+
+// exceeded remembers an excess, or with nil that there is none, unless it is a watch's, which may get on with smaller pages.
+func (t meter) exceeded(req *http.Request, err error) {
+	subject := req.Method + " " + req.URL.Path
+	switch {
+	case gaugeOf(req.Context()) != nil:
+	case err == nil:
+		t.m.excesses.clear(subject)
+	default:
+		t.m.excesses.add(subject, err, t.m.o.Clock.Now())
+	}
+}
+
+// answerBody counts an answer while it is read; what is listed counts until all of it is stored.
+type answerBody struct {
+	io.ReadCloser
+	m       *Member
+	listing *listing
+	path    string
+	// ended is told how it ended: nil, or why no more of it is read.
+	ended  func(error)
+	read   int64
+	err    error
+	closed sync.Once
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	limits := b.m.o.Limits
+	pending := b.m.pending.Add(int64(n))
+	switch {
+	case b.read > limits.Answer:
+		b.err = limits.answerError(b.path)
+	case pending > limits.Memory:
+		b.err = limits.memoryError("what it answers to GET " + b.path)
+	}
+	if b.err != nil {
+		b.ended(b.err)
+		return 0, b.err
+	}
+	if err == io.EOF {
+		b.ended(nil)
+	}
+	return n, err
+}
+
+func (b *answerBody) Close() error {
+	b.closed.Do(func() {
+		if !b.listing.hold(b.read) {
+			b.m.pending.Add(-b.read)
+		}
+	})
+	return b.ReadCloser.Close()
+}
+
+// watchBody ends a watch with an event of JSON that does not end: its reader would keep all of it.
+type watchBody struct {
+	io.ReadCloser
+	over  func() error
+	event int
+	err   error
+}
+
+func (b *watchBody) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	n, err := b.ReadCloser.Read(p)
+	if last := bytes.LastIndexByte(p[:n], '\n'); last >= 0 {
+		b.event = n - last - 1
+	} else {
+		b.event += n
+	}
+	if b.event > eventLimit {
+		b.err = b.over()
+		return 0, b.err
+	}
+	return n, err
+}
+
+// listing is one attempt to have all objects of a watch: its pages, or the events before the bookmark. What came of it stays in memory
+// until it is stored.
+type listing struct {
+	m  *Member
+	mu sync.Mutex
+	// held is what it has taken so far of Limits.Memory.
+	held int64
+	over bool
+}
+
+// gaugeKey marks the requests of a watch with its gauge.
+type gaugeKey struct{}
+
+func gaugeOf(ctx context.Context) *gauge {
+	g, _ := ctx.Value(gaugeKey{}).(*gauge)
+	return g
+}
+
+// hold takes over what was counted in the member's pending; false if it is to be given back now.
+func (l *listing) hold(n int64) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return false
+	}
+	l.held += n
+	return true
+}
+
+// end gives back what was held.
+func (l *listing) end() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	l.m.pending.Add(-l.held)
+	l.held = 0
+}
+
+// gauge stands between a watch and its store: it asks for pages where one answer is too large, counts what is stored, and ends the
+// watch of what goes over a limit. What is in the store then stays as it was: that the rest is not known is no news of its absence.
+type gauge struct {
+	cache.ReflectorStore
+	m     *Member
+	name  string
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	sizes map[types.NamespacedName]int64
+	total int64
+	// of the attempt under way
+	listing  *listing
+	deadline *time.Timer
+	stop     context.CancelFunc
+	// page is how many objects are asked for at once; 0 is as many as the reflector wants.
+	page int64
+	// rest is when the next attempt may be made.
+	rest time.Time
+}
+
+var _ cache.TransformingStore = (*gauge)(nil)
+
+// pages are how many objects are asked for at once when one answer is too large, and when a page still is.
+var pages = []int64{500, 25}
+
+// source is what the reflector lists and watches with, until stop.
+func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListWatch {
+	g.mu.Lock()
+	g.stop = stop
+	g.mu.Unlock()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if o.Continue == "" {
+				g.begin()
+			}
+			list, err := g.list(ctx, o, lw.ListWithContextFunc)
+			g.after(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			initial := o.SendInitialEvents != nil && *o.SendInitialEvents
+			if initial {
+				g.begin()
+			}
+			w, err := lw.WatchFuncWithContext(context.WithValue(ctx, gaugeKey{}, g), o)
+			if initial || err != nil {
+				g.after(err)
+			}
+			return w, err
+		},
+	}
+}
+
+// list asks for one page, and for a smaller one if that is too much.
+func (g *gauge) list(ctx context.Context, o metav1.ListOptions, list cache.ListWithContextFunc) (runtime.Object, error) {
+	ctx = context.WithValue(ctx, gaugeKey{}, g)
+	ctx, cancel := context.WithTimeout(ctx, g.m.o.Limits.Listing)
+	defer cancel()
+	g.mu.Lock()
+	page := g.page
+	g.mu.Unlock()
+	for {
+		asked := o
+		if page > 0 {
+			// An API server gives pages of what it reads from its store alone, and not from memory.
+			asked.ResourceVersion, asked.ResourceVersionMatch, asked.Limit = "", "", page
+		}
+		got, err := list(ctx, asked)
+		smaller := int64(0)
+		for _, p := range pages {
+			if page == 0 || p < page {
+				smaller = p
+				break
+			}
+		}
+		if err == nil || !errors.Is(err, ErrLimit) || smaller == 0 {
+			return got, err
+		}
+		page = smaller
+		g.mu.Lock()
+		g.page = page
+		g.mu.Unlock()
+	}
+}
+
+func (g *gauge) current() *listing {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.listing
+}
+
+// begin starts to count another attempt.
+func (g *gauge) begin() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.settle()
+	g.listing = &listing{m: g.m}
+	limit := g.m.o.Limits.Listing
+	mine := g.listing
+	g.deadline = time.AfterFunc(limit, func() {
+		if g.current() == mine {
+			g.exceed(&limitError{fmt.Sprintf("%s were not listed within %v", g.name, limit), "check that its API server is well, and the network to it"})
+		}
+	})
+}
+
+// settle is called with the lock held.
+func (g *gauge) settle() {
+	if g.listing != nil {
+		g.listing.end()
+		g.deadline.Stop()
+		g.listing, g.deadline = nil, nil
+	}
+}
+
+// after ends an attempt that failed, for good if it went over a limit.
+func (g *gauge) after(err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrLimit):
+		g.exceed(err)
+	default:
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.settle()
+	}
+}
+
+// exceed has the watch rest, and the member be told of.
+func (g *gauge) exceed(err error) {
+	g.m.excesses.add(g.name, err, g.clock.Now())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.settle()
+	g.rest = time.Now().Add(g.m.o.Limits.Pause)
+	if g.stop != nil {
+		g.stop()
+	}
+}
+
+// resting is closed, or nil, when the watch may be tried.
+func (g *gauge) resting() <-chan time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	wait := time.Until(g.rest)
+	if wait <= 0 {
+		return nil
+	}
+	return time.After(wait)
+}
+
+// Transformer trims what a watch lists before all of it is there, and counts it. It never fails: the reflector would log the object.
+func (g *gauge) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		kept, err := g.trim(obj)
+		if err != nil {
+			name, _ := nameOf(obj)
+			return &unreadable{metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, err}, nil
+		}
+		n := weigh(kept)
+		if g.current().hold(n) && g.m.pending.Add(n) > g.m.o.Limits.Memory {
+			g.exceed(g.m.o.Limits.memoryError(g.name))
+		}
+		return kept, nil
+	}
+}
+
+// unreadable is an object that could not be trimmed.
+type unreadable struct {
+	metav1.ObjectMeta
+	err error
+}
+
+func (g *gauge) trim(obj any) (any, error) {
+	if u, bad := obj.(*unreadable); bad {
+		return nil, u.err
+	}
+	if t, ok := g.ReflectorStore.(cache.TransformingStore); ok {
+		return t.Transformer()(obj)
+	}
+	return obj, nil
+}
+
+func (g *gauge) Add(obj any) error    { return g.put(obj, g.ReflectorStore.Add) }
+func (g *gauge) Update(obj any) error { return g.put(obj, g.ReflectorStore.Update) }
+
+func (g *gauge) put(obj any, put func(any) error) error {
+	obj, err := g.trim(obj)
+	if err != nil {
+		klog.ErrorS(err, "Cannot read an object of a member", "watch", g.name)
+		return nil // the reflector would log the object
+	}
+	key, err := nameOf(obj)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	n := weigh(obj)
+	grown := n - g.sizes[key]
+	if g.m.kept.Add(grown) > g.m.o.Limits.Memory && grown > 0 {
+		g.m.kept.Add(-grown)
+		g.mu.Unlock()
+		g.exceed(g.m.o.Limits.memoryError(g.name))
+		return nil
+	}
+	if g.sizes == nil {
+		g.sizes = map[types.NamespacedName]int64{}
+	}
+	g.sizes[key] = n
+	g.total += grown
+	g.mu.Unlock()
+	return put(obj)
+}
+
+func (g *gauge) Delete(obj any) error {
+	key, err := nameOf(obj)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	n := g.sizes[key]
+	delete(g.sizes, key)
+	g.total -= n
+	g.m.kept.Add(-n)
+	g.mu.Unlock()
+	return g.ReflectorStore.Delete(obj)
+}
+
+// Replace takes the answer of a list, unless it is too much.
+func (g *gauge) Replace(list []any, version string) error {
+	sizes := make(map[types.NamespacedName]int64, len(list))
+	var total int64
+	for i, obj := range list {
+		obj, err := g.trim(obj)
+		if err != nil {
+			return err
+		}
+		key, err := nameOf(obj)
+		if err != nil {
+			return err
+		}
+		list[i] = obj
+		sizes[key] = weigh(obj)
+		total += sizes[key]
+	}
+	g.mu.Lock()
+	grown := total - g.total
+	if g.m.kept.Add(grown) > g.m.o.Limits.Memory && grown > 0 {
+		g.m.kept.Add(-grown)
+		g.mu.Unlock()
+		err := g.m.o.Limits.memoryError(g.name)
+		g.exceed(err)
+		return err
+	}
+	g.sizes, g.total = sizes, total
+	g.settle()
+	g.mu.Unlock()
+	g.m.excesses.clear(g.name)
+	return g.ReflectorStore.Replace(list, version)
+}
+
+// forget gives back what the store of a watch that ended for good had.
+func (g *gauge) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.settle()
+	g.m.kept.Add(-g.total)
+	g.sizes, g.total = nil, 0
+	g.m.excesses.clear(g.name)
+}
+
+func nameOf(obj any) (types.NamespacedName, error) {
+	o, err := meta.Accessor(obj)
+	if err != nil {
+		return types.NamespacedName{}, err
+	}
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}, nil
+}
+
+// trimmedWeight is what is counted for an object of which a line is kept.
+const trimmedWeight = 512
+
+// weigh is about what an object takes in memory.
+func weigh(obj any) int64 {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return weighValue(u.Object)
+	}
+	return trimmedWeight
+}
+
+func weighValue(v any) int64 {
+	const word = 16
+	switch v := v.(type) {
+	case string:
+		return word + int64(len(v))
+	case map[string]any:
+		n := int64(4 * word)
+		for key, value := range v {
+			n += 2*word + int64(len(key)) + weighValue(value)
+		}
+		return n
+	case []any:
+		n := int64(2 * word)
+		for _, value := range v {
+			n += word + weighValue(value)
+		}
+		return n
+	}
+	return word
+}
+
+// pending and kept count against Limits.Memory.
+type counters struct{ pending, kept atomic.Int64 }
