@@ -73,8 +73,8 @@ type MembersConfig struct {
 	SuccessThreshold metav1.Duration `json:"successThreshold"`
 	// AnswerLimit is the most bytes that the hub reads of one answer of a member, MemoryLimit the most that it keeps of one member's
 	// objects, and has on their way besides. A member that goes over one is not Ready.
-	AnswerLimit resource.Quantity `json:"answerLimit"`
-	MemoryLimit resource.Quantity `json:"memoryLimit"`
+	AnswerLimit resource.QuantityValue `json:"answerLimit"`
+	MemoryLimit resource.QuantityValue `json:"memoryLimit"`
 	// EmptyWorkloads sends workloads that divide their replicas also to the clusters chosen that get none of them.
 	EmptyWorkloads bool `json:"emptyWorkloads,omitempty"`
 	// Estimator is how the members' scheduler estimators are asked, beside what the hub knows of their room by itself.
@@ -187,8 +187,8 @@ func DefaultConfig() Config {
 			StatusUpdateFrequency: metav1.Duration{Duration: 10 * time.Second},
 			FailureThreshold:      metav1.Duration{Duration: 30 * time.Second},
 			SuccessThreshold:      metav1.Duration{Duration: 30 * time.Second},
-			AnswerLimit:           *resource.NewQuantity(member.DefaultAnswerLimit, resource.BinarySI),
-			MemoryLimit:           *resource.NewQuantity(member.DefaultMemoryLimit, resource.BinarySI),
+			AnswerLimit:           resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultAnswerLimit, resource.BinarySI)},
+			MemoryLimit:           resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultMemoryLimit, resource.BinarySI)},
 			Estimator: EstimatorConfig{Timeout: metav1.Duration{Duration: 3 * time.Second}, Port: 10352,
 				ServicePrefix: "karmada-scheduler-estimator", ServiceNamespace: names.System},
 		},
@@ -241,8 +241,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.Members.StatusUpdateFrequency.Duration, "cluster-status-update-frequency", c.Members.StatusUpdateFrequency.Duration, "how often each member cluster is asked how it is")
 	fs.DurationVar(&c.Members.FailureThreshold.Duration, "cluster-failure-threshold", c.Members.FailureThreshold.Duration, "how long a member cluster must not answer before it is not Ready")
 	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must answer again before it is Ready")
-	fs.Var(resource.NewQuantityFlagValue(&c.Members.AnswerLimit), "member-answer-limit", "most bytes read of one answer of a member cluster, such as 64Mi; one that sends more is not Ready")
-	fs.Var(resource.NewQuantityFlagValue(&c.Members.MemoryLimit), "member-memory-limit", "most bytes, about, kept of one member cluster's objects, and as many of its answers on their way; one that has more is not Ready")
+	fs.Var(&c.Members.AnswerLimit, "member-answer-limit", "most bytes read of one answer of a member cluster, such as 64Mi; one that sends more is not Ready")
+	fs.Var(&c.Members.MemoryLimit, "member-memory-limit", "most bytes, about, kept of one member cluster's objects, and as many of its answers on their way; one that has more is not Ready")
 	fs.BoolVar(&c.Members.EmptyWorkloads, "enable-empty-workload-propagation", c.Members.EmptyWorkloads, "send workloads that divide their replicas also to the clusters chosen that get none of them, and keep them there when they are scaled to zero")
 	fs.StringVar(&c.Scheduler.Name, "scheduler-name", c.Scheduler.Name, "name of the hub's scheduler: what names another in its policy's schedulerName is left to that")
 	fs.StringSliceVar(&c.Scheduler.Plugins, "plugins", c.Scheduler.Plugins, fmt.Sprintf("scheduler plugins to run: * is all, -NAME leaves one out of %s", strings.Join(schedule.PluginNames(), ", ")))
@@ -361,7 +361,7 @@ func (c *Config) Validate() error {
 	if least := int64(1 << 20); c.Members.AnswerLimit.Value() < least {
 		return fmt.Errorf("members.answerLimit %s is too small for objects: give 1Mi or more with --member-answer-limit", c.Members.AnswerLimit.String())
 	}
-	if c.Members.MemoryLimit.Cmp(c.Members.AnswerLimit) < 0 {
+	if c.Members.MemoryLimit.Cmp(c.Members.AnswerLimit.Quantity) < 0 {
 		return fmt.Errorf("members.memoryLimit %s is less than one answer may have (%s): give more with --member-memory-limit", c.Members.MemoryLimit.String(), c.Members.AnswerLimit.String())
 	}
 	if c.Autoscaling.Tolerance <= 0 || c.Autoscaling.Tolerance >= 1 {

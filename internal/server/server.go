@@ -136,7 +136,7 @@ var disabledAdmission = []string{
 	"DefaultIngressClass",          // likewise
 	"DefaultTolerationSeconds",     // the member adds its own
 	"LimitRanger",                  // a LimitRange is a template and binds in members
-	"ResourceQuota",                // a ResourceQuota likewise
+	"ResourceQuota",                // one that a policy claims is a template likewise; the others bind here, see hubQuotas
 	"PodSecurity",                  // members enforce theirs
 	"Priority",                     // resolves PriorityClasses of the hub
 	"RuntimeClass",                 // likewise runtime classes
@@ -353,6 +353,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		ServiceAccountKeyFile: h.files.ServiceAccountKey, ServiceAccountIssuer: "https://kubernetes.default.svc.cluster.local",
 		RequestHeaderCAFile: h.files.FrontProxyCA, ProxyClientCertFile: h.files.FrontProxy, ProxyClientKeyFile: h.files.FrontProxyKey,
 		DisabledAdmission: disabledAdmission,
+		Quotas:            hubQuotas(),
 		Authorized:        h.handler,
 		ReadyChecks:       []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady)},
 		Loopback:          loopback,
@@ -479,6 +480,7 @@ func (h *Hub) runControllerManager(ctx context.Context) error {
 	return controllermanager.Run(ctx, controllermanager.Options{
 		Config:      h.Config(),
 		Controllers: controllermanager.Hub,
+		Quotas:      hubQuotas(),
 		// There are as many Works as templates times clusters, and our own controllers delete them.
 		Unowned:               []schema.GroupResource{workv1alpha1.Resource("works")},
 		ServiceAccountKeyFile: h.files.ServiceAccountKey, RootCAFile: h.files.ClusterCA,

@@ -132,6 +132,40 @@ func TestAClusterScopedSelectionStaysApproved(t *testing.T) {
 	h.refuses("developer", grown, stored, "Namespace is cluster-scoped; use ClusterPropagationPolicy")
 }
 
+func TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub(t *testing.T) {
+	h := newHub(t)
+	const refusal = "only who may update resourcequotas"
+	policy := func(kind, namespace, selectors string) *unstructured.Unstructured {
+		p := object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: `+kind+`, metadata: {name: p}, spec: {resourceSelectors: [`+selectors+`]}}`)
+		p.SetNamespace(namespace)
+		return p
+	}
+	const quota, configMap = `{apiVersion: v1, kind: ResourceQuota, name: bound}`, `{apiVersion: v1, kind: ConfigMap}`
+	h.refuses("developer", policy("PropagationPolicy", "shop", quota), nil, refusal, `in namespace "shop"`)
+	h.mayCreateCPP["developer"] = true
+	h.refuses("developer", policy("ClusterPropagationPolicy", "", quota), nil, refusal, "in all namespaces")
+	if _, _, err := h.write("developer", policy("PropagationPolicy", "shop", configMap), nil); err != nil {
+		t.Errorf("a policy of another kind: %v", err)
+	}
+	harmless := h.create(`{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: shop}, spec: {resourceSelectors: [` + configMap + `]}}`)
+	grown := policy("PropagationPolicy", "shop", configMap+","+quota)
+	grown.SetLabels(harmless.GetLabels())
+	h.refuses("developer", grown, harmless, refusal)
+	approved, _, err := h.write("admin", policy("PropagationPolicy", "shop", quota), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := policy("PropagationPolicy", "shop", quota)
+	same.SetLabels(approved.GetLabels())
+	same.SetAnnotations(map[string]string{"a": "b"})
+	if _, _, err := h.write("developer", same, approved); err != nil {
+		t.Errorf("an update of something else: %v", err)
+	}
+	wider := policy("PropagationPolicy", "shop", `{apiVersion: v1, kind: ResourceQuota}`)
+	wider.SetLabels(approved.GetLabels())
+	h.refuses("developer", wider, approved, refusal)
+}
+
 func TestAnOverrideOfAClusterScopedKindNeedsWhoMayOverrideEverywhere(t *testing.T) {
 	h := newHub(t)
 	policy := func(app string) *unstructured.Unstructured {

@@ -35,16 +35,19 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 		return nil
 	}
 	before := p.DeepCopyObject().(policyv1alpha1.Propagation)
+	old := newPropagation(r.GetKind().Kind)
+	if r.old == nil || into(r.old, old) != nil {
+		old = newPropagation(r.GetKind().Kind)
+	}
 	if p.GetNamespace() != "" {
-		old := newPropagation(r.GetKind().Kind)
-		if r.old == nil || into(r.old, old) != nil {
-			old = &policyv1alpha1.PropagationPolicy{}
-		}
 		if err := o.authorizeClusterScoped(ctx, r, clusterPropagation, p.PropagationSpec().ResourceSelectors, old.PropagationSpec().ResourceSelectors); err != nil {
 			return err
 		}
 	}
 	validate.DefaultPropagation(p, o.clusterScoped)
+	if err := o.authorizeQuotas(ctx, r, p, old); err != nil {
+		return err
+	}
 	if !equality.Semantic.DeepEqual(before.PropagationSpec(), p.PropagationSpec()) {
 		if err := r.setSpec(before.PropagationSpec(), p.PropagationSpec()); err != nil {
 			return err
@@ -112,6 +115,31 @@ func (o *objects) authorizeClusterScoped(ctx context.Context, r request, instead
 			"spec.resourceSelectors[%d]: %s is cluster-scoped; selected as by a %s, which you may create", i, s.Kind, instead.kind))
 	}
 	return nil
+}
+
+var quotaKind = schema.GroupKind{Kind: "ResourceQuota"}
+
+// authorizeQuotas lets those select ResourceQuotas who may change them: one that a policy claims binds in members and no more on the hub.
+func (o *objects) authorizeQuotas(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
+	fresh := slices.ContainsFunc(p.PropagationSpec().ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
+		return propagate.GroupKind(s.APIVersion, s.Kind) == quotaKind && !slices.ContainsFunc(old.PropagationSpec().ResourceSelectors,
+			func(approved policyv1alpha1.ResourceSelector) bool { return equality.Semantic.DeepEqual(approved, s) })
+	})
+	if !fresh {
+		return nil
+	}
+	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: r.GetUserInfo(), Verb: "update", ResourceRequest: true, APIVersion: "v1", Resource: "resourcequotas", Namespace: p.GetNamespace(),
+	})
+	if decision == authorizer.DecisionAllow {
+		return nil
+	}
+	where := "in all namespaces"
+	if p.GetNamespace() != "" {
+		where = fmt.Sprintf("in namespace %q", p.GetNamespace())
+	}
+	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
+		"it selects ResourceQuotas, which then bind in members and no more on the hub: only who may update resourcequotas %s may have them propagated", where), err))
 }
 
 // sidecarSet is the cluster-scoped kind that namespaced policies are written for most; it is known even where it is not served yet.

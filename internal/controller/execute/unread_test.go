@@ -111,3 +111,27 @@ func TestAnObjectWhoseRetainFailsIsToldOnTheTemplateUntilItIsMended(t *testing.T
 		return ""
 	})
 }
+
+func TestAStatusTooLargeForAWorkIsToldAndTheRestOfTheReportWritten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
+		Reflect: func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
+			return map[string]any{"log": strings.Repeat("x", 300<<10)}, nil
+		},
+	}})})
+	work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+	w.applied(work)
+	w.Eventually("it is said and told", func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err.Error()
+		}
+		c := meta.FindStatusCondition(work.Status.Conditions, "InterpretStatus")
+		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "its status has 307210 bytes as JSON, where the hub keeps up to 262144") {
+			return fmt.Sprintf("the condition is %+v", c)
+		}
+		if told := strings.Join(w.Events(), "\n"); !strings.Contains(told, "ReflectStatusFailed") {
+			return "told is " + told
+		}
+		return ""
+	})
+}

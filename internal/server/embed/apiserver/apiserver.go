@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/pflag"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/admission"
@@ -70,6 +71,8 @@ type Options struct {
 	DisabledAdmission []string
 	// Admission are plugins of ours. They run in this order, just before admission webhooks.
 	Admission []AdmissionPlugin
+	// Quotas, when set, are the ResourceQuotas that bind here, in place of the stock plugin, which is to be among DisabledAdmission.
+	Quotas labels.Selector
 	// PriorityAndFairness turns on API priority and fairness, which queues per flow. Without it the
 	// server only bounds requests in flight, and privileged clients pass that bound.
 	PriorityAndFairness bool
@@ -374,6 +377,11 @@ func runOptions(o Options) (*options.ServerRunOptions, error) {
 	s := options.NewServerRunOptions()
 	for _, p := range o.Admission {
 		s.Admission.GenericAdmission.Plugins.Register(p.Name, func(io.Reader) (admission.Interface, error) { return p.New() })
+	}
+	if o.Quotas != nil {
+		s.Admission.GenericAdmission.Plugins.Register(QuotaPlugin, newQuotas(o.Quotas))
+		// The last of all: what another plugin refuses is not counted.
+		s.Admission.GenericAdmission.RecommendedPluginOrder = append(s.Admission.GenericAdmission.RecommendedPluginOrder, QuotaPlugin)
 	}
 	s.Admission.GenericAdmission.RecommendedPluginOrder = admissionOrder(s.Admission.GenericAdmission.RecommendedPluginOrder, o.Admission)
 	s.SecureServing.Listener = o.Listener

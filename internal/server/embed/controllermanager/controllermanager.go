@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -85,6 +86,8 @@ type Options struct {
 	ClusterSigningCertFile, ClusterSigningKeyFile string
 	// Unowned are resources whose objects neither own others nor are owned: the garbage collector need not watch them.
 	Unowned []schema.GroupResource
+	// Quotas, when set, are the ResourceQuotas whose use is counted, from when there is one; Controllers then does not name that loop.
+	Quotas labels.Selector
 	// Flags are further kube-controller-manager flags, applied last.
 	Flags []string
 }
@@ -117,6 +120,14 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 		controllers = append(controllers, tokens)
+	}
+
+	if o.Quotas != nil {
+		quotas, err := selectedQuotas(cc, o)
+		if err != nil {
+			return err
+		}
+		controllers = append(controllers, quotas)
 	}
 
 	cc.InformerFactory.Start(ctx.Done())

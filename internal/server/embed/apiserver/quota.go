@@ -1,0 +1,119 @@
+package apiserver
+
+import (
+	"context"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	resourcequotaapi "k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/informers/core"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+)
+
+// QuotaPlugin is the name of the plugin that holds requests to the quotas that Options.Quotas selects.
+const QuotaPlugin = "SelectedResourceQuota"
+
+// quotaEvaluators is how many requests are judged at once, as in Kubernetes.
+const quotaEvaluators = 5
+
+// quotas is Kubernetes' own plugin, of which it sees the quotas that are selected. What this process itself asks for is let through:
+// its loops follow what users have written, and it is counted all the same.
+type quotas struct {
+	*resourcequota.QuotaAdmission
+	selected labels.Selector
+}
+
+func newQuotas(selected labels.Selector) func(io.Reader) (admission.Interface, error) {
+	return func(io.Reader) (admission.Interface, error) {
+		stock, err := resourcequota.NewResourceQuota(&resourcequotaapi.Configuration{}, quotaEvaluators)
+		if err != nil {
+			return nil, err
+		}
+		return &quotas{stock, selected}, nil
+	}
+}
+
+// Validate implements admission.ValidationInterface.
+func (q *quotas) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if a.GetUserInfo() != nil && a.GetUserInfo().GetName() == user.APIServerUser {
+		return nil
+	}
+	return q.QuotaAdmission.Validate(ctx, a, o)
+}
+
+// SetExternalKubeInformerFactory implements initializer.WantsExternalKubeInformerFactory.
+func (q *quotas) SetExternalKubeInformerFactory(f informers.SharedInformerFactory) {
+	q.QuotaAdmission.SetExternalKubeInformerFactory(&selectedFactory{f, q.selected})
+}
+
+// selectedFactory, selectedCore, selectedV1 and selectedInformer lead to a lister that shows the selected quotas alone.
+type selectedFactory struct {
+	informers.SharedInformerFactory
+	selected labels.Selector
+}
+
+func (f *selectedFactory) Core() core.Interface {
+	return &selectedCore{f.SharedInformerFactory.Core(), f.selected}
+}
+
+type selectedCore struct {
+	core.Interface
+	selected labels.Selector
+}
+
+func (c *selectedCore) V1() corev1informers.Interface {
+	return &selectedV1{c.Interface.V1(), c.selected}
+}
+
+type selectedV1 struct {
+	corev1informers.Interface
+	selected labels.Selector
+}
+
+func (v *selectedV1) ResourceQuotas() corev1informers.ResourceQuotaInformer {
+	return &selectedInformer{v.Interface.ResourceQuotas(), v.selected}
+}
+
+type selectedInformer struct {
+	corev1informers.ResourceQuotaInformer
+	selected labels.Selector
+}
+
+func (i *selectedInformer) Lister() corev1listers.ResourceQuotaLister {
+	return &selectedLister{i.ResourceQuotaInformer.Lister(), i.selected}
+}
+
+type selectedLister struct {
+	corev1listers.ResourceQuotaLister
+	selected labels.Selector
+}
+
+func (l *selectedLister) ResourceQuotas(namespace string) corev1listers.ResourceQuotaNamespaceLister {
+	return &selectedNamespace{l.ResourceQuotaLister.ResourceQuotas(namespace), l.selected}
+}
+
+type selectedNamespace struct {
+	corev1listers.ResourceQuotaNamespaceLister
+	selected labels.Selector
+}
+
+// List is all that the plugin calls, with no selector of its own.
+func (l *selectedNamespace) List(also labels.Selector) ([]*corev1.ResourceQuota, error) {
+	all, err := l.ResourceQuotaNamespaceLister.List(also)
+	if err != nil {
+		return nil, err
+	}
+	var selected []*corev1.ResourceQuota
+	for _, quota := range all {
+		if l.selected.Matches(labels.Set(quota.Labels)) {
+			selected = append(selected, quota)
+		}
+	}
+	return selected, nil
+}
