@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// used is what a quota of the hub counts of a resource, as its status says; empty without.
+func used(t *testing.T, ns, name, resource string) string {
+	t.Helper()
+	u := fleet.Hub.Find(t, "v1", "ResourceQuota", ns, name)
+	if u == nil {
+		return "no quota"
+	}
+	n, _ := kit.Field(u, "status", "used", resource).(string)
+	return n
+}
+
+func TestAQuotaOfTheHubBoundsTemplatesOfAnyKind(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, fmt.Sprintf(`apiVersion: v1
+kind: ResourceQuota
+metadata: {name: bound, namespace: %s}
+spec: {hard: {count/deployments.apps: "1", count/clonesets.apps.kruise.io: "1", count/resourcebindings.work.karmada.io: "0"}}`, ns))
+	for _, resource := range []string{"count/deployments.apps", "count/clonesets.apps.kruise.io"} {
+		is[any](t, resource+" is counted", "0", func() any { return used(t, ns, "bound", resource) })
+	}
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", to("m1")))
+	template := func(apiVersion, kind, name string) string {
+		return fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: %s}, spec: {replicas: 0, selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: c, image: busybox}]}}}}`,
+			apiVersion, kind, name, ns)
+	}
+	for resource, of := range map[string][2]string{"deployments.apps": {"apps/v1", "Deployment"}, "clonesets.apps.kruise.io": {"apps.kruise.io/v1alpha1", "CloneSet"}} {
+		if err := fleet.Hub.Create(t.Context(), kit.Object(t, template(of[0], of[1], "first"))); err != nil {
+			t.Fatal(err)
+		}
+		err := fleet.Hub.Create(t.Context(), kit.Object(t, template(of[0], of[1], "second")))
+		want := fmt.Sprintf("exceeded quota: bound, requested: count/%s=1, used: count/%s=1, limited: count/%s=1", resource, resource, resource)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a second one of %s: %v, want it refused: %s", resource, err, want)
+		}
+	}
+	kit.Eventually(t, "the hub's own binding is not refused", func() string { return holds(t, "apps/v1", "Deployment", ns, "first", "m1") })
+
+	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "first")
+	kit.Eventually(t, "room is counted again", func() string {
+		if err := fleet.Hub.Create(t.Context(), kit.Object(t, template("apps/v1", "Deployment", "second"))); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+func TestAQuotaThatAPolicyClaimsBindsInMembersAndNotOnTheHub(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ResourceQuota", to("m1")))
+	fleet.Hub.Apply(t, fmt.Sprintf(`apiVersion: v1
+kind: ResourceQuota
+metadata: {name: theirs, namespace: %s}
+spec: {hard: {count/secrets: "0", count/configmaps: "5"}}`, ns))
+	kit.Eventually(t, "the member has it", func() string { return holds(t, "v1", "ResourceQuota", ns, "theirs", "m1") })
+	is[any](t, "the member counts", "0", func() any {
+		return inMember(t, "m1", "v1", "ResourceQuota", ns, "theirs", "status", "used", "count/secrets")
+	})
+	version := func() string { return fleet.Hub.Find(t, "v1", "ResourceQuota", ns, "theirs").GetResourceVersion() }
+	secret := kit.Object(t, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: %s}}`, ns))
+	if err := fleet.Hub.Create(t.Context(), secret); err != nil {
+		t.Errorf("on the hub it refuses %v", err)
+	}
+	before := version()
+	kit.Stays(t, "the hub does not count it", 3*time.Second, func() string {
+		if n := used(t, ns, "theirs", "count/secrets"); n != "" {
+			return "it counts " + n
+		}
+		if now := version(); now != before {
+			return "its version was " + before + ", is " + now
+		}
+		return ""
+	})
+	fleet.Hub.Remove(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "p")
+	is[any](t, "without a policy the hub counts", "1", func() any { return used(t, ns, "theirs", "count/secrets") })
+	another := kit.Object(t, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: another, namespace: %s}}`, ns))
+	if err := fleet.Hub.Create(t.Context(), another); !apierrors.IsForbidden(err) {
+		t.Errorf("without a policy the hub lets it through: %v", err)
+	}
+}
