@@ -51,13 +51,35 @@ func (h *Hub) ensureCertificates(now time.Time) error {
 	if len(changed) > 0 {
 		klog.InfoS("made certificates", "files", changed)
 	}
-	if err := writeKubeconfig(AdminKubeconfig(h.config.DataDir), h.url, files); err != nil {
+	if err := h.writeClientCAs(files); err != nil {
+		return err
+	}
+	serverName := h.config.KubeAPIServer.tlsServerName()
+	if err := writeKubeconfig(AdminKubeconfig(h.config.DataDir), h.url, serverName, files); err != nil {
 		return err
 	}
 	if h.config.KubeconfigOut != "" {
-		return writeKubeconfig(h.config.KubeconfigOut, h.url, files)
+		return writeKubeconfig(h.config.KubeconfigOut, h.url, serverName, files)
 	}
 	return nil
+}
+
+// clientCAs is the file of the authorities whose client certificates are accepted: the hub's, and the user's.
+func (h *Hub) clientCAs() string { return filepath.Join(h.config.DataDir, "client-ca.crt") }
+
+func (h *Hub) writeClientCAs(files pki.Files) error {
+	var all []byte
+	for _, file := range []string{files.ClusterCA, h.config.KubeAPIServer.ClientCAFile} {
+		if file == "" {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read authorities of clients: %w", err)
+		}
+		all = append(append(all, data...), '\n')
+	}
+	return pki.WriteFile(h.clientCAs(), all, 0o644)
 }
 
 // hosts are the names under which clients may reach a server bound to address.

@@ -19,6 +19,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/capacity/estimator"
 	"github.com/argosy-io/argosy/internal/controller"
+	"github.com/argosy-io/argosy/internal/controller/admission"
 	"github.com/argosy-io/argosy/internal/core/autoscale"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -38,6 +39,8 @@ type Config struct {
 	Port int `json:"port"`
 	// Etcd is an external etcd cluster; without servers the hub runs its own.
 	Etcd EtcdConfig `json:"etcd"`
+	// KubeAPIServer is what can be set about the API server in the hub.
+	KubeAPIServer KubeAPIServerConfig `json:"kubeAPIServer"`
 	// Components to run: "*" is every one, "-NAME" leaves one out.
 	Components []string `json:"components"`
 	// WorkloadKinds are the families of kinds beyond Kubernetes' own that the hub defines: "*" is every one, "-NAME" leaves one out.
@@ -236,6 +239,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Etcd.CAFile, "etcd-cafile", c.Etcd.CAFile, "CA of the external etcd's certificates")
 	fs.StringVar(&c.Etcd.CertFile, "etcd-certfile", c.Etcd.CertFile, "client certificate for the external etcd")
 	fs.StringVar(&c.Etcd.KeyFile, "etcd-keyfile", c.Etcd.KeyFile, "key of that certificate")
+	c.KubeAPIServer.bindFlags(fs)
 	fs.StringSliceVar(&c.Components, "components", c.Components, fmt.Sprintf("what to run: * is everything, -NAME leaves one out of %s", strings.Join(optional(), ", ")))
 	fs.StringSliceVar(&c.WorkloadKinds, "workload-kinds", c.WorkloadKinds, fmt.Sprintf("kinds to define beyond Kubernetes' own: * is all, -NAME leaves one out of %s", strings.Join(families(), ", ")))
 	fs.DurationVar(&c.Members.StatusUpdateFrequency.Duration, "cluster-status-update-frequency", c.Members.StatusUpdateFrequency.Duration, "how often each member cluster is asked how it is")
@@ -393,8 +397,11 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("workloadKinds names %q, which is none of %s: correct --workload-kinds", bare, strings.Join(families(), ", "))
 		}
 	}
-	for _, path := range []*string{&c.DataDir, &c.PKIDir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile,
-		&c.Members.Estimator.CAFile, &c.Members.Estimator.CertFile, &c.Members.Estimator.KeyFile} {
+	if err := c.KubeAPIServer.validate(admission.Names()); err != nil {
+		return err
+	}
+	for _, path := range append(c.KubeAPIServer.paths(), &c.DataDir, &c.PKIDir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile,
+		&c.Members.Estimator.CAFile, &c.Members.Estimator.CertFile, &c.Members.Estimator.KeyFile) {
 		if *path == "" {
 			continue
 		}

@@ -152,6 +152,99 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 			func(_ *testing.T, c *Config) { c.Autoscaling.Tolerance = 1 },
 			[]string{"autoscaling.tolerance 1 is not between 0 and 1", "--horizontal-pod-autoscaler-tolerance"},
 		},
+		"an argument that would break the hub": {
+			func(_ *testing.T, c *Config) { c.KubeAPIServer.Args = []string{"etcd-servers=http://a:1"} },
+			[]string{"--kube-apiserver-arg", "the store is the hub's", "use --etcd-servers"},
+		},
+		"an argument whose value is none": {
+			func(_ *testing.T, c *Config) { c.KubeAPIServer.Args = []string{"event-ttl=soon"} },
+			[]string{"event-ttl", "soon", "--kube-apiserver-arg"},
+		},
+		"an issuer without TLS": {
+			func(_ *testing.T, c *Config) {
+				c.KubeAPIServer.OIDC = OIDCConfig{IssuerURL: "http://issuer", ClientID: "x"}
+			},
+			[]string{`"http://issuer" is not an https URL`, "--oidc-issuer-url"},
+		},
+		"an issuer for any client": {
+			func(_ *testing.T, c *Config) { c.KubeAPIServer.OIDC = OIDCConfig{IssuerURL: "https://issuer"} },
+			[]string{"no client ID", "--oidc-client-id"},
+		},
+		"claims of nobody": {
+			func(_ *testing.T, c *Config) { c.KubeAPIServer.OIDC = OIDCConfig{GroupsClaim: "groups"} },
+			[]string{"no issuer", "--oidc-issuer-url"},
+		},
+		"an issuer in two places": {
+			func(_ *testing.T, c *Config) {
+				c.KubeAPIServer.OIDC = OIDCConfig{IssuerURL: "https://issuer", ClientID: "x"}
+				c.KubeAPIServer.AuthenticationConfig = "/x"
+			},
+			[]string{"--authentication-config"},
+		},
+		"an authentication configuration that is not there": {
+			func(_ *testing.T, c *Config) { c.KubeAPIServer.AuthenticationConfig = "/nowhere/a.yaml" },
+			[]string{"/nowhere/a.yaml cannot be read (no such file or directory)", "--authentication-config"},
+		},
+		"an authentication configuration that is none": {
+			func(t *testing.T, c *Config) {
+				c.KubeAPIServer.AuthenticationConfig = filepath.Join(t.TempDir(), "a.yaml")
+				write(t, c.KubeAPIServer.AuthenticationConfig, "kind: Cheese")
+			},
+			[]string{"authentication", "Cheese"},
+		},
+		"an authorization configuration without RBAC": {
+			func(t *testing.T, c *Config) {
+				c.KubeAPIServer.AuthorizationConfig = filepath.Join(t.TempDir(), "a.yaml")
+				write(t, c.KubeAPIServer.AuthorizationConfig, "kind: AuthorizationConfiguration\nauthorizers: [{type: Node, name: node}]")
+			},
+			[]string{"no authorizer of type RBAC", "{type: RBAC, name: rbac}"},
+		},
+		"an audit policy that is not there": {
+			func(_ *testing.T, c *Config) {
+				c.KubeAPIServer.Audit = AuditConfig{LogFile: "-", PolicyFile: "/nowhere/p.yaml"}
+			},
+			[]string{"/nowhere/p.yaml", "--audit-policy"},
+		},
+		"an audit policy that is none": {
+			func(t *testing.T, c *Config) {
+				c.KubeAPIServer.Audit = AuditConfig{LogFile: "-", PolicyFile: filepath.Join(t.TempDir(), "p.yaml")}
+				write(t, c.KubeAPIServer.Audit.PolicyFile, "rules: nonsense")
+			},
+			[]string{"audit policy", "p.yaml"},
+		},
+		"a serving certificate without its key": {
+			func(_ *testing.T, c *Config) { c.KubeAPIServer.TLSCertFile = "/x" },
+			[]string{"--tls-cert-file and --tls-private-key-file"},
+		},
+		"a serving certificate that is not there": {
+			func(_ *testing.T, c *Config) {
+				c.KubeAPIServer.TLSCertFile, c.KubeAPIServer.TLSPrivateKeyFile = "/nowhere/tls.crt", "/nowhere/tls.key"
+			},
+			[]string{"/nowhere/tls.crt cannot be read", "--tls-cert-file"},
+		},
+		"a serving certificate with another's key": {
+			func(t *testing.T, c *Config) {
+				c.KubeAPIServer.TLSCertFile, _ = pair(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "a")
+				_, c.KubeAPIServer.TLSPrivateKeyFile = pair(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "a")
+			},
+			[]string{"is not that of the certificate", "--tls-private-key-file"},
+		},
+		"a serving certificate that has ended": {
+			func(t *testing.T, c *Config) {
+				c.KubeAPIServer.TLSCertFile, c.KubeAPIServer.TLSPrivateKeyFile = pair(t, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour), "a")
+			},
+			[]string{"ended on", "renew it"},
+		},
+		"a serving certificate for nobody": {
+			func(t *testing.T, c *Config) {
+				c.KubeAPIServer.TLSCertFile, c.KubeAPIServer.TLSPrivateKeyFile = pair(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+			},
+			[]string{"names no host", "--tls-cert-file"},
+		},
+		"a certificate by name without a key": {
+			func(_ *testing.T, c *Config) { c.KubeAPIServer.TLSSNICertKeys = []string{"/x"} },
+			[]string{"CERTFILE,KEYFILE", "--tls-sni-cert-key"},
+		},
 		"a log format that does not exist": {
 			func(_ *testing.T, c *Config) { c.Log.Format = "xml" },
 			[]string{`"xml" is neither text nor json`, "--log-format"},

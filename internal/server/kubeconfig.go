@@ -21,8 +21,9 @@ const (
 )
 
 // writeKubeconfig merges access to the hub at url into file, which may be somebody's with other contexts in it, and
-// makes it current. Nothing is written when nothing changes.
-func writeKubeconfig(file, url string, files pki.Files) error {
+// makes it current. serverName, where there is one, is the name by which the server shows the certificate that this access trusts.
+// Nothing is written when nothing changes.
+func writeKubeconfig(file, url, serverName string, files pki.Files) error {
 	config, err := clientcmd.LoadFromFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		config, err = clientcmdapi.NewConfig(), nil
@@ -31,7 +32,7 @@ func writeKubeconfig(file, url string, files pki.Files) error {
 		return fmt.Errorf("kubeconfig %s cannot be read (%w): choose another file with --kubeconfig-out", file, reason(err))
 	}
 	cluster, user := clientcmdapi.NewCluster(), clientcmdapi.NewAuthInfo()
-	cluster.Server = url
+	cluster.Server, cluster.TLSServerName = url, serverName
 	for _, load := range []struct {
 		from string
 		to   *[]byte

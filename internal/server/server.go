@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -128,20 +129,20 @@ const (
 
 // disabledAdmission fights templates, which are objects to run elsewhere: these plugins would rewrite or
 // refuse them by what the hub has or lacks.
-var disabledAdmission = []string{
-	"ServiceAccount",               // wants accounts to exist, and mounts their tokens
-	"StorageObjectInUseProtection", // finalizers that only the hub's missing volume controllers remove
-	"PodGroupProtection",           // likewise
-	"DefaultStorageClass",          // the hub's classes are templates, not its classes
-	"DefaultIngressClass",          // likewise
-	"DefaultTolerationSeconds",     // the member adds its own
-	"LimitRanger",                  // a LimitRange is a template and binds in members
-	"ResourceQuota",                // one that a policy claims is a template likewise; the others bind here, see hubQuotas
-	"PodSecurity",                  // members enforce theirs
-	"Priority",                     // resolves PriorityClasses of the hub
-	"RuntimeClass",                 // likewise runtime classes
-	"TaintNodesByCondition",        // no nodes here
-	"PersistentVolumeClaimResize",  // wants a StorageClass that allows it
+var disabledAdmission = map[string]string{
+	"ServiceAccount":               "it wants the accounts of templates to exist here, and mounts their tokens",
+	"StorageObjectInUseProtection": "its finalizers are removed by volume controllers alone, which the hub lacks",
+	"PodGroupProtection":           "its finalizers are removed by loops alone that the hub lacks",
+	"DefaultStorageClass":          "the hub's classes are templates, not its classes",
+	"DefaultIngressClass":          "the hub's classes are templates, not its classes",
+	"DefaultTolerationSeconds":     "members add their own",
+	"LimitRanger":                  "a LimitRange is a template and binds in members",
+	"ResourceQuota":                "one that a policy claims is a template and binds in members, and any other counts on the hub without it",
+	"PodSecurity":                  "members enforce theirs",
+	"Priority":                     "it resolves PriorityClasses of the hub, which are templates",
+	"RuntimeClass":                 "it resolves RuntimeClasses of the hub, which are templates",
+	"TaintNodesByCondition":        "the hub has no nodes",
+	"PersistentVolumeClaimResize":  "it wants a StorageClass of the hub that allows it",
 }
 
 // apiserverFlags save work that a hub does not need done.
@@ -238,6 +239,9 @@ const settle = 3 * time.Second
 
 // prepare does what can fail by a wrong setting, before anything costly starts: folder, log, port, keys, kubeconfig.
 func (h *Hub) prepare() error {
+	if err := h.config.KubeAPIServer.checkFiles(time.Now()); err != nil {
+		return err
+	}
 	release, err := claim(h.config.DataDir)
 	if err != nil {
 		return err
@@ -345,20 +349,26 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
+	servingCert, servingKey := h.config.KubeAPIServer.servingFiles(h.files)
+	flags, err := h.config.KubeAPIServer.flags(h.config.DataDir, h.files, hosts(h.config.BindAddress))
+	if err != nil {
+		return nil, err
+	}
 	options := apiserver.Options{
 		EtcdServers: e.Servers, EtcdCAFile: e.CAFile, EtcdCertFile: e.CertFile, EtcdKeyFile: e.KeyFile,
 		Listener: h.listener, BindAddress: h.config.BindAddress, Port: h.config.Port,
-		ServingCertFile: h.files.Serving, ServingKeyFile: h.files.ServingKey,
-		ClientCAFile:          h.files.ClusterCA,
+		ServingCertFile: servingCert, ServingKeyFile: servingKey,
+		ClientCAFile:          h.clientCAs(),
 		ServiceAccountKeyFile: h.files.ServiceAccountKey, ServiceAccountIssuer: "https://kubernetes.default.svc.cluster.local",
 		RequestHeaderCAFile: h.files.FrontProxyCA, ProxyClientCertFile: h.files.FrontProxy, ProxyClientKeyFile: h.files.FrontProxyKey,
-		DisabledAdmission: disabledAdmission,
-		Quotas:            hubQuotas(),
-		Authorized:        h.handler,
-		ReadyChecks:       []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady)},
-		Loopback:          loopback,
-		Stored:            kept,
-		Flags:             apiserverFlags,
+		DisabledAdmission:       slices.Sorted(maps.Keys(disabledAdmission)),
+		Quotas:                  hubQuotas(),
+		Authorized:              h.handler,
+		ReadyChecks:             []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady)},
+		Loopback:                loopback,
+		Stored:                  kept,
+		AuthorizationConfigFile: h.config.KubeAPIServer.AuthorizationConfig,
+		Flags:                   append(slices.Clone(apiserverFlags), flags...),
 	}
 	if h.etcd != nil {
 		options.Etcd = h.etcd.Client

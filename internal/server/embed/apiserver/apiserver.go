@@ -93,6 +93,8 @@ type Options struct {
 	Etcd func() *clientv3.Client
 	// Stored, when set, says how custom kinds are kept, for the kinds that are not kept Kubernetes' own way.
 	Stored func(schema.GroupVersionKind) Stored
+	// AuthorizationConfigFile is an AuthorizationConfiguration, instead of Node and RBAC.
+	AuthorizationConfigFile string
 	// Flags are further kube-apiserver flags, applied last.
 	Flags []string
 }
@@ -386,11 +388,7 @@ func runOptions(o Options) (*options.ServerRunOptions, error) {
 	s.Admission.GenericAdmission.RecommendedPluginOrder = admissionOrder(s.Admission.GenericAdmission.RecommendedPluginOrder, o.Admission)
 	s.SecureServing.Listener = o.Listener
 
-	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
-	for _, set := range s.Flags().FlagSets {
-		flags.AddFlagSet(set)
-	}
-	if err := flags.Parse(append(o.flags(), o.Flags...)); err != nil {
+	if err := flagSet(s).Parse(append(o.flags(), o.Flags...)); err != nil {
 		return nil, fmt.Errorf("set the API server's flags: %w", err)
 	}
 	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
@@ -398,6 +396,32 @@ func runOptions(o Options) (*options.ServerRunOptions, error) {
 	}
 	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // loopback clients need not be told about deprecations
 	return s, nil
+}
+
+func flagSet(s *options.ServerRunOptions) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the error says it
+	for _, set := range s.Flags().FlagSets {
+		flags.AddFlagSet(set)
+	}
+	return flags
+}
+
+// FlagNames are the names of all flags of kube-apiserver, sorted.
+func FlagNames() []string {
+	globals.Lock()
+	defer globals.Unlock()
+	var names []string
+	flagSet(options.NewServerRunOptions()).VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	slices.Sort(names)
+	return names
+}
+
+// CheckFlags says which of the flags has a value that kube-apiserver cannot read.
+func CheckFlags(flags []string) error {
+	globals.Lock()
+	defer globals.Unlock()
+	return flagSet(options.NewServerRunOptions()).Parse(flags)
 }
 
 // admissionOrder puts ours before the first of the plugins that ask somebody else, which stand at the end.
@@ -439,12 +463,15 @@ func (o Options) flags() []string {
 		"requestheader-username-headers":     "X-Remote-User",
 		// Anonymous requests are authenticated as such, and RBAC lets them see health and version; a cluster-info ConfigMap
 		// for bootstrap, where there is one, must be readable before one has credentials.
-		"authorization-mode":           "Node,RBAC",
+		"authorization-config":         o.AuthorizationConfigFile,
 		"allow-privileged":             "true",
 		"enable-bootstrap-token-auth":  "true",
 		"enable-priority-and-fairness": strconv.FormatBool(o.PriorityAndFairness),
 		// The reconcilers write this server's address for pods to find. Nothing here runs pods.
 		"endpoint-reconciler-type": "none",
+	}
+	if o.AuthorizationConfigFile == "" {
+		set["authorization-mode"] = "Node,RBAC"
 	}
 	var flags []string
 	for name, value := range set {

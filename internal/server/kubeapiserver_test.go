@@ -1,0 +1,428 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
+	"github.com/argosy-io/argosy/internal/server/pki"
+)
+
+func TestWhatWouldBreakTheHubIsNoArgument(t *testing.T) {
+	ours := []string{"ArgosyClaim"}
+	for arg, want := range map[string]string{
+		"etcd-servers=http://a:1":                      "--etcd-servers",
+		"etcd-prefix=/mine":                            "the store is the hub's",
+		"secure-port=1":                                "--port",
+		"bind-address=0.0.0.0":                         "--bind-address",
+		"tls-cert-file=x":                              "--tls-cert-file of the hub",
+		"client-ca-file=x":                             "--client-ca-file of the hub, which adds others",
+		"service-account-signing-key-file=x":           "argosy certificates",
+		"service-account-issuer=https://me":            "would be refused",
+		"requestheader-client-ca-file=x":               "aggregation",
+		"authorization-mode=AlwaysAllow":               "--authorization-config",
+		"authorization-webhook-config-file=x":          "type Webhook",
+		"oidc-issuer-url=https://x":                    "use the flag of this name",
+		"audit-log-path=-":                             "--audit-log",
+		"encryption-provider-config=x":                 "encrypts at rest itself",
+		"v=9":                                          "--log-level",
+		"disable-admission-plugins=Foo,ArgosyClaim":    "the hub's own",
+		"disable-admission-plugins=NamespaceLifecycle": "cannot be disabled",
+		"enable-admission-plugins=PodSecurity":         "members enforce theirs",
+		"runtime-config=api/all=false":                 "built on",
+		"runtime-config=apiextensions.k8s.io/v1=false": "built on",
+		"event-tll=2h":                                 "did you mean event-ttl?",
+		"no-such-thing-at-all=1":                       `no argument "no-such-thing-at-all"`,
+		"event-ttl":                                    "is not NAME=VALUE",
+		"--etcd-servers=http://a:1":                    "--etcd-servers",
+		"emulated-version=1.30":                        "one version of Kubernetes",
+	} {
+		if err := checkArg(arg, ours); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", arg, err, want)
+		}
+	}
+	for _, arg := range []string{"event-ttl=2h", "--max-requests-inflight=10", "tls-min-version=VersionTLS13", "audit-webhook-config-file=/x", "enable-admission-plugins=AlwaysPullImages",
+		"runtime-config=scheduling.k8s.io/v1alpha2=false", "anonymous-auth=false", "profiling=false"} {
+		if err := checkArg(arg, ours); err != nil {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+	// An entry about what kube-apiserver does not have guards nothing.
+	known := apiserver.FlagNames()
+	for pattern := range deniedArgs {
+		prefix, all := strings.CutSuffix(pattern, "*")
+		if pattern == "help" || pattern == "version" {
+			continue // of the command, not of the server
+		}
+		if !slices.ContainsFunc(known, func(name string) bool { return name == pattern || all && strings.HasPrefix(name, prefix) }) {
+			t.Errorf("the deny-list is about %s, which kube-apiserver does not have", pattern)
+		}
+	}
+}
+
+// pair is a certificate for names, signed by itself, and its key, in files.
+func pair(t *testing.T, begin, end time.Time, names ...string) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "mine"}, NotBefore: begin, NotAfter: end,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IsCA: true, BasicConstraintsValid: true}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			c.IPAddresses = append(c.IPAddresses, ip)
+			continue
+		}
+		c.DNSNames = append(c.DNSNames, name)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &c, &c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
+	write(t, certFile, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	write(t, keyFile, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	return certFile, keyFile
+}
+
+// issuer is an OpenID Connect issuer.
+type issuer struct {
+	url, caFile string
+	key         *rsa.PrivateKey
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &issuer{key: key}
+	b64 := base64.RawURLEncoding.EncodeToString
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/.well-known/openid-configuration":
+			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": i.url, "jwks_uri": i.url + "/keys", "authorization_endpoint": i.url + "/auth",
+				"token_endpoint": i.url + "/token", "response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"RS256"}})
+		case "/keys":
+			_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]any{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "one",
+				"n": b64(key.N.Bytes()), "e": b64(big.NewInt(int64(key.E)).Bytes())}}})
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	i.url = s.URL
+	i.caFile = filepath.Join(t.TempDir(), "issuer.crt")
+	write(t, i.caFile, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
+	return i
+}
+
+func (i *issuer) token(t *testing.T, claims map[string]any) string {
+	t.Helper()
+	all := map[string]any{"iss": i.url, "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Add(-time.Minute).Unix()}
+	for k, v := range claims {
+		all[k] = v
+	}
+	encode := func(v any) string {
+		data, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return base64.RawURLEncoding.EncodeToString(data)
+	}
+	signed := encode(map[string]any{"alg": "RS256", "kid": "one", "typ": "JWT"}) + "." + encode(all)
+	digest := sha256.Sum256([]byte(signed))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, digest[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+// withToken is a client at the hub of config that has a token and nothing else.
+func withToken(t *testing.T, config *rest.Config, token string) *kubernetes.Clientset {
+	t.Helper()
+	config = rest.AnonymousClientConfig(config)
+	config.BearerToken = token
+	return kubernetes.NewForConfigOrDie(config)
+}
+
+// whoami is the name and the groups that the hub knows a client by.
+func whoami(ctx context.Context, client kubernetes.Interface) (string, []string, error) {
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", nil, err
+	}
+	return review.Status.UserInfo.Username, review.Status.UserInfo.Groups, nil
+}
+
+// eventually waits for a condition, which says what is missing.
+func eventually(t *testing.T, what string, missing func() string) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	last := ""
+	for time.Now().Before(deadline) {
+		if last = missing(); last == "" {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("%s: %s", what, last)
+}
+
+// One hub with all that can be set about its API server: a certificate of one's own, an issuer, audit, an authorizer before RBAC that
+// denies everybody, and an argument passed on.
+func TestAHubTakesWhatAKubeAPIServerTakes(t *testing.T) {
+	c := testConfig(t)
+	k := &c.KubeAPIServer
+	k.TLSCertFile, k.TLSPrivateKeyFile = pair(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "hub.example.com", "127.0.0.1")
+	i := newIssuer(t)
+	k.OIDC = OIDCConfig{IssuerURL: i.url, ClientID: "argosy", UsernameClaim: "email", UsernamePrefix: "oidc:", GroupsClaim: "groups", GroupsPrefix: "oidc:", CAFile: i.caFile}
+	k.Audit.LogFile = filepath.Join(t.TempDir(), "audit", "audit.log")
+	elsewhere, _, err := pki.Ensure(t.TempDir(), []string{"elsewhere"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.ClientCAFile = elsewhere.ClusterCA
+	k.Args = []string{"event-ttl=2h", "profiling=false"}
+	denier := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&review)
+		spec, _ := review["spec"].(map[string]any)
+		review["status"] = map[string]any{"allowed": false, "denied": spec["user"] == "oidc:mallory@example.com", "reason": "not mallory"}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	defer denier.Close()
+	webhook := filepath.Join(t.TempDir(), "webhook.kubeconfig")
+	write(t, webhook, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}], users: [{name: x, user: {}}], clusters: [{name: x, cluster: {server: %q}}]}`, denier.URL))
+	k.AuthorizationConfig = filepath.Join(t.TempDir(), "authorization.yaml")
+	write(t, k.AuthorizationConfig, fmt.Sprintf(`
+apiVersion: apiserver.config.k8s.io/v1
+kind: AuthorizationConfiguration
+authorizers:
+- type: Webhook
+  name: mallory
+  webhook: {timeout: 3s, subjectAccessReviewVersion: v1, matchConditionSubjectAccessReviewVersion: v1, authorizedTTL: 1s, unauthorizedTTL: 1s, failurePolicy: Deny,
+    connectionInfo: {type: KubeConfigFile, kubeConfigFile: %s}}
+- {type: RBAC, name: rbac}
+`, webhook))
+	h, _ := start(t, c, Parts{Handler: func(d Deps, next http.Handler) http.Handler { return proxy.Handler(reader(d.Config), next) }})
+	admin, config := adminClient(t, AdminKubeconfig(c.DataDir))
+	ctx := t.Context()
+
+	t.Run("its own kubeconfig goes on to fit, and users are shown the certificate given", func(t *testing.T) {
+		if _, err := admin.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		access, err := clientcmd.LoadFromFile(AdminKubeconfig(c.DataDir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ca := access.Clusters["argosy"].CertificateAuthorityData
+		address := strings.TrimPrefix(h.URL(), "https://")
+		shown := func(serverName string) *x509.Certificate {
+			conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, ServerName: serverName})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			return conn.ConnectionState().PeerCertificates[0]
+		}
+		for name, want := range map[string]string{"hub.example.com": "mine", "": "mine", "other.example.com": "mine", "kubernetes.default.svc": "kube-apiserver", "localhost": "kube-apiserver"} {
+			if got := shown(name).Subject.CommonName; got != want {
+				t.Errorf("who asks for %q is shown the certificate of %s, want %s", name, got, want)
+			}
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(ca)
+		if _, err := shown("kubernetes.default.svc").Verify(x509.VerifyOptions{Roots: roots, DNSName: "kubernetes.default.svc"}); err != nil {
+			t.Error(err)
+		}
+	})
+
+	alice := withToken(t, config, i.token(t, map[string]any{"aud": "argosy", "email": "alice@example.com", "email_verified": true, "groups": []string{"devs"}}))
+	t.Run("a token of the issuer is its user with his groups, and no other token is", func(t *testing.T) {
+		eventually(t, "the issuer's keys", func() string {
+			name, groups, err := whoami(ctx, alice)
+			if err != nil || name != "oidc:alice@example.com" || !slices.Contains(groups, "oidc:devs") {
+				return fmt.Sprint(name, groups, err)
+			}
+			return ""
+		})
+		stranger := newIssuer(t)
+		stranger.url = i.url
+		for what, token := range map[string]string{
+			"for another client":    i.token(t, map[string]any{"aud": "other", "email": "alice@example.com", "email_verified": true}),
+			"that has ended":        i.token(t, map[string]any{"aud": "argosy", "email": "alice@example.com", "email_verified": true, "exp": time.Now().Add(-time.Hour).Unix()}),
+			"signed by another key": stranger.token(t, map[string]any{"aud": "argosy", "email": "alice@example.com", "email_verified": true}),
+		} {
+			if _, _, err := whoami(ctx, withToken(t, config, token)); !apierrors.IsUnauthorized(err) {
+				t.Errorf("a token %s gives %v", what, err)
+			}
+		}
+	})
+
+	t.Run("a client certificate of the authority given counts, and one of no authority does not", func(t *testing.T) {
+		stranger, _, err := pki.Ensure(t.TempDir(), []string{"elsewhere"}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want, files := range map[string]pki.Files{"argosy-admin": elsewhere, "": stranger} {
+			theirs := rest.AnonymousClientConfig(config)
+			theirs.CertFile, theirs.KeyFile = files.Admin, files.AdminKey
+			name, _, err := whoami(ctx, kubernetes.NewForConfigOrDie(theirs))
+			if name != want || (want == "") != apierrors.IsUnauthorized(err) {
+				t.Errorf("want %q, got %q, %v", want, name, err)
+			}
+		}
+	})
+
+	t.Run("rights are RBAC's, after who is asked before it, and the hub's loops have all", func(t *testing.T) {
+		mallory := withToken(t, config, i.token(t, map[string]any{"aud": "argosy", "email": "mallory@example.com", "email_verified": true, "groups": []string{"devs"}}))
+		for _, binding := range []rbacv1.ClusterRoleBinding{{ObjectMeta: metav1.ObjectMeta{Name: "devs"},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "oidc:devs"}}}} {
+			if _, err := admin.RbacV1().ClusterRoleBindings().Create(ctx, &binding, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "alice's rights", func() string {
+			if _, err := alice.CoreV1().Secrets("default").List(ctx, metav1.ListOptions{}); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		if _, err := mallory.CoreV1().Secrets("default").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("mallory, who is refused before RBAC, gets %v", err)
+		}
+		// A namespace that goes is a loop's doing.
+		if _, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "short-lived"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := admin.CoreV1().Namespaces().Delete(ctx, "short-lived", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the namespace to be gone", func() string {
+			if _, err := admin.CoreV1().Namespaces().Get(ctx, "short-lived", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Sprint("still there: ", err)
+			}
+			return ""
+		})
+	})
+
+	t.Run("the log of audit names user and cluster of a request into a member, and has no Secret's body", func(t *testing.T) {
+		member := membertest.New(t)
+		d, err := dynamic.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster := member.Cluster("m1")
+		cluster.TypeMeta = metav1.TypeMeta{APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster"}
+		cluster.UID = ""
+		cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: clusterNamespace, Name: "m1-impersonator"}
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Resource(clusterv1alpha1.GroupVersion.WithResource("clusters")).Create(ctx, &unstructured.Unstructured{Object: u}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		imp := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterNamespace, Name: "m1-impersonator"}, Data: map[string][]byte{"token": []byte(membertest.Token)}}
+		for _, s := range []*corev1.Secret{member.Secret("m1"), imp, {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}, StringData: map[string]string{"password": "swordfish-9000"}}} {
+			if _, err := admin.CoreV1().Secrets(s.Namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = alice.RESTClient().Get().AbsPath(proxy.Path("m1") + "/api/v1/nodes").DoRaw(ctx)
+		t.Logf("the member answered with %v", err)
+		if _, err := alice.CoreV1().Secrets("default").Get(ctx, "s", metav1.GetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		var proxied, wrote, read bool
+		eventually(t, "lines of audit", func() string {
+			log, err := os.ReadFile(k.Audit.LogFile)
+			if err != nil {
+				return err.Error()
+			}
+			for _, secret := range []string{"swordfish-9000", base64.StdEncoding.EncodeToString([]byte("swordfish-9000"))} {
+				if bytes.Contains(log, []byte(secret)) {
+					t.Fatal("it has a Secret's body")
+				}
+			}
+			for line := range bytes.Lines(log) {
+				var e auditv1.Event
+				if err := json.Unmarshal(line, &e); err != nil || e.ObjectRef == nil {
+					continue
+				}
+				o := e.ObjectRef
+				alices := e.User.Username == "oidc:alice@example.com"
+				proxied = proxied || alices && o.Resource == "clusters" && o.Subresource == "proxy" && o.Name == "m1" && strings.HasSuffix(e.RequestURI, "/proxy/api/v1/nodes") && e.Verb == "get"
+				wrote = wrote || e.User.Username == "argosy-admin" && o.Resource == "secrets" && o.Name == "s" && e.Verb == "create"
+				read = read || alices && o.Resource == "secrets" && o.Name == "s" && e.Verb == "get"
+				if o.Resource == "leases" || o.Resource == "events" {
+					t.Errorf("it has noise: %s", line)
+				}
+			}
+			if !proxied || !wrote || !read {
+				return fmt.Sprintf("request into m1 %v, creation of the Secret %v, read of it %v", proxied, wrote, read)
+			}
+			return ""
+		})
+		if info, err := os.Stat(k.Audit.LogFile); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("others may read the log: %v, %v", info.Mode(), err)
+		}
+	})
+	t.Run("an argument is passed on", func(t *testing.T) {
+		_, err := admin.RESTClient().Get().AbsPath("/debug/pprof/cmdline").DoRaw(ctx)
+		if !apierrors.IsNotFound(err) {
+			t.Errorf("with profiling off, /debug/pprof gives %v", err)
+		}
+	})
+}
