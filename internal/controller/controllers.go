@@ -79,6 +79,8 @@ type Options struct {
 	Descheduling *Descheduling
 	// Autoscaling is how FederatedHPAs scale.
 	Autoscaling Autoscaling
+	// ForbidOverwrite has what users say of overwriting in members count as abort.
+	ForbidOverwrite bool
 }
 
 // Scheduler is the one that places bindings: others of another name are left to whom they name.
@@ -206,7 +208,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		{"cluster", func() error {
 			return cluster.Setup(mgr, cluster.Options{Members: members, StatusUpdateFrequency: o.ClusterStatusFrequency, Thresholds: o.ClusterThresholds})
 		}},
-		{"namespace", func() error { return namespace.Setup(mgr) }},
+		{"namespace", func() error { return namespace.Setup(mgr, namespace.Options{ForbidOverwrite: o.ForbidOverwrite}) }},
 		{"propagate", func() error {
 			return propagate.Setup(ctx, mgr, propagate.Options{Templates: templates, Interpreter: interpreter,
 				Place: schedule.Placer(fleet, o.Scheduler.Name), Pods: dispatch.PodsOf(members), Concurrency: o.Concurrency})
@@ -231,7 +233,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}},
 		{"dispatch", func() error {
 			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Pods: dispatch.PodsOf(members),
-				SchedulerName: o.Scheduler.Name, Plugins: o.Scheduler.Plugins, Concurrency: o.Concurrency})
+				SchedulerName: o.Scheduler.Name, Plugins: o.Scheduler.Plugins, ForbidOverwrite: o.ForbidOverwrite, Concurrency: o.Concurrency})
 		}},
 		{"execute", func() error {
 			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency, StatusWindow: statusWindow})

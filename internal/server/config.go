@@ -53,6 +53,10 @@ type Config struct {
 	Descheduler DeschedulerConfig `json:"descheduler"`
 	// Autoscaling is how FederatedHPAs scale.
 	Autoscaling AutoscalingConfig `json:"autoscaling"`
+	// ForbidOverwrite has what users ask to overwrite in members count as abort: templates' annotation
+	// work.karmada.io/conflict-resolution, and conflictResolution of PropagationPolicies. A namespace does so for itself by the label
+	// argosy.io/forbid-overwrite.
+	ForbidOverwrite bool `json:"forbidOverwrite,omitempty"`
 	// KubeconfigOut is one more file to merge the admin kubeconfig into.
 	KubeconfigOut string `json:"kubeconfigOut,omitempty"`
 	// Log is about the hub's log.
@@ -270,6 +274,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&e.CertFile, "scheduler-estimator-cert-file", e.CertFile, "client certificate for the estimators")
 	fs.StringVar(&e.KeyFile, "scheduler-estimator-key-file", e.KeyFile, "key of that certificate")
 	fs.BoolVar(&e.InsecureSkipVerify, "insecure-skip-estimator-verify", e.InsecureSkipVerify, "encrypt connections to estimators without verifying their certificates")
+	fs.BoolVar(&c.ForbidOverwrite, "forbid-overwrite", c.ForbidOverwrite, "do not let users take over in members what the hub does not manage: overwrite in templates and PropagationPolicies counts as abort, and ClusterPropagationPolicies alone may say it")
 	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut, "one more file to merge the admin kubeconfig into")
 	fs.StringVar(&c.Log.File, "log-file", c.Log.File, "where the log goes, - for standard error (default argosy.log in the data folder)")
 	fs.StringVar(&c.Log.Format, "log-format", c.Log.Format, "text or json")

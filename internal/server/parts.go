@@ -46,9 +46,9 @@ func AllParts() Parts {
 		return r, known, true
 	}
 	return Parts{
-		Admission: func(Deps) []apiserver.AdmissionPlugin {
+		Admission: func(d Deps) []apiserver.AdmissionPlugin {
 			var plugins []apiserver.AdmissionPlugin
-			for _, p := range admission.Plugins() {
+			for _, p := range admission.Plugins(admission.Options{ForbidOverwrite: d.ForbidOverwrite}) {
 				plugins = append(plugins, apiserver.AdmissionPlugin{Name: p.Name, New: p.New})
 			}
 			return plugins
@@ -72,6 +72,7 @@ func AllParts() Parts {
 				Fleet:                  fleet.Store,
 				Estimator:              d.Members.Estimator.options(),
 				Autoscaling:            d.Autoscaling.options(),
+				ForbidOverwrite:        d.ForbidOverwrite,
 			}
 			if d.Descheduler != nil {
 				o.Descheduling = &controller.Descheduling{Interval: d.Descheduler.Interval.Duration, Unschedulable: d.Descheduler.UnschedulableThreshold.Duration}

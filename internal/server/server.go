@@ -68,6 +68,8 @@ type Deps struct {
 	Scheduler SchedulerConfig
 	// Autoscaling is how FederatedHPAs scale.
 	Autoscaling AutoscalingConfig
+	// ForbidOverwrite has what users say of overwriting in members count as abort.
+	ForbidOverwrite bool
 	// Descheduler is when replicas are moved after they were placed; nil where that component is left out.
 	Descheduler *DeschedulerConfig
 }
@@ -341,7 +343,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	loopback := apiserver.NewLoopback()
 	h.deps = Deps{Config: loopback.Config(), DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members, Scheduler: h.config.Scheduler,
-		Autoscaling: h.config.Autoscaling}
+		Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
 	}

@@ -22,20 +22,26 @@ type Plugin struct {
 	New  func() (admission.Interface, error)
 }
 
+// Options of the plugins.
+type Options struct {
+	// ForbidOverwrite refuses what users would write to take over in members what the hub does not manage.
+	ForbidOverwrite bool
+}
+
 // Plugins are all of them in the order in which they are to run. They share one index of the policies, which is fed
 // through the first dynamic client that one of them is given and ends with that server.
-func Plugins() []Plugin {
+func Plugins(o Options) []Plugin {
 	index := newIndex()
 	return []Plugin{
-		{ObjectsPlugin, func() (admission.Interface, error) { return newObjects(index), nil }},
+		{ObjectsPlugin, func() (admission.Interface, error) { return newObjects(index, o), nil }},
 		{ClaimPlugin, func() (admission.Interface, error) { return newClaim(index), nil }},
 		{ProtectionPlugin, func() (admission.Interface, error) { return newProtection(), nil }},
 	}
 }
 
 // Register makes the plugins known to a server. They are on unless it lists them as off by default.
-func Register(plugins *admission.Plugins) {
-	for _, p := range Plugins() {
+func Register(plugins *admission.Plugins, o Options) {
+	for _, p := range Plugins(o) {
 		plugins.Register(p.Name, func(io.Reader) (admission.Interface, error) { return p.New() })
 	}
 }

@@ -648,14 +648,14 @@ func TestProtectedObjectsAreNotDeleted(t *testing.T) {
 
 func TestNamesAreThePluginsInOrder(t *testing.T) {
 	var names []string
-	for _, p := range Plugins() {
+	for _, p := range Plugins(Options{}) {
 		names = append(names, p.Name)
 	}
 	if diff := cmp.Diff(names, Names()); diff != "" {
 		t.Errorf("(-plugins +names):\n%s", diff)
 	}
 	all := admission.NewPlugins()
-	Register(all)
+	Register(all, Options{})
 	registered := all.Registered()
 	slices.Sort(names)
 	if diff := cmp.Diff(names, registered); diff != "" {

@@ -37,6 +37,7 @@ type hub struct {
 	client  *dynamicfake.FakeDynamicClient
 	// mayCreateCPP says which users may create ClusterPropagationPolicies and ClusterOverridePolicies.
 	mayCreateCPP map[string]bool
+	options      Options
 }
 
 var listKinds = map[schema.GroupVersionResource]string{
@@ -53,12 +54,18 @@ var listKinds = map[schema.GroupVersionResource]string{
 // newHub holds the objects and has seen them all.
 func newHub(t *testing.T, objects ...*unstructured.Unstructured) *hub {
 	t.Helper()
+	return newHubWith(t, Options{}, objects...)
+}
+
+// newHubWith is one with settings.
+func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstructured) *hub {
+	t.Helper()
 	runtimeObjects := make([]runtime.Object, len(objects))
 	for i := range objects {
 		runtimeObjects[i] = objects[i]
 	}
 	h := &hub{t: t, client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, runtimeObjects...),
-		mayCreateCPP: map[string]bool{"admin": true}}
+		mayCreateCPP: map[string]bool{"admin": true}, options: options}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}, {Group: "apps.kruise.io", Version: "v1beta1"}, {Group: "apps", Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 	mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "SidecarSet"}, meta.RESTScopeRoot)
@@ -69,7 +76,7 @@ func newHub(t *testing.T, objects ...*unstructured.Unstructured) *hub {
 
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })
-	for _, p := range Plugins() {
+	for _, p := range Plugins(h.options) {
 		plugin, err := p.New()
 		if err != nil {
 			t.Fatal(err)

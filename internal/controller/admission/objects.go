@@ -49,6 +49,7 @@ type kind struct {
 // objects normalises, defaults and validates our own kinds. One file of this package has the steps of each kind or pair.
 type objects struct {
 	*admission.Handler
+	Options
 	kinds map[schema.GroupResource]kind
 	index *index
 
@@ -57,8 +58,8 @@ type objects struct {
 	client     dynamic.Interface
 }
 
-func newObjects(index *index) *objects {
-	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), index: index}
+func newObjects(index *index, options Options) *objects {
+	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), Options: options, index: index}
 	propagation := kind{o.mutatePropagation, o.validatePropagation}
 	override := kind{o.mutateOverride, o.validateOverride}
 	binding := kind{o.mutateBinding, o.validateBinding}
@@ -141,6 +142,9 @@ func (o *objects) Admit(ctx context.Context, a admission.Attributes, _ admission
 func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfaces admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete {
 		return o.validateDeletion(ctx, a)
+	}
+	if err := o.refuseOverwrite(ctx, a); err != nil {
+		return err
 	}
 	if r, ok := native(a, interfaces); ok {
 		o.adviseMissing(ctx, r)

@@ -11,7 +11,9 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dialect"
+	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
@@ -89,8 +91,14 @@ func (o *objects) validateOverride(ctx context.Context, r request) error {
 		return err
 	}
 	var known []string
+	before := false
 	if old := newOverride(r.GetKind().Kind); r.old != nil && into(r.old, old) == nil {
-		known = validate.OverrideAdvice(old)
+		known, before = validate.OverrideAdvice(old), override.Overwrites(old)
+	}
+	if !before && override.Overwrites(policy) {
+		if err := o.mayOverwrite(ctx, r, "an overrider that sets "+workv1alpha2.ConflictResolutionAnnotation+": overwrite"); err != nil {
+			return err
+		}
 	}
 	warn(ctx, validate.OverrideAdvice(policy), known)
 	return nil

@@ -62,7 +62,7 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 }
 
 // validatePropagation judges a policy. One that passes is expected by the claims of templates.
-func (o *objects) validatePropagation(_ context.Context, r request) error {
+func (o *objects) validatePropagation(ctx context.Context, r request) error {
 	p := newPropagation(r.GetKind().Kind)
 	if err := into(r.obj, p); err != nil {
 		return r.invalid(err)
@@ -76,6 +76,13 @@ func (o *objects) validatePropagation(_ context.Context, r request) error {
 	}
 	if err := r.refuse(validate.Propagation(p, old)); err != nil {
 		return err
+	}
+	if overwrites := func(p policyv1alpha1.Propagation) bool {
+		return p != nil && p.PropagationSpec().ConflictResolution == policyv1alpha1.ConflictOverwrite
+	}; p.GetNamespace() != "" && overwrites(p) && !overwrites(old) {
+		if err := o.mayOverwrite(ctx, r, "spec.conflictResolution: Overwrite"); err != nil {
+			return err
+		}
 	}
 	if !r.IsDryRun() && (old == nil || !equality.Semantic.DeepEqual(old.PropagationSpec(), p.PropagationSpec())) {
 		o.index.expected.expect(p)

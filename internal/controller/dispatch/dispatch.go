@@ -52,6 +52,8 @@ type Options struct {
 	// SchedulerName is whose placements can be foreseen; default default-scheduler. Plugins are those that it runs with.
 	SchedulerName string
 	Plugins       schedule.Plugins
+	// ForbidOverwrite has what users say of overwriting in members count as abort, in every namespace.
+	ForbidOverwrite bool
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
 	// Clock is the time; default the real one.
@@ -213,6 +215,9 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding, tmpl *un
 		return in, err
 	}
 	if in.History, err = r.history(ctx, tmpl, in.Existing); err != nil {
+		return in, err
+	}
+	if in.ForbidOverwrite, err = r.forbidsOverwrite(ctx, tmpl); err != nil {
 		return in, err
 	}
 	in.Overrides, err = r.overrides(ctx, tmpl.GetNamespace())

@@ -45,6 +45,8 @@ type world struct {
 	kind     membertest.Kind
 	// pods that are found in members.
 	pods Pods
+	// forbidsOverwrite is the setting.
+	forbidsOverwrite bool
 }
 
 // forBothScopes runs a test for a template in a namespace and for a cluster-scoped one.
@@ -84,7 +86,7 @@ func (w *world) run() {
 		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
-		w.options = Options{Templates: templates, Interpreter: interpret.New(builtin.Tier()), Pods: w.pods, Concurrency: 2}
+		w.options = Options{Templates: templates, Interpreter: interpret.New(builtin.Tier()), Pods: w.pods, ForbidOverwrite: w.forbidsOverwrite, Concurrency: 2}
 		return Setup(ctx, mgr, w.options)
 	})
 }

@@ -58,6 +58,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			}
 			return r.targeting(ctx, cluster)
 		}), builder.WithPredicates(later, appears)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.in), builder.WithPredicates(overwriteForbidden)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
 				if is != nil && (was == nil || claimedAnew(was, is)) {

@@ -36,7 +36,14 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
+// Options of the controller.
+type Options struct {
+	// ForbidOverwrite has what namespaces say of overwriting in members count as abort.
+	ForbidOverwrite bool
+}
+
 type reconciler struct {
+	Options
 	client client.Client
 	// live reads past the cache, where a verdict on an old state would take something away.
 	live client.Reader
@@ -50,8 +57,8 @@ const (
 )
 
 // Setup registers the controller with the manager.
-func Setup(mgr ctrl.Manager) error {
-	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader()}
+func Setup(mgr ctrl.Manager, o Options) error {
+	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	all := handler.EnqueueRequestsFromMapFunc(r.all)
 	return ctrl.NewControllerManagedBy(mgr).Named("namespace").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
@@ -175,7 +182,8 @@ func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace) error {
 
 // input gathers what the Works of a namespace are made from. It is only read, so nothing but the namespace is copied.
 func (r *reconciler) input(ctx context.Context, ns *corev1.Namespace) (dispatch.Input, error) {
-	in := dispatch.Input{Clusters: map[string]*clusterv1alpha1.Cluster{}, Existing: map[string]*workv1alpha1.Work{}, NewID: uuid.NewString}
+	in := dispatch.Input{Clusters: map[string]*clusterv1alpha1.Cluster{}, Existing: map[string]*workv1alpha1.Work{}, NewID: uuid.NewString,
+		ForbidOverwrite: dispatch.Forbidden(r.ForbidOverwrite, ns.Name, ns.Labels)}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ns)
 	if err != nil {
 		return in, err

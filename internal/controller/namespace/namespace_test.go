@@ -37,7 +37,7 @@ func newWorld(t *testing.T, clusters ...string) *world {
 }
 
 func (w *world) run() {
-	w.stop = w.Run(func(_ context.Context, mgr ctrl.Manager) error { return Setup(mgr) })
+	w.stop = w.Run(func(_ context.Context, mgr ctrl.Manager) error { return Setup(mgr, Options{}) })
 }
 
 func (w *world) work(namespace, cluster string) *workv1alpha1.Work {

@@ -57,6 +57,8 @@ type Input struct {
 	NewID func() string
 	// Convert gives each cluster a version that it serves; nil sends all as they are.
 	Convert Convert
+	// ForbidOverwrite is why users may not overwrite in members with this template; empty if they may. See Forbidden.
+	ForbidOverwrite string
 }
 
 // Result is the Work of one cluster, or why there is none.
@@ -65,6 +67,8 @@ type Result struct {
 	Work    *workv1alpha1.Work
 	Applied override.Applied
 	Err     error
+
+	asksToOverwrite bool
 }
 
 // OverrideError is why override policies could not be applied.
@@ -188,6 +192,9 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		}
 		d.Results = append(d.Results, r)
 	}
+	if c := in.overruled(slices.ContainsFunc(d.Results, func(r Result) bool { return r.asksToOverwrite })); c != nil {
+		d.Conditions = append(slices.Clip(d.Conditions), *c)
+	}
 	return d
 }
 
@@ -280,7 +287,8 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 		w.Annotations[key] = value
 		set(m, "annotations", key, value)
 	}
-	if r := conflictResolution(m, resolution); r != "" {
+	asked := Overwrites(m.GetAnnotations())
+	if r := in.resolution(m, resolution); r != "" {
 		w.Annotations[workv1alpha2.ConflictResolutionAnnotation] = r
 		set(m, "annotations", workv1alpha2.ConflictResolutionAnnotation, r)
 	}
@@ -293,7 +301,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 		return in.failed(cluster, fmt.Errorf("write manifest: %w", err))
 	}
 	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
-	return Result{Cluster: cluster, Work: w, Applied: applied}
+	return Result{Cluster: cluster, Work: w, Applied: applied, asksToOverwrite: asked}
 }
 
 // same is the last look at a manifest before it is written into a Work: whatever divided, overrode and converted it, it is still the
@@ -350,20 +358,6 @@ func withOwnMetadata(m *unstructured.Unstructured) *unstructured.Unstructured {
 // set sets a label or annotation of m, whose metadata is its own.
 func set(m *unstructured.Unstructured, in, key, value string) {
 	m.Object["metadata"].(map[string]any)[in].(map[string]any)[key] = value
-}
-
-// conflictResolution is the one in force: a valid annotation of the template outranks the policy.
-func conflictResolution(m *unstructured.Unstructured, policy policyv1alpha1.ConflictResolution) string {
-	own := m.GetAnnotations()[workv1alpha2.ConflictResolutionAnnotation]
-	switch {
-	case own == workv1alpha2.ConflictResolutionOverwrite, own == workv1alpha2.ConflictResolutionAbort:
-		return own
-	case policy == policyv1alpha1.ConflictOverwrite:
-		return workv1alpha2.ConflictResolutionOverwrite
-	case policy == policyv1alpha1.ConflictAbort:
-		return workv1alpha2.ConflictResolutionAbort
-	}
-	return ""
 }
 
 func suspended(s *workv1alpha2.Suspension, cluster string) bool {

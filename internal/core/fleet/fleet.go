@@ -103,11 +103,13 @@ const (
 	BudgetBlocksEviction      = "BudgetBlocksEviction"
 	StatusIncomplete          = "StatusIncomplete"
 	ProgressDeadlineExceeded  = "ProgressDeadlineExceeded"
+	// OverwriteForbidden is of any template: it asks to take over in members what the hub does not manage, and may not.
+	OverwriteForbidden = "OverwriteForbidden"
 )
 
 // ConditionTypes are all types.
 func ConditionTypes() []string {
-	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, RevisionSkew, RevisionMissing, StaleVolume, OrdinalsUnassigned, BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded}
+	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, RevisionSkew, RevisionMissing, StaleVolume, OrdinalsUnassigned, BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, OverwriteForbidden}
 }
 
 // Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An error

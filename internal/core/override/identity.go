@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
@@ -72,4 +73,20 @@ func Key(path string) string {
 		return p[2]
 	}
 	return ""
+}
+
+// Overwrites says whether a policy sets the annotation by which a template asks to take over what stands in members.
+func Overwrites(p policyv1alpha1.Override) bool {
+	asks := func(o *policyv1alpha1.Overriders) bool {
+		const key, value = workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite
+		return slices.ContainsFunc(o.AnnotationsOverrider, func(a policyv1alpha1.LabelAnnotationOverrider) bool {
+			return a.Operator != policyv1alpha1.OverriderOpRemove && a.Value[key] == value
+		}) || slices.ContainsFunc(o.Plaintext, func(p policyv1alpha1.PlaintextOverrider) bool {
+			set, err := decode(p.Value.Raw)
+			all, _ := set.(map[string]any)
+			return err == nil && p.Operator != policyv1alpha1.OverriderOpRemove && (Key(p.Path) == key && set == value || p.Path == "/metadata/annotations" && all[key] == value)
+		})
+	}
+	spec := p.OverrideSpec()
+	return asks(&spec.Overriders) || slices.ContainsFunc(spec.OverrideRules, func(r policyv1alpha1.RuleWithCluster) bool { return asks(&r.Overriders) })
 }

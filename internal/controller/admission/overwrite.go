@@ -1,0 +1,71 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+)
+
+// refuseOverwrite refuses an object of any kind that comes to ask, by its annotation, for what stands in members to be overwritten, where
+// that is forbidden. What asked before may be written on: it counts as abort. Whoever may write Works has the rights of the hub anyway.
+func (o *objects) refuseOverwrite(ctx context.Context, a admission.Attributes) error {
+	group := a.GetResource().Group
+	if a.GetSubresource() != "" || group == workv1alpha1.GroupVersion.Group || group == ocmv1.GroupVersion.Group || a.GetUserInfo().GetName() == user.APIServerUser {
+		return nil
+	}
+	obj, err := meta.Accessor(a.GetObject())
+	if err != nil || !dispatch.Overwrites(obj.GetAnnotations()) || obj.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if a.GetOldObject() != nil {
+		if old, err := meta.Accessor(a.GetOldObject()); err == nil && dispatch.Overwrites(old.GetAnnotations()) {
+			return nil
+		}
+	}
+	return o.mayOverwrite(ctx, a, "the annotation "+workv1alpha2.ConflictResolutionAnnotation+": overwrite")
+}
+
+// mayOverwrite refuses what asks to overwrite where that is forbidden.
+func (o *objects) mayOverwrite(ctx context.Context, a admission.Attributes, what string) error {
+	namespace := a.GetNamespace()
+	var labels map[string]string
+	switch {
+	case o.ForbidOverwrite:
+	case a.GetResource().GroupResource() == namespaces.GroupResource():
+		obj, err := meta.Accessor(a.GetObject())
+		if err != nil {
+			return err
+		}
+		namespace, labels = obj.GetName(), obj.GetLabels()
+	case namespace == "":
+		return nil
+	default:
+		// Read only for what asks, which is seldom.
+		ns, err := o.client.Resource(namespaces).Get(ctx, namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil // the write is refused for that
+		}
+		if err != nil {
+			return fmt.Errorf("get namespace %s: %w", namespace, err)
+		}
+		labels = ns.GetLabels()
+	}
+	if why := dispatch.Forbidden(o.ForbidOverwrite, namespace, labels); why != "" {
+		return admission.NewForbidden(a, fmt.Errorf("%s would take over in members what the hub does not manage, and %s; leave it out, "+
+			"or have an administrator take it over by a ClusterPropagationPolicy with conflictResolution Overwrite", what, why))
+	}
+	return nil
+}
+
+var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}

@@ -1,0 +1,59 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// forbidsOverwrite is why the users of a template may not overwrite with it in members; empty if they may. A Namespace is in itself.
+func (r *reconciler) forbidsOverwrite(ctx context.Context, tmpl *unstructured.Unstructured) (string, error) {
+	if tmpl.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+		return dispatch.Forbidden(r.ForbidOverwrite, tmpl.GetName(), tmpl.GetLabels()), nil
+	}
+	namespace := tmpl.GetNamespace()
+	if r.ForbidOverwrite || namespace == "" {
+		return dispatch.Forbidden(r.ForbidOverwrite, namespace, nil), nil
+	}
+	ns := &corev1.Namespace{}
+	// One that is gone takes its templates with it.
+	if err := r.client.Get(ctx, client.ObjectKey{Name: namespace}, ns, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("get namespace %s: %w", namespace, err)
+	}
+	return dispatch.Forbidden(false, namespace, ns.Labels), nil
+}
+
+// overwriteForbidden passes namespaces in which it was forbidden, or allowed again, to overwrite.
+var overwriteForbidden = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		forbidden := func(ns client.Object) bool { return dispatch.Forbidden(false, ns.GetName(), ns.GetLabels()) != "" }
+		return forbidden(e.ObjectOld) != forbidden(e.ObjectNew)
+	},
+}
+
+// in are the bindings of a namespace.
+func (r *reconciler) in(ctx context.Context, ns client.Object) []reconcile.Request {
+	bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex("", ns.GetName())}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of a namespace", "namespace", ns.GetName())
+	}
+	var out []reconcile.Request
+	for _, b := range bindings {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+	}
+	return out
+}

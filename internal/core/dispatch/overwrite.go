@@ -1,0 +1,89 @@
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+)
+
+// ForbidOverwriteLabel on a Namespace of the hub forbids what is written in it to take over in members what the hub does not manage.
+// Any value but "false" does. It can only forbid: who may label a namespace of his own must not undo what holds for the hub.
+const ForbidOverwriteLabel = "argosy.io/forbid-overwrite"
+
+// Forbidden says why what is written in a namespace, by its name and labels, may not overwrite; empty if it may. The name is empty for
+// what is in none. hub is the setting for all of them.
+func Forbidden(hub bool, namespace string, labels map[string]string) string {
+	value, labelled := labels[ForbidOverwriteLabel]
+	switch {
+	case hub:
+		return "this hub forbids it (--forbid-overwrite)"
+	case labelled && value != "false":
+		return fmt.Sprintf("namespace %s forbids it (label %s)", namespace, ForbidOverwriteLabel)
+	}
+	return ""
+}
+
+// Overwrites says whether an object asks to take over what stands in members.
+func Overwrites(annotations map[string]string) bool {
+	return annotations[workv1alpha2.ConflictResolutionAnnotation] == workv1alpha2.ConflictResolutionOverwrite
+}
+
+// resolution is the conflict resolution in force for a manifest: a valid annotation of it outranks the policy. Where users may not
+// overwrite, their annotation and the word of a policy of their namespace count as abort; that of a ClusterPropagationPolicy, which only
+// those write who may do so everywhere, stands.
+func (in Input) resolution(m *unstructured.Unstructured, policy policyv1alpha1.ConflictResolution) string {
+	own := m.GetAnnotations()[workv1alpha2.ConflictResolutionAnnotation]
+	if in.ForbidOverwrite != "" {
+		if own == workv1alpha2.ConflictResolutionOverwrite {
+			own = ""
+			if policy == "" {
+				return workv1alpha2.ConflictResolutionAbort
+			}
+		}
+		if policy == policyv1alpha1.ConflictOverwrite && !in.ofClusterPolicy() {
+			policy = policyv1alpha1.ConflictAbort
+		}
+	}
+	switch {
+	case own == workv1alpha2.ConflictResolutionOverwrite, own == workv1alpha2.ConflictResolutionAbort:
+		return own
+	case policy == policyv1alpha1.ConflictOverwrite:
+		return workv1alpha2.ConflictResolutionOverwrite
+	case policy == policyv1alpha1.ConflictAbort:
+		return workv1alpha2.ConflictResolutionAbort
+	}
+	return ""
+}
+
+// ofClusterPolicy says whether a ClusterPropagationPolicy alone made the binding. One that only follows another is of none.
+func (in Input) ofClusterPolicy() bool {
+	if in.Binding == nil {
+		return false
+	}
+	labels := in.Binding.GetLabels()
+	return labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" && labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] == ""
+}
+
+// overruled is what users should know where they asked to overwrite, and may not; nil for nothing. asked says whether a manifest did.
+func (in Input) overruled(asked bool) *fleet.Condition {
+	if in.ForbidOverwrite == "" {
+		return nil
+	}
+	var by []string
+	if asked {
+		by = append(by, "the annotation "+workv1alpha2.ConflictResolutionAnnotation)
+	}
+	if in.Binding.BindingSpec().ConflictResolution == policyv1alpha1.ConflictOverwrite && !in.ofClusterPolicy() {
+		by = append(by, "the policy's spec.conflictResolution")
+	}
+	if len(by) == 0 {
+		return nil
+	}
+	return &fleet.Condition{Type: fleet.OverwriteForbidden, Message: fmt.Sprintf("%s asks to overwrite, and %s: it counts as abort, and what a member has that is not the hub's stays as it is. "+
+		"To take such objects over, have an administrator do so by a ClusterPropagationPolicy with conflictResolution Overwrite", strings.Join(by, " and "), in.ForbidOverwrite)}
+}
