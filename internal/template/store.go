@@ -24,6 +24,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
@@ -126,6 +127,20 @@ func (s *Store) Get(ctx context.Context, gk schema.GroupKind, namespace, name st
 		return nil, false, nil
 	}
 	return obj, found, err
+}
+
+// Of reads the template of a binding, false if there is none, or if another has its name by now. The error is propagate.ErrReference
+// for a binding that may not be about what it names.
+func (s *Store) Of(ctx context.Context, b workv1alpha2.Binding) (*unstructured.Unstructured, bool, error) {
+	if err := propagate.Misdirected(b); err != nil {
+		return nil, false, err
+	}
+	ref := b.BindingSpec().Resource
+	obj, found, err := s.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	if err != nil || !found || ref.UID != "" && obj.GetUID() != ref.UID {
+		return nil, false, err
+	}
+	return obj, true, nil
 }
 
 // Live asks the hub for one object, false if there is none. A kind that the hub does not serve is a NoMatch error:

@@ -392,7 +392,11 @@ func TestBindingsAreIdentifiedAndTheirAnnotationRead(t *testing.T) {
 		"ClusterResourceBinding": "clusterresourcebinding.karmada.io/permanent-id",
 	} {
 		text := func(metadata string) string {
-			return `{apiVersion: work.karmada.io/v1alpha2, kind: ` + kind + `, metadata: {name: b` + metadata + `}, spec: {resource: {apiVersion: v1, kind: Pod, name: p}}}`
+			namespace := ""
+			if kind == "ResourceBinding" {
+				namespace = ", namespace: shop"
+			}
+			return `{apiVersion: work.karmada.io/v1alpha2, kind: ` + kind + `, metadata: {name: b` + namespace + metadata + `}, spec: {resource: {apiVersion: v1, kind: Pod, name: p` + namespace + `}}}`
 		}
 		if id := h.create(text("")).GetLabels()[label]; len(id) != 36 {
 			t.Errorf("%s: permanent id is %q, want a UUID", kind, id)
@@ -402,7 +406,7 @@ func TestBindingsAreIdentifiedAndTheirAnnotationRead(t *testing.T) {
 		}
 		h.refuses("admin", object(t, text(`, annotations: {resourcebinding.karmada.io/dependencies: "{"}`)), nil, "annotation value must be a valid JSON")
 	}
-	h.create(`{apiVersion: work.karmada.io/v1alpha1, kind: ResourceBinding, metadata: {name: b, annotations: {resourcebinding.karmada.io/dependencies: "{"}}, spec: {resource: {apiVersion: v1, kind: Pod, name: p}}}`)
+	h.create(`{apiVersion: work.karmada.io/v1alpha1, kind: ResourceBinding, metadata: {name: b, namespace: shop, annotations: {resourcebinding.karmada.io/dependencies: "{"}}, spec: {resource: {apiVersion: v1, kind: Pod, name: p, namespace: shop}}}`)
 }
 
 func TestManifestsOfWorksAreObjects(t *testing.T) {

@@ -2,12 +2,23 @@ package admission
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
@@ -30,7 +41,14 @@ func (o *objects) mutateBinding(ctx context.Context, r request) error {
 }
 
 // validateBinding decodes a binding only if it has something to validate: they are written often.
-func (o *objects) validateBinding(_ context.Context, r request) error {
+func (o *objects) validateBinding(ctx context.Context, r request) error {
+	if err := validateBindingContent(r); err != nil {
+		return err
+	}
+	return o.authorizeBinding(ctx, r)
+}
+
+func validateBindingContent(r request) error {
 	if r.GetKind().Version != workv1alpha2.GroupVersion.Version {
 		return nil
 	}
@@ -47,6 +65,51 @@ func (o *objects) validateBinding(_ context.Context, r request) error {
 		return r.invalid(err)
 	}
 	return r.refuse(validate.Binding(b))
+}
+
+// authorizeBinding has a binding that somebody else than the hub's own loops writes refer to its own namespace, and to what its author
+// may read: a binding brings its template to clusters, where its author may read more than on the hub. It is asked at each write that
+// says anything new, since each field of a binding says where the template goes, or how.
+func (o *objects) authorizeBinding(ctx context.Context, r request) error {
+	if r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) &&
+		maps.Equal(r.old.GetLabels(), r.obj.GetLabels()) && maps.Equal(r.old.GetAnnotations(), r.obj.GetAnnotations()) {
+		return nil
+	}
+	ref := referenceOf(r.obj)
+	// What was stored before there was this rule can still be read and deleted, and is sent nowhere.
+	if r.old == nil || referenceOf(r.old) != ref {
+		if err := propagate.CheckReference(r.GetNamespace(), ref); err != nil {
+			return r.refuse(field.ErrorList{field.Invalid(field.NewPath("spec", "resource"), ref.Namespace+"/"+ref.Name, err.Error())})
+		}
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if mapping, err := o.mapper.RESTMapping(propagate.GroupKind(ref.APIVersion, ref.Kind)); err == nil {
+		resource = mapping.Resource
+	}
+	return o.mayRead(ctx, r, resource, ref.Namespace, ref.Name, "a binding brings its template to member clusters")
+}
+
+// mayRead refuses a write to an author who may not read an object that the hub would read for it.
+func (o *objects) mayRead(ctx context.Context, r admission.Attributes, resource schema.GroupVersionResource, namespace, name, why string) error {
+	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: r.GetUserInfo(), Verb: "get", ResourceRequest: true, Namespace: namespace, Name: name,
+		APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource,
+	})
+	if decision == authorizer.DecisionAllow {
+		return nil
+	}
+	where := "at the cluster scope"
+	if namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", namespace)
+	}
+	return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s, for which you need the right to get %s %q %s", why, resource.GroupResource(), name, where), err))
+}
+
+// referenceOf is what a binding of any version is about, without what changes by itself.
+func referenceOf(b *unstructured.Unstructured) workv1alpha2.ObjectReference {
+	resource := fields.Object(b.Object, "spec", "resource")
+	return workv1alpha2.ObjectReference{APIVersion: fields.Text(resource, "apiVersion"), Kind: fields.Text(resource, "kind"),
+		Namespace: fields.Text(resource, "namespace"), Name: fields.Text(resource, "name")}
 }
 
 // identify gives obj a permanent id if it has none: the one it had, else a new one.

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,10 +30,40 @@ func (o *objects) mutateCluster(ctx context.Context, r request) error {
 	return r.setSpec(&before.Spec, &c.Spec)
 }
 
-func (o *objects) validateCluster(_ context.Context, r request) error {
+func (o *objects) validateCluster(ctx context.Context, r request) error {
 	c := &clusterv1alpha1.Cluster{}
 	if err := into(r.obj, c); err != nil {
 		return r.invalid(err)
 	}
-	return r.refuse(validate.Cluster(c))
+	if err := r.refuse(validate.Cluster(c)); err != nil {
+		return err
+	}
+	return o.authorizeSecrets(ctx, r, c)
+}
+
+var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
+
+// authorizeSecrets lets those say where a member is, and with which secrets it is reached, who may read these: the hub sends what is
+// in them to that address.
+func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1alpha1.Cluster) error {
+	if r.ours() {
+		return nil
+	}
+	if old := (&clusterv1alpha1.Cluster{}); r.old != nil && into(r.old, old) == nil {
+		was, is := old.Spec, c.Spec
+		if was.APIEndpoint == is.APIEndpoint && was.ProxyURL == is.ProxyURL && was.InsecureSkipTLSVerification == is.InsecureSkipTLSVerification &&
+			equality.Semantic.DeepEqual(was.ProxyHeader, is.ProxyHeader) && equality.Semantic.DeepEqual(was.SecretRef, is.SecretRef) &&
+			equality.Semantic.DeepEqual(was.ImpersonatorSecretRef, is.ImpersonatorSecretRef) {
+			return nil
+		}
+	}
+	for _, ref := range []*clusterv1alpha1.LocalSecretReference{c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef} {
+		if ref == nil {
+			continue
+		}
+		if err := o.mayRead(ctx, r, secrets, ref.Namespace, ref.Name, "the hub sends the credentials of a cluster to the address of its spec"); err != nil {
+			return err
+		}
+	}
+	return nil
 }

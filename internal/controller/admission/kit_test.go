@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -38,6 +39,8 @@ type hub struct {
 	// mayCreateCPP says which users may create ClusterPropagationPolicies and ClusterOverridePolicies.
 	mayCreateCPP map[string]bool
 	options      Options
+	// reads says who may get what, as "user group/resource namespace/name"; admin may all.
+	reads map[string]bool
 }
 
 var listKinds = map[schema.GroupVersionResource]string{
@@ -93,6 +96,10 @@ func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstruct
 					return authorizer.DecisionAllow, "", nil
 				}
 				if a.GetVerb() == "update" && a.GetResource() == "resourcequotas" && a.GetUser().GetName() == "admin" {
+					return authorizer.DecisionAllow, "", nil
+				}
+				if a.GetVerb() == "get" && (a.GetUser().GetName() == "admin" ||
+					h.reads[fmt.Sprintf("%s %s/%s %s/%s", a.GetUser().GetName(), a.GetAPIGroup(), a.GetResource(), a.GetNamespace(), a.GetName())]) {
 					return authorizer.DecisionAllow, "", nil
 				}
 				return authorizer.DecisionNoOpinion, "", nil

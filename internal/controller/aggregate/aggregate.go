@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -215,8 +216,11 @@ func failures(s *workv1alpha2.ResourceBindingStatus) (n int) {
 func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Binding) (time.Duration, error) {
 	ref := b.BindingSpec().Resource
 	kind := propagate.GroupKind(ref.APIVersion, ref.Kind)
-	read, found, err := r.Templates.Get(ctx, kind, ref.Namespace, ref.Name)
-	if err != nil || !found || (ref.UID != "" && read.GetUID() != ref.UID) || read.GetDeletionTimestamp() != nil {
+	read, found, err := r.Templates.Of(ctx, b)
+	if errors.Is(err, propagate.ErrReference) {
+		return 0, nil // dispatch says so
+	}
+	if err != nil || !found || read.GetDeletionTimestamp() != nil {
 		return 0, err
 	}
 	want, err := r.Interpreter.Aggregate(ctx, read, ofRun(aggregate.Items(b), read))

@@ -89,8 +89,7 @@ func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstr
 	unknown := slices.DeleteFunc(kinds, func(gk schema.GroupKind) bool { return r.Templates.Served(gk) && r.Templates.Synced(gk) })
 	follow, made := dependency.Companions(tpl, r.Templates.PointingAt(tpl))
 	if len(unknown) > 0 {
-		recorded, _ := dependency.Recorded(b) // what nobody can read says nothing; it is written anew
-		for _, ref := range recorded {
+		for _, ref := range recorded(b) {
 			if gk := propagate.GroupKind(ref.APIVersion, ref.Kind); slices.Contains(unknown, gk) {
 				follow = append(follow, ref)
 				again = unsyncedRetry
@@ -102,6 +101,13 @@ func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstr
 	}
 	r.tellMade(client.ObjectKeyFromObject(b), tpl, made)
 	return dependency.With(refs, follow), again
+}
+
+// recorded are the dependencies in a binding's annotation that are of its own namespace: what points at a template, or reports for it,
+// is nowhere else, and whoever may write the annotation could name anything. What nobody can read says nothing; it is written anew.
+func recorded(b workv1alpha2.Binding) []configv1alpha1.DependentObjectReference {
+	refs, _ := dependency.Recorded(b)
+	return slices.DeleteFunc(refs, func(ref configv1alpha1.DependentObjectReference) bool { return ref.Namespace != b.GetNamespace() })
 }
 
 // tellMade tells of companions that do not follow, since members make such ones by themselves: once, until they are others.

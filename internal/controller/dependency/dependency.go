@@ -134,12 +134,14 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	}
 
 	// 1. What does the template depend on, and what points at it?
-	ref := b.BindingSpec().Resource
-	tpl, found, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	tpl, found, err := r.Templates.Of(ctx, b)
+	if errors.Is(err, propagate.ErrReference) {
+		return 0, nil // dispatch says so
+	}
 	if err != nil {
 		return 0, err
 	}
-	if !found || tpl.GetUID() != ref.UID {
+	if !found || tpl.GetUID() != b.BindingSpec().Resource.UID {
 		return 0, nil // the binding goes soon, or is made anew
 	}
 	asked, where, err := r.sidecars(ctx, key, tpl)

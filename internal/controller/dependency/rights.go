@@ -37,8 +37,7 @@ func (r *reconciler) authorised(ctx context.Context, b workv1alpha2.Binding, tpl
 	r.index.add(client.ObjectKeyFromObject(b), watched)
 	r.Templates.Want(rightsKinds...)
 	if !r.Templates.Synced(dependency.RoleBindingKind) || !r.Templates.Synced(dependency.RoleKind) {
-		recorded, _ := dependency.Recorded(b) // what nobody can read says nothing; it is written anew
-		for _, ref := range recorded {
+		for _, ref := range recorded(b) {
 			if slices.Contains(rightsKinds, propagate.GroupKind(ref.APIVersion, ref.Kind)) {
 				rights = append(rights, ref)
 			}

@@ -326,9 +326,11 @@ func (r *reconciler) bindings(ctx context.Context) ([]workv1alpha2.Binding, erro
 
 // template is that of a binding; nil if it is gone.
 func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*unstructured.Unstructured, error) {
-	ref := b.BindingSpec().Resource
-	obj, found, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
-	if err != nil || !found || obj.GetDeletionTimestamp() != nil || ref.UID != "" && obj.GetUID() != ref.UID {
+	obj, found, err := r.Templates.Of(ctx, b)
+	if errors.Is(err, propagate.ErrReference) {
+		return nil, nil // dispatch says so
+	}
+	if err != nil || !found || obj.GetDeletionTimestamp() != nil {
 		return nil, err
 	}
 	return obj, nil

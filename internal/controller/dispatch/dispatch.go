@@ -161,12 +161,15 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 	if len(dispatch.Purging(b, works)) > 0 {
 		return 0, nil // what leaves directly leaves first; that it is gone is an event
 	}
-	ref := b.BindingSpec().Resource
-	template, found, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	template, found, err := r.Templates.Of(ctx, b)
+	if errors.Is(err, propagate.ErrReference) {
+		r.warn(b, nil, "", workv1alpha2.EventSyncWorkFailed, err)
+		return 0, r.tellRefused(ctx, b, err) // Works that stand stay until the binding is deleted
+	}
 	if err != nil {
 		return 0, err
 	}
-	if !found || (ref.UID != "" && template.GetUID() != ref.UID) {
+	if !found {
 		// It is going, or was made anew, and the binding follows soon; or its kind is not served now, and it comes back with it.
 		return 0, nil
 	}

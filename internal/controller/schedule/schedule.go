@@ -34,6 +34,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -217,7 +218,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after time.Duration, err error) {
 	read, err := scope.Bindings.Get(ctx, r.client, key)
-	if err != nil || !schedule.Ours(read, r.Name) {
+	if err != nil || !schedule.Ours(read, r.Name) || propagate.Misdirected(read) != nil {
 		r.placed.Told(key)
 		r.written.Delete(key)
 		if apierrors.IsNotFound(err) {
