@@ -76,7 +76,7 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	config.QPS, config.Burst = m.o.QPS, m.o.Burst
 	config.UserAgent = Manager
 	config.Dial = (&net.Dialer{Timeout: m.o.Timeout / 2, KeepAlive: 30 * time.Second}).DialContext
-	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return meter{guard{rt, m.reach}, m} })
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return meter{guard{ownWords{rt}, m.reach}, m} })
 	// API server warnings are for the author of a template, who does not read our log.
 	config.WarningHandler = rest.NoWarnings{}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -629,5 +631,54 @@ func TestAMemberWhoseCredentialsAreMendedAnswersAgain(t *testing.T) {
 	case <-back: // whoever had watches there opens them again
 	default:
 		t.Error("nobody was told that the member is back")
+	}
+}
+
+// A redirect would take the hub's credentials, which a client adds to each request, to whom the member names.
+func TestAMembersRedirectIsNotFollowed(t *testing.T) {
+	m := membertest.New(t)
+	var taken atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		taken.Add(1)
+		t.Errorf("%s %s came to another server, with %q", r.Method, r.URL, r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	_, c, _ := joined(t, m, member.Options{})
+	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, elsewhere.URL+"/taken", http.StatusTemporaryRedirect)
+		return true
+	})
+	const says = "a redirect to "
+	if p := c.Probe(t.Context()); !strings.Contains(p.Err, says) {
+		t.Errorf("the probe says %+v", p)
+	}
+	for what, ask := range map[string]func() error{
+		"its version":    func() error { _, err := c.Version(t.Context()); return err },
+		"what it serves": func() error { _, err := c.Discover(t.Context()); return err },
+		"an object": func() error {
+			_, err := c.Client().Resource(configMaps).Namespace("shop").Get(t.Context(), "a", metav1.GetOptions{})
+			return err
+		},
+		"a write": func() error {
+			_, err := c.Client().Resource(configMaps).Namespace("shop").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{})
+			return err
+		},
+		"pods":    func() error { _, err := c.Pods(t.Context(), "shop", ""); return err },
+		"metrics": func() error { _, err := c.Usage(t.Context(), "shop", ""); return err },
+		"its Config's own": func() error {
+			own, err := dynamic.NewForConfig(c.Config())
+			if err == nil {
+				_, err = own.Resource(configMaps).Namespace("shop").List(t.Context(), metav1.ListOptions{})
+			}
+			return err
+		},
+	} {
+		_ = c.Probe(t.Context())
+		if err := ask(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if taken.Load() != 0 {
+		t.Errorf("%d requests went elsewhere", taken.Load())
 	}
 }

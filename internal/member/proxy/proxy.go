@@ -100,26 +100,29 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 	target.RawPath = strings.TrimSuffix(reach.base.EscapedPath(), "/") + path.RawPath
 	target.RawQuery = path.RawQuery
 
+	protocol, err := upgrade(r)
+	if err != nil {
+		return err
+	}
 	transport := reach.plain
-	if r.Header.Get("Upgrade") != "" {
+	if protocol != "" {
 		transport = reach.upgrade
 	}
 	(&httputil.ReverseProxy{
-		Transport: transport,
+		Transport: final{transport},
 		ErrorLog:  log.New(io.Discard, "", 0), // who asked is told, or gone
 		// Hop-by-hop headers are gone before: a caller cannot have ours removed by naming them in Connection.
 		Rewrite: func(pr *httputil.ProxyRequest) {
-			pr.Out.URL, pr.Out.Host = &target, ""
+			// Trailers are headers to some, and nobody looks through them before.
+			pr.Out.URL, pr.Out.Host, pr.Out.Trailer = &target, "", nil
 			actAs(pr.Out.Header, caller, token)
 		},
-		ModifyResponse: func(resp *http.Response) error {
-			resp.Header.Del("Audit-Id") // the hub's own is there
-			if resp.StatusCode == http.StatusUnauthorized {
-				return errRefused
-			}
-			return nil
-		},
+		ModifyResponse: func(resp *http.Response) error { return answer(resp, protocol != "") },
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if misled := (*misleadingError)(nil); errors.As(err, &misled) {
+				refuse(w, badGateway("cluster %q at %s: %v", name, reach.base.Host, misled.error))
+				return
+			}
 			if errors.Is(err, errRefused) {
 				refuse(w, unavailable("cluster %q does not accept the token of spec.impersonatorSecretRef: join the cluster again, which renews it", name))
 				return
@@ -129,8 +132,6 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 	}).ServeHTTP(w, r)
 	return nil
 }
-
-var errRefused = errors.New("unauthorized")
 
 // remainder is what comes after Path(name), as Path and RawPath, and the query. A path that could lead out of the member's API, which
 // may be below a path of a server that has others, is refused.
@@ -176,8 +177,7 @@ const websocketToken = "base64url.bearer.authorization.k8s.io."
 // actAs replaces whatever says who the caller is by the hub's word for it.
 func actAs(h http.Header, caller user.Info, token string) {
 	for name := range h {
-		lower := strings.ToLower(name)
-		if lower == "authorization" || lower == "cookie" || strings.HasPrefix(lower, "impersonate-") || strings.HasPrefix(lower, "x-remote-") {
+		if tellsWho(name) {
 			delete(h, name)
 		}
 	}
