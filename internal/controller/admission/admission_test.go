@@ -75,11 +75,31 @@ func TestPoliciesAreNormalisedDefaultedAndIdentified(t *testing.T) {
 	changed.Object["spec"].(map[string]any)["schedulerName"] = "other"
 	h.refuses("admin", changed, stored, "the schedulerName should not be updated")
 	now := metav1.Now()
-	changed.SetDeletionTimestamp(&now)
-	changed.SetFinalizers(nil)
-	if _, _, err := h.write("admin", changed, stored); err != nil {
+	going := changed.DeepCopy() // as it cannot be written any more
+	going.SetDeletionTimestamp(&now)
+	gone := going.DeepCopy()
+	gone.SetFinalizers(nil)
+	if _, _, err := h.write("admin", gone, going); err != nil {
 		t.Errorf("the finalizer of a policy that goes cannot be removed: %v", err)
 	}
+}
+
+// A finalizer keeps a policy that was deleted, and what it says counts until it is gone.
+func TestWhatIsBeingDeletedDoesNotComeToSayWhatIsRefused(t *testing.T) {
+	h := newHub(t)
+	policy := func(path string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy, metadata: {namespace: shop, name: o, finalizers: [example.com/mine]},
+			spec: {overrideRules: [{overriders: {plaintext: [{path: `+path+`, operator: replace, value: x}]}}]}}`)
+	}
+	stored, _, err := h.write("admin", policy("/data/a"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := metav1.Now()
+	stored.SetDeletionTimestamp(&now)
+	changed := policy("/kind")
+	changed.SetDeletionTimestamp(&now)
+	h.refuses("admin", changed, stored, "reaches kind")
 }
 
 func TestRefusalsAreFieldErrorsOfTheAPIServer(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,8 +152,9 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 		return nil
 	}
 	k, r, ok := o.judge(a)
-	// What is going away is not held up: its finalizers must be removable whatever it holds.
-	if !ok || k.validate == nil || r.obj.GetDeletionTimestamp() != nil {
+	// What is going away is not held up: its finalizers must be removable whatever it holds. What it says still counts until it is
+	// gone, so that a change of that is judged.
+	if !ok || k.validate == nil || r.obj.GetDeletionTimestamp() != nil && r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
 		return nil
 	}
 	if err := k.validate(ctx, r); err != nil {

@@ -25,7 +25,7 @@ func (o *objects) refuseOverwrite(ctx context.Context, a admission.Attributes) e
 		return nil
 	}
 	obj, err := meta.Accessor(a.GetObject())
-	if err != nil || !dispatch.Overwrites(obj.GetAnnotations()) || obj.GetDeletionTimestamp() != nil {
+	if err != nil || !dispatch.Overwrites(obj.GetAnnotations()) {
 		return nil
 	}
 	if a.GetOldObject() != nil {

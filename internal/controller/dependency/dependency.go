@@ -169,7 +169,8 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if !known {
 		again = unsyncedRetry
 	}
-	if len(refs) == 0 {
+	refs, failures := dependency.Within(tpl.GetNamespace(), refs)
+	if len(refs)+len(failures) == 0 {
 		return again, r.release(ctx, key, b, watched...)
 	}
 	// Before anything is looked up: what appears from here on wakes this binding.
@@ -185,12 +186,11 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	}
 
 	// 3. What of it is there follows; what is wanted no more is let go.
-	objs, wanted, complete, err := r.lookUp(ctx, refs)
+	objs, wanted, complete, err := r.lookUp(ctx, tpl.GetNamespace(), refs)
 	if err != nil {
 		r.fails(recorded, tpl, workv1alpha2.EventGetDependenciesFailed, err)
 		return 0, err
 	}
-	var failures []error
 	for _, obj := range objs {
 		of := recorded
 		if clusters := where[obj.GetNamespace()]; clusters != nil {
@@ -231,20 +231,25 @@ func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructu
 	}
 	err := errors.Join(lasting...)
 	r.fails(b, tpl, workv1alpha2.EventSyncScheduleResultFailed, err)
-	if slices.ContainsFunc(lasting, func(err error) bool { return !errors.Is(err, propagate.ErrTaken) }) {
-		return 0, err
+	switch is := func(target error) bool {
+		return !slices.ContainsFunc(lasting, func(err error) bool { return !errors.Is(err, target) && !errors.Is(err, dependency.ErrElsewhere) })
+	}; {
+	case is(dependency.ErrElsewhere):
+		return after, nil // the template has to say something else, which is an event
+	case is(propagate.ErrTaken):
+		return takenRetry, nil
 	}
-	return takenRetry, nil
+	return 0, err
 }
 
-// lookUp finds the objects that the references name and that exist, each once, and the keys of the bindings wanted for them:
+// lookUp finds the objects that the references of a template in a namespace name and that exist, each once, and the keys of the bindings wanted for them:
 // also for an object with a name that does not exist, whose binding goes with the object. complete says that no object that
 // a label selects can be missing.
-func (r *reconciler) lookUp(ctx context.Context, refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []types.NamespacedName, complete bool, err error) {
+func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []types.NamespacedName, complete bool, err error) {
 	complete = true
 	seen := map[types.UID]bool{}
 	add := func(obj *unstructured.Unstructured) {
-		if obj.GetDeletionTimestamp() == nil && !propagate.Excluded(propagate.TemplateOf(obj)) && !seen[obj.GetUID()] {
+		if obj.GetDeletionTimestamp() == nil && dependency.MayFollow(namespace, obj) && !propagate.Excluded(propagate.TemplateOf(obj)) && !seen[obj.GetUID()] {
 			seen[obj.GetUID()] = true
 			objs = append(objs, obj)
 			wanted = append(wanted, dependency.Key(obj))

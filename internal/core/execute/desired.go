@@ -45,6 +45,9 @@ func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain R
 	if err != nil {
 		return nil, err
 	}
+	if err := belongs(w, manifest); err != nil {
+		return nil, err
+	}
 	interpret.NoteSuspension(manifest)
 	Mark(manifest, w)
 	strip(manifest)
