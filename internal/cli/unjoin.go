@@ -20,6 +20,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -198,7 +199,7 @@ func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	}
 	for i := range works.Items {
 		w := &works.Items[i]
-		if err := commit.RemoveFinalizer(ctx, u.hub, w, workv1alpha2.ExecutionFinalizer); err != nil {
+		if err := commit.RemoveFinalizer(ctx, u.hub, w, workv1alpha2.ExecutionFinalizer, execute.OrderedFinalizer); err != nil {
 			return err
 		}
 		if err := u.hub.Delete(ctx, w); client.IgnoreNotFound(err) != nil {

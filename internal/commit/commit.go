@@ -7,12 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
 // Status writes the status of want unless it equals that of read, the object as it was last read.
@@ -49,25 +54,31 @@ func Update(ctx context.Context, c client.Client, read, want client.Object) (boo
 }
 
 // RemoveFinalizer lets an object go; an object that is gone already is no error.
-func RemoveFinalizer(ctx context.Context, c client.Client, read client.Object, finalizer string) error {
-	if !controllerutil.ContainsFinalizer(read, finalizer) {
+func RemoveFinalizer(ctx context.Context, c client.Client, read client.Object, finalizers ...string) error {
+	want := read.DeepCopyObject().(client.Object)
+	want.SetFinalizers(slices.DeleteFunc(want.GetFinalizers(), func(f string) bool { return slices.Contains(finalizers, f) }))
+	if len(want.GetFinalizers()) == len(read.GetFinalizers()) {
 		return nil
 	}
-	want := read.DeepCopyObject().(client.Object)
-	controllerutil.RemoveFinalizer(want, finalizer)
 	if err := c.Update(ctx, want); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove finalizer %s from %s: %w", finalizer, Name(want), err)
+		return fmt.Errorf("remove finalizer %s from %s: %w", strings.Join(finalizers, ", "), Name(want), err)
 	}
 	return nil
 }
 
 // Delete deletes exactly the object that was read, not one that took its name since; one that is gone already is no error.
+// The deletion of a Work is marked as the hub's order in the same write, see execute.Ordered, also if somebody else has deleted it before.
 func Delete(ctx context.Context, c client.Client, read client.Object) error {
-	if read.GetDeletionTimestamp() != nil {
+	work, is := read.(*workv1alpha1.Work)
+	if read.GetDeletionTimestamp() != nil && (!is || execute.Ordered(work)) {
 		return nil
 	}
 	uid := read.GetUID()
-	err := c.Delete(ctx, read, client.Preconditions{UID: &uid})
+	options := []client.DeleteOption{client.Preconditions{UID: &uid}}
+	if is {
+		options = append(options, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	}
+	err := c.Delete(ctx, read, options...)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -75,6 +86,11 @@ func Delete(ctx context.Context, c client.Client, read client.Object) error {
 		return fmt.Errorf("delete %s: %w", Name(read), err)
 	}
 	return nil
+}
+
+// Absent says that an object is not there, of a kind that is served: the answer to an address that nobody serves is "not found", too.
+func Absent(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // Stale says that an error comes from having read an old state: the next event, or another look, mends it.

@@ -49,6 +49,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -69,6 +70,8 @@ type Options struct {
 	MemberLimits member.Limits
 	// Scheduler is whose bindings are placed, and with which plugins.
 	Scheduler Scheduler
+	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute.
+	WorkDeletions int
 	// EmptyWorkloads has workloads that divide their replicas go also to clusters that get none of them.
 	EmptyWorkloads bool
 	// Fleet is given what the scheduler sees when it starts to look; nil gives it to nobody.
@@ -170,6 +173,14 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	own, err := definition.Names()
+	if err != nil {
+		return err
+	}
+	definitions, err := definition.New(ctx, mgr.GetCache(), mgr.GetAPIReader(), own)
+	if err != nil {
+		return err
+	}
 	templates := template.New(dyn, disco)
 	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Limits: o.MemberLimits})
 	fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
@@ -236,7 +247,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 				SchedulerName: o.Scheduler.Name, Plugins: o.Scheduler.Plugins, ForbidOverwrite: o.ForbidOverwrite, Concurrency: o.Concurrency})
 		}},
 		{"execute", func() error {
-			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency, StatusWindow: statusWindow})
+			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency, StatusWindow: statusWindow,
+				Definitions: definitions, Deletions: &execute.Deletions{Bound: o.WorkDeletions, Settle: execute.DefaultDeletions.Settle}})
 		}},
 		{"manifestwork", func() error {
 			return ocm.Setup(ctx, mgr, ocm.Options{Members: members, Concurrency: o.Concurrency, StatusWindow: statusWindow, FirstWindow: firstWindow})

@@ -26,6 +26,7 @@ var layers = []struct {
 	{"internal/core", 1},
 	{"internal/scope", 2},
 	{"internal/commit", 2},
+	{"internal/definition", 2},
 	{"internal/member", 2},
 	{"internal/template", 2},
 	{"internal/capacity", 2},

@@ -20,6 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity/estimator"
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/admission"
+	"github.com/argosy-io/argosy/internal/controller/execute"
 	"github.com/argosy-io/argosy/internal/core/autoscale"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -84,6 +85,9 @@ type MembersConfig struct {
 	MemoryLimit resource.QuantityValue `json:"memoryLimit"`
 	// EmptyWorkloads sends workloads that divide their replicas also to the clusters chosen that get none of them.
 	EmptyWorkloads bool `json:"emptyWorkloads,omitempty"`
+	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute. Of more, none is carried out in a
+	// member, and all are made again.
+	WorkDeletions int `json:"workDeletions"`
 	// Estimator is how the members' scheduler estimators are asked, beside what the hub knows of their room by itself.
 	Estimator EstimatorConfig `json:"estimator"`
 }
@@ -196,6 +200,7 @@ func DefaultConfig() Config {
 			SuccessThreshold:      metav1.Duration{Duration: 30 * time.Second},
 			AnswerLimit:           resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultAnswerLimit, resource.BinarySI)},
 			MemoryLimit:           resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultMemoryLimit, resource.BinarySI)},
+			WorkDeletions:         execute.DefaultDeletions.Bound,
 			Estimator: EstimatorConfig{Timeout: metav1.Duration{Duration: 3 * time.Second}, Port: 10352,
 				ServicePrefix: "karmada-scheduler-estimator", ServiceNamespace: names.System},
 		},
@@ -251,6 +256,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must answer again before it is Ready")
 	fs.Var(&c.Members.AnswerLimit, "member-answer-limit", "most bytes read of one answer of a member cluster, such as 64Mi; one that sends more is not Ready")
 	fs.Var(&c.Members.MemoryLimit, "member-memory-limit", "most bytes, about, kept of one member cluster's objects, and as many of its answers on their way; one that has more is not Ready")
+	fs.IntVar(&c.Members.WorkDeletions, "work-deletions-per-minute", c.Members.WorkDeletions, "how many Works others than the hub may delete within a minute; of more, none is carried out in a member, and all are made again")
 	fs.BoolVar(&c.Members.EmptyWorkloads, "enable-empty-workload-propagation", c.Members.EmptyWorkloads, "send workloads that divide their replicas also to the clusters chosen that get none of them, and keep them there when they are scaled to zero")
 	fs.StringVar(&c.Scheduler.Name, "scheduler-name", c.Scheduler.Name, "name of the hub's scheduler: what names another in its policy's schedulerName is left to that")
 	fs.StringSliceVar(&c.Scheduler.Plugins, "plugins", c.Scheduler.Plugins, fmt.Sprintf("scheduler plugins to run: * is all, -NAME leaves one out of %s", strings.Join(schedule.PluginNames(), ", ")))
@@ -344,6 +350,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("port %d is not between 0 and 65535: give one with --port", c.Port)
 	case c.Log.Format != "text" && c.Log.Format != "json":
 		return fmt.Errorf("log.format %q is neither text nor json: give one with --log-format", c.Log.Format)
+	case c.Members.WorkDeletions < 0:
+		return fmt.Errorf("members.workDeletions %d is negative: give 0 or more with --work-deletions-per-minute", c.Members.WorkDeletions)
 	case c.Log.Level < 0:
 		return fmt.Errorf("log.level %d is negative: give 0 or more with --log-level", c.Log.Level)
 	case (c.Etcd.CertFile == "") != (c.Etcd.KeyFile == ""):

@@ -15,7 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/argosy-io/argosy/api/argo"
 	"github.com/argosy-io/argosy/api/crds"
@@ -111,6 +115,87 @@ func installWorkloadCRDs(ctx context.Context, config *rest.Config, wanted func(f
 	})
 	// Each costs the server a tenth of a second of work, on what it serves meanwhile: one after the other.
 	return installAll(ctx, client, have, want, 1)
+}
+
+// runDefinitions puts definitions back that somebody deletes, until ctx ends. One that is changed stays so until the next start: two
+// hubs of different versions that share a store would fight over it.
+func (h *Hub) runDefinitions(ctx context.Context) error {
+	client, err := metadata.NewForConfig(h.Config())
+	if err != nil {
+		return fmt.Errorf("make a client for definitions: %w", err)
+	}
+	gone := make(chan struct{}, 1)
+	look := func() {
+		select {
+		case gone <- struct{}{}:
+		default:
+		}
+	}
+	informer := metadatainformer.NewFilteredMetadataInformer(client, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
+		metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	// Another field than the name and whether it is there is of no use here.
+	_ = informer.SetTransform(func(obj any) (any, error) {
+		if d, ok := obj.(*metav1.PartialObjectMetadata); ok {
+			d.ManagedFields, d.Annotations, d.Labels = nil, nil, nil
+		}
+		return obj, nil
+	})
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { look() }}); err != nil {
+		return fmt.Errorf("watch definitions: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); informer.Run(ctx.Done()) }()
+	defer func() { <-ended }()
+	look()                                       // one of ours may have gone while nobody looked
+	wanted := func(string) bool { return false } // and the others are being defined by the start
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-gone:
+		}
+		err := restoreCRDs(ctx, h.Config(), wanted)
+		wanted = h.config.defines
+		if err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "put back definitions; trying again", "in", retryPeriod)
+			time.AfterFunc(retryPeriod, look)
+		}
+	}
+}
+
+// restoreCRDs makes the definitions that are missing: our own, and those of workload kinds that are wanted.
+func restoreCRDs(ctx context.Context, config *rest.Config, wanted func(family string) bool) error {
+	client, have, err := definitions(ctx, config)
+	if err != nil {
+		return err
+	}
+	own, err := crds.All()
+	if err != nil {
+		return err
+	}
+	missing := func(all []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
+		return slices.DeleteFunc(all, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return have[crd.Name] != nil })
+	}
+	if own = missing(own); len(own) > 0 {
+		for _, crd := range own {
+			klog.InfoS("a definition of the hub is gone: it is made again, and nothing is deleted in members meanwhile", "definition", crd.Name)
+		}
+		if err := installAll(ctx, client, have, own, len(own)); err != nil {
+			return err
+		}
+		if err := waitServed(ctx, client.Discovery(), own); err != nil {
+			return err
+		}
+	}
+	workloads, err := workloadCRDs(wanted)
+	if err != nil {
+		return err
+	}
+	workloads = missing(workloads)
+	for _, crd := range workloads {
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, installedAnnotation, "true")
+	}
+	return installAll(ctx, client, have, workloads, 1)
 }
 
 // definitions are those that the server has, by name, and the client to change them with.

@@ -69,6 +69,7 @@ func AllParts() Parts {
 				MemberLimits:           d.Members.limits(),
 				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},
 				EmptyWorkloads:         d.Members.EmptyWorkloads,
+				WorkDeletions:          d.Members.WorkDeletions,
 				Fleet:                  fleet.Store,
 				Estimator:              d.Members.Estimator.options(),
 				Autoscaling:            d.Autoscaling.options(),

@@ -100,6 +100,7 @@ var components = []component{
 var loops = []loop{
 	{"controller-manager", (*Hub).runControllerManager},
 	{"controllers", (*Hub).runControllers},
+	{"definitions", (*Hub).runDefinitions},
 }
 
 type loop struct {

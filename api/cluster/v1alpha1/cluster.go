@@ -153,11 +153,15 @@ const (
 	ClusterConditionCompleteAPIEnablements = "CompleteAPIEnablements"
 	// ClusterConditionCurrentOpenKruise says whether OpenKruise is served in the versions that the hub stores.
 	ClusterConditionCurrentOpenKruise = "CurrentOpenKruise"
+	// ClusterConditionWorksKept says that Works of the cluster were deleted by nobody's order, and their objects kept in the cluster.
+	ClusterConditionWorksKept = "WorksKept"
 
 	ReasonClusterReady              = "ClusterReady"
 	ReasonClusterNotReady           = "ClusterNotReady"
 	ReasonClusterNotReachable       = "ClusterNotReachable"
 	ReasonStatusCollectionFailed    = "StatusCollectionFailed"
+	ReasonWorksDeletedByOthers      = "WorksDeletedByOthers"
+	ReasonNoWorksDeletedByOthers    = "NoWorksDeletedByOthers"
 	ReasonClusterStatusUnknown      = "ClusterStatusUnknown"
 	ReasonClusterStatusNeverUpdated = "ClusterStatusNeverUpdated"
 	ReasonComplete                  = "Complete"

@@ -2,12 +2,17 @@ package admission
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
@@ -31,6 +36,9 @@ func (o *objects) mutateCluster(ctx context.Context, r request) error {
 }
 
 func (o *objects) validateCluster(ctx context.Context, r request) error {
+	if err := o.authorizeKeeping(ctx, r); err != nil {
+		return err
+	}
 	c := &clusterv1alpha1.Cluster{}
 	if err := into(r.obj, c); err != nil {
 		return r.invalid(err)
@@ -66,4 +74,22 @@ func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1a
 		}
 	}
 	return nil
+}
+
+// authorizeKeeping lets those say what becomes of a cluster's workloads when it leaves who may have it leave.
+func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
+	was := ""
+	if r.old != nil {
+		was = r.old.GetAnnotations()[membership.KeepWorkloadsAnnotation]
+	}
+	if is := r.obj.GetAnnotations()[membership.KeepWorkloadsAnnotation]; is == was {
+		return nil
+	}
+	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: "delete", ResourceRequest: true, Name: r.name(),
+		APIGroup: clusterv1alpha1.GroupVersion.Group, APIVersion: clusterv1alpha1.GroupVersion.Version, Resource: "clusters"})
+	if decision == authorizer.DecisionAllow {
+		return nil
+	}
+	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
+		"the annotation %s decides what becomes of the cluster's workloads when it leaves, and you may not delete clusters.cluster.karmada.io", membership.KeepWorkloadsAnnotation), err))
 }

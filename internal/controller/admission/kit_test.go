@@ -50,6 +50,9 @@ var listKinds = map[schema.GroupVersionResource]string{
 	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "clusteroverridepolicies"}:           "ClusterOverridePolicyList",
 	{Group: "config.karmada.io", Version: "v1alpha1", Resource: "resourceinterpretercustomizations"}: "ResourceInterpreterCustomizationList",
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}:            "CustomResourceDefinitionList",
+	{Group: "work.karmada.io", Version: "v1alpha2", Resource: "resourcebindings"}:                    "ResourceBindingList",
+	{Group: "work.karmada.io", Version: "v1alpha2", Resource: "clusterresourcebindings"}:             "ClusterResourceBindingList",
+	{Group: "cluster.karmada.io", Version: "v1alpha1", Resource: "clusters"}:                         "ClusterList",
 	roleBindings:        "RoleBindingList",
 	clusterRoleBindings: "ClusterRoleBindingList",
 }
@@ -89,6 +92,9 @@ func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstruct
 		}
 		if w, ok := plugin.(interface{ SetAuthorizer(authorizer.Authorizer) }); ok {
 			w.SetAuthorizer(authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+				if a.GetVerb() == "delete" && a.GetResource() == "clusters" && a.GetUser().GetName() == "admin" {
+					return authorizer.DecisionAllow, "", nil
+				}
 				if (a.GetVerb() == "create" || a.GetVerb() == "delete") && a.GetResource() == "works" && a.GetUser().GetName() == "admin" {
 					return authorizer.DecisionAllow, "", nil
 				}

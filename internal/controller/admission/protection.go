@@ -3,30 +3,171 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/dynamic"
 
+	"github.com/argosy-io/argosy/api/crds"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/protect"
 )
 
-// protection denies the deletion of whatever is labelled to be protected, to everybody. A deletion of a collection
-// asks for each of its objects, so it stops at a protected one; others may be gone by then.
-type protection struct{ *admission.Handler }
+// protection denies the deletion of whatever is labelled to be protected, to everybody, and of what the hub stands on, to everybody but
+// its own loops. A deletion of a collection asks for each of its objects, so it stops at a protected one; others may be gone by then.
+type protection struct {
+	*admission.Handler
+	client dynamic.Interface
+}
 
-func newProtection() *protection { return &protection{admission.NewHandler(admission.Delete)} }
+func newProtection() *protection { return &protection{Handler: admission.NewHandler(admission.Delete)} }
 
 var _ admission.ValidationInterface = &protection{}
 
+// SetDynamicClient reads what an object is there for.
+func (p *protection) SetDynamicClient(c dynamic.Interface) { p.client = c }
+
+// ValidateInitialization says what the server did not bring.
+func (p *protection) ValidateInitialization() error {
+	if p.client == nil {
+		return fmt.Errorf("%s needs a client", ProtectionPlugin)
+	}
+	return nil
+}
+
+// ownDefinitions are the names of the definitions that the hub cannot be without.
+var ownDefinitions = sync.OnceValues(func() (map[string]bool, error) {
+	all, err := crds.All()
+	own := map[string]bool{}
+	for _, crd := range all {
+		own[crd.Name] = true
+	}
+	return own, err
+})
+
 // Validate denies the deletion of a protected object.
-func (p *protection) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (p *protection) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetSubresource() != "" || a.GetOldObject() == nil {
 		return nil
 	}
 	obj, err := meta.Accessor(a.GetOldObject())
-	if err != nil || obj.GetLabels()[policyv1alpha1.DeletionProtectionLabel] != policyv1alpha1.DeletionProtectionAlways {
+	if err != nil {
 		return nil
 	}
-	//lint:ignore ST1005 the words are Karmada's
-	return admission.NewForbidden(a, errors.New("This resource is protected, please make sure to remove the label: "+policyv1alpha1.DeletionProtectionLabel))
+	if obj.GetLabels()[policyv1alpha1.DeletionProtectionLabel] == policyv1alpha1.DeletionProtectionAlways {
+		//lint:ignore ST1005 the words are Karmada's
+		return admission.NewForbidden(a, errors.New("This resource is protected, please make sure to remove the label: "+policyv1alpha1.DeletionProtectionLabel))
+	}
+	if a.GetUserInfo().GetName() == user.APIServerUser {
+		return nil
+	}
+	switch a.GetResource().GroupResource() {
+	case workv1alpha1.Resource("works"):
+		err = ownOrder(a)
+	case definitions.GroupResource():
+		if !protect.Confirmed(obj.GetName(), obj.GetAnnotations()) {
+			err = p.validateDefinition(ctx, obj.GetName(), a.GetOldObject())
+		}
+	case corev1.Resource("namespaces"):
+		if !protect.Confirmed(obj.GetName(), obj.GetAnnotations()) {
+			err = p.validateNamespace(ctx, obj.GetName())
+		}
+	}
+	if err != nil {
+		return admission.NewForbidden(a, err)
+	}
+	return nil
+}
+
+// ownOrder refuses a deletion of a Work that would pass for the hub's own order, see commit.Delete.
+func ownOrder(a admission.Attributes) error {
+	o, ok := a.GetOperationOptions().(*metav1.DeleteOptions)
+	if ok && o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationForeground {
+		return errors.New("nothing on the hub depends on a Work, and foreground deletion of one is the hub's own; delete it with --cascade=background")
+	}
+	return nil
+}
+
+func (p *protection) validateDefinition(ctx context.Context, name string, obj runtime.Object) error {
+	own, err := ownDefinitions()
+	if err != nil {
+		return err
+	}
+	used := ""
+	if !own[name] {
+		if used, err = p.used(ctx, kindOf(obj)); err != nil {
+			return fmt.Errorf("find out whether templates are of the kind: %w", err)
+		}
+	}
+	return protect.Definition(name, own[name], used)
+}
+
+// kindOf is the kind that a definition defines.
+func kindOf(obj runtime.Object) schema.GroupKind {
+	switch d := obj.(type) {
+	case *apiextensions.CustomResourceDefinition:
+		return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
+	case *unstructured.Unstructured:
+		group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(d.Object, "spec", "names", "kind")
+		return schema.GroupKind{Group: group, Kind: kind}
+	}
+	return schema.GroupKind{}
+}
+
+// used is a template of the kind that is propagated, in words; empty if there is none.
+func (p *protection) used(ctx context.Context, gk schema.GroupKind) (string, error) {
+	for _, resource := range []string{"resourcebindings", "clusterresourcebindings"} {
+		bindings := p.client.Resource(workv1alpha2.GroupVersion.WithResource(resource))
+		o := metav1.ListOptions{Limit: 500}
+		for {
+			list, err := bindings.List(ctx, o)
+			if err != nil {
+				return "", err
+			}
+			for i := range list.Items {
+				ref, _, _ := unstructured.NestedStringMap(list.Items[i].Object, "spec", "resource")
+				if propagate.GroupKind(ref["apiVersion"], ref["kind"]) != gk {
+					continue
+				}
+				if ref["namespace"] != "" {
+					return fmt.Sprintf("%s %s/%s", gk.Kind, ref["namespace"], ref["name"]), nil
+				}
+				return gk.Kind + " " + ref["name"], nil
+			}
+			if o.Continue = list.GetContinue(); o.Continue == "" {
+				break
+			}
+		}
+	}
+	return "", nil
+}
+
+func (p *protection) validateNamespace(ctx context.Context, name string) error {
+	stays := false
+	if cluster, err := names.ClusterOf(name); err == nil {
+		found, err := p.client.Resource(clusters).Get(ctx, cluster, metav1.GetOptions{})
+		switch {
+		case commit.Absent(err):
+		case err != nil:
+			return fmt.Errorf("find out whether cluster %q is in the fleet: %w", cluster, err)
+		default:
+			stays = found.GetDeletionTimestamp() == nil
+		}
+	}
+	return protect.Namespace(name, stays)
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,6 +18,7 @@ import (
 func (o *objects) mutateWork(_ context.Context, r request) error {
 	identify(r.obj, r.old, workv1alpha2.WorkPermanentIDLabel)
 	r.disown()
+	r.unorder()
 	var w *workv1alpha1.Work
 	for _, manifest := range manifests(r.obj) {
 		m, ok := manifest.(map[string]any)
@@ -41,6 +43,14 @@ func (o *objects) mutateWork(_ context.Context, r request) error {
 		execute.Mark(manifest, w)
 	}
 	return nil
+}
+
+// unorder drops what would say that the hub has ordered the end of a Work: a deletion of the hub's own says so, and nobody else.
+func (r request) unorder() {
+	had := r.old != nil && slices.Contains(r.old.GetFinalizers(), execute.OrderedFinalizer)
+	if finalizers := r.obj.GetFinalizers(); !had && slices.Contains(finalizers, execute.OrderedFinalizer) {
+		r.obj.SetFinalizers(slices.DeleteFunc(finalizers, func(f string) bool { return f == execute.OrderedFinalizer }))
+	}
 }
 
 // validateWork refuses manifests that are no objects of Kubernetes. It does so here, since a schema that knows them for objects

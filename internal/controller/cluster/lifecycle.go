@@ -20,6 +20,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/member"
@@ -179,7 +180,7 @@ func (l *lifecycle) abandon(ctx context.Context, key types.NamespacedName) error
 	if err := l.client.Get(ctx, key, work); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	return commit.RemoveFinalizer(ctx, l.client, work, workv1alpha2.ExecutionFinalizer)
+	return commit.RemoveFinalizer(ctx, l.client, work, workv1alpha2.ExecutionFinalizer, execute.OrderedFinalizer)
 }
 
 // leavers are woken by any change of a binding: there are none, as a rule.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -35,6 +36,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -123,6 +125,16 @@ func New(t *testing.T) *Hub {
 	var err error
 	if h.Client, err = client.New(h.Config, client.Options{Scheme: Scheme(), Mapper: mapper()}); err != nil {
 		t.Fatal(err)
+	}
+	own, err := definition.Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range own {
+		d := &unstructured.Unstructured{}
+		d.SetGroupVersionKind(Definition.GroupVersionKind)
+		d.SetName(name)
+		h.Server.Put(d)
 	}
 	for _, ns := range []string{names.System, names.Clusters, "default", "shop"} {
 		h.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})

@@ -30,8 +30,10 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/ocm"
 	"github.com/argosy-io/argosy/internal/core/rollout"
+	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 )
@@ -47,14 +49,23 @@ type Options struct {
 	StatusWindow time.Duration
 	// FirstRetry is how soon a failure is tried again at first, with doubling delays after that; default 100 ms.
 	FirstRetry time.Duration
+	// Definitions are the hub's own: while one is missing, nothing is deleted in a member.
+	Definitions *definition.Watch
+	// Deletions is what becomes of Works that others delete; default DefaultDeletions without waiting.
+	Deletions *Deletions
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
 }
+
+// DefaultDeletions are the most of Works that others may delete within a minute, and how long one waits to be alone.
+var DefaultDeletions = Deletions{Bound: 10, Settle: 5 * time.Second}
 
 // reconciler carries Works out. Its lanes keep clusters from waiting for each other.
 type reconciler struct {
 	Options
 	client client.Client
+	// live reads past the cache.
+	live   client.Reader
 	events record.EventRecorder
 	lanes  lanes
 
@@ -72,6 +83,9 @@ type reconciler struct {
 	ended ended
 	// missed are the Works of what runs once whose object was there and was looked for in vain, once.
 	missed sync.Map // of types.NamespacedName
+	// others are the Works that others than the hub have deleted, kept those whose objects stay.
+	others others
+	kept   kept
 	// reached is the member that a cluster was last reached as.
 	reached sync.Map // cluster → *member.Member
 }
@@ -101,6 +115,7 @@ const (
 // Setup registers the controller with the manager; with the members it is told of their objects.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := newReconciler(mgr.GetClient(), commit.Recorder(mgr, "execution-controller"), o)
+	r.live = mgr.GetAPIReader()
 	o.Members.Handle(r.memberEvent)
 	o.Members.OnAnswer(r.memberAnswers)
 	o.Members.OnScaler(r.scalerChanged)
@@ -137,8 +152,11 @@ func newReconciler(c client.Client, events record.EventRecorder, o Options) *rec
 	if o.FirstRetry == 0 {
 		o.FirstRetry = 100 * time.Millisecond
 	}
+	if o.Deletions == nil {
+		o.Deletions = &Deletions{Bound: DefaultDeletions.Bound}
+	}
 	o.Workers = max(o.Workers, 1)
-	r := &reconciler{Options: o, client: c, events: events}
+	r := &reconciler{Options: o, client: c, live: c, events: events}
 	r.lanes = lanes{workers: o.Workers, reconcile: r.reconcile, stray: r.stray, clock: o.Clock, firstRetry: o.FirstRetry}
 	return r
 }
@@ -153,7 +171,7 @@ func (r *reconciler) Start(ctx context.Context) error {
 	for i := range all.Items {
 		r.workChanged(nil, &all.Items[i])
 	}
-	<-ctx.Done()
+	r.tellKept(ctx)
 	r.lanes.stop()
 	return nil
 }
@@ -299,11 +317,24 @@ func (r *reconciler) scaler(ctx context.Context, m *member.Member, work *workv1a
 // remove deletes or releases the member's object, and lets the Work go when that is done.
 func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alpha1.Work) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(work, workv1alpha2.ExecutionFinalizer) {
-		return 0, nil
+		return 0, r.letGo(ctx, work)
 	}
 	manifest, err := execute.Manifest(work)
 	if err != nil {
 		return 0, r.letGo(ctx, work) // what cannot be read was never applied
+	}
+	switch kind, after, why, err := r.judgeEnd(ctx, cluster, work); {
+	case err != nil:
+		return r.stuck(work, err)
+	case kind == execute.EndWaits:
+		return after, nil
+	case kind == execute.EndKept:
+		log.Info("kept what a Work was for that went by nobody's order", "cluster", cluster, "work", work.Name, "why", why)
+		err := r.letGo(ctx, work)
+		if err == nil {
+			r.kept.add(cluster, why, r.Clock.Now())
+		}
+		return 0, err
 	}
 	m, err := r.member(ctx, cluster)
 	if errors.Is(err, errGone) {
@@ -325,9 +356,14 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	}
 	leaves := work
 	if observed != nil {
-		if awaited, err := r.awaited(ctx, cluster, work); err != nil {
+		stays, after, err := r.stays(ctx, m, cluster, work, manifest, observed)
+		if err != nil {
 			return r.stuck(work, err)
-		} else if awaited {
+		}
+		if after > 0 {
+			return after, nil
+		}
+		if stays {
 			leaves = work.DeepCopy()
 			leaves.Spec.PreserveResourcesOnDeletion = new(true)
 		}
@@ -340,6 +376,20 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 		return deletionCheck, nil
 	}
 	return 0, r.letGo(ctx, work)
+}
+
+// stays says whether the object of a Work that goes is released instead of deleted, for another reason than the Work itself has; or when
+// to ask again.
+func (r *reconciler) stays(ctx context.Context, m *member.Member, cluster string, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (bool, time.Duration, error) {
+	cl := &clusterv1alpha1.Cluster{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy); err != nil {
+		return false, 0, err
+	}
+	if cl.DeletionTimestamp != nil && membership.KeepsWorkloads(cl) {
+		return true, 0, nil
+	}
+	awaited, err := r.awaited(ctx, cluster, work)
+	return awaited, 0, err
 }
 
 // byWaitingObject finds the Works of ManifestWorks by their object: those alone may have one that another Work keeps, and wait for it.
@@ -384,7 +434,7 @@ func (r *reconciler) awaited(ctx context.Context, cluster string, work *workv1al
 
 // letGo ends our part in a Work that is being deleted.
 func (r *reconciler) letGo(ctx context.Context, work *workv1alpha1.Work) error {
-	return fromOld(commit.RemoveFinalizer(ctx, r.client, work, workv1alpha2.ExecutionFinalizer))
+	return fromOld(commit.RemoveFinalizer(ctx, r.client, work, workv1alpha2.ExecutionFinalizer, execute.OrderedFinalizer))
 }
 
 // unserved says whether the member surely does not serve the kind: an API that is down is not listed either.

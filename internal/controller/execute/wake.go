@@ -31,6 +31,7 @@ func (r *reconciler) workChanged(old, obj any) {
 		return
 	}
 	r.written.seen(w)
+	r.others.add(w, r.Clock.Now())
 	if was, ok := old.(*workv1alpha1.Work); ok && was.Generation == w.Generation && was.DeletionTimestamp.Equal(w.DeletionTimestamp) &&
 		maps.Equal(was.Labels, w.Labels) && maps.Equal(was.Annotations, w.Annotations) {
 		return
@@ -49,6 +50,7 @@ func (r *reconciler) workGone(obj any) {
 	}
 	key := client.ObjectKeyFromObject(w)
 	r.written.forget(key)
+	r.others.leave(w.UID)
 	r.progress.Told(key)
 	r.applied.forget(key)
 	r.waiting.forget(key)

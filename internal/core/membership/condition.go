@@ -15,6 +15,15 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
+// KeepWorkloadsAnnotation on a Cluster, with the value "true", has what the hub sent there stay when the cluster leaves: it is released
+// instead of deleted. Only who may delete Clusters may write it.
+const KeepWorkloadsAnnotation = "argosy.io/keep-workloads"
+
+// KeepsWorkloads says whether what the hub sent to a cluster stays there when the cluster leaves.
+func KeepsWorkloads(c *clusterv1alpha1.Cluster) bool {
+	return c.Annotations[KeepWorkloadsAnnotation] == "true"
+}
+
 // Thresholds are how long new answers of a member must last before the condition Ready follows them.
 type Thresholds struct {
 	// Success is for a member that answers well again, Failure for one that ceased to.

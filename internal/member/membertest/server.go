@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
 // Kind is one that the server serves.
@@ -86,6 +87,8 @@ type watcher struct {
 	events   chan metav1.WatchEvent
 	gone     chan struct{}
 	goneOnce sync.Once
+	// partial watchers get the metadata of objects alone.
+	partial bool
 }
 
 // New serves the kinds given and those that every server serves, until the test ends.
@@ -343,6 +346,9 @@ func (w *watcher) tell(h happening) {
 }
 
 func (w *watcher) send(event string, u *unstructured.Unstructured) {
+	if w.partial {
+		u = metadataOf(u)
+	}
 	raw, err := u.MarshalJSON()
 	if err != nil {
 		panic(err)
@@ -412,7 +418,7 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) {
 			scope = apidiscoveryv2.ScopeNamespace
 		}
 		group.Versions[i].Resources = append(group.Versions[i].Resources, apidiscoveryv2.APIResourceDiscovery{
-			Resource: k.Plural, Scope: scope,
+			Resource: k.Plural, Scope: scope, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 			ResponseKind: &metav1.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind},
 			Subresources: []apidiscoveryv2.APISubresourceDiscovery{{Subresource: "status", ResponseKind: &metav1.GroupVersionKind{Kind: k.Kind}}},
 		})
@@ -583,14 +589,26 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("precondition failed: resourceVersion")))
 			return
 		}
-		if len(live.GetFinalizers()) > 0 && live.GetDeletionTimestamp() != nil {
+		// As Kubernetes does: a policy given decides whether dependents go first, which a finalizer says.
+		finalizers := live.GetFinalizers()
+		if o.PropagationPolicy != nil {
+			finalizers = slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
+			if *o.PropagationPolicy == metav1.DeletePropagationForeground && kind.Group == workv1alpha1.GroupVersion.Group {
+				finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
+			}
+		}
+		if len(finalizers) > 0 && live.GetDeletionTimestamp() != nil && slices.Equal(finalizers, live.GetFinalizers()) {
 			answer(w, http.StatusOK, live)
 			return
 		}
 		wrote("delete", name)
-		if len(live.GetFinalizers()) > 0 {
+		if len(finalizers) > 0 {
 			going := live.DeepCopy()
+			going.SetFinalizers(finalizers)
 			now := metav1.Now()
+			if at := live.GetDeletionTimestamp(); at != nil {
+				now = *at
+			}
 			going.SetDeletionTimestamp(&now)
 			answer(w, http.StatusOK, s.store(kind, path, going))
 			return
@@ -633,13 +651,20 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, kind Kind, namespa
 	}
 	defer s.mu.Unlock()
 	items := []any{}
+	apiVersion, list := kind.GroupVersion().String(), kind.Kind+"List"
+	if partial(r) {
+		apiVersion, list = "meta.k8s.io/v1", "PartialObjectMetadataList"
+	}
 	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
 		if u := s.objects[path]; u.GroupVersionKind() == kind.GroupVersionKind && matches(u) {
+			if partial(r) {
+				u = metadataOf(u)
+			}
 			items = append(items, u.Object)
 		}
 	}
 	answer(w, http.StatusOK, map[string]any{
-		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind + "List",
+		"apiVersion": apiVersion, "kind": list,
 		"metadata": map[string]any{"resourceVersion": strconv.FormatInt(s.version, 10)}, "items": items,
 	})
 }
@@ -652,7 +677,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind Kind, matche
 		fail(w, apierrors.NewResourceExpired("too old resource version"))
 		return
 	}
-	watcher := &watcher{kind: kind, matches: matches, events: make(chan metav1.WatchEvent, 10_000), gone: make(chan struct{})}
+	watcher := &watcher{kind: kind, matches: matches, events: make(chan metav1.WatchEvent, 10_000), gone: make(chan struct{}), partial: partial(r)}
 	for _, h := range s.history {
 		if h.version > since {
 			watcher.tell(h)
@@ -795,6 +820,15 @@ func (schemaless) ConvertFieldLabel(_ schema.GroupVersionKind, label, value stri
 func decode(raw []byte) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	return u, u.UnmarshalJSON(raw)
+}
+
+// partial says whether a request asks for metadata alone.
+func partial(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
+}
+
+func metadataOf(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": u.Object["metadata"]}}
 }
 
 func answer(w http.ResponseWriter, code int, body any) {

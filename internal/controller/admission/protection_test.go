@@ -1,0 +1,140 @@
+package admission
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/protect"
+)
+
+func standing(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func definition(group, kind, plural string) *unstructured.Unstructured {
+	u := standing("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+"."+group)
+	u.Object["spec"] = map[string]any{"group": group, "names": map[string]any{"kind": kind, "plural": plural}}
+	return u
+}
+
+func TestWhatTheHubStandsOnIsDeletedByNobodyWithoutASecondWord(t *testing.T) {
+	bound := standing("work.karmada.io/v1alpha2", "ResourceBinding", "shop", "web-cloneset")
+	bound.Object["spec"] = map[string]any{"resource": map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "namespace": "shop", "name": "web"}}
+	going := standing("cluster.karmada.io/v1alpha1", "Cluster", "", "leaving")
+	now := metav1.Now()
+	going.SetDeletionTimestamp(&now)
+	h := newHub(t, bound, standing("cluster.karmada.io/v1alpha1", "Cluster", "", "m1"), going)
+
+	for _, tc := range []struct {
+		story string
+		obj   *unstructured.Unstructured
+		says  string // empty: it may be deleted
+	}{
+		{"the definition of Works", definition("work.karmada.io", "Work", "works"), "definition of the hub itself"},
+		{"the definition of Clusters", definition("cluster.karmada.io", "Cluster", "clusters"), "definition of the hub itself"},
+		{"the definition of templates in use", definition("apps.kruise.io", "CloneSet", "clonesets"), "such as CloneSet shop/web"},
+		{"a definition of the same kind in another group", definition("apps.example.io", "CloneSet", "clonesets"), ""},
+		{"a definition that nobody uses", definition("argoproj.io", "Rollout", "rollouts"), ""},
+		{"the execution space of a member", standing("v1", "Namespace", "", "karmada-es-m1"), "argosy unjoin m1"},
+		{"that of a cluster that leaves", standing("v1", "Namespace", "", "karmada-es-leaving"), ""},
+		{"that of a cluster that is gone", standing("v1", "Namespace", "", "karmada-es-gone"), ""},
+		{"the members' credentials", standing("v1", "Namespace", "", "karmada-cluster"), "credentials"},
+		{"the hub's own namespace", standing("v1", "Namespace", "", "karmada-system"), "hub's own objects"},
+		{"a user's namespace", standing("v1", "Namespace", "", "shop"), ""},
+	} {
+		t.Run(tc.story, func(t *testing.T) {
+			err := h.delete("admin", tc.obj)
+			if tc.says == "" {
+				if err != nil {
+					t.Errorf("refused with %v", err)
+				}
+				return
+			}
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v, want it to be forbidden with %q", err, tc.says)
+			}
+			if err := h.delete(user.APIServerUser, tc.obj); err != nil {
+				t.Errorf("the hub's own loops are refused: %v", err)
+			}
+			tc.obj.SetAnnotations(map[string]string{protect.ConfirmAnnotation: "true"})
+			if err := h.delete("admin", tc.obj); !apierrors.IsForbidden(err) {
+				t.Errorf("confirmed with what is not its name: %v", err)
+			}
+			tc.obj.SetAnnotations(map[string]string{protect.ConfirmAnnotation: tc.obj.GetName()})
+			if err := h.delete("admin", tc.obj); err != nil {
+				t.Errorf("confirmed, it is refused with %v", err)
+			}
+		})
+	}
+}
+
+func TestNobodyPassesForTheHubWhenHeDeletesAWork(t *testing.T) {
+	h := newHub(t)
+	work := standing("work.karmada.io/v1alpha1", "Work", "karmada-es-m1", "w")
+	delete := func(who string, policy metav1.DeletionPropagation) error {
+		a := admission.NewAttributesRecord(nil, work, work.GroupVersionKind(), "karmada-es-m1", "w", schema.GroupVersionResource{Group: "work.karmada.io", Version: "v1alpha1", Resource: "works"},
+			"", admission.Delete, &metav1.DeleteOptions{PropagationPolicy: &policy}, false, &user.DefaultInfo{Name: who})
+		for _, p := range h.plugins {
+			if v, ok := p.(admission.ValidationInterface); ok && p.Handles(admission.Delete) {
+				if err := v.Validate(context.Background(), a, nil); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := delete("admin", metav1.DeletePropagationForeground); !apierrors.IsForbidden(err) {
+		t.Errorf("a user deletes in the foreground: %v", err)
+	}
+	if err := delete("admin", metav1.DeletePropagationBackground); err != nil {
+		t.Errorf("a user deletes: %v", err)
+	}
+	if err := delete(user.APIServerUser, metav1.DeletePropagationForeground); err != nil {
+		t.Errorf("the hub orders: %v", err)
+	}
+
+	text := `{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {name: w, namespace: karmada-es-m1, finalizers: [karmada.io/execution-controller, foregroundDeletion]},
+		spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}]}}}`
+	if got := h.create(text).GetFinalizers(); slices.Contains(got, execute.OrderedFinalizer) || len(got) != 1 {
+		t.Errorf("a user's Work is stored with the finalizers %v", got)
+	}
+}
+
+func TestWhoMayNotDeleteClustersDoesNotSayWhatBecomesOfTheirWorkloads(t *testing.T) {
+	h := newHub(t)
+	cluster := func(keep string) *unstructured.Unstructured {
+		u := standing("cluster.karmada.io/v1alpha1", "Cluster", "", "m1")
+		u.Object["spec"] = map[string]any{"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:6443"}
+		if keep != "" {
+			u.SetAnnotations(map[string]string{membership.KeepWorkloadsAnnotation: keep})
+		}
+		return u
+	}
+	for _, tc := range []struct{ was, is string }{{"", "true"}, {"true", ""}, {"true", "false"}} {
+		if _, _, err := h.write("joe", cluster(tc.is), cluster(tc.was)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may not delete clusters") {
+			t.Errorf("joe makes %q of %q: %v", tc.is, tc.was, err)
+		}
+		if _, _, err := h.write("admin", cluster(tc.is), cluster(tc.was)); err != nil {
+			t.Errorf("admin makes %q of %q: %v", tc.is, tc.was, err)
+		}
+	}
+	if _, _, err := h.write("joe", cluster("true"), cluster("true")); err != nil {
+		t.Errorf("joe leaves it as it is: %v", err)
+	}
+}

@@ -1,0 +1,128 @@
+// Package definition follows the definitions of the hub's own kinds in its API server, and says which are not whole. While one is
+// not, its objects may be missing for no other reason, and nothing follows from that. What is put back is left to the server.
+package definition
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/api/crds"
+)
+
+// GVK is the kind of definitions.
+var GVK = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// Watch knows the definitions of the hub's own kinds. None is known as broken to a nil one, for tests of what needs none.
+type Watch struct {
+	// live reads past the cache.
+	live client.Reader
+
+	mu     sync.Mutex
+	broken map[string]bool // own definitions that are not there, or are being deleted
+}
+
+// Names are the definitions that the hub cannot be without.
+func Names() ([]string, error) {
+	all, err := crds.All()
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(all))
+	for i, crd := range all {
+		names[i] = crd.Name
+	}
+	return names, nil
+}
+
+// New follows the definitions named by the informers of a cache. Until that has read them, each is broken.
+func New(ctx context.Context, informers cache.Informers, live client.Reader, names []string) (*Watch, error) {
+	w := &Watch{live: live, broken: map[string]bool{}}
+	for _, name := range names {
+		w.broken[name] = true
+	}
+	kind := &metav1.PartialObjectMetadata{}
+	kind.SetGroupVersionKind(GVK)
+	informer, err := informers.GetInformer(ctx, kind)
+	if err == nil {
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(obj any) { w.seen(names, obj, true) },
+			UpdateFunc: func(_, obj any) { w.seen(names, obj, true) },
+			DeleteFunc: func(obj any) { w.seen(names, obj, false) },
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch definitions: %w", err)
+	}
+	return w, nil
+}
+
+func (w *Watch) seen(names []string, obj any, there bool) {
+	if last, missed := obj.(toolscache.DeletedFinalStateUnknown); missed {
+		obj = last.Obj
+	}
+	d, ok := obj.(client.Object)
+	if !ok || !slices.Contains(names, d.GetName()) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if there && d.GetDeletionTimestamp() == nil {
+		delete(w.broken, d.GetName())
+	} else {
+		w.broken[d.GetName()] = true
+	}
+}
+
+// Broken are the definitions that are missing or being deleted, sorted.
+func (w *Watch) Broken() []string {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.broken))
+}
+
+// Going says whether the definition of that name is missing or being deleted.
+func (w *Watch) Going(name string) bool {
+	if w == nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.broken[name]
+}
+
+// GoingNow asks the API server itself, where the cache may be behind what it has to be weighed against.
+func (w *Watch) GoingNow(ctx context.Context, name string) (bool, error) {
+	if w == nil || w.Going(name) {
+		return w != nil, nil
+	}
+	d := &metav1.PartialObjectMetadata{}
+	d.SetGroupVersionKind(GVK)
+	if err := w.live.Get(ctx, client.ObjectKey{Name: name}, d); apierrors.IsNotFound(err) {
+		return true, nil
+	} else if err != nil {
+		return false, fmt.Errorf("get definition %s: %w", name, err)
+	}
+	return d.DeletionTimestamp != nil, nil
+}
+
+// The names of the definitions whose end is looked at.
+const (
+	Works                  = "works.work.karmada.io"
+	ResourceBindings       = "resourcebindings.work.karmada.io"
+	ClusterResourceBinding = "clusterresourcebindings.work.karmada.io"
+	Clusters               = "clusters.cluster.karmada.io"
+	ManifestWorks          = "manifestworks.work.open-cluster-management.io"
+)
