@@ -217,7 +217,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		setup func() error
 	}{
 		{"cluster", func() error {
-			return cluster.Setup(mgr, cluster.Options{Members: members, StatusUpdateFrequency: o.ClusterStatusFrequency, Thresholds: o.ClusterThresholds})
+			return cluster.Setup(mgr, cluster.Options{Members: members, Definitions: definitions, StatusUpdateFrequency: o.ClusterStatusFrequency, Thresholds: o.ClusterThresholds})
 		}},
 		{"namespace", func() error { return namespace.Setup(mgr, namespace.Options{ForbidOverwrite: o.ForbidOverwrite}) }},
 		{"propagate", func() error {
@@ -244,7 +244,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}},
 		{"dispatch", func() error {
 			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Pods: dispatch.PodsOf(members),
-				SchedulerName: o.Scheduler.Name, Plugins: o.Scheduler.Plugins, ForbidOverwrite: o.ForbidOverwrite, Concurrency: o.Concurrency})
+				SchedulerName: o.Scheduler.Name, Plugins: o.Scheduler.Plugins, ForbidOverwrite: o.ForbidOverwrite, Concurrency: o.Concurrency, Definitions: definitions})
 		}},
 		{"execute", func() error {
 			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency, StatusWindow: statusWindow,

@@ -120,9 +120,9 @@ func (w *Watch) GoingNow(ctx context.Context, name string) (bool, error) {
 
 // The names of the definitions whose end is looked at.
 const (
-	Works                  = "works.work.karmada.io"
-	ResourceBindings       = "resourcebindings.work.karmada.io"
-	ClusterResourceBinding = "clusterresourcebindings.work.karmada.io"
-	Clusters               = "clusters.cluster.karmada.io"
-	ManifestWorks          = "manifestworks.work.open-cluster-management.io"
+	Works                   = "works.work.karmada.io"
+	ResourceBindings        = "resourcebindings.work.karmada.io"
+	ClusterResourceBindings = "clusterresourcebindings.work.karmada.io"
+	Clusters                = "clusters.cluster.karmada.io"
+	ManifestWorks           = "manifestworks.work.open-cluster-management.io"
 )

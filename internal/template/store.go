@@ -25,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
@@ -151,8 +152,13 @@ func (s *Store) Live(ctx context.Context, gk schema.GroupKind, namespace, name s
 		return nil, false, err
 	}
 	obj, err := s.client.Resource(m.Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if commit.Absent(err) {
 		return nil, false, nil
+	}
+	if apierrors.IsNotFound(err) {
+		// The kind, or this version of it, has gone since the mapper looked.
+		s.mapper.Reset()
+		return nil, false, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: []string{m.Resource.Version}}
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("get %s %s: %w", gk, cache.NewObjectName(namespace, name), err)

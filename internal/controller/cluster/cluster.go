@@ -24,6 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -31,6 +32,8 @@ import (
 // Options of the controllers; the zero value of a field means its default.
 type Options struct {
 	Members *member.Members
+	// Definitions are the hub's own.
+	Definitions *definition.Watch
 	// Thresholds are how long a member must answer, or not answer, before its condition Ready follows; default 30 s each.
 	Thresholds membership.Thresholds
 	// StatusUpdateFrequency is how often each member is looked at; default 10 s.
@@ -59,9 +62,10 @@ func (o Options) withDefaults() Options {
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
 	life := &lifecycle{
-		client:  mgr.GetClient(),
-		members: o.Members,
-		events:  commit.Recorder(mgr, "cluster-controller"),
+		client:      mgr.GetClient(),
+		members:     o.Members,
+		definitions: o.Definitions,
+		events:      commit.Recorder(mgr, "cluster-controller"),
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("cluster").
 		For(&clusterv1alpha1.Cluster{}).

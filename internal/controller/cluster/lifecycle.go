@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -34,6 +36,8 @@ type lifecycle struct {
 	client  client.Client
 	members *member.Members
 	events  record.EventRecorder
+	// definitions are the hub's own.
+	definitions *definition.Watch
 
 	// leaving are the clusters under deletion, by name; what they wait for wakes them.
 	leaving sync.Map
@@ -49,7 +53,8 @@ func (l *lifecycle) Reconcile(ctx context.Context, req reconcile.Request) (recon
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if cluster.DeletionTimestamp != nil {
-		return reconcile.Result{}, l.leave(ctx, cluster)
+		after, err := l.leave(ctx, cluster)
+		return reconcile.Result{RequeueAfter: after}, err
 	}
 	if err := l.keep(ctx, cluster); err != nil {
 		return reconcile.Result{}, err
@@ -104,10 +109,21 @@ func (l *lifecycle) openSpace(ctx context.Context, cluster *clusterv1alpha1.Clus
 	return err
 }
 
-// leave goes as far as it can; what it then waits for calls it again.
-func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+// brokenRetry is how soon a cluster is looked at again that leaves while a definition of the hub is missing.
+const brokenRetry = time.Second
+
+// leave goes as far as it can; what it then waits for calls it again, or the time that it returns has passed.
+func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(cluster, workv1alpha2.ClusterFinalizer) {
-		return nil
+		return 0, nil
+	}
+	if l.definitions.Going(definition.Clusters) {
+		// It goes with its definition, which is nobody's order: what was sent there stays, in the hub and in the member.
+		l.members.Forget(cluster.Name)
+		return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
+	}
+	if broken := l.definitions.Broken(); len(broken) > 0 {
+		return brokenRetry, nil // what targets it, or was sent there, may not be seen
 	}
 	l.leaving.Store(cluster.Name, true)
 	log := ctrl.LoggerFrom(ctx)
@@ -115,12 +131,12 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	// 1. The scheduler takes the cluster out of the bindings.
 	bindings, err := scope.Bindings.List(ctx, l.client)
 	if err != nil {
-		return fmt.Errorf("list bindings: %w", err)
+		return 0, fmt.Errorf("list bindings: %w", err)
 	}
 	for _, b := range bindings {
 		if membership.Targets(b, cluster.Name) {
 			log.V(1).Info("cluster stays until no binding targets it", "binding", commit.Name(b))
-			return nil
+			return 0, nil
 		}
 	}
 
@@ -128,23 +144,23 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	name := names.ExecutionSpace(cluster.Name)
 	var works workv1alpha1.WorkList
 	if err := l.client.List(ctx, &works, client.InNamespace(name)); err != nil {
-		return fmt.Errorf("list works of cluster %q: %w", cluster.Name, err)
+		return 0, fmt.Errorf("list works of cluster %q: %w", cluster.Name, err)
 	}
 	reachable := meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 	for i := range works.Items {
 		if err := commit.Delete(ctx, l.client, &works.Items[i]); err != nil {
-			return err
+			return 0, err
 		}
 		if reachable {
 			continue
 		}
 		if err := l.abandon(ctx, client.ObjectKeyFromObject(&works.Items[i])); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if reachable && len(works.Items) > 0 {
 		log.V(1).Info("cluster stays until its Works are gone", "works", len(works.Items))
-		return nil
+		return 0, nil
 	}
 
 	// 3. Its execution space goes.
@@ -152,14 +168,14 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	switch err := l.client.Get(ctx, types.NamespacedName{Name: name}, space); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return fmt.Errorf("read execution space %s: %w", name, err)
+		return 0, fmt.Errorf("read execution space %s: %w", name, err)
 	default:
-		return l.closeSpace(ctx, cluster, space)
+		return 0, l.closeSpace(ctx, cluster, space)
 	}
 
 	// 4. Nothing is left.
 	l.members.Forget(cluster.Name)
-	return commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
+	return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
 }
 
 func (l *lifecycle) closeSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster, space *corev1.Namespace) error {

@@ -38,6 +38,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/service"
+	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -56,6 +57,8 @@ type Options struct {
 	ForbidOverwrite bool
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
+	// Definitions are the hub's own.
+	Definitions *definition.Watch
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
 }
@@ -72,8 +75,12 @@ const (
 type reconciler struct {
 	Options
 	client client.Client
+	// live reads past the cache, where a verdict on an old state would take something away.
+	live   client.Reader
 	events record.EventRecorder
 	unseen unseen
+	// heirless are the bindings that went by nobody's order, until another one has their Works.
+	heirless heirless
 	// waiting are the workloads that wait for their sidecars.
 	waiting since
 	// overdue are the SidecarSets that lack something in a cluster, as workloads found them: what is not there after sidecarWait is
@@ -95,7 +102,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "binding-controller"), unseen: unseen{clock: o.Clock}}
+	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), events: commit.Recorder(mgr, "binding-controller"), unseen: unseen{clock: o.Clock}}
 	for _, kind := range scope.Bindings.Kinds() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byTemplate, templateIndexes); err != nil {
 			return fmt.Errorf("index bindings by template: %w", err)
@@ -114,15 +121,22 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	b, err := scope.Bindings.Get(ctx, r.client, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		// Works that outlived it, because somebody took its finalizer away, stay: so they do when a backup brings
-		// Works back first. The binding made anew takes them over.
+		// Works that outlived it, because somebody took its finalizer away or nobody ordered its end, stay: so they do when a backup
+		// brings Works back first. The binding made anew takes them over.
 		r.unseen.forget(req.NamespacedName)
 		r.waiting.forget(req.NamespacedName)
 		r.recovered(req.NamespacedName)
-		return ctrl.Result{}, r.stopPulls(ctx, req.NamespacedName, nil)
+		if err := r.stopPulls(ctx, req.NamespacedName, nil); err != nil {
+			return ctrl.Result{}, err
+		}
+		after, err := r.inherit(ctx, req.NamespacedName)
+		return ctrl.Result{RequeueAfter: after}, err
 	}
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if b.GetDeletionTimestamp() == nil {
+		r.heirless.forget(req.NamespacedName)
 	}
 	missing, err := r.unseen.missing(ctx, r.client, req.NamespacedName)
 	if err != nil {
@@ -153,6 +167,12 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 		return 0, err
 	}
 	if b.GetDeletionTimestamp() != nil {
+		switch ordered, err := r.ordered(ctx, b); {
+		case err != nil:
+			return 0, err
+		case !ordered:
+			return 0, r.leave(ctx, b)
+		}
 		return 0, r.finish(ctx, b, works)
 	}
 	if err := r.remove(ctx, b, dispatch.Unwanted(b, works)); err != nil {
@@ -430,6 +450,11 @@ func (r *reconciler) finish(ctx context.Context, b workv1alpha2.Binding, works [
 	if len(works) > 0 {
 		return r.remove(ctx, b, works)
 	}
+	return r.letGo(ctx, b)
+}
+
+// letGo ends our part in a binding that is going.
+func (r *reconciler) letGo(ctx context.Context, b workv1alpha2.Binding) error {
 	r.recovered(client.ObjectKeyFromObject(b))
 	finalizer := workv1alpha2.BindingFinalizer
 	if b.GetNamespace() == "" {

@@ -130,6 +130,7 @@ func TestImagesArePulledBeforeNewPodsComeAndNothingIsLeftBehind(t *testing.T) {
 
 	b := scope.Bindings.New("shop")
 	b.SetName(w.key().Name)
+	w.Gone(w.template) // or nobody would have ordered the end of the binding
 	w.Gone(b)
 	w.Eventually("nothing is left", func() string {
 		var works workv1alpha1.WorkList

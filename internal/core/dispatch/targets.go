@@ -43,7 +43,8 @@ func Targets(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
 }
 
 // Unwanted are those of the existing Works that are to be deleted: b's own, in clusters that are neither targets nor
-// being left gracefully; all of its own if b is being deleted. Works that are not marked as b's are never among them.
+// being left gracefully; all of its own if b is being deleted. Works that are not marked as b's are never among them, but those that
+// it has inherited.
 func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha1.Work {
 	keep := map[string]bool{}
 	if b.GetDeletionTimestamp() == nil {
@@ -86,7 +87,7 @@ func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluste
 	}
 	var out []workv1alpha1.Work
 	for _, w := range existing {
-		if w.Labels[label] != id {
+		if w.Labels[label] != id && !inherited(b, &w) {
 			continue
 		}
 		if cluster, err := names.ClusterOf(w.Namespace); err == nil && in(cluster) {
@@ -94,6 +95,18 @@ func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluste
 		}
 	}
 	return out
+}
+
+// inherited says whether w was made for another binding of b's name, for the template that b is for: that one went by nobody's order.
+func inherited(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
+	uid := string(b.BindingSpec().Resource.UID)
+	for key, value := range originOf(b).annotations {
+		if w.Annotations[key] != value {
+			return false
+		}
+	}
+	m, err := execute.Manifest(w)
+	return err == nil && uid != "" && m.GetAnnotations()[workv1alpha2.TemplateUIDAnnotation] == uid
 }
 
 // idLabel is the label that holds the permanent id of b, on b itself and on what comes from it.

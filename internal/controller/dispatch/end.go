@@ -1,0 +1,144 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/definition"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// eventWorksKept is the event of a template whose binding went by nobody's order.
+const eventWorksKept = "WorksKept"
+
+// ordered says whether a binding that is being deleted takes its Works along.
+func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
+	e := dispatch.End{DefinitionGoes: r.Definitions.Going(definitionOf(b))}
+	ref := b.BindingSpec().Resource
+	var err error
+	if e.Template, _, err = r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name); err != nil {
+		return false, err
+	}
+	if dispatch.Ordered(b, e) {
+		return true, nil
+	}
+	// It is rare that it is not, and the caches may be behind: what has just gone would be left behind.
+	if e.Template != nil {
+		live, found, err := r.Templates.Live(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return false, err
+		}
+		if e.Template = live; !found {
+			e.Template = nil
+		}
+	}
+	if b.GetNamespace() != "" {
+		ns := &corev1.Namespace{}
+		if err := r.live.Get(ctx, client.ObjectKey{Name: b.GetNamespace()}, ns); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("get namespace %s: %w", b.GetNamespace(), err)
+		} else if err == nil {
+			e.NamespaceGoes = ns.DeletionTimestamp != nil
+		}
+	}
+	return dispatch.Ordered(b, e), nil
+}
+
+func definitionOf(b workv1alpha2.Binding) string {
+	if b.GetNamespace() == "" {
+		return definition.ClusterResourceBindings
+	}
+	return definition.ResourceBindings
+}
+
+// leave lets a binding go that goes by nobody's order, and its Works stand.
+func (r *reconciler) leave(ctx context.Context, b workv1alpha2.Binding) error {
+	r.heirless.add(client.ObjectKeyFromObject(b), b.BindingSpec().Resource, r.Clock.Now())
+	if err := r.letGo(ctx, b); err != nil {
+		return err
+	}
+	r.events.Event(b, corev1.EventTypeWarning, eventWorksKept, "the binding was deleted, and its template stands: nothing is deleted in the clusters, and the binding is made again")
+	return nil
+}
+
+// heirless are bindings that went by nobody's order, and whose Works no other binding has taken over yet.
+type heirless struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]ancestor
+}
+
+type ancestor struct {
+	template workv1alpha2.ObjectReference
+	since    time.Time
+}
+
+// heirPatience is how long it may take until a binding is made again, heirRetry how often that is looked at.
+const (
+	heirPatience = time.Minute
+	heirRetry    = 2 * time.Second
+)
+
+func (h *heirless) add(binding types.NamespacedName, template workv1alpha2.ObjectReference, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of == nil {
+		h.of = map[types.NamespacedName]ancestor{}
+	}
+	h.of[binding] = ancestor{template, now}
+}
+
+func (h *heirless) get(binding types.NamespacedName) (ancestor, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a, ok := h.of[binding]
+	return a, ok
+}
+
+func (h *heirless) forget(binding types.NamespacedName) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.of, binding)
+}
+
+// inherit looks after the Works of a binding that went by nobody's order while there is no other: should its template go before
+// that is made, they are what its users deleted. It says when to look again; 0 for never.
+func (r *reconciler) inherit(ctx context.Context, binding types.NamespacedName) (time.Duration, error) {
+	a, ok := r.heirless.get(binding)
+	if !ok {
+		return 0, nil
+	}
+	_, err := scope.Bindings.Get(ctx, r.live, binding)
+	if err == nil || r.Clock.Since(a.since) > heirPatience {
+		r.heirless.forget(binding)
+		return 0, nil
+	}
+	if !commit.Absent(err) {
+		return heirRetry, client.IgnoreNotFound(err) // or its definition is not served
+	}
+	_, found, err := r.Templates.Live(ctx, propagate.GroupKind(a.template.APIVersion, a.template.Kind), a.template.Namespace, a.template.Name)
+	if err != nil || found || len(r.Definitions.Broken()) > 0 {
+		return heirRetry, err
+	}
+	works, err := scope.WorksOf(ctx, r.client, binding)
+	if err != nil {
+		return 0, err
+	}
+	for i := range works {
+		if err := commit.Delete(ctx, r.client, &works[i]); err != nil && !apierrors.IsNotFound(err) {
+			return 0, err
+		}
+	}
+	r.heirless.forget(binding)
+	return 0, nil
+}

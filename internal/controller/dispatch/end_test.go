@@ -1,0 +1,62 @@
+package dispatch
+
+import (
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+)
+
+// claim has a policy hold the template.
+func (w *world) claim() {
+	p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "p"}}}
+	controllertest.Change(w.Hub, w.template, func(u *unstructured.Unstructured) { propagate.Claim(u, p) })
+}
+
+// untilGone waits until the binding is gone.
+func (w *world) untilGone(b workv1alpha2.Binding) {
+	w.Eventually("the binding is gone", func() string {
+		if w.Has(b) {
+			return fmt.Sprint("it has the finalizers ", b.GetFinalizers())
+		}
+		return ""
+	})
+}
+
+func TestABindingThatSomebodyDeletesLeavesItsWorksToTheNextOne(t *testing.T) {
+	forBothScopes(t, func(w *world) {
+		w.claim()
+		b := w.bind("id", "m1", "m2")
+		w.becomes("m1:1 m2:1")
+		before := w.work("m1").UID
+		w.Gone(b)
+		w.untilGone(b)
+		w.Quiet()
+		if w.sent() != "m1:1 m2:1" || w.work("m1").UID != before {
+			w.t.Errorf("works are %q, m1's is %s and was %s", w.sent(), w.work("m1").UID, before)
+		}
+		w.bind("another", "m1")
+		w.becomes("m1:1")
+		if now := w.work("m1").UID; now != before {
+			w.t.Errorf("the next binding has the work %s, which was %s", now, before)
+		}
+	})
+}
+
+func TestATemplateThatGoesBeforeItsBindingIsMadeAgainTakesTheWorksAlong(t *testing.T) {
+	forBothScopes(t, func(w *world) {
+		w.claim()
+		b := w.bind("id", "m1", "m2")
+		w.becomes("m1:1 m2:1")
+		w.Gone(b)
+		w.untilGone(b)
+		w.Gone(w.template)
+		w.becomes("")
+	})
+}

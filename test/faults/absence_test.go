@@ -1,0 +1,191 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/protect"
+	"github.com/argosy-io/argosy/internal/definition"
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// remove deletes an object of the hub that is protected: without a word, which is refused, and with it. It returns the UID of the object.
+func remove(t *testing.T, obj client.Object, name string) string {
+	t.Helper()
+	obj.SetName(name)
+	if err := fleet.Hub.Delete(t.Context(), obj); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), name) {
+		t.Fatalf("delete %s: %v, want it to be forbidden", name, err)
+	}
+	if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Name: name}, obj); err != nil {
+		t.Fatal(err)
+	}
+	before := obj.DeepCopyObject().(client.Object)
+	obj.SetAnnotations(map[string]string{protect.ConfirmAnnotation: name})
+	if err := fleet.Hub.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+		t.Fatalf("confirm the deletion of %s: %v", name, err)
+	}
+	if err := fleet.Hub.Delete(t.Context(), obj); err != nil {
+		t.Fatalf("delete %s, confirmed: %v", name, err)
+	}
+	return string(obj.GetUID())
+}
+
+// back waits until another object of that name is there, and not going.
+func back(t *testing.T, obj client.Object, name, was string) {
+	t.Helper()
+	kit.Eventually(t, name+" is back", func() string {
+		err := fleet.Hub.Get(t.Context(), client.ObjectKey{Name: name}, obj)
+		switch {
+		case err != nil:
+			return err.Error()
+		case string(obj.GetUID()) == was:
+			return "it is the old one"
+		case obj.GetDeletionTimestamp() != nil:
+			return "it is going"
+		}
+		return ""
+	})
+}
+
+func crd() *metav1.PartialObjectMetadata {
+	d := &metav1.PartialObjectMetadata{}
+	d.SetGroupVersionKind(definition.GVK)
+	return d
+}
+
+// What is gone is no order to delete: whatever of the hub's own somebody takes away, no object leaves a member.
+func TestNothingLeavesAMemberForWhatIsGoneFromTheHub(t *testing.T) {
+	w := newWorld(t)
+	w.work(w.namespace(), 40, 0)
+	kit.Eventually(t, "everything converges", w.wrong)
+	witnesses := []*witness{w.witness("f1"), w.witness("f2")}
+
+	for _, tc := range []struct {
+		story string
+		do    func(t *testing.T)
+	}{
+		{"the definition of Works", func(t *testing.T) { back(t, crd(), definition.Works, remove(t, crd(), definition.Works)) }},
+		{"the definition of bindings", func(t *testing.T) {
+			back(t, crd(), definition.ResourceBindings, remove(t, crd(), definition.ResourceBindings))
+		}},
+		{"the definition of bindings of cluster-scoped templates", func(t *testing.T) {
+			back(t, crd(), definition.ClusterResourceBindings, remove(t, crd(), definition.ClusterResourceBindings))
+		}},
+		{"an execution space", func(t *testing.T) {
+			space := names.ExecutionSpace("f1")
+			back(t, &corev1.Namespace{}, space, remove(t, &corev1.Namespace{}, space))
+		}},
+		{"all Works of a cluster", func(t *testing.T) { removeWorks(t, "f1") }},
+		{"all Works, and the hub is killed meanwhile", func(t *testing.T) {
+			removeWorks(t, "f1")
+			removeWorks(t, "f2")
+			fleet.Lab.Hub.Kill()
+			if err := start(startTimeout); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"all bindings", func(t *testing.T) {
+			for _, all := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
+				o := []client.DeleteAllOfOption{}
+				if _, namespaced := all.(*workv1alpha2.ResourceBinding); namespaced {
+					var spaces corev1.NamespaceList
+					if err := fleet.Hub.List(t.Context(), &spaces); err != nil {
+						t.Fatal(err)
+					}
+					for _, ns := range spaces.Items {
+						if err := fleet.Hub.DeleteAllOf(t.Context(), all, client.InNamespace(ns.Name)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					continue
+				}
+				if err := fleet.Hub.DeleteAllOf(t.Context(), all, o...); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
+	} {
+		if !t.Run(tc.story, func(t *testing.T) {
+			tc.do(t)
+			kit.Eventually(t, "everything converges", w.wrong)
+			for _, seen := range witnesses {
+				if wrong := seen.testimony(w); wrong != "" {
+					t.Error(wrong)
+				}
+			}
+		}) {
+			return
+		}
+	}
+
+	// It was told.
+	kit.Eventually(t, "the cluster says so", func() string {
+		c := &clusterv1alpha1.Cluster{}
+		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Name: "f1"}, c); err != nil {
+			return err.Error()
+		}
+		if meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept) == nil {
+			return fmt.Sprint(c.Status.Conditions)
+		}
+		return ""
+	})
+	if told := fleet.Hub.Told(t, "Cluster", "", "f1", "WorksKept"); len(told) == 0 {
+		t.Error("no event says so")
+	}
+
+	// And what users mean is done: they delete all templates.
+	w.clear()
+	kit.Eventually(t, "all that users deleted is gone", func() string {
+		for _, member := range members {
+			if objs := w.objects(context.Background(), fleet.Members[member]); len(objs) > 0 {
+				return fmt.Sprintf("%d objects are left in %s", len(objs), member)
+			}
+		}
+		return ""
+	})
+}
+
+func removeWorks(t *testing.T, cluster string) {
+	t.Helper()
+	if err := fleet.Hub.DeleteAllOf(t.Context(), &workv1alpha1.Work{}, client.InNamespace(names.ExecutionSpace(cluster))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// One Work is a user's word: its object goes, and both are made again.
+func TestAUserDeletesOneWork(t *testing.T) {
+	w := newWorld(t)
+	ns := w.namespace()
+	w.create("ConfigMap", ns)
+	kit.Eventually(t, "everything converges", w.wrong)
+	before := w.uids("f1")
+	if len(before) != 1 {
+		t.Fatalf("f1 holds %v", before)
+	}
+	for key := range before {
+		name := strings.TrimPrefix(key, "ConfigMap "+ns+"/")
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("f1"), Name: names.Work("ConfigMap", name, ns)}}
+		if err := fleet.Hub.Delete(t.Context(), work); err != nil {
+			t.Fatal(err)
+		}
+		kit.Eventually(t, "the object is made anew", func() string {
+			if now := w.uids("f1"); len(now) != 1 || now[key] == before[key] {
+				return fmt.Sprintf("f1 holds %v, and held %v", now, before)
+			}
+			return ""
+		})
+	}
+	kit.Eventually(t, "everything converges", w.wrong)
+}
