@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/argosy-io/argosy/internal/core/membership"
@@ -62,6 +63,7 @@ type connection struct {
 	// watching has no time limit, core speaks protobuf and has none either.
 	watching dynamic.Interface
 	core     *corev1client.CoreV1Client
+	metadata metadata.Interface
 	apis     apis
 
 	ctx   context.Context // ends when the connection is replaced
@@ -87,6 +89,9 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	limited := &http.Client{Transport: bounded{unlimited.Transport, m.o.Timeout}}
 	c := &connection{identity: identity, config: config, http: limited}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, limited); err != nil {
+		return err
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), limited); err != nil {
 		return err
 	}
 	if c.watching, err = dynamic.NewForConfigAndClient(config, unlimited); err != nil {

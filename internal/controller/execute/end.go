@@ -59,7 +59,7 @@ func (r *reconciler) judgeEnd(ctx context.Context, cluster string, work *workv1a
 		}
 		e.Unwanted = err == nil && b.GetDeletionTimestamp() == nil && len(dispatch.Unwanted(b, []workv1alpha1.Work{*work})) > 0
 	}
-	e.Others, e.Known = r.others.count(work, r.Clock.Now())
+	e.Others, e.Known, e.Unseen = r.others.count(work, r.Clock.Now())
 	kind, after, reason := execute.JudgeEnd(work, e)
 	return kind, after, reason, nil
 }
@@ -77,8 +77,8 @@ func (r *reconciler) spaceGoes(ctx context.Context, name string) (bool, error) {
 	return space.DeletionTimestamp != nil, nil
 }
 
-// others are the Works that others than the hub have deleted, since when that is known here. After a restart that is anew: those that
-// were not carried out yet count together then.
+// others are the Works that others than the hub have deleted, since when that is known here. Of those that were deleted before a start
+// it is not known how many there were.
 type others struct {
 	mu    sync.Mutex
 	works map[types.UID]*deleted
@@ -87,10 +87,12 @@ type others struct {
 type deleted struct {
 	at   time.Time
 	gone bool
+	// unseen is one that was already deleted when it was seen first.
+	unseen bool
 }
 
 // add counts a Work that somebody else has deleted, once.
-func (o *others) add(work *workv1alpha1.Work, now time.Time) {
+func (o *others) add(work *workv1alpha1.Work, now time.Time, unseen bool) {
 	if work.DeletionTimestamp == nil || execute.Ordered(work) {
 		return
 	}
@@ -100,13 +102,13 @@ func (o *others) add(work *workv1alpha1.Work, now time.Time) {
 		o.works = map[types.UID]*deleted{}
 	}
 	if o.works[work.UID] == nil {
-		o.works[work.UID] = &deleted{at: now}
+		o.works[work.UID] = &deleted{at: now, unseen: unseen}
 	}
 }
 
-// count says how many there were lately, with this one, and for how long this one is known.
-func (o *others) count(work *workv1alpha1.Work, now time.Time) (n int, known time.Duration) {
-	o.add(work, now)
+// count says how many there were lately, with this one, for how long this one is known, and whether it was seen to be deleted.
+func (o *others) count(work *workv1alpha1.Work, now time.Time) (n int, known time.Duration, unseen bool) {
+	o.add(work, now, false) // its event is on the way: those of the start have come
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for uid, d := range o.works {
@@ -117,7 +119,8 @@ func (o *others) count(work *workv1alpha1.Work, now time.Time) (n int, known tim
 			delete(o.works, uid)
 		}
 	}
-	return n, now.Sub(o.works[work.UID].at)
+	this := o.works[work.UID]
+	return n, now.Sub(this.at), this.unseen
 }
 
 // leave has a Work that is gone count for as long as others of its time do.

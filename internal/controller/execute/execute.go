@@ -388,8 +388,14 @@ func (r *reconciler) stays(ctx context.Context, m *member.Member, cluster string
 	if cl.DeletionTimestamp != nil && membership.KeepsWorkloads(cl) {
 		return true, 0, nil
 	}
-	awaited, err := r.awaited(ctx, cluster, work)
-	return awaited, 0, err
+	if awaited, err := r.awaited(ctx, cluster, work); awaited || err != nil {
+		return awaited, 0, err
+	}
+	if !execute.IsNamespace(manifest) || !execute.Owns(work, observed) || work.Spec.PreserveResourcesOnDeletion != nil && *work.Spec.PreserveResourcesOnDeletion ||
+		observed.GetDeletionTimestamp() != nil {
+		return false, 0, nil
+	}
+	return r.endNamespace(ctx, m, cl, observed)
 }
 
 // byWaitingObject finds the Works of ManifestWorks by their object: those alone may have one that another Work keeps, and wait for it.

@@ -31,7 +31,7 @@ func (r *reconciler) workChanged(old, obj any) {
 		return
 	}
 	r.written.seen(w)
-	r.others.add(w, r.Clock.Now())
+	r.others.add(w, r.Clock.Now(), old == nil)
 	if was, ok := old.(*workv1alpha1.Work); ok && was.Generation == w.Generation && was.DeletionTimestamp.Equal(w.DeletionTimestamp) &&
 		maps.Equal(was.Labels, w.Labels) && maps.Equal(was.Annotations, w.Annotations) {
 		return

@@ -49,6 +49,7 @@ func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain R
 		return nil, err
 	}
 	interpret.NoteSuspension(manifest)
+	noteCreation(manifest, observed)
 	Mark(manifest, w)
 	strip(manifest)
 	if observed == nil || retain == nil {

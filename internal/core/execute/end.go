@@ -34,6 +34,8 @@ type End struct {
 	Leaving bool
 	// Unwanted says that the Work's binding stands, and wants no Work in that cluster.
 	Unwanted bool
+	// Unseen says that the Work was deleted before this hub process looked: how many there were with it is not known.
+	Unseen bool
 	// Others are the Works that others than the hub have deleted within WaveWindow, with this one; Bound is how many of them may go.
 	Others, Bound int
 	// Known is for how long this deletion is known, Settle how long it takes until it is not one of many.
@@ -67,6 +69,8 @@ func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, r
 		return EndOrdered, 0, "its cluster leaves"
 	case e.Unwanted:
 		return EndOrdered, 0, "its binding wants it no more"
+	case e.Unseen:
+		return EndKept, 0, "somebody has deleted it while the hub did not look"
 	case e.Others > e.Bound:
 		return EndKept, 0, fmt.Sprintf("it is one of %d Works that others than the hub have deleted within a minute, of which %d may be", e.Others, e.Bound)
 	case e.Known < e.Settle:

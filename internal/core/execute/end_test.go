@@ -48,6 +48,8 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 		{"and is carried out", others, with(func(e *End) { e.Known = 5 * time.Second }), EndOrdered, 0, "this Work"},
 		{"as the last that may be", others, with(func(e *End) { e.Known, e.Others = 5*time.Second, 10 }), EndOrdered, 0, ""},
 		{"one more is a wave", others, with(func(e *End) { e.Others = 11 }), EndKept, 0, "11 Works"},
+		{"one of which nobody saw how many there were is kept", others, with(func(e *End) { e.Known, e.Unseen = 5*time.Second, true }), EndKept, 0, "did not look"},
+		{"but the hub's own order outlives a restart", ordered, with(func(e *End) { e.Unseen = true }), EndOrdered, 0, ""},
 		{"where nobody may, each is one", others, with(func(e *End) { e.Bound = 0 }), EndKept, 0, "of which 0 may be"},
 	} {
 		t.Run(tc.story, func(t *testing.T) {
@@ -62,14 +64,14 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 // Whatever else is so, nothing is carried out while a definition of the hub is missing, and what nobody ordered never goes in a wave.
 func TestNoEndIsCarriedOutThatNobodyOrdered(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
-	for bits := range 1 << 8 {
+	for bits := range 1 << 9 {
 		is := func(bit int) bool { return bits&(1<<bit) != 0 }
 		w := &workv1alpha1.Work{}
 		w.DeletionTimestamp = &now
 		if is(0) {
 			w.Finalizers = []string{OrderedFinalizer}
 		}
-		e := End{WorksGo: is(1), SpaceGoes: is(2), Leaving: is(3), Unwanted: is(4), Bound: 10, Others: 10, Settle: 5 * time.Second}
+		e := End{WorksGo: is(1), SpaceGoes: is(2), Leaving: is(3), Unwanted: is(4), Unseen: is(8), Bound: 10, Others: 10, Settle: 5 * time.Second}
 		if is(5) || is(1) {
 			e.Broken = []string{"a definition"}
 		}
@@ -87,7 +89,7 @@ func TestNoEndIsCarriedOutThatNobodyOrdered(t *testing.T) {
 		if (kind == EndWaits) != (after > 0) {
 			t.Error("it waits for a time, and nothing else does:", what)
 		}
-		if kind == EndOrdered && !is(0) && !e.Leaving && !e.Unwanted && (e.Others > e.Bound || e.SpaceGoes || e.Known < e.Settle) {
+		if kind == EndOrdered && !is(0) && !e.Leaving && !e.Unwanted && (e.Others > e.Bound || e.SpaceGoes || e.Unseen || e.Known < e.Settle) {
 			t.Error("carried out without an order:", what)
 		}
 	}

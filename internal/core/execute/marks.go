@@ -128,6 +128,7 @@ var hubKeys = map[string]bool{
 	workv1alpha2.ManagedLabelsAnnotation:                true,
 	interpret.SuspendAnnotation:                         true,
 	ocmv1.ManifestWorkAnnotation:                        true,
+	CreatedAnnotation:                                   true,
 }
 
 // comeAlong are those that go with a template: the mark of its policy, and what its users say of conflicts.

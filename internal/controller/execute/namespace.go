@@ -1,0 +1,72 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+const (
+	// contentsCheck is how soon a namespace is looked at again in which something is about to go first.
+	contentsCheck = 500 * time.Millisecond
+	// eventNamespaceReleased is the event of a cluster in which a namespace stays that the hub has sent there.
+	eventNamespaceReleased = "NamespaceReleased"
+)
+
+// endNamespace says whether a namespace of a member is released instead of deleted, for what is in it; or when to ask again.
+func (r *reconciler) endNamespace(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster, observed *unstructured.Unstructured) (stays bool, after time.Duration, err error) {
+	contents, err := m.Contents(ctx, observed.GetName())
+	why := ""
+	switch {
+	case errors.Is(err, member.ErrContentsUnknown):
+		why = err.Error() // what cannot be seen is taken for something that stays: nobody may ever see it
+	case err != nil:
+		return false, 0, err
+	default:
+		var failed error
+		end, reason := execute.EndNamespace(observed, contents, func(key types.NamespacedName) execute.WorkState {
+			state, err := r.stateOf(ctx, key)
+			failed = errors.Join(failed, err)
+			return state
+		})
+		switch {
+		case failed != nil:
+			return false, 0, failed
+		case end == execute.NamespaceWaits:
+			return false, contentsCheck, nil
+		case end == execute.NamespaceDeleted:
+			return false, 0, nil
+		}
+		why = reason
+	}
+	r.events.Event(cluster, corev1.EventTypeNormal, eventNamespaceReleased, fmt.Sprintf("namespace %s stays in the cluster, and is the hub's no more: %s", observed.GetName(), why))
+	log.Info("released a namespace", "cluster", cluster.Name, "namespace", observed.GetName(), "why", why)
+	return true, 0, nil
+}
+
+// stateOf is how a Work is that an object in a member names.
+func (r *reconciler) stateOf(ctx context.Context, key types.NamespacedName) (execute.WorkState, error) {
+	w := &workv1alpha1.Work{}
+	err := r.client.Get(ctx, key, w, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return execute.WorkAbsent, nil
+	case err != nil:
+		return execute.WorkAbsent, fmt.Errorf("get work %s: %w", key, err)
+	case w.DeletionTimestamp != nil:
+		return execute.WorkGoes, nil
+	}
+	return execute.WorkStands, nil
+}

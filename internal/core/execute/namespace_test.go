@@ -1,0 +1,108 @@
+package execute
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+)
+
+func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
+	ours := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop",
+		"annotations": map[string]any{CreatedAnnotation: "true"}}}}
+	adopted := ours.DeepCopy()
+	adopted.SetAnnotations(nil)
+	object := func(group, kind, name string, change ...func(*Content)) Content {
+		c := Content{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Name: name, UID: types.UID(kind + name)}
+		for _, f := range change {
+			f(&c)
+		}
+		return c
+	}
+	of := func(work string) func(*Content) {
+		return func(c *Content) {
+			c.Managed, c.Work = true, types.NamespacedName{Namespace: "karmada-es-m1", Name: work}
+		}
+	}
+	owned := func(uid string) func(*Content) {
+		return func(c *Content) { c.Owners = append(c.Owners, types.UID(uid)) }
+	}
+	going := func(c *Content) { c.Going = true }
+	always := []Content{object("", "ConfigMap", "kube-root-ca.crt"), object("", "ServiceAccount", "default"), object("", "Event", "e"),
+		object("events.k8s.io", "Event", "e"), object("", "Endpoints", "web"), object("discovery.k8s.io", "EndpointSlice", "web-x"),
+		object("", "Secret", "default-token-x", func(c *Content) { c.ServiceAccount = "default" })}
+	states := map[string]WorkState{"goes": WorkGoes, "stands": WorkStands}
+
+	for _, tc := range []struct {
+		story string
+		ns    *unstructured.Unstructured
+		holds []Content
+		want  NamespaceEnd
+		says  string
+	}{
+		{"it is empty but for what is in every namespace", ours, nil, NamespaceDeleted, ""},
+		{"it was there before", adopted, nil, NamespaceReleased, "was there before"},
+		{"a volume that only the member has", ours, []Content{object("", "PersistentVolumeClaim", "data-db-0")}, NamespaceReleased, "PersistentVolumeClaim data-db-0"},
+		{"a Deployment that was preserved, with its pods", ours, []Content{object("apps", "Deployment", "web"), object("apps", "ReplicaSet", "web-1", owned("Deploymentweb")),
+			object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, NamespaceReleased, "it holds what does not go: Deployment web"},
+		{"pods of a Deployment that has gone", ours, []Content{object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, NamespaceDeleted, ""},
+		{"what goes already", ours, []Content{object("", "Pod", "web-1-a", going), object("", "Secret", "s", going)}, NamespaceDeleted, ""},
+		{"what is about to go by the hub", ours, []Content{object("apps", "Deployment", "web", of("goes"))}, NamespaceWaits, "Deployment web"},
+		{"what is about to go, and what stays", ours, []Content{object("apps", "Deployment", "web", of("goes")), object("", "Secret", "s")}, NamespaceReleased, "Secret s"},
+		{"what another Work still sends there", ours, []Content{object("apps", "Deployment", "web", of("stands"))}, NamespaceReleased, "Deployment web"},
+		{"what no Work sends there any more", ours, []Content{object("apps", "Deployment", "web", of("lost"))}, NamespaceReleased, "Deployment web"},
+		{"what belongs to something in no namespace", ours, []Content{object("", "Secret", "s", owned("other"), func(c *Content) { c.OwnedAbove = true })}, NamespaceReleased, "Secret s"},
+		{"another ServiceAccount", ours, []Content{object("", "ServiceAccount", "builder")}, NamespaceReleased, "ServiceAccount builder"},
+		{"many", ours, []Content{object("", "Secret", "a"), object("", "Secret", "b"), object("", "Secret", "c"), object("", "Secret", "d"), object("", "Secret", "e")},
+			NamespaceReleased, "Secret a, Secret b, Secret c and 2 more"},
+	} {
+		t.Run(tc.story, func(t *testing.T) {
+			end, reason := EndNamespace(tc.ns, append(tc.holds, always...), func(w types.NamespacedName) WorkState { return states[w.Name] })
+			if end != tc.want || !strings.Contains(reason, tc.says) {
+				t.Errorf("it is %s: %s; want %s: … %s", end, reason, tc.want, tc.says)
+			}
+		})
+	}
+}
+
+func TestANamespaceThatTheHubMakesSaysSo(t *testing.T) {
+	manifest := func(kind string) *workv1alpha1.Work {
+		w := &workv1alpha1.Work{}
+		w.Namespace, w.Name = "karmada-es-m1", "w"
+		w.Spec.Workload.Manifests = make([]workv1alpha1.Manifest, 1)
+		w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"shop","annotations":{"argosy.io/created":"true"}}}`)
+		return w
+	}
+	says := func(kind string, observed *unstructured.Unstructured) string {
+		desired, err := Desired(manifest(kind), observed, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind != "Namespace" {
+			return ""
+		}
+		return desired.GetAnnotations()[CreatedAnnotation]
+	}
+	made, err := Desired(manifest("Namespace"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := says("Namespace", nil); got != "true" {
+		t.Errorf("one that is made says %q", got)
+	}
+	if got := says("Namespace", made); got != "true" {
+		t.Errorf("one that was made says %q", got)
+	}
+	found := made.DeepCopy()
+	found.SetAnnotations(nil)
+	if got := says("Namespace", found); got != "" {
+		t.Errorf("one that was found says %q, whatever its template says", got)
+	}
+	if got := Released(made).GetAnnotations()[CreatedAnnotation]; got != "" {
+		t.Errorf("one that is released says %q", got)
+	}
+}

@@ -1,0 +1,99 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/execute"
+)
+
+// contentsPage is how many objects of a kind are asked for at once, contentsMost how many objects of a namespace are looked at.
+const (
+	contentsPage = 500
+	contentsMost = 20_000
+)
+
+// ErrContentsUnknown says that not all that is in a namespace could be seen, nor will be soon. What wraps it says why.
+var ErrContentsUnknown = errors.New("not all that is in the namespace can be seen")
+
+// Contents are the objects in a namespace of the member, of all kinds but those that are transient, by their metadata.
+func (m *Member) Contents(ctx context.Context, namespace string) ([]execute.Content, error) {
+	apis, err := m.Discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for gv, why := range apis.Failed {
+		if group, _, _ := strings.Cut(gv, "/"); strings.HasSuffix(group, "metrics.k8s.io") {
+			continue // metrics are measured, and not stored
+		}
+		return nil, fmt.Errorf("%w: cluster %q does not say what it serves in %s: %s", ErrContentsUnknown, m.Name, gv, why)
+	}
+	namespaced := map[schema.GroupKind]bool{}
+	type resource struct {
+		schema.GroupVersionResource
+		kind schema.GroupKind
+	}
+	var all []resource
+	for _, list := range apis.Lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			gk := gv.WithKind(r.Kind).GroupKind()
+			if strings.Contains(r.Name, "/") || !r.Namespaced || namespaced[gk] {
+				continue // a version of each kind is enough
+			}
+			namespaced[gk] = true
+			// What cannot be deleted is not stored, as metrics are not.
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") && !execute.Transient(gk) {
+				all = append(all, resource{gv.WithResource(r.Name), gk})
+			}
+		}
+	}
+	var contents []execute.Content
+	for _, r := range all {
+		o := metav1.ListOptions{Limit: contentsPage}
+		for {
+			list, err := m.conn().metadata.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, o)
+			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+				break // the kind has gone since
+			}
+			switch {
+			case err != nil && (Unreachable(err) || ctx.Err() != nil):
+				return nil, fmt.Errorf("list %s in %s of cluster %q: %w", r.GroupResource(), namespace, m.Name, err)
+			case err != nil:
+				return nil, fmt.Errorf("%w: list %s in %s of cluster %q: %w", ErrContentsUnknown, r.GroupResource(), namespace, m.Name, err)
+			}
+			for i := range list.Items {
+				contents = append(contents, contentOf(r.kind, &list.Items[i], namespaced))
+			}
+			if len(contents) > contentsMost {
+				return nil, fmt.Errorf("%w: there are more than %d objects in %s of cluster %q", ErrContentsUnknown, contentsMost, namespace, m.Name)
+			}
+			if o.Continue = list.Continue; o.Continue == "" {
+				break
+			}
+		}
+	}
+	return contents, nil
+}
+
+func contentOf(gk schema.GroupKind, obj *metav1.PartialObjectMetadata, namespaced map[schema.GroupKind]bool) execute.Content {
+	c := execute.Content{GroupKind: gk, Name: obj.Name, UID: obj.UID, Going: obj.DeletionTimestamp != nil, ServiceAccount: obj.Annotations[corev1.ServiceAccountNameKey]}
+	c.Managed, c.Work = execute.ManagedBy(obj.Labels, obj.Annotations)
+	for _, owner := range obj.OwnerReferences {
+		c.Owners = append(c.Owners, owner.UID)
+		gv, err := schema.ParseGroupVersion(owner.APIVersion)
+		c.OwnedAbove = c.OwnedAbove || err != nil || !namespaced[gv.WithKind(owner.Kind).GroupKind()]
+	}
+	return c
+}
