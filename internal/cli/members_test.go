@@ -27,13 +27,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
 var (
-	clusterKind = membertest.Kind{GroupVersionKind: clusterv1alpha1.GroupVersion.WithKind("Cluster"), Plural: "clusters"}
-	leaseKind   = membertest.Kind{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Plural: "leases", Namespaced: true}
+	definitionKind = membertest.Kind{GroupVersionKind: definition.GVK, Plural: "customresourcedefinitions"}
+	clusterKind    = membertest.Kind{GroupVersionKind: clusterv1alpha1.GroupVersion.WithKind("Cluster"), Plural: "clusters"}
+	leaseKind      = membertest.Kind{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Plural: "leases", Namespaced: true}
 )
 
 // seeing is a hub that passes requests on to members, and the verbs that use it.
@@ -46,7 +48,7 @@ type seeing struct {
 // see is a hub with these members; nil is one that does not answer.
 func see(t *testing.T, members map[string]*membertest.Server) *seeing {
 	t.Helper()
-	api := membertest.New(t, clusterKind, leaseKind)
+	api := membertest.New(t, clusterKind, leaseKind, definitionKind)
 	var objects []client.Object
 	for name, m := range members {
 		if m == nil {

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -116,6 +117,7 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 		return h
 	}
 	h.Parts = append(h.Parts, readiness(ctx, d)...)
+	h.Parts = append(h.Parts, definitions(ctx, config))
 
 	// 2. The controllers, and the clusters that they look after.
 	c, err := client.New(config, client.Options{Scheme: scheme})
@@ -197,6 +199,24 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 	return []partHealth{store, ready}
 }
 
+// definitions says whether all kinds of the hub are defined: without one, its objects seem to be gone.
+func definitions(ctx context.Context, config *rest.Config) partHealth {
+	p := partHealth{Name: "definitions"}
+	broken, err := definition.BrokenNow(ctx, config)
+	switch {
+	case apierrors.IsForbidden(err):
+		p.OK, p.Detail = true, "not known: this user may not list customresourcedefinitions"
+	case err != nil:
+		p.Detail, p.Next = err.Error(), "look at the hub's log, argosy.log in its data folder"
+	case len(broken) > 0:
+		p.Detail = "missing or being deleted: " + strings.Join(broken, ", ") + "; nothing is deleted in clusters meanwhile"
+		p.Next = "the hub makes them again within seconds; if they stay away, see which finalizer holds what is left of the kind, and the hub's log, argosy.log in its data folder"
+	default:
+		p.OK, p.Detail = true, "all of the hub's kinds are defined"
+	}
+	return p
+}
+
 // controllers says whether somebody runs them: by the lease that hubs elect by, or by what the scheduler of this process says.
 func controllers(ctx context.Context, c client.Client, config *rest.Config, fleet []clusterv1alpha1.Cluster) partHealth {
 	p := partHealth{Name: "controllers"}
@@ -248,6 +268,9 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient, cluster 
 		c.Ready, c.Detail, c.Next = string(ready.Status), ready.Reason+": "+ready.Message, next
 	default:
 		c.Ready, c.OK = string(ready.Status), true
+	}
+	if kept := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept); c.OK && kept != nil && kept.Status == metav1.ConditionTrue {
+		c.OK, c.Detail, c.Next = false, kept.Reason+": "+kept.Message, "find out who deleted them, from the hub's audit log if it keeps one; what they were for is whole, and this is told until a minute has passed without more"
 	}
 	if cluster.DeletionTimestamp != nil {
 		c.OK, c.Detail, c.Next = false, "it is being removed", next

@@ -10,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -23,16 +25,22 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		readyz  string // what fails there
 		silent  bool   // one of the clusters
 		ready   metav1.ConditionStatus
-		stopped bool // the controllers
+		stopped bool   // the controllers
+		gone    string // one of the hub's definitions
+		kept    metav1.ConditionStatus
 		want    []string
 		err     bool
 	}{
-		"all is well":               {ready: "True", want: []string{"ok    etcd", "ok    controllers", "All is well."}},
-		"the store is silent":       {ready: "True", readyz: "etcd", want: []string{"WRONG   etcd", "next: check the disk", "readiness: failing: etcd"}, err: true},
-		"a cluster is silent":       {ready: "True", silent: true, want: []string{`cluster us: cluster "us" is not reachable`, "next: argosy why cluster us", "<none>"}, err: true},
-		"a cluster is not ready":    {ready: "False", want: []string{"cluster eu: ClusterNotReachable: no answer", "next: argosy why cluster eu"}, err: true},
-		"controllers do not run":    {ready: "True", stopped: true, want: []string{"WRONG   controllers", "they do not run, or are still starting", "next: a hub that has just started"}, err: true},
-		"a cluster is not seen yet": {want: []string{"cluster eu: its state was not collected yet"}, err: true},
+		"all is well":            {ready: "True", want: []string{"ok    etcd", "ok    controllers", "All is well."}},
+		"the store is silent":    {ready: "True", readyz: "etcd", want: []string{"WRONG   etcd", "next: check the disk", "readiness: failing: etcd"}, err: true},
+		"a cluster is silent":    {ready: "True", silent: true, want: []string{`cluster us: cluster "us" is not reachable`, "next: argosy why cluster us", "<none>"}, err: true},
+		"a cluster is not ready": {ready: "False", want: []string{"cluster eu: ClusterNotReachable: no answer", "next: argosy why cluster eu"}, err: true},
+		"controllers do not run": {ready: "True", stopped: true, want: []string{"WRONG   controllers", "they do not run, or are still starting", "next: a hub that has just started"}, err: true},
+		"a definition is gone": {ready: "True", gone: "works.work.karmada.io", want: []string{"WRONG   definitions", "definitions: missing or being deleted: works.work.karmada.io; nothing is deleted",
+			"next: the hub makes them again"}, err: true},
+		"Works were deleted":           {ready: "True", kept: "True", want: []string{"cluster eu: WorksDeletedByOthers: 12 Works", "next: find out who deleted them"}, err: true},
+		"Works were deleted, long ago": {ready: "True", kept: "False", want: []string{"ok    definitions", "All is well."}},
+		"a cluster is not seen yet":    {want: []string{"cluster eu: its state was not collected yet"}, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			members := map[string]*membertest.Server{"eu": membertest.New(t)}
@@ -46,7 +54,23 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 					u.Object["status"] = map[string]any{"kubernetesVersion": "v1.36.3", "conditions": []any{map[string]any{
 						"type": clusterv1alpha1.ClusterConditionReady, "status": string(c.ready), "reason": "ClusterNotReachable", "message": "no answer"}}}
 				}
+				if c.kept != "" {
+					u.Object["status"].(map[string]any)["conditions"] = append(u.Object["status"].(map[string]any)["conditions"].([]any), map[string]any{
+						"type": clusterv1alpha1.ClusterConditionWorksKept, "status": string(c.kept), "reason": "WorksDeletedByOthers", "message": "12 Works were deleted"})
+				}
 				s.api.Put(u)
+			}
+			own, err := definition.Names()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range own {
+				if name != c.gone {
+					d := &unstructured.Unstructured{}
+					d.SetGroupVersionKind(definition.GVK)
+					d.SetName(name)
+					s.api.Put(d)
+				}
 			}
 			s.api.Behave(func(w http.ResponseWriter, r *http.Request) bool {
 				switch r.URL.Path {

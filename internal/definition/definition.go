@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,6 +66,29 @@ func New(ctx context.Context, informers cache.Informers, live client.Reader, nam
 		return nil, fmt.Errorf("watch definitions: %w", err)
 	}
 	return w, nil
+}
+
+// BrokenNow asks an API server, once, which of the hub's definitions are missing or being deleted, sorted.
+func BrokenNow(ctx context.Context, config *rest.Config) ([]string, error) {
+	own, err := Names()
+	if err != nil {
+		return nil, err
+	}
+	c, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for definitions: %w", err)
+	}
+	there, err := c.Resource(schema.GroupVersionResource{Group: GVK.Group, Version: GVK.Version, Resource: "customresourcedefinitions"}).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list definitions: %w", err)
+	}
+	whole := map[string]bool{}
+	for _, d := range there.Items {
+		whole[d.Name] = d.DeletionTimestamp == nil
+	}
+	broken := slices.DeleteFunc(own, func(name string) bool { return whole[name] })
+	slices.Sort(broken)
+	return broken, nil
 }
 
 func (w *Watch) seen(names []string, obj any, there bool) {
