@@ -31,10 +31,17 @@ func TestANamespaceIsInEveryMemberAndGoesWithTheHubs(t *testing.T) {
 		t.Errorf("m1 has the label of m3: %v", got)
 	}
 
-	// A namespace that members made on their own is not emptied when the hub's goes; one of ours is, with what is in it.
+	// It goes with the hub's, but where it holds what the hub did not send.
 	fleet.Members["m1"].Apply(t, configMap(ns, "theirs", "1"))
 	fleet.Hub.Remove(t, "v1", "Namespace", "", ns)
-	kit.Eventually(t, "it goes with the hub's", func() string { return holds(t, "v1", "Namespace", "", ns) })
+	kit.Eventually(t, "it goes with the hub's", func() string { return holds(t, "v1", "Namespace", "", ns, "m1") })
+	is[any](t, "and is the hub's no more where it stays", nil, func() any {
+		return inMember(t, "m1", "v1", "Namespace", "", ns, "metadata", "labels", "karmada.io/managed")
+	})
+	if fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "theirs") == nil {
+		t.Error("what only m1 had is gone")
+	}
+	fleet.Members["m1"].Remove(t, "v1", "Namespace", "", ns)
 }
 
 func TestANamespaceThatIsSkippedStaysOnTheHub(t *testing.T) {
