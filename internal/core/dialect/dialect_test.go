@@ -565,7 +565,7 @@ func TestAdvise(t *testing.T) {
 	}
 }
 
-func parse(t *testing.T, head, spec string) *unstructured.Unstructured {
+func parse(t testing.TB, head, spec string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(head + "spec: " + strings.ReplaceAll(spec, "\t", " ") + "\n"))
 	if err != nil {

@@ -1,0 +1,128 @@
+package dispatch_test
+
+import (
+	"encoding/json"
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/convert/kruise"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/identity"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+const podTemplate = `template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, image: "a:1"}]}}`
+
+// annotated are templates of which annotations say something.
+var annotated = []string{
+	configMap, deployment,
+	`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: web, namespace: shop, uid: u, generation: 2}, spec: {replicas: 6, updateStrategy: {partition: 2, maxUnavailable: 1}, scaleStrategy: {podsToDelete: [web-a]}, ` + podTemplate + `}}`,
+	`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: web, namespace: shop, uid: u, generation: 2}, spec: {replicas: 6, reserveOrdinals: [1], updateStrategy: {rollingUpdate: {partition: 1}}, ` + podTemplate + `}}`,
+	`{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {name: web, namespace: shop, uid: u, generation: 2}, spec: {replicas: 6, template: {cloneSetTemplate: {spec: {` + podTemplate + `}}}, topology: {subsets: [{name: a, replicas: 2}, {name: b}]}}}`,
+	`{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {name: logs, uid: u, generation: 2}, spec: {containers: [{name: log, image: "l:1"}]}}`,
+	`{apiVersion: batch/v1, kind: Job, metadata: {name: web, namespace: shop, uid: u}, spec: {completions: 6, parallelism: 6, ` + podTemplate + `}}`,
+	`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: web, namespace: shop, uid: u}, spec: {entrypoint: main, suspend: true}}`,
+}
+
+// annotationKeys are all that the hub reads of a template, a binding or a Work, whoever put them there.
+func annotationKeys() []string {
+	return append(fleet.HubAnnotations(), fleet.NoteAnnotation, fleet.RevisionsAnnotation, fleet.OrdinalsAnnotation, fleet.ProgressAnnotation, fleet.RoutedAnnotation,
+		schedule.PinAnnotation, schedule.ScaledAnnotation, schedule.ScaledByAnnotation, schedule.PartsAnnotation, schedule.VersionsAnnotation, propagate.SidecarsAnnotation,
+		"argosy.io/template-suspends", "argosy.io/run-per-cluster", "argosy.io/retained-fields", "argosy.io/immutable-fields", "argosy.io/manifest-work", "argosy.io/update-strategy",
+		"argosy.io/ignored-fields", "argosy.io/pre-pull-of", "argosy.io/descheduled", "argosy.io/awaiting-change", "argosy.io/template-digest", "argosy.io/submitted-fields",
+		"argosy.io/v1beta1-rest", "argosy.io/v1alpha1-rest", "work.karmada.io/conflict-resolution")
+}
+
+var annotationValues = []string{"", "true", "false", "x", "5", "-1", "95%", "1000000%", "9223372036854775807", "10m", "-3s", "a,b", "eu", "Fleet", "Ordered", "Stages", "GlobalHighest", "null", "[]", "{}",
+	`[{"percent": 10, "pause": true}, {"clusters": ["eu"]}, {"percent": 100}]`, `[{"percent": -9223372036854775808}]`, `{"eu":"0-9223372036854775807"}`, `{"eu":"0-4,7","us":"5"}`, `{"from":6,"to":3,"clusters":{"eu":3}}`,
+	`{"eu":3,"us":-2147483648}`, `{"subsets":[{"name":"a","replicas":2147483647,"clusterAffinity":{"clusterNames":["eu"]}}]}`, `["spec.replicas"]`, `[{"at":["metadata","name"],"is":"other"}]`,
+	`[{"jsonPaths":[".metadata.name"]}]`, `{"paths":[".spec"]}`, `{"at":["kind"],"was":"CloneSet","is":"ClusterRole"}`, "overwrite"}
+
+// annotatedSafely holds that whatever annotations say, Works are those of the template in clusters of its binding, or none, and that it takes no time.
+func annotatedSafely(t testing.TB, template, key, value string, onTemplate, onBinding, onWorks bool) {
+	t.Helper()
+	in := input(t, annotated[0], divided)
+	in.Template = object(t, template)
+	in.Binding = binding(t, in.Template, "replicas: 6\nplacement: {replicaScheduling: {replicaSchedulingType: Divided}}\nclusters: [{name: eu, replicas: 4}, {name: us, replicas: 2}]")
+	in.Now = time.Unix(1e9, 0)
+	in.Convert = kruise.ForMember
+	for _, c := range in.Clusters {
+		c.Status = serving("apps.kruise.io/v1beta1", in.Template.GetKind())
+	}
+	i := interpret.New(builtin.Tier())
+	in.Existing = map[string]*workv1alpha1.Work{}
+	for _, r := range dispatch.Works(t.Context(), in, i) {
+		if r.Work != nil {
+			if onWorks {
+				r.Work.Annotations[key] = value
+			}
+			in.Existing[r.Cluster] = r.Work
+		}
+	}
+	if onTemplate {
+		in.Template.SetAnnotations(map[string]string{key: value})
+	}
+	if onBinding {
+		in.Binding.SetAnnotations(map[string]string{key: value})
+	}
+	began := time.Now()
+	d := dispatch.Decide(t.Context(), in, i)
+	if took := time.Since(began); took > time.Minute {
+		t.Fatalf("%s=%.100q of a %s takes %v", key, value, in.Template.GetKind(), took)
+	}
+	want := identity.Of(in.Template)
+	for _, r := range d.Results {
+		if r.Work == nil {
+			continue
+		}
+		m := manifest(t, r.Work)
+		if r.Cluster != "eu" && r.Cluster != "us" || which(m) != which(in.Template) || r.Work.Namespace != names.ExecutionSpace(r.Cluster) || r.Work.Name != names.Work(want.Kind, want.Name, want.Namespace) {
+			t.Fatalf("%s=%.100q of a %s sends %s to %s", key, value, in.Template.GetKind(), identity.Of(m), r.Cluster)
+		}
+	}
+	for _, w := range d.Pulls {
+		m := manifest(t, w)
+		if m.GetNamespace() != in.Template.GetNamespace() || m.GetKind() != "ImagePullJob" || !slices.Contains([]string{"karmada-es-eu", "karmada-es-us"}, w.Namespace) {
+			t.Fatalf("%s=%.100q of a %s pulls by %s in %s", key, value, in.Template.GetKind(), identity.Of(m), w.Namespace)
+		}
+	}
+	for text := range map[string]bool{d.Record: true, d.Progress: true} {
+		if text != "" && text != value && !json.Valid([]byte(text)) {
+			t.Fatalf("%s=%.100q has the binding say %q", key, value, text)
+		}
+	}
+}
+
+func TestAnnotationsReachNothingButTheirOwnTemplate(t *testing.T) {
+	r := rand.New(rand.NewSource(3))
+	for _, template := range annotated {
+		for _, key := range annotationKeys() {
+			for _, value := range annotationValues {
+				if testing.Short() && r.Intn(10) > 0 {
+					continue
+				}
+				where := r.Intn(8)
+				annotatedSafely(t, template, key, value, where&1 > 0, where&2 > 0, where&4 > 0)
+			}
+		}
+	}
+}
+
+func FuzzAnnotationsReachNothingButTheirOwnTemplate(f *testing.F) {
+	keys := annotationKeys()
+	for i, value := range annotationValues {
+		f.Add(uint8(i), uint8(i), value, uint8(i))
+		f.Add(uint8(i+3), uint8(3*i), value, uint8(7))
+	}
+	f.Fuzz(func(t *testing.T, template, key uint8, value string, where uint8) {
+		annotatedSafely(t, annotated[int(template)%len(annotated)], keys[int(key)%len(keys)], value, where&1 > 0, where&2 > 0, where&4 > 0)
+	})
+}
