@@ -13,7 +13,7 @@ CORE := ./api/... ./internal/core/... ./internal/scope/... ./internal/commit/...
 CONTROLLERS := ./internal/controller/... ./internal/member/... ./internal/template/... ./internal/capacity/... ./internal/interpreter/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check bench generate
+.PHONY: help build demo test fuzz check bench generate
 
 help: ## Show what may be asked.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,8 +30,13 @@ test: build ## All tests, the ones on real API servers included.
 	@echo "core, and with the race detector core and controllers (-short: a tenth of the random cases, which ran in full before)"
 	$(GO) test $(CORE)
 	$(GO) test -race -short $(CORE) $(CONTROLLERS)
+	@echo "each fuzz target for three seconds; make fuzz does it longer"
+	@GO=$(GO) FUZZTIME=3s FUZZ= ./hack/fuzz.sh
 	@echo "everything else, on real API servers"
 	ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test -timeout 30m -p 2 $$($(GO) list ./... | grep -vE '/(api|internal/core|internal/scope|internal/commit|internal/controller|internal/member|internal/template|internal/capacity|internal/interpreter)(/|$$)')
+
+fuzz: ## What users may write, at random: FUZZTIME=1m for each target, FUZZ=NAME for some.
+	@GO=$(GO) ./hack/fuzz.sh
 
 check: ## Format, vet, lint with the import rules, core tests: under a minute when warm.
 	@out=$$(gofmt -l api cmd internal test); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w:"; echo "$$out"; exit 1; fi

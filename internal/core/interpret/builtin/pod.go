@@ -37,7 +37,9 @@ func retainPod(_ context.Context, desired, observed *unstructured.Unstructured) 
 	for _, containers := range []string{"containers", "initContainers"} {
 		images := map[string]string{}
 		for _, c := range objects(want, containers) {
-			images[text(c, "name")] = text(c, "image")
+			if name := text(c, "name"); name != "" { // what has no name is no one's counterpart
+				images[name] = text(c, "image")
+			}
 		}
 		for _, c := range objects(spec, containers) {
 			setText(c, "image", images[text(c, "name")])
