@@ -3,6 +3,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,6 +13,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -35,17 +39,28 @@ type Options struct {
 	// UnsafeNoFsync trades durability on power loss for speed. Only for data that can be made again,
 	// such as a simulated member's. A killed process loses nothing either way.
 	UnsafeNoFsync bool
+	// Quota is the most that the store may take on disk, in bytes; default DefaultQuota. Beyond it etcd raises the alarm NOSPACE.
+	Quota int64
 	// Log receives warnings and errors, one JSON object a line; nil discards them.
 	Log io.Writer
+	// Fatal is told what etcd ends the process for, right before it does, as when the disk is full. It may be nil.
+	Fatal func(reason string)
 }
+
+// DefaultQuota is the largest that etcd's makers advise.
+const DefaultQuota = 8 << 30
 
 // Server is a running member.
 type Server struct {
 	// Endpoint is a client URL, unix:///…, that --etcd-servers and clientv3 accept. File permissions guard it.
 	Endpoint string
 
+	dir      string
 	etcd     *embed.Etcd
 	logLevel zap.AtomicLevel
+	// started says that etcd runs; broken is why it does not start.
+	started atomic.Bool
+	broken  chan error
 	// tempDir holds the socket when Dir's own path is too long for one, and is removed on Stop.
 	tempDir string
 }
@@ -55,17 +70,14 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make etcd's data folder: %w", err)
 	}
-	s := &Server{logLevel: zap.NewAtomicLevel()}
+	s := &Server{dir: o.Dir, logLevel: zap.NewAtomicLevel(), broken: make(chan error, 1)}
 	socket, err := s.socketPath(o.Dir)
 	if err != nil {
 		return nil, err
 	}
 	s.Endpoint = "unix://" + socket
 
-	c := embed.NewConfig()
-	c.Name = "argosy"
-	c.Dir = filepath.Join(o.Dir, "data")
-	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	c := config(o.Dir)
 	c.ListenPeerUrls = nil // a member without peers listens for none; the advertised peer URL stays a mere name
 	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
 	// With a place of its own for HTTP, which nobody uses, gRPC has the socket to itself, without a multiplexer between.
@@ -74,15 +86,21 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	c.UnsafeNoFsync = o.UnsafeNoFsync
 	// The API server compacts every five minutes, as it does with any etcd; a second compactor would only race it.
 	c.AutoCompactionRetention = "0"
-	c.QuotaBackendBytes = 8 << 30
+	c.QuotaBackendBytes = cmp.Or(o.Quota, DefaultQuota)
 	// Nobody else can campaign, so waiting a second before electing oneself only delays the start.
 	c.TickMs, c.ElectionMs = 50, 250
 	// Nobody has to catch up either: keep the raft log, which lives in memory, short.
 	c.SnapshotCount, c.SnapshotCatchUpEntries = 5000, 100
 	c.WarningUnaryRequestDuration = 500 * time.Millisecond // its default is the flag's: unset, every request is slow
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.logger(o.Log))
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.logger(o.Log, o.Fatal))
 
-	if s.etcd, err = embed.StartEtcd(c); err != nil {
+	if HasData(o.Dir) {
+		if err := checkFiles(o.Dir); err != nil {
+			s.removeTempDir()
+			return nil, err
+		}
+	}
+	if s.etcd, err = s.start(c); err != nil {
 		s.removeTempDir()
 		return nil, fmt.Errorf("start etcd on %s: %w", o.Dir, err)
 	}
@@ -90,7 +108,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	defer cancel()
 	select {
 	case <-s.etcd.Server.ReadyNotify():
-		return s, nil
+		if err = os.WriteFile(filepath.Join(o.Dir, endpointFile), []byte(s.Endpoint), 0o600); err == nil {
+			return s, nil
+		}
 	case err = <-s.etcd.Err():
 	case <-s.etcd.Server.StopNotify():
 		err = fmt.Errorf("it stopped")
@@ -99,6 +119,79 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	s.Stop()
 	return nil, fmt.Errorf("wait for etcd on %s: %w", o.Dir, err)
+}
+
+// config is what the member of a folder is called, and where its data is.
+func config(dir string) *embed.Config {
+	c := embed.NewConfig()
+	c.Name = "argosy"
+	c.Dir = filepath.Join(dir, "data")
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	return c
+}
+
+// HasData says whether a folder holds a store.
+func HasData(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "data", "member"))
+	return err == nil
+}
+
+// start is embed.StartEtcd, but that what etcd would end the process for, or panic at, is an error.
+func (s *Server) start(c *embed.Config) (*embed.Etcd, error) {
+	type result struct {
+		etcd *embed.Etcd
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() { done <- r }()
+		defer notPanicking(&r.err)
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		r.err = errEnded // unless the goroutine gets to its end
+		r.etcd, r.err = embed.StartEtcd(c)
+	}()
+	var r result
+	select {
+	case err := <-s.broken:
+		r.err = err
+	case r = <-done:
+		if errors.Is(r.err, errEnded) {
+			r.err = <-s.broken
+		}
+	}
+	s.started.Store(r.err == nil)
+	return r.etcd, r.err
+}
+
+// errEnded stands for an error on its way.
+var errEnded = errors.New("etcd's start ended")
+
+// last is what etcd calls when it cannot go on: an error of a start under way, and the end of the process later.
+type last struct {
+	*Server
+	told func(reason string)
+}
+
+// OnWrite implements zapcore.CheckWriteHook.
+func (l last) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	reason := entry.Message
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok {
+			reason += ": " + err.Error()
+		}
+	}
+	if !l.started.Load() {
+		select {
+		case l.broken <- errors.New(reason):
+		default:
+		}
+		runtime.Goexit()
+	}
+	if l.told != nil {
+		l.told(reason)
+	}
+	os.Exit(1)
 }
 
 // Client calls the server without a connection. Close it when done.
@@ -112,7 +205,8 @@ func (s *Server) Revision() int64 { return s.etcd.Server.KV().Rev() }
 
 // Stop ends the server after its clients should have gone, and returns when the data is closed.
 func (s *Server) Stop() {
-	s.logLevel.SetLevel(zapcore.FatalLevel) // it reports its listeners' orderly ends as errors
+	s.logLevel.SetLevel(zapcore.FatalLevel)           // it reports its listeners' orderly ends as errors
+	_ = os.Remove(filepath.Join(s.dir, endpointFile)) // what is left of it leads to no socket
 	s.etcd.Close()
 	s.removeTempDir()
 }
@@ -138,14 +232,16 @@ func (s *Server) socketPath(dir string) (string, error) {
 	return filepath.Join(s.tempDir, "etcd.sock"), nil
 }
 
-func (s *Server) logger(w io.Writer) *zap.Logger {
-	if w == nil {
-		return zap.NewNop()
-	}
+func (s *Server) logger(w io.Writer, told func(string)) *zap.Logger {
 	s.logLevel.SetLevel(zapcore.WarnLevel)
-	encoder := zap.NewProductionEncoderConfig()
-	encoder.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(w)), s.logLevel)).Named("etcd")
+	core := zapcore.NewNopCore()
+	if w != nil {
+		encoder := zap.NewProductionEncoderConfig()
+		encoder.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+		core = zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(w)), s.logLevel)
+	}
+	hook := last{s, told}
+	return zap.New(core, zap.WithFatalHook(hook), zap.WithPanicHook(hook)).Named("etcd")
 }
 
 // checkTimeout is how long an external server has to answer.

@@ -1,0 +1,227 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Client is a client of an etcd, inside the process or outside.
+type Client = clientv3.Client
+
+// endpointFile is in a member's folder and names the socket where it serves, which is elsewhere when the path is too long.
+const endpointFile = "endpoint"
+
+// ErrNotRunning says that no member runs on a folder.
+var ErrNotRunning = errors.New("no hub runs on it")
+
+// Dial connects to the member that runs on dir, from outside its process: the socket lets its user in alone.
+func Dial(ctx context.Context, dir string) (*Client, error) {
+	endpoint, err := os.ReadFile(filepath.Join(dir, endpointFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, ErrNotRunning
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Connect(ctx, []string{strings.TrimSpace(string(endpoint))}, "", "", "")
+}
+
+// Connect is a client of the first of servers that answers.
+func Connect(ctx context.Context, servers []string, caFile, certFile, keyFile string) (*Client, error) {
+	if err := Check(ctx, servers, caFile, certFile, keyFile); err != nil {
+		return nil, err
+	}
+	var failed error
+	for _, server := range servers {
+		config := clientv3.Config{Endpoints: []string{server}, Logger: zap.NewNop()}
+		if strings.HasPrefix(server, "https") {
+			tls, err := transport.TLSInfo{TrustedCAFile: caFile, CertFile: certFile, KeyFile: keyFile}.ClientConfig()
+			if err != nil {
+				return nil, err
+			}
+			config.TLS = tls
+		}
+		c, err := clientv3.New(config)
+		if err == nil {
+			asking, cancel := context.WithTimeout(ctx, checkTimeout)
+			_, err = c.Status(asking, server)
+			cancel()
+			if err == nil {
+				return c, nil
+			}
+			_ = c.Close()
+		}
+		failed = errors.Join(failed, fmt.Errorf("%s: %w", server, err))
+	}
+	return nil, failed
+}
+
+// State is how a store is.
+type State struct {
+	Revision int64 `json:"revision"`
+	// Size is what the store takes on disk, InUse what of it is in use: the rest comes back by a defragmentation. Quota is the most
+	// that Size may be.
+	Size  int64 `json:"sizeBytes"`
+	InUse int64 `json:"inUseBytes"`
+	Quota int64 `json:"quotaBytes"`
+	// Alarms are those raised: with NOSPACE nothing is written, with CORRUPT nothing should be.
+	Alarms []string `json:"alarms,omitempty"`
+}
+
+// Look asks a store how it is.
+func Look(ctx context.Context, c *Client) (State, error) {
+	s, err := c.Status(ctx, endpointOf(c))
+	if err != nil {
+		return State{}, fmt.Errorf("ask etcd for its status: %w", err)
+	}
+	alarms, err := c.AlarmList(ctx)
+	if err != nil {
+		return State{}, fmt.Errorf("ask etcd for its alarms: %w", err)
+	}
+	state := State{Revision: s.Header.Revision, Size: s.DbSize, InUse: s.DbSizeInUse, Quota: s.DbSizeQuota}
+	for _, a := range alarms.Alarms {
+		if name := a.Alarm.String(); !slices.Contains(state.Alarms, name) {
+			state.Alarms = append(state.Alarms, name)
+		}
+	}
+	return state, nil
+}
+
+// endpointOf is the one endpoint of a client; one inside the process has none and asks nobody else.
+func endpointOf(c *Client) string {
+	if e := c.Endpoints(); len(e) > 0 {
+		return e[0]
+	}
+	return ""
+}
+
+// Compact drops what is older than the current revision.
+func Compact(ctx context.Context, c *Client) error {
+	state, err := Look(ctx, c)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Compact(ctx, state.Revision, clientv3.WithCompactPhysical()); err != nil && !strings.Contains(err.Error(), "has been compacted") {
+		return fmt.Errorf("compact etcd: %w", err)
+	}
+	return nil
+}
+
+// Defragment gives what the store does not use back to the disk. Reads and writes wait meanwhile: a second or so for each 100 MiB in use.
+func Defragment(ctx context.Context, c *Client) error {
+	if _, err := c.Defragment(ctx, endpointOf(c)); err != nil {
+		return fmt.Errorf("defragment etcd: %w", err)
+	}
+	return nil
+}
+
+// Disarm takes back every alarm for want of space. One of corruption stays: only a restore mends what raised it.
+func Disarm(ctx context.Context, c *Client) error {
+	alarms, err := c.AlarmList(ctx)
+	if err != nil {
+		return fmt.Errorf("ask etcd for its alarms: %w", err)
+	}
+	for _, a := range alarms.Alarms {
+		if a.Alarm != etcdserverpb.AlarmType_NOSPACE {
+			continue
+		}
+		if _, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: a.MemberID, Alarm: a.Alarm}); err != nil {
+			return fmt.Errorf("disarm etcd's alarm %s: %w", a.Alarm, err)
+		}
+	}
+	return nil
+}
+
+// Snapshot writes the store as it is at one moment, with its checksum at the end, to w.
+func Snapshot(ctx context.Context, c *Client, w io.Writer) error {
+	s, err := c.SnapshotWithVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("take a snapshot of etcd: %w", err)
+	}
+	defer s.Snapshot.Close()
+	if _, err := io.Copy(w, s.Snapshot); err != nil {
+		return fmt.Errorf("take a snapshot of etcd: %w", err)
+	}
+	return nil
+}
+
+// Contents are what a snapshot file holds.
+type Contents struct {
+	Revision int64
+	Keys     int
+}
+
+// Inspect reads a whole snapshot file and says what is in it, or that it is damaged.
+func Inspect(file string) (_ Contents, err error) {
+	defer notPanicking(&err)
+	s, err := snapshot.NewV3(zap.NewNop()).Status(file)
+	if err != nil {
+		return Contents{}, fmt.Errorf("the snapshot is damaged: %w", err)
+	}
+	return Contents{Revision: s.Revision, Keys: s.TotalKey}, nil
+}
+
+// revisionBump is how far revisions go on after a restore: more than a hub writes between a backup and its loss (1,000 writes a second for
+// eleven days), so that nobody who remembers one of the lost store meets it again with another meaning.
+const revisionBump = 1_000_000_000
+
+// Restore makes the store of a snapshot file in dir, which must not hold one. All revisions before are compacted, so that whoever watched
+// the lost store lists anew.
+func Restore(file, dir string) (err error) {
+	defer notPanicking(&err)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make etcd's data folder: %w", err)
+	}
+	c := config(dir)
+	peers := make([]string, len(c.AdvertisePeerUrls))
+	for i := range peers {
+		peers[i] = c.AdvertisePeerUrls[i].String()
+	}
+	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{SnapshotPath: file, Name: c.Name, OutputDataDir: c.Dir, PeerURLs: peers,
+		InitialCluster: c.InitialCluster, InitialClusterToken: c.InitialClusterToken, RevisionBump: revisionBump, MarkCompacted: true})
+	if err != nil {
+		return fmt.Errorf("restore the snapshot: %w", err)
+	}
+	return nil
+}
+
+// notPanicking makes an error of a panic: etcd's storage panics on files that are not as they should be.
+func notPanicking(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%v", p)
+	}
+}
+
+// NamespaceUID is the UID of a namespace of the API server that keeps its objects in the store; empty if there is none.
+func NamespaceUID(ctx context.Context, c *Client, name string) (string, error) {
+	got, err := c.Get(ctx, "/registry/namespaces/"+name)
+	if err != nil {
+		return "", fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	if len(got.Kvs) == 0 {
+		return "", nil
+	}
+	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(got.Kvs[0].Value, nil, nil)
+	if err != nil {
+		return "", fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	ns, ok := obj.(*corev1.Namespace)
+	if !ok {
+		return "", fmt.Errorf("read namespace %s: it is a %T", name, obj)
+	}
+	return string(ns.UID), nil
+}
