@@ -249,7 +249,13 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 		result.Managed = true
 		return result, nil
 	}
-	if err := adopt.Obstacle(live); err != nil {
+	free := live
+	if orphaned, err := a.orphaned(ctx, live); err != nil {
+		return nil, err
+	} else if orphaned {
+		free = execute.Released(live) // its marks say what the hub that was restored had made of it
+	}
+	if err := adopt.Obstacle(free); err != nil {
 		return nil, fmt.Errorf("%s in cluster %q cannot be adopted: %w", objectName(live), a.cluster, err)
 	}
 	meaning, err := a.meaning(ctx)
@@ -309,6 +315,16 @@ func (a *adoption) find(ctx context.Context) (*unstructured.Unstructured, error)
 		return nil, fmt.Errorf("read it in cluster %q: %w", a.cluster, err)
 	}
 	return live, nil
+}
+
+// orphaned says whether the object is marked as that of a Work which this hub would make of its template, and does not have.
+func (a *adoption) orphaned(ctx context.Context, live *unstructured.Unstructured) (bool, error) {
+	key, ok := execute.WorkOf(live, a.cluster)
+	if !ok || key.Name != names.Work(live.GetKind(), live.GetName(), live.GetNamespace()) {
+		return false, nil
+	}
+	err := a.client.Get(ctx, key, &workv1alpha1.Work{})
+	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }
 
 // standing is the Work of a template for the cluster, nil if the hub sends it nothing.

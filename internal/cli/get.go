@@ -38,10 +38,18 @@ func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 		argosy get pods -A --operation-scope members
 
 		# Watch a deployment on the hub and in two clusters
-		argosy get deployment web -n shop -s all -C eu,us -w`
+		argosy get deployment web -n shop -s all -C eu,us -w
+
+		# List what clusters run for this hub and the hub knows nothing of, as after a restore
+		argosy get orphans`
 	kubectl := cmd.Run
 	cmd.Run = nil
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 && slices.Contains([]string{"orphan", "orphans"}, strings.ToLower(args[0])) {
+			output, _ := cmd.Flags().GetString("output")
+			chosen, _ := cmd.Flags().GetStringSlice("clusters")
+			return (&orphanFlags{clusters: chosen}).print(cmd, hub, output)
+		}
 		places, err := where.places(cmd.Context(), hub, false)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/server"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
@@ -118,6 +120,7 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 	}
 	h.Parts = append(h.Parts, readiness(ctx, d)...)
 	h.Parts = append(h.Parts, definitions(ctx, config))
+	h.Parts = append(h.Parts, storeHealth(ctx, d)...)
 
 	// 2. The controllers, and the clusters that they look after.
 	c, err := client.New(config, client.Options{Scheme: scheme})
@@ -192,6 +195,9 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 			}
 		}
 	}
+	if slices.Contains(failed, "store") && store.OK {
+		store.OK, store.Detail, store.Next = false, "reads, and refuses writes", "see below"
+	}
 	if !ready.OK {
 		ready.Detail = fmt.Sprintf("failing: %s", strings.Join(failed, ", "))
 		ready.Next = "a hub that has just started needs a few seconds; else look at its log, argosy.log in its data folder"
@@ -215,6 +221,51 @@ func definitions(ctx context.Context, config *rest.Config) partHealth {
 		p.OK, p.Detail = true, "all of the hub's kinds are defined"
 	}
 	return p
+}
+
+// storeHealth is what the hub says of its store, its disk, its backups and what a restore left.
+func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
+	raw, err := d.RESTClient().Get().AbsPath(server.HealthPath).DoRaw(ctx)
+	var says server.Health
+	if err == nil {
+		err = json.Unmarshal(raw, &says)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil // a hub of before
+	case apierrors.IsForbidden(err):
+		return []partHealth{{Name: "store", OK: true, Detail: "not known: this user may not get " + server.HealthPath}}
+	case err != nil:
+		return []partHealth{{Name: "store", Detail: err.Error(), Next: "look at the hub's log, argosy.log in its data folder"}}
+	}
+	s := says.Store
+	detail := fmt.Sprintf("%.0f MiB of %.0f MiB", mib(s.Size), mib(s.Quota))
+	if s.Disk > 0 {
+		detail += fmt.Sprintf(", %.1f GiB of its disk are left", mib(s.Free)/1024)
+	}
+	if s.Fsync > 0 {
+		detail += fmt.Sprintf(", 99 of 100 writes to its log within %s", s.Fsync.Round(time.Millisecond))
+	}
+	if says.LastBackup != nil {
+		detail += fmt.Sprintf(", backup %s ago", time.Since(*says.LastBackup).Round(time.Second))
+	}
+	parts := []partHealth{{Name: "store", OK: true, Detail: detail}}
+	for _, f := range says.Findings {
+		parts = append(parts, partHealth{Name: f.Name, Detail: f.Message, Next: f.Next})
+	}
+	if says.Held > 0 {
+		parts = append(parts, partHealth{Name: "restore", Detail: fmt.Sprintf("%d objects in clusters are left as they are since the hub was restored", says.Held),
+			Next: "`argosy restore status` lists them; `argosy restore accept` has their clusters follow the hub"})
+	}
+	if len(says.Orphans) > 0 {
+		var where []string
+		for _, cluster := range slices.Sorted(maps.Keys(says.Orphans)) {
+			where = append(where, fmt.Sprintf("%d in %s", says.Orphans[cluster], cluster))
+		}
+		parts = append(parts, partHealth{Name: "orphans", Detail: "clusters run what the hub knows nothing of: " + strings.Join(where, ", "),
+			Next: "`argosy get orphans` lists them; `argosy adopt` takes one into the fleet, `argosy orphans delete` deletes it"})
+	}
+	return parts
 }
 
 // controllers says whether somebody runs them: by the lease that hubs elect by, or by what the scheduler of this process says.

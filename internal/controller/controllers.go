@@ -76,6 +76,9 @@ type Options struct {
 	EmptyWorkloads bool
 	// Fleet is given what the scheduler sees when it starts to look; nil gives it to nobody.
 	Fleet func(*capacity.Fleet)
+	// Restored is given what counts, by cluster, the objects there that the hub knows nothing of, and the Works that are held since it was
+	// restored; nil gives it to nobody.
+	Restored func(func() (orphans map[string]int, held int))
 	// Estimator is how members' scheduler estimators are asked for room; nil: they are not.
 	Estimator *estimator.Options
 	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
@@ -248,7 +251,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}},
 		{"execute", func() error {
 			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency, StatusWindow: statusWindow,
-				Definitions: definitions, Deletions: &execute.Deletions{Bound: o.WorkDeletions, Settle: execute.DefaultDeletions.Settle}})
+				Definitions: definitions, Deletions: &execute.Deletions{Bound: o.WorkDeletions, Settle: execute.DefaultDeletions.Settle},
+				Report: o.Restored})
 		}},
 		{"manifestwork", func() error {
 			return ocm.Setup(ctx, mgr, ocm.Options{Members: members, Concurrency: o.Concurrency, StatusWindow: statusWindow, FirstWindow: firstWindow})

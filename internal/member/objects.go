@@ -3,6 +3,8 @@ package member
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,6 +69,20 @@ func (m *Member) Cached(gvr schema.GroupVersionResource, namespace, name string)
 		return nil, false
 	}
 	return store.get(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// EachManaged calls f for each managed object that the watches saw last. f must not change it, nor ask for others.
+func (m *Member) EachManaged(f func(*unstructured.Unstructured)) {
+	m.mu.Lock()
+	stores := slices.Collect(maps.Values(m.watched))
+	m.mu.Unlock()
+	for _, s := range stores {
+		s.mu.RLock()
+		for _, u := range s.items {
+			f(u)
+		}
+		s.mu.RUnlock()
+	}
 }
 
 // follow keeps a store like the member, over failures and changes of the connection, until the member is let go.

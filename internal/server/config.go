@@ -40,6 +40,8 @@ type Config struct {
 	Port int `json:"port"`
 	// Etcd is an external etcd cluster; without servers the hub runs its own.
 	Etcd EtcdConfig `json:"etcd"`
+	// Backup is when the hub takes backups of itself.
+	Backup BackupConfig `json:"backup"`
 	// KubeAPIServer is what can be set about the API server in the hub.
 	KubeAPIServer KubeAPIServerConfig `json:"kubeAPIServer"`
 	// Components to run: "*" is every one, "-NAME" leaves one out.
@@ -64,12 +66,14 @@ type Config struct {
 	Log LogConfig `json:"log"`
 }
 
-// EtcdConfig reaches an external etcd.
+// EtcdConfig is about the hub's own etcd, or reaches an external one.
 type EtcdConfig struct {
-	Servers  []string `json:"servers,omitempty"`
-	CAFile   string   `json:"caFile,omitempty"`
-	CertFile string   `json:"certFile,omitempty"`
-	KeyFile  string   `json:"keyFile,omitempty"`
+	// Quota is the most that the hub's own store may take on disk.
+	Quota    resource.QuantityValue `json:"quota"`
+	Servers  []string               `json:"servers,omitempty"`
+	CAFile   string                 `json:"caFile,omitempty"`
+	CertFile string                 `json:"certFile,omitempty"`
+	KeyFile  string                 `json:"keyFile,omitempty"`
 }
 
 // MembersConfig is how member clusters are looked after.
@@ -192,6 +196,8 @@ func DefaultConfig() Config {
 		DataDir:       defaultDataDir(),
 		BindAddress:   "127.0.0.1",
 		Port:          DefaultPort,
+		Etcd:          EtcdConfig{Quota: defaultQuota()},
+		Backup:        defaultBackup(),
 		Components:    []string{"*"},
 		WorkloadKinds: []string{"*"},
 		Members: MembersConfig{
@@ -248,6 +254,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Etcd.CAFile, "etcd-cafile", c.Etcd.CAFile, "CA of the external etcd's certificates")
 	fs.StringVar(&c.Etcd.CertFile, "etcd-certfile", c.Etcd.CertFile, "client certificate for the external etcd")
 	fs.StringVar(&c.Etcd.KeyFile, "etcd-keyfile", c.Etcd.KeyFile, "key of that certificate")
+	c.bindUpkeepFlags(fs)
 	c.KubeAPIServer.bindFlags(fs)
 	fs.StringSliceVar(&c.Components, "components", c.Components, fmt.Sprintf("what to run: * is everything, -NAME leaves one out of %s", strings.Join(optional(), ", ")))
 	fs.StringSliceVar(&c.WorkloadKinds, "workload-kinds", c.WorkloadKinds, fmt.Sprintf("kinds to define beyond Kubernetes' own: * is all, -NAME leaves one out of %s", strings.Join(families(), ", ")))
@@ -410,10 +417,13 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("workloadKinds names %q, which is none of %s: correct --workload-kinds", bare, strings.Join(families(), ", "))
 		}
 	}
+	if err := c.validateUpkeep(); err != nil {
+		return err
+	}
 	if err := c.KubeAPIServer.validate(admission.Names()); err != nil {
 		return err
 	}
-	for _, path := range append(c.KubeAPIServer.paths(), &c.DataDir, &c.PKIDir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile,
+	for _, path := range append(c.KubeAPIServer.paths(), &c.DataDir, &c.PKIDir, &c.Backup.Dir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile,
 		&c.Members.Estimator.CAFile, &c.Members.Estimator.CertFile, &c.Members.Estimator.KeyFile) {
 		if *path == "" {
 			continue

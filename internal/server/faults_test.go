@@ -106,15 +106,27 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 		},
 		"etcd TLS files that are not there": {
 			func(_ *testing.T, c *Config) {
-				c.Etcd = EtcdConfig{Servers: []string{"https://127.0.0.1:1"}, CAFile: "/nowhere/ca.crt"}
+				c.Etcd.Servers, c.Etcd.CAFile = []string{"https://127.0.0.1:1"}, "/nowhere/ca.crt"
 			},
 			[]string{"/nowhere/ca.crt", "--etcd-cafile"},
 		},
 		"a certificate without its key": {
 			func(_ *testing.T, c *Config) {
-				c.Etcd = EtcdConfig{Servers: []string{"https://127.0.0.1:1"}, CertFile: "c"}
+				c.Etcd.Servers, c.Etcd.CertFile = []string{"https://127.0.0.1:1"}, "c"
 			},
 			[]string{"--etcd-certfile and --etcd-keyfile"},
+		},
+		"a quota that nothing fits in": {
+			func(_ *testing.T, c *Config) { c.Etcd.Quota.Quantity.Set(1 << 20) },
+			[]string{"etcd.quota 1Mi is not between 32Mi and 100Gi", "--etcd-quota"},
+		},
+		"backups without a rest": {
+			func(_ *testing.T, c *Config) { c.Backup.Interval.Duration = time.Millisecond },
+			[]string{"backup.interval 1ms is too short", "--backup-interval"},
+		},
+		"backups of which none is kept": {
+			func(_ *testing.T, c *Config) { c.Backup.Keep = 0 },
+			[]string{"backup.keep 0 is less than one", "--backup-keep"},
 		},
 		"a component that does not exist": {
 			func(_ *testing.T, c *Config) { c.Components = []string{"*", "-scheduler"} },

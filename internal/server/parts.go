@@ -31,6 +31,8 @@ import (
 func AllParts() Parts {
 	// fleet is what the scheduler sees, once it runs.
 	var fleet atomic.Pointer[capacity.Fleet]
+	// restored counts what a restore left, once the loops run.
+	var restored atomic.Pointer[func() (map[string]int, int)]
 	room := func(_ context.Context, b workv1alpha2.Binding) schedule.Capacity {
 		if f := fleet.Load(); f != nil && f.Synced() {
 			return f.Room(b, f.Snapshot())
@@ -57,6 +59,12 @@ func AllParts() Parts {
 			return proxy.Handler(reader(d.Config), explained(d, room, nodes, admission.KeepNamespace(next)))
 		},
 		Convert: convert.Review,
+		Restored: func() (map[string]int, int) {
+			if count := restored.Load(); count != nil {
+				return (*count)()
+			}
+			return nil, 0
+		},
 		Controllers: func(ctx context.Context, d Deps) error {
 			scheduler, err := d.Scheduler.options()
 			if err != nil {
@@ -71,6 +79,7 @@ func AllParts() Parts {
 				EmptyWorkloads:         d.Members.EmptyWorkloads,
 				WorkDeletions:          d.Members.WorkDeletions,
 				Fleet:                  fleet.Store,
+				Restored:               func(count func() (map[string]int, int)) { restored.Store(&count) },
 				Estimator:              d.Members.Estimator.options(),
 				Autoscaling:            d.Autoscaling.options(),
 				ForbidOverwrite:        d.ForbidOverwrite,

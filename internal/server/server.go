@@ -50,6 +50,8 @@ type Parts struct {
 	Convert func(*apiextensionsv1.ConversionReview) *apiextensionsv1.ConversionReview
 	// Handler wraps the API behind authentication and authorization, to serve more than it does.
 	Handler func(Deps, http.Handler) http.Handler
+	// Restored counts what a restore left: objects in clusters that the hub knows nothing of, and Works that are held.
+	Restored func() (orphans map[string]int, held int)
 	// Controllers run until ctx ends, on one replica at a time, and return when all of them have.
 	Controllers func(context.Context, Deps) error
 }
@@ -83,12 +85,13 @@ type component struct {
 
 // components in the order in which they start:
 //
-//	etcd → apiserver → crds → namespaces → loops (controller-manager, controllers) → workload-kinds
+//	etcd → upkeep → apiserver → crds → namespaces → loops (controller-manager, controllers) → workload-kinds
 //
 // The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of definitions
 // to make, a first start would take twice as long, and nothing of the hub needs them.
 var components = []component{
 	{name: "etcd", start: (*Hub).startEtcd},
+	{name: "upkeep", start: (*Hub).startUpkeep},
 	{name: "apiserver", start: (*Hub).startAPIServer},
 	{name: "crds", start: (*Hub).startCRDs},
 	{name: "namespaces", start: (*Hub).startNamespaces},
@@ -113,7 +116,7 @@ func known() []string {
 	for _, c := range components {
 		names = append(names, c.name)
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "loops" || name == "workload-kinds" })
+	return slices.DeleteFunc(names, func(name string) bool { return name == "loops" || name == "workload-kinds" || name == "upkeep" })
 }
 
 // optional can be left out: the hub still serves its API, and another replica may do the work. The descheduler is one of the
@@ -167,6 +170,7 @@ type Hub struct {
 	url      string
 	files    pki.Files
 	etcd     *etcd.Server // nil with an external etcd
+	keeper   *keeper
 	server   *apiserver.Server
 	deps     Deps
 	alive    *leaderelection.HealthzAdaptor // nil without election
@@ -322,9 +326,15 @@ func (h *Hub) startEtcd(ctx context.Context) (func(), error) {
 	if e := h.config.Etcd; len(e.Servers) > 0 {
 		return nil, etcd.Check(ctx, e.Servers, e.CAFile, e.CertFile, e.KeyFile)
 	}
-	var err error
-	if h.etcd, err = etcd.Start(ctx, etcd.Options{Dir: filepath.Join(h.config.DataDir, "etcd"), Log: h.log}); err != nil {
-		return nil, err
+	err := storeThere(h.config.DataDir)
+	if err == nil {
+		h.etcd, err = etcd.Start(ctx, etcd.Options{Dir: filepath.Join(h.config.DataDir, "etcd"), Log: h.log, Quota: h.config.Etcd.Quota.Value(), Fatal: h.storeEnds})
+	}
+	if err == nil {
+		err = markStore(h.config.DataDir)
+	}
+	if err != nil {
+		return nil, h.broken(err)
 	}
 	stopped := make(chan struct{})
 	go func() {
@@ -335,6 +345,11 @@ func (h *Hub) startEtcd(ctx context.Context) (func(), error) {
 		}
 	}()
 	return func() { close(stopped); h.etcd.Stop() }, nil
+}
+
+// storeEnds tells why the process is about to end.
+func (h *Hub) storeEnds(why string) {
+	fmt.Fprintf(h.out, "The hub ends: etcd cannot go on: %v\nWhat was acknowledged is on the disk.\n", h.broken(errors.New(why)))
 }
 
 func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
@@ -367,7 +382,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		DisabledAdmission:       slices.Sorted(maps.Keys(disabledAdmission)),
 		Quotas:                  hubQuotas(),
 		Authorized:              h.handler,
-		ReadyChecks:             []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady)},
+		ReadyChecks:             []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady), healthz.NamedCheck("store", h.keeper.check)},
 		Loopback:                loopback,
 		Stored:                  kept,
 		AuthorizationConfigFile: h.config.KubeAPIServer.AuthorizationConfig,
@@ -404,7 +419,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 
 // handler serves what the hub adds to Kubernetes' API, to those who may.
 func (h *Hub) handler(next http.Handler) http.Handler {
-	metrics := metricsHandler()
+	metrics := metricsHandler(h.keeper.metrics)
 	if h.parts.Handler != nil {
 		next = h.parts.Handler(h.deps, next)
 	}
@@ -412,6 +427,10 @@ func (h *Hub) handler(next http.Handler) http.Handler {
 		switch r.URL.Path {
 		case "/metrics":
 			metrics.ServeHTTP(w, r)
+		case "/readyz":
+			h.readyz(next, w, r)
+		case HealthPath:
+			h.serveHealth(w, r)
 		case convertPath:
 			h.convert(w, r)
 		default:
@@ -486,7 +505,7 @@ func (h *Hub) startNamespaces(ctx context.Context) (func(), error) {
 			return nil, fmt.Errorf("make namespace %s: %w", name, err)
 		}
 	}
-	return nil, nil
+	return nil, h.announceRestore(ctx, client)
 }
 
 func (h *Hub) runControllerManager(ctx context.Context) error {

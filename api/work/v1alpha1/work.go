@@ -83,6 +83,10 @@ const (
 	// WorkScaledByMember is True while an autoscaler in the member sets the replicas there; its message names it. Ours.
 	WorkScaledByMember = "ScaledByMember"
 	ReasonAutoscaled   = "Autoscaled"
+	// WorkHeldAfterRestore is True while the hub, restored from a backup, leaves alone what it finds otherwise in the member; its message
+	// says what, and how to go on. Ours.
+	WorkHeldAfterRestore = "HeldAfterRestore"
+	ReasonRestored       = "HubRestored"
 
 	ReasonAppliedSuccessful  = "AppliedSuccessful"
 	ReasonAppliedFailed      = "AppliedFailed"

@@ -55,6 +55,10 @@ type Options struct {
 	Deletions *Deletions
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
+	// Restored says whether the hub was restored from a backup, and nobody has accepted yet what follows. By default it asks the hub.
+	Restored func(context.Context) (bool, error)
+	// Report, when set, is given what counts the orphans in each cluster, and the Works that are held.
+	Report func(func() (orphans map[string]int, held int))
 }
 
 // DefaultDeletions are the most of Works that others may delete within a minute, and how long one waits to be alone.
@@ -86,6 +90,8 @@ type reconciler struct {
 	// others are the Works that others than the hub have deleted, kept those whose objects stay.
 	others others
 	kept   kept
+	// restored is what is known since the hub was restored.
+	restored restored
 	// reached is the member that a cluster was last reached as.
 	reached sync.Map // cluster → *member.Member
 }
@@ -114,8 +120,14 @@ const (
 
 // Setup registers the controller with the manager; with the members it is told of their objects.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Restored == nil {
+		o.Restored = restoreMark(mgr.GetAPIReader())
+	}
 	r := newReconciler(mgr.GetClient(), commit.Recorder(mgr, "execution-controller"), o)
 	r.live = mgr.GetAPIReader()
+	if o.Report != nil {
+		o.Report(r.counted)
+	}
 	o.Members.Handle(r.memberEvent)
 	o.Members.OnAnswer(r.memberAnswers)
 	o.Members.OnScaler(r.scalerChanged)
@@ -163,6 +175,10 @@ func newReconciler(c client.Client, events record.EventRecorder, o Options) *rec
 
 // Start implements manager.Runnable.
 func (r *reconciler) Start(ctx context.Context) error {
+	// Before anything is looked at: what differs may be newer than the store.
+	if err := r.followRestore(ctx); err != nil {
+		return err
+	}
 	r.lanes.start(ctx)
 	var all workv1alpha1.WorkList
 	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
@@ -235,7 +251,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		return failed(false, err)
 	}
 	if last := r.ended.of(work, manifest); observed == nil && last != nil && !suspended(work) {
-		return func() (time.Duration, error) { return r.report(ctx, work, manifest, last, "") }, 0, nil
+		return func() (time.Duration, error) { return r.report(ctx, work, manifest, last, "", "") }, 0, nil
 	}
 	if observed == nil && r.justMissed(work, manifest) {
 		return nil, absenceCheck, nil
@@ -244,6 +260,9 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	kind, observed, err := r.act(ctx, m, work, manifest, observed, scaler)
 	if observed != nil {
 		r.missed.Delete(client.ObjectKeyFromObject(work))
+	}
+	if held := new(heldError); errors.As(err, &held) {
+		return func() (time.Duration, error) { return r.report(ctx, work, manifest, observed, scaler, held.why) }, 0, nil
 	}
 	if err != nil {
 		if commit.NamespaceMissing(err) {
@@ -267,6 +286,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	if kind == execute.Create || kind == execute.Apply {
 		r.applied.put(work)
 	}
+	r.restored.settle(client.ObjectKeyFromObject(work))
 	var look time.Duration
 	if observed != nil && !execute.Owns(work, observed) {
 		if execute.CreateOnly(work) && !suspended(work) {
@@ -292,7 +312,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		r.namespaceIsThere(cluster, manifest.GetName())
 	}
 	return func() (time.Duration, error) {
-		after, err := r.report(ctx, work, manifest, observed, scaler)
+		after, err := r.report(ctx, work, manifest, observed, scaler, "")
 		if after == 0 || look > 0 && look < after {
 			after = look
 		}
@@ -553,6 +573,9 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 		}
 	}
 	action := execute.Plan(r.applied.told(work), desired, observed)
+	if why := execute.Held(work, action, desired, observed, r.restored.unsettled(client.ObjectKeyFromObject(work))); why != "" {
+		return action.Kind, observed, &heldError{why}
+	}
 	after, err := observed, error(nil)
 	switch action.Kind {
 	case execute.Create:

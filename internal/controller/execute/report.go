@@ -29,8 +29,9 @@ import (
 )
 
 // report writes what the member answered, unless the same is written already or may wait. observed is our object in the
-// member, nil if there is none; scaler is what sets its replicas there, empty for none.
-func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured, scaler string) (time.Duration, error) {
+// member, nil if there is none; scaler is what sets its replicas there, and held why it is left alone since the hub was restored, both
+// empty for none.
+func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured, scaler, held string) (time.Duration, error) {
 	want := work.DeepCopy()
 	var deadline time.Duration
 	r.dispatching(want)
@@ -40,8 +41,13 @@ func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manife
 	} else {
 		r.condition(want, workv1alpha1.WorkScaledByMember, metav1.ConditionTrue, workv1alpha1.ReasonAutoscaled, scaler+scaledByMember, 0)
 	}
-	if !suspended(work) {
-		r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionTrue, workv1alpha1.ReasonAppliedSuccessful, workv1alpha1.MessageApplied, work.Generation)
+	if held != "" {
+		r.holds(want, manifest, held)
+	} else {
+		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
+		if !suspended(work) {
+			r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionTrue, workv1alpha1.ReasonAppliedSuccessful, workv1alpha1.MessageApplied, work.Generation)
+		}
 	}
 	if observed == nil && execute.Over(work) {
 		// What became of it is all that is left of it, and says that it is not to run again.

@@ -56,6 +56,7 @@ func (r *reconciler) workGone(obj any) {
 	r.waiting.forget(key)
 	r.ended.forget(key)
 	r.missed.Delete(key)
+	r.restored.forget(key)
 	r.told.ForgetAll(func(s subject) bool { return s.work == key })
 }
 

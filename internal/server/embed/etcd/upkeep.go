@@ -225,3 +225,17 @@ func NamespaceUID(ctx context.Context, c *Client, name string) (string, error) {
 	}
 	return string(ns.UID), nil
 }
+
+// RaiseNoSpace has the store refuse writes, as it does at its quota. What it holds can be read and deleted.
+func RaiseNoSpace(ctx context.Context, c *Client) error {
+	s, err := c.Status(ctx, endpointOf(c))
+	if err != nil {
+		return fmt.Errorf("ask etcd for its status: %w", err)
+	}
+	_, err = etcdserverpb.NewMaintenanceClient(c.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
+		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: s.Header.MemberId, Alarm: etcdserverpb.AlarmType_NOSPACE})
+	if err != nil {
+		return fmt.Errorf("raise etcd's alarm NOSPACE: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,348 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// orphan is an object in a member that is marked as the hub's, and whose Work the hub does not have.
+type orphan struct {
+	Cluster    string    `json:"cluster"`
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Namespace  string    `json:"namespace,omitempty"`
+	Name       string    `json:"name"`
+	UID        types.UID `json:"uid"`
+	// Work is the one that the object says it is of.
+	Work string `json:"work"`
+
+	resource schema.GroupVersionResource
+}
+
+func (o *orphan) String() string {
+	return fmt.Sprintf("%s %s in cluster %s", o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), o.Cluster)
+}
+
+const (
+	// pageSize bounds what one answer of a member or the hub holds, askedAtOnce how many kinds a member is asked for at once.
+	pageSize    = 500
+	askedAtOnce = 4
+)
+
+// transient are kinds that no template is of, and of which members have many.
+var transient = map[schema.GroupResource]bool{{Resource: "events"}: true, {Group: "events.k8s.io", Resource: "events"}: true,
+	{Group: "coordination.k8s.io", Resource: "leases"}: true, {Resource: "componentstatuses"}: true, {Group: "metrics.k8s.io", Resource: "pods"}: true}
+
+// orphansOf asks members for the metadata of what is marked as the hub's there, and keeps what has no Work. An error names the clusters that
+// could not be asked wholly; what was found beside it is right.
+func orphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]orphan, error) {
+	var mu sync.Mutex
+	var all []orphan
+	var failed []error
+	var asking sync.WaitGroup
+	for _, cluster := range clusterNames {
+		asking.Go(func() {
+			found, err := orphansIn(ctx, hub, cluster)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, found...)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("cluster %q: %w", cluster, err))
+			}
+		})
+	}
+	asking.Wait()
+	slices.SortFunc(all, func(a, b orphan) int {
+		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+	})
+	return all, errors.Join(failed...)
+}
+
+func orphansIn(ctx context.Context, hub *rest.Config, cluster string) ([]orphan, error) {
+	there := throughHub(hub, cluster)
+	there.QPS = -1
+	d, err := discovery.NewDiscoveryClientForConfig(there)
+	if err != nil {
+		return nil, err
+	}
+	lists, failed := d.ServerPreferredResources() // what could be found is there beside an error
+	if lists == nil && failed != nil {
+		return nil, failed
+	}
+	members, err := metadata.NewForConfig(there)
+	if err != nil {
+		return nil, err
+	}
+
+	// 1. What is marked. The Works come after: what is made meanwhile has its Work before.
+	var mu sync.Mutex
+	var marked []orphan
+	var asking sync.WaitGroup
+	turns := make(chan struct{}, askedAtOnce)
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") || transient[schema.GroupResource{Group: gv.Group, Resource: r.Name}] {
+				continue
+			}
+			turns <- struct{}{}
+			asking.Go(func() {
+				defer func() { <-turns }()
+				found, err := markedOf(ctx, members, gv.WithResource(r.Name), r.Kind, cluster)
+				mu.Lock()
+				defer mu.Unlock()
+				marked = append(marked, found...)
+				if err != nil {
+					failed = errors.Join(failed, fmt.Errorf("list %s: %w", r.Name, err))
+				}
+			})
+		}
+	}
+	asking.Wait()
+	if len(marked) == 0 {
+		return nil, failed
+	}
+
+	// 2. What of that has no Work.
+	own, err := metadata.NewForConfig(hub)
+	if err != nil {
+		return nil, err
+	}
+	works := map[string]bool{}
+	err = eachPage(ctx, own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(names.ExecutionSpace(cluster)), "", func(m *metav1.PartialObjectMetadata) {
+		works[m.Name] = true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list its works: %w", err) // without them everything would look like an orphan
+	}
+	return slices.DeleteFunc(marked, func(o orphan) bool { return works[o.Work] }), failed
+}
+
+func markedOf(ctx context.Context, c metadata.Interface, resource schema.GroupVersionResource, kind, cluster string) ([]orphan, error) {
+	var found []orphan
+	err := eachPage(ctx, c.Resource(resource), workv1alpha2.ManagedLabel+"=true", func(m *metav1.PartialObjectMetadata) {
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetLabels(m.Labels)
+		u.SetAnnotations(m.Annotations)
+		u.SetOwnerReferences(m.OwnerReferences)
+		if work, ok := execute.WorkOf(u, cluster); ok {
+			found = append(found, orphan{Cluster: cluster, APIVersion: resource.GroupVersion().String(), Kind: kind, Namespace: m.Namespace, Name: m.Name,
+				UID: m.UID, Work: work.Name, resource: resource})
+		}
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		return found, nil // the kind has just gone, or is no kind of objects
+	}
+	return found, err
+}
+
+func eachPage(ctx context.Context, r metadata.ResourceInterface, selector string, f func(*metav1.PartialObjectMetadata)) error {
+	for o := (metav1.ListOptions{LabelSelector: selector, Limit: pageSize}); ; {
+		page, err := r.List(ctx, o)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			f(&page.Items[i])
+		}
+		if o.Continue = page.Continue; o.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// orphanFlags choose orphans.
+type orphanFlags struct {
+	clusters []string
+}
+
+func (f *orphanFlags) bind(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVarP(&f.clusters, "clusters", "C", nil, "clusters to look in (default: all)")
+}
+
+// find are the orphans of the namespace if one is given, and of a kind and name.
+func (f *orphanFlags) find(ctx context.Context, hub *hubFlags, kind, name string) ([]orphan, error) {
+	config, err := hub.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	fleet, err := clusters(ctx, c, f.clusters, "")
+	if err != nil {
+		return nil, err
+	}
+	var asked []string
+	for i := range fleet {
+		if fleet[i].DeletionTimestamp == nil {
+			asked = append(asked, fleet[i].Name)
+		}
+	}
+	all, err := orphansOf(ctx, config, asked)
+	return slices.DeleteFunc(all, func(o orphan) bool {
+		return hub.namespace != "" && o.Namespace != hub.namespace || name != "" && o.Name != name || kind != "" && !isKind(kind, o)
+	}), err
+}
+
+// isKind says whether a user who wrote kind, plural or kind.group means this one.
+func isKind(text string, o orphan) bool {
+	text, group, qualified := strings.Cut(strings.ToLower(text), ".")
+	return (text == strings.ToLower(o.Kind) || text == o.resource.Resource) && (!qualified || group == o.resource.Group)
+}
+
+func newOrphans(hub *hubFlags) *cobra.Command {
+	flags, output := &orphanFlags{}, ""
+	cmd := &cobra.Command{
+		Use:   "orphans",
+		Short: "List what clusters run for this hub and the hub knows nothing of",
+		Long: `Lists the objects in member clusters that are marked as this hub's and have no Work: after a restore of an older backup, those that were
+made since. The hub leaves them alone. "argosy adopt" makes templates of them, "argosy orphans delete" deletes them.`,
+		Example: `  argosy get orphans
+  argosy orphans -C eu -o json
+  argosy adopt deployment web -n shop --cluster eu
+  argosy orphans delete deployment web -n shop --yes
+  argosy orphans delete --all -n shop --yes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.print(cmd, hub, output) },
+	}
+	flags.bind(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml, for programs")
+	cmd.AddCommand(newOrphansDelete(hub))
+	return cmd
+}
+
+func (f *orphanFlags) print(cmd *cobra.Command, hub *hubFlags, output string) error {
+	if err := checkOutput(output); err != nil {
+		return err
+	}
+	all, err := f.find(cmd.Context(), hub, "", "")
+	switch output {
+	case "json":
+		err = errors.Join(writeJSON(cmd.OutOrStdout(), map[string]any{"orphans": append([]orphan{}, all...)}), err)
+	case "yaml":
+		err = errors.Join(writeYAML(cmd.OutOrStdout(), map[string]any{"orphans": append([]orphan{}, all...)}), err)
+	default:
+		if len(all) == 0 && err == nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "No orphans found")
+			return nil
+		}
+		err = errors.Join(printOrphans(cmd.OutOrStdout(), all), err)
+	}
+	return err
+}
+
+func printOrphans(out io.Writer, all []orphan) error {
+	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		{Name: "Cluster", Type: "string"}, {Name: "Namespace", Type: "string"}, {Name: "Kind", Type: "string"}, {Name: "Name", Type: "string"},
+	}}
+	for _, o := range all {
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{o.Cluster, orNone(o.Namespace), o.Kind, o.Name}, Object: runtime.RawExtension{}})
+	}
+	return printTable(out, table, printers.PrintOptions{})
+}
+
+func newOrphansDelete(hub *hubFlags) *cobra.Command {
+	flags, all, yes := &orphanFlags{}, false, false
+	cmd := &cobra.Command{
+		Use:   "delete [KIND NAME]",
+		Short: "Delete orphans in their clusters",
+		Long: `Deletes orphans in their clusters: those of a kind and name, or with --all all of a namespace or the fleet. Without --yes it says what
+would go. Each is looked at again before it goes: one that became the fleet's meanwhile, or another of its name, stays. A namespace is
+deleted with all that is in it, so it goes only when it is named.`,
+		Example: "  argosy orphans delete deployment web -n shop -C eu --yes\n  argosy orphans delete --all -n shop",
+		Args:    cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, name := "", ""
+			switch {
+			case all && len(args) == 0:
+			case !all && len(args) > 0:
+				if kind, name = objectOf(args); name == "" {
+					return errors.New("name the object, as in `argosy orphans delete deployment web -n shop`, or give --all")
+				}
+			default:
+				return errors.New("name an object, or give --all")
+			}
+			found, err := flags.find(cmd.Context(), hub, kind, name)
+			if all {
+				found = slices.DeleteFunc(found, func(o orphan) bool { return o.Kind == "Namespace" })
+			}
+			if err != nil {
+				return err
+			}
+			if len(found) == 0 {
+				return errors.New("there is no such orphan")
+			}
+			if !yes {
+				if err := printOrphans(cmd.OutOrStdout(), found); err != nil {
+					return err
+				}
+				return fmt.Errorf("%d objects would be deleted in their clusters: give --yes to do so", len(found))
+			}
+			config, err := hub.ToRESTConfig()
+			if err != nil {
+				return err
+			}
+			for i := range found {
+				if err := found[i].delete(cmd.Context(), config); err != nil {
+					return fmt.Errorf("delete %s: %w", &found[i], err)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is deleted\n", &found[i])
+			}
+			return nil
+		},
+	}
+	flags.bind(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "all orphans, of the namespace if one is given with -n")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do it")
+	return cmd
+}
+
+func (o *orphan) delete(ctx context.Context, hub *rest.Config) error {
+	own, err := metadata.NewForConfig(hub)
+	if err != nil {
+		return err
+	}
+	_, err = own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(names.ExecutionSpace(o.Cluster)).Get(ctx, o.Work, metav1.GetOptions{})
+	if err == nil {
+		return errors.New("it is the fleet's now: delete its template")
+	}
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	there, err := metadata.NewForConfig(throughHub(hub, o.Cluster))
+	if err != nil {
+		return err
+	}
+	background := metav1.DeletePropagationBackground
+	err = there.Resource(o.resource).Namespace(o.Namespace).Delete(ctx, o.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID}, PropagationPolicy: &background})
+	return client.IgnoreNotFound(err)
+}

@@ -1,0 +1,153 @@
+package execute
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// restored is what is known since the hub was restored from a backup.
+type restored struct {
+	// pending says that nobody has accepted yet what follows from it.
+	pending atomic.Bool
+	// settled are the Works that were looked at since, and not held: what happens to them from then on is news.
+	settled sync.Map // of types.NamespacedName
+}
+
+func (s *restored) unsettled(work types.NamespacedName) bool {
+	if !s.pending.Load() {
+		return false
+	}
+	_, settled := s.settled.Load(work)
+	return !settled
+}
+
+func (s *restored) settle(work types.NamespacedName) {
+	if s.pending.Load() {
+		s.settled.Store(work, nil)
+	}
+}
+
+func (s *restored) forget(work types.NamespacedName) { s.settled.Delete(work) }
+
+// heldError says that what is to be done is not done since the hub was restored.
+type heldError struct{ why string }
+
+func (e *heldError) Error() string { return e.why }
+
+// restoreCheck is how often it is looked whether a restore was accepted, as long as it is not.
+const restoreCheck = 5 * time.Second
+
+// restoreMark asks the hub whether a restore stands.
+func restoreMark(hub client.Reader) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		err := hub.Get(ctx, types.NamespacedName{Namespace: names.System, Name: execute.RestoreMark}, &corev1.ConfigMap{})
+		return err == nil, client.IgnoreNotFound(err)
+	}
+}
+
+// followRestore returns when it is known whether the hub was restored, and follows that until somebody accepts it.
+func (r *reconciler) followRestore(ctx context.Context) error {
+	if r.Restored == nil {
+		return nil
+	}
+	pending, err := r.Restored(ctx)
+	for err != nil {
+		log.Error(err, "ask whether the hub was restored")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+		pending, err = r.Restored(ctx)
+	}
+	r.restored.pending.Store(pending)
+	if !pending {
+		return nil
+	}
+	log.Info("the hub was restored: what members have otherwise is left alone until that is accepted")
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(restoreCheck):
+			}
+			if pending, err := r.Restored(ctx); err != nil || pending {
+				continue
+			}
+			r.restored.pending.Store(false)
+			r.restored.settled.Clear()
+			log.Info("the restore of the hub was accepted")
+			return
+		}
+	}()
+	return nil
+}
+
+// holds says in the Work that is to be written that the member's object is left alone, and why.
+func (r *reconciler) holds(want *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) {
+	message := execute.HeldMessage(want, manifest, why)
+	var last int64
+	if applied := meta.FindStatusCondition(want.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
+		last = applied.ObservedGeneration
+	}
+	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored, message, want.Generation)
+	r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonRestored, message, last)
+}
+
+// counted are the objects that members have of this hub without a Work, by cluster, of the kinds that are followed there, and the Works
+// that are held since the hub was restored: by what is in memory.
+func (r *reconciler) counted() (orphans map[string]int, held int) {
+	if !r.lanes.running() {
+		return nil, 0
+	}
+	ctx := context.Background()
+	var clusters clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		log.Error(err, "list clusters")
+		return nil, 0
+	}
+	orphans = map[string]int{}
+	for i := range clusters.Items {
+		m := r.Members.Known(clusters.Items[i].Name)
+		if m == nil || clusters.Items[i].DeletionTimestamp != nil {
+			continue
+		}
+		n := 0
+		m.EachManaged(func(u *unstructured.Unstructured) {
+			key, ok := execute.WorkOf(u, m.Name)
+			if ok && apierrors.IsNotFound(r.client.Get(ctx, key, &workv1alpha1.Work{}, client.UnsafeDisableDeepCopy)) {
+				n++
+			}
+		})
+		if n > 0 {
+			orphans[m.Name] = n
+		}
+	}
+	var works workv1alpha1.WorkList
+	if err := r.client.List(ctx, &works, client.UnsafeDisableDeepCopy); err != nil {
+		log.Error(err, "list works")
+		return orphans, 0
+	}
+	for i := range works.Items {
+		if meta.IsStatusConditionTrue(works.Items[i].Status.Conditions, workv1alpha1.WorkHeldAfterRestore) {
+			held++
+		}
+	}
+	return orphans, held
+}

@@ -1,0 +1,126 @@
+package execute
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
+)
+
+// RestoreMark is the ConfigMap in karmada-system that stands from a restore of the hub until somebody accepts what follows from it.
+const RestoreMark = "argosy-restore"
+
+// Held says why action is not to be carried out for w, since the hub's store may be older than the member; empty if it may.
+// A hub that was restored from a backup neither rolls back nor makes again, unseen, what it finds otherwise than it had left it:
+//
+//   - an object whose template's generation is higher than the hub's is never rolled back, whoever restored the store and how;
+//   - until the Work was looked at once after a restore, which unsettled says, nothing that it had sent is changed or made again;
+//   - what is held stays so, whatever happens to its template, until a user accepts it, or the member has what the hub wants.
+//
+// Users' marks in a member can only have an object left alone, which they could as well by taking its other marks off.
+func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.Unstructured, unsettled bool) string {
+	switch {
+	case desired == nil, action.Adopts, action.Kind != Create && action.Kind != Apply && action.Kind != Nothing:
+		return ""
+	case action.Kind == Nothing && (observed == nil || !Owns(w, observed) || w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching):
+		return ""
+	case Accepted(w):
+		return ""
+	}
+	if action.Kind == Apply {
+		if runs, hub, newer := newerTemplate(desired, observed); newer {
+			return fmt.Sprintf("it runs generation %d of its template, and the hub's is generation %d", runs, hub)
+		}
+	}
+	held := meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
+	if !held && (!unsettled || appliedGeneration(w) == 0) {
+		return ""
+	}
+	if action.Kind == Create {
+		return "it is not there, and the hub had sent it before the backup"
+	}
+	const otherwise = "it is otherwise there than the hub had left it: "
+	if path, differs := difference(desired, observed); differs {
+		return otherwise + path + " differs"
+	}
+	if key := more(desired, observed); key != "" {
+		return otherwise + key + " is not the hub's"
+	}
+	return ""
+}
+
+// newerTemplate compares the generations of the same template in the hub and in the member. Kinds without a spec have none.
+func newerTemplate(desired, observed *unstructured.Unstructured) (runs, hub int64, newer bool) {
+	uid := field(desired, "annotations", workv1alpha2.TemplateUIDAnnotation)
+	if uid == "" || uid != field(observed, "annotations", workv1alpha2.TemplateUIDAnnotation) {
+		return 0, 0, false
+	}
+	runs, err := strconv.ParseInt(field(observed, "annotations", workv1alpha2.TemplateGenerationAnnotation), 10, 64)
+	if err != nil {
+		return 0, 0, false
+	}
+	hub, err = strconv.ParseInt(field(desired, "annotations", workv1alpha2.TemplateGenerationAnnotation), 10, 64)
+	return runs, hub, err == nil && runs > hub
+}
+
+// more is a key that observed has and desired has not, of the kinds that have content and no generation: it is no difference, and went
+// with the next change.
+func more(desired, observed *unstructured.Unstructured) string {
+	for _, in := range []string{"data", "binaryData"} {
+		have, _ := observed.Object[in].(map[string]any)
+		want, _ := desired.Object[in].(map[string]any)
+		for key := range have {
+			if _, ok := want[key]; !ok {
+				return in + "." + key
+			}
+		}
+	}
+	return ""
+}
+
+// HeldMessage says of a Work that is held what it is about, and what to do.
+func HeldMessage(w *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) string {
+	cluster, err := names.ClusterOf(w.Namespace)
+	if err != nil {
+		cluster = w.Namespace
+	}
+	namespace := ""
+	if ns := manifest.GetNamespace(); ns != "" {
+		namespace = " -n " + ns
+	}
+	return fmt.Sprintf("held after a restore of the hub: %s %s in cluster %s: %s. To have it as the hub says: `argosy restore accept %s %s%s`; "+
+		"to keep what is there, bring the template up to it first, or delete the template with its resources preserved",
+		manifest.GetKind(), manifest.GetName(), cluster, why, manifest.GetKind(), manifest.GetName(), namespace)
+}
+
+// Acceptance is the value of AcceptRestoredAnnotation that accepts what is held of w now: when it began to be held, so that it is good once.
+// Empty if nothing is held.
+func Acceptance(w *workv1alpha1.Work) string {
+	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return c.LastTransitionTime.UTC().Format(time.RFC3339)
+}
+
+// Accepted says whether what is held of w was accepted.
+func Accepted(w *workv1alpha1.Work) bool {
+	a := Acceptance(w)
+	return a != "" && w.Annotations[workv1alpha2.AcceptRestoredAnnotation] == a
+}
+
+// WorkOf is the Work that a member's object says it is of, if that is one of this hub for this cluster. What a controller there made of such
+// an object may have its marks, and is nobody's but that controller's.
+func WorkOf(u *unstructured.Unstructured, cluster string) (types.NamespacedName, bool) {
+	key := types.NamespacedName{Namespace: field(u, "annotations", workv1alpha2.WorkNamespaceAnnotation), Name: field(u, "annotations", workv1alpha2.WorkNameAnnotation)}
+	return key, key.Namespace == names.ExecutionSpace(cluster) && key.Name != "" && field(u, "labels", workv1alpha2.ManagedLabel) == marked &&
+		metav1.GetControllerOfNoCopy(u) == nil
+}

@@ -1,0 +1,306 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/upkeep"
+	"github.com/argosy-io/argosy/internal/server/backup"
+	"github.com/argosy-io/argosy/internal/server/embed/etcd"
+)
+
+const (
+	// restoringDir is in a data folder while a backup is restored into it.
+	restoringDir = ".restoring"
+	// restoredFile is in a data folder from a restore until the hub has told its loops of it.
+	restoredFile = "restored.json"
+)
+
+// open reaches the store of a configuration: that of the hub that runs on the data folder, an external one, or, when no hub runs, the files
+// in the folder, which nobody else may use until close.
+func (c *Config) open(ctx context.Context) (store *etcd.Client, close func(), err error) {
+	if e := c.Etcd; len(e.Servers) > 0 {
+		store, err = etcd.Connect(ctx, e.Servers, e.CAFile, e.CertFile, e.KeyFile)
+		if err != nil {
+			return nil, nil, err
+		}
+		return store, func() { _ = store.Close() }, nil
+	}
+	dir := filepath.Join(c.DataDir, "etcd")
+	if store, err = etcd.Dial(ctx, dir); err == nil {
+		return store, func() { _ = store.Close() }, nil
+	}
+	if !etcd.HasData(dir) {
+		return nil, nil, fmt.Errorf("data folder %s holds no store of a hub: name the hub's with --data-dir, or an external etcd with --etcd-servers", c.DataDir)
+	}
+	release, claimed := claim(c.DataDir)
+	if claimed != nil {
+		return nil, nil, fmt.Errorf("a hub runs on %s, and its store does not answer: %w", c.DataDir, err)
+	}
+	h := &Hub{config: *c, out: io.Discard}
+	s, err := etcd.Start(ctx, etcd.Options{Dir: dir, Quota: c.Etcd.Quota.Value()})
+	if err != nil {
+		release()
+		return nil, nil, h.broken(err)
+	}
+	if store, err = etcd.Dial(ctx, dir); err != nil {
+		s.Stop()
+		release()
+		return nil, nil, err
+	}
+	return store, func() {
+		_ = store.Close()
+		s.Stop()
+		release()
+	}, nil
+}
+
+func (c *Config) pkiDir() string {
+	if c.PKIDir != "" {
+		return c.PKIDir
+	}
+	return filepath.Join(c.DataDir, "pki")
+}
+
+// Backup takes a backup of the configuration's hub into a folder, or a file in one, and says where it is. to may be empty for the hub's
+// own folder of backups.
+func Backup(ctx context.Context, c Config, to string, keys bool, warn io.Writer) (string, backup.Manifest, error) {
+	if err := c.Validate(); err != nil {
+		return "", backup.Manifest{}, err
+	}
+	store, close, err := c.open(ctx)
+	if err != nil {
+		return "", backup.Manifest{}, err
+	}
+	defer close()
+
+	// 1. Where it goes, and who may look there.
+	dir, file := c.BackupDir(), ""
+	if to == "" {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return "", backup.Manifest{}, fmt.Errorf("folder for backups: %w", err)
+		}
+	} else if info, err := os.Stat(to); err == nil && info.IsDir() {
+		dir = to
+	} else {
+		dir, file = filepath.Dir(to), to
+	}
+	note, err := backup.Exposed(dir)
+	if err != nil {
+		return "", backup.Manifest{}, err
+	}
+	if note != "" {
+		fmt.Fprintln(warn, "Note:", note)
+	}
+	state, err := etcd.Look(ctx, store)
+	if err != nil {
+		return "", backup.Manifest{}, err
+	}
+	free, _, err := backup.Free(dir)
+	if err != nil {
+		return "", backup.Manifest{}, err
+	}
+	if err := upkeep.Room(state.InUse, free); err != nil {
+		return "", backup.Manifest{}, fmt.Errorf("there is no space for a backup in %s: %w: make space, or choose another folder with --to", dir, err)
+	}
+
+	// 2. The backup.
+	source := backup.Source{Store: store}
+	if keys {
+		source.PKIDir, source.DataDir = c.pkiDir(), c.DataDir
+		if _, err := os.Stat(source.PKIDir); err != nil {
+			return "", backup.Manifest{}, fmt.Errorf("the hub's keys: %w: name their folder with --pki-dir, or leave them out with --without-keys", err)
+		}
+	}
+	return backup.Write(ctx, source, dir, file, time.Now())
+}
+
+// restored is what a hub is told at its first start after a restore.
+type restored struct {
+	File     string          `json:"file"`
+	At       time.Time       `json:"at"`
+	Manifest backup.Manifest `json:"manifest"`
+}
+
+// Restore makes the data folder of a hub of a backup: nothing else may be in it. Unless accepted, the hub then changes nothing in member
+// clusters that is otherwise there than the backup says, until somebody says so.
+func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error) {
+	if err := c.Validate(); err != nil {
+		return m, err
+	}
+	if len(c.Etcd.Servers) > 0 {
+		return m, errors.New("a backup is restored into a data folder: for an external etcd, unpack it with tar, and have etcdutl restore its snapshot.db, with --bump-revision 1000000000 --mark-compacted")
+	}
+	release, err := claim(c.DataDir)
+	if err != nil {
+		return m, err
+	}
+	defer release()
+	if err := onlyIn(c.DataDir, markerFile, "lost+found"); err != nil {
+		return m, fmt.Errorf("data folder %s %w: a backup is restored into an empty folder; choose another with --data-dir", c.DataDir, err)
+	}
+
+	// 1. All of it is made aside, so that a restore that does not come to its end is none.
+	aside := filepath.Join(c.DataDir, restoringDir)
+	if err := os.Mkdir(aside, 0o700); err != nil {
+		return m, err
+	}
+	defer func() {
+		if cleaned := os.RemoveAll(aside); err == nil {
+			err = cleaned
+		}
+	}()
+	if m, err = backup.Unpack(file, aside); err != nil {
+		return m, err
+	}
+	contents, err := etcd.Inspect(backup.Snapshot(aside))
+	if err != nil {
+		return m, fmt.Errorf("backup %s: %w", file, err)
+	}
+	if contents.Revision != m.Revision {
+		return m, fmt.Errorf("backup %s says revision %d, and its store is of revision %d", file, m.Revision, contents.Revision)
+	}
+	if err := etcd.Restore(backup.Snapshot(aside), filepath.Join(aside, "etcd")); err != nil {
+		return m, fmt.Errorf("backup %s: %w", file, err)
+	}
+
+	// 2. Then it is put where it belongs.
+	pkiDir := c.pkiDir()
+	if m.Keys {
+		if err := onlyIn(pkiDir); err != nil {
+			return m, fmt.Errorf("folder %s %w, and the backup has keys, too: choose an empty folder with --pki-dir", pkiDir, err)
+		}
+		if err := os.MkdirAll(filepath.Dir(pkiDir), 0o700); err != nil {
+			return m, err
+		}
+		if err := os.CopyFS(pkiDir, os.DirFS(filepath.Join(aside, backup.PKI))); err != nil { // it may be on another disk
+			return m, fmt.Errorf("restore the hub's keys: %w", err)
+		}
+		if err := private(pkiDir); err != nil {
+			return m, err
+		}
+		entries, _ := os.ReadDir(filepath.Join(aside, backup.Data)) // not there if there are none
+		for _, e := range entries {
+			if err := os.Rename(filepath.Join(aside, backup.Data, e.Name()), filepath.Join(c.DataDir, e.Name())); err != nil {
+				return m, err
+			}
+		}
+	}
+	if !accepted {
+		raw, err := json.Marshal(restored{File: file, At: time.Now().UTC(), Manifest: m})
+		if err == nil {
+			err = os.WriteFile(filepath.Join(c.DataDir, restoredFile), raw, 0o600)
+		}
+		if err != nil {
+			return m, err
+		}
+	}
+	if err := os.Rename(filepath.Join(aside, "etcd"), filepath.Join(c.DataDir, "etcd")); err != nil {
+		return m, err
+	}
+	return m, markStore(c.DataDir)
+}
+
+// private takes files from all but their user: a copy has the umask's mode.
+func private(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return os.Chmod(path, 0o600)
+	})
+}
+
+// onlyIn says what else there is in a folder, which need not be there.
+func onlyIn(dir string, names ...string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("cannot be read: %w", reason(err))
+	}
+next:
+	for _, e := range entries {
+		for _, name := range names {
+			if e.Name() == name {
+				continue next
+			}
+		}
+		return fmt.Errorf("holds %q", e.Name())
+	}
+	return nil
+}
+
+// announceRestore has the hub's loops know that the store is a backup's, by a ConfigMap that stands until somebody accepts what follows.
+func (h *Hub) announceRestore(ctx context.Context, client kubernetes.Interface) error {
+	file := filepath.Join(h.config.DataDir, restoredFile)
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var r restored
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	if err != nil {
+		return fmt.Errorf("read what was restored: %w", err)
+	}
+	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark}, Data: map[string]string{
+		"file": r.File, "restored": r.At.Format(time.RFC3339), "taken": r.Manifest.Time.Format(time.RFC3339), "revision": strconv.FormatInt(r.Manifest.Revision, 10)}}
+	maps := client.CoreV1().ConfigMaps(names.System)
+	if _, err = maps.Create(ctx, mark, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+		_, err = maps.Update(ctx, mark, metav1.UpdateOptions{}) // the backup was of a hub that had been restored
+	}
+	if err != nil {
+		return fmt.Errorf("say that the store is a backup's: %w", err)
+	}
+	klog.InfoS("the store is a backup's: what member clusters have otherwise stays until `argosy restore accept`", "backup", r.File, "taken", r.Manifest.Time)
+	return os.Remove(file)
+}
+
+// Defragment has the configuration's store give back what it does not use. With disarm it drops old revisions before, and takes the alarm
+// for want of space back after.
+func Defragment(ctx context.Context, c Config, disarm bool) (before, after etcd.State, err error) {
+	if err := c.Validate(); err != nil {
+		return before, after, err
+	}
+	store, close, err := c.open(ctx)
+	if err != nil {
+		return before, after, err
+	}
+	defer close()
+	if before, err = etcd.Look(ctx, store); err != nil {
+		return before, after, err
+	}
+	if disarm {
+		if err := etcd.Compact(ctx, store); err != nil {
+			return before, after, err
+		}
+	}
+	if err := etcd.Defragment(ctx, store); err != nil {
+		return before, after, err
+	}
+	if disarm {
+		if err := etcd.Disarm(ctx, store); err != nil {
+			return before, after, err
+		}
+	}
+	after, err = etcd.Look(ctx, store)
+	return before, after, err
+}

@@ -1,0 +1,586 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/klog/v2"
+
+	"github.com/argosy-io/argosy/internal/core/upkeep"
+	"github.com/argosy-io/argosy/internal/server/backup"
+	"github.com/argosy-io/argosy/internal/server/embed/etcd"
+)
+
+// BackupConfig is when the hub takes backups of itself, and how many it keeps. A hub with an external etcd takes none by itself: several
+// hubs may share that, and who runs it backs it up.
+type BackupConfig struct {
+	// Interval is how often; 0 is never.
+	Interval metav1.Duration `json:"interval"`
+	// Keep is how many stay, the newest.
+	Keep int `json:"keep"`
+	// Dir is where they are; by default backups in the data folder, which is on the same disk as what they are of.
+	Dir string `json:"dir,omitempty"`
+}
+
+func defaultBackup() BackupConfig {
+	return BackupConfig{Interval: metav1.Duration{Duration: time.Hour}, Keep: 24}
+}
+
+func defaultQuota() resource.QuantityValue {
+	return resource.QuantityValue{Quantity: *resource.NewQuantity(etcd.DefaultQuota, resource.BinarySI)}
+}
+
+// The least and the most that a store may be given: a hub without a template has 20 MiB, and etcd's makers advise against more than 8 GiB,
+// since a store is read whole at a start.
+const (
+	leastQuota = 32 << 20
+	mostQuota  = 100 << 30
+)
+
+func (c *Config) bindUpkeepFlags(fs *pflag.FlagSet) {
+	fs.Var(&c.Etcd.Quota, "etcd-quota", "most bytes that the hub's own store may take on disk, such as 8Gi; a full store takes no writes")
+	fs.DurationVar(&c.Backup.Interval.Duration, "backup-interval", c.Backup.Interval.Duration, "how often the hub takes a backup of its own store and its keys; 0 is never")
+	fs.IntVar(&c.Backup.Keep, "backup-keep", c.Backup.Keep, "how many of these backups are kept")
+	fs.StringVar(&c.Backup.Dir, "backup-dir", c.Backup.Dir, "folder of these backups; better on another disk (default backups in the data folder)")
+}
+
+func (c *Config) validateUpkeep() error {
+	switch q := c.Etcd.Quota.Value(); {
+	case q < leastQuota || q > mostQuota:
+		return fmt.Errorf("etcd.quota %s is not between 32Mi and 100Gi: correct --etcd-quota", c.Etcd.Quota.String())
+	case c.Backup.Interval.Duration < 0 || c.Backup.Interval.Duration > 0 && c.Backup.Interval.Duration < time.Second:
+		return fmt.Errorf("backup.interval %v is too short: give a second or more with --backup-interval, or 0 for no backups", c.Backup.Interval.Duration)
+	case c.Backup.Keep < 1:
+		return fmt.Errorf("backup.keep %d is less than one: give one or more with --backup-keep; --backup-interval=0 takes no backups", c.Backup.Keep)
+	}
+	return nil
+}
+
+// BackupDir is where the hub's own backups are.
+func (c *Config) BackupDir() string {
+	if c.Backup.Dir != "" {
+		return c.Backup.Dir
+	}
+	return filepath.Join(c.DataDir, "backups")
+}
+
+const (
+	// diskLook and storeLook are how often the disk and the store are looked at. A disk may fill within seconds, and asking costs nothing.
+	diskLook, storeLook = time.Second, 10 * time.Second
+	// fsyncLook is the time that the latency of the log's disk is told of.
+	fsyncLook = time.Minute
+	// firstBackup is how long after a start a backup that is due waits, so that the start is quick.
+	firstBackup = time.Minute
+	// upkeepTimeout bounds one deed.
+	upkeepTimeout = 10 * time.Minute
+)
+
+// keeper looks after the store of the hub.
+type keeper struct {
+	config  *Config
+	pkiDir  string
+	store   *etcd.Client
+	own     bool // the store is this process's
+	metrics *prometheus.Registry
+
+	mu    sync.Mutex
+	state upkeep.Store
+	// failed is why the store could not be looked at, backupFailed why the last backup was not taken; empty if all went well.
+	failed, backupFailed string
+	lastBackup           time.Time
+	backups, failures    float64
+	// slow counts the log's writes by how long they took, up to a minute ago.
+	slow map[float64]uint64
+
+	// What follows is the loop's alone. These times have monotonic parts, which setting a clock does not change.
+	defragged, backedUp, counted time.Time
+	first                        bool
+	told                         string
+}
+
+// startUpkeep looks after the store from before the API server is there until after it is gone.
+func (h *Hub) startUpkeep(ctx context.Context) (func(), error) {
+	e := h.config.Etcd
+	k := &keeper{config: &h.config, pkiDir: filepath.Dir(h.files.ClusterCA), own: h.etcd != nil, first: true, metrics: prometheus.NewRegistry()}
+	var err error
+	if h.etcd != nil {
+		e.Servers = []string{h.etcd.Endpoint}
+	}
+	if k.store, err = etcd.Connect(ctx, e.Servers, e.CAFile, e.CertFile, e.KeyFile); err != nil {
+		return nil, err
+	}
+	k.metrics.MustRegister(k)
+	now := time.Now()
+	k.defragged, k.backedUp, k.counted = now, now, now
+	k.look(ctx)
+	h.keeper = k
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { k.run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+		_ = k.store.Close()
+	}, nil
+}
+
+func (k *keeper) run(ctx context.Context) {
+	if k.own {
+		backup.Clean(k.config.BackupDir())
+	}
+	disk, store := time.NewTicker(diskLook), time.NewTicker(storeLook)
+	defer disk.Stop()
+	defer store.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-disk.C:
+			if !k.own {
+				continue
+			}
+			k.lookAtDisk()
+			k.guard(ctx)
+			k.backUp(ctx)
+		case <-store.C:
+			k.look(ctx)
+			k.guard(ctx)
+			k.defragment(ctx)
+			k.tell()
+		}
+	}
+}
+
+// look asks the store how it is.
+func (k *keeper) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, storeLook)
+	defer cancel()
+	state, err := etcd.Look(ctx, k.store)
+	k.lookAtDisk()
+	k.lookAtFsync()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
+		if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			k.failed = err.Error()
+		}
+		return
+	}
+	k.failed = ""
+	k.state.Revision, k.state.Size, k.state.InUse, k.state.Quota, k.state.Alarms = state.Revision, state.Size, state.InUse, state.Quota, state.Alarms
+}
+
+func (k *keeper) lookAtDisk() {
+	if !k.own {
+		return
+	}
+	free, total, err := backup.Free(k.config.DataDir)
+	if err != nil {
+		return // a file system that does not tell has no space to watch
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.state.Free, k.state.Disk = free, total
+}
+
+// lookAtFsync takes the latency of the last minute from etcd's own metrics, which are of this process.
+func (k *keeper) lookAtFsync() {
+	if !k.own || k.slow != nil && time.Since(k.counted) < fsyncLook {
+		return
+	}
+	k.counted = time.Now()
+	families, _ := prometheus.DefaultGatherer.Gather() // what could be gathered is there beside an error
+	for _, f := range families {
+		if f.GetName() != "etcd_disk_wal_fsync_duration_seconds" || len(f.Metric) != 1 {
+			continue
+		}
+		h := f.Metric[0].GetHistogram()
+		k.mu.Lock()
+		k.state.Fsync = quantile(0.99, k.slow, h)
+		k.slow = map[float64]uint64{math.Inf(1): h.GetSampleCount()}
+		for _, b := range h.Bucket {
+			k.slow[b.GetUpperBound()] = b.GetCumulativeCount()
+		}
+		k.mu.Unlock()
+	}
+}
+
+// quantile is the upper bound of the bucket that it lies in, of what came since before; 0 if nothing did.
+func quantile(q float64, before map[float64]uint64, now *dto.Histogram) time.Duration {
+	count := now.GetSampleCount() - before[math.Inf(1)]
+	if count == 0 || before == nil {
+		return 0
+	}
+	var last float64
+	for _, b := range now.Bucket {
+		last = b.GetUpperBound()
+		if float64(b.GetCumulativeCount()-before[last]) >= q*float64(count) {
+			break
+		}
+	}
+	return time.Duration(last * float64(time.Second))
+}
+
+func (k *keeper) now() upkeep.Store {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.state
+	s.Alarms = slices.Clone(s.Alarms)
+	return s
+}
+
+// guard stops writes before the disk is full, and lets them go on when there is space.
+func (k *keeper) guard(ctx context.Context) {
+	raise, disarm := upkeep.Guard(k.now())
+	if !raise && !disarm {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeLook)
+	defer cancel()
+	var err error
+	if raise {
+		err = etcd.RaiseNoSpace(ctx, k.store)
+	} else {
+		err = etcd.Disarm(ctx, k.store)
+	}
+	if err != nil {
+		klog.ErrorS(err, "keep the disk of the data folder from filling up")
+		return
+	}
+	k.look(ctx)
+	k.tell()
+}
+
+// defragment does so when it pays.
+func (k *keeper) defragment(ctx context.Context) {
+	if !k.own || !upkeep.DefragPays(k.now(), time.Since(k.defragged)) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, upkeepTimeout)
+	defer cancel()
+	before, begin := k.now(), time.Now()
+	k.defragged = begin
+	if err := etcd.Defragment(ctx, k.store); err != nil {
+		klog.ErrorS(err, "defragment the store")
+		return
+	}
+	k.look(ctx)
+	klog.InfoS("defragmented the store", "before", before.Size, "after", k.now().Size, "took", time.Since(begin))
+}
+
+// backUp takes a backup when one is due.
+func (k *keeper) backUp(ctx context.Context) {
+	interval := k.config.Backup.Interval.Duration
+	if interval <= 0 {
+		return
+	}
+	since := time.Since(k.backedUp)
+	if wait := min(interval, firstBackup); k.first && since < wait || !k.first && since < interval {
+		return
+	}
+	dir := k.config.BackupDir()
+	var newest *upkeep.Backup
+	all := taken(dir)
+	if len(all) > 0 {
+		newest = &all[0]
+	}
+	due := upkeep.BackupDue(time.Now(), newest, interval, since, k.first, k.now().Revision)
+	k.first, k.backedUp = false, time.Now()
+	if !due {
+		return
+	}
+	err := k.takeBackup(ctx, dir)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.backupFailed = ""; err != nil && ctx.Err() == nil {
+		k.backupFailed = err.Error()
+		k.failures++
+		klog.ErrorS(err, "no backup was taken", "dir", dir)
+	} else if err == nil {
+		k.backups++
+		k.lastBackup = time.Now()
+	}
+}
+
+func (k *keeper) takeBackup(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, upkeepTimeout)
+	defer cancel()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("folder for backups: %w", err)
+	}
+	free, _, err := backup.Free(dir)
+	if err != nil {
+		return err
+	}
+	if err := upkeep.Room(k.now().InUse, free); err != nil {
+		return fmt.Errorf("there is no space for a backup in %s: %w", dir, err)
+	}
+	if _, err := backup.Exposed(dir); err != nil {
+		return err
+	}
+	begin := time.Now()
+	file, m, err := backup.Write(ctx, backup.Source{Store: k.store, PKIDir: k.pkiDir, DataDir: k.config.DataDir}, dir, "", begin)
+	if err != nil {
+		return err
+	}
+	klog.InfoS("took a backup", "file", file, "revision", m.Revision, "took", time.Since(begin))
+	for _, b := range upkeep.Expired(taken(dir), k.config.Backup.Keep) {
+		if err := os.Remove(b.File); err != nil {
+			return fmt.Errorf("remove the oldest backup: %w", err)
+		}
+	}
+	return nil
+}
+
+// taken are the backups in a folder, the newest first.
+func taken(dir string) []upkeep.Backup {
+	var all []upkeep.Backup
+	for _, file := range backup.List(dir) {
+		at, revision, _ := backup.Parse(filepath.Base(file))
+		all = append(all, upkeep.Backup{File: file, Revision: revision, Time: at})
+	}
+	return all
+}
+
+// findings are what is wrong now.
+func (k *keeper) findings() []upkeep.Finding {
+	all := upkeep.Judge(k.now())
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.failed != "" {
+		all = append(all, upkeep.Finding{Name: "store-alarm", Message: "how the store is cannot be asked: " + k.failed, Next: "look at the hub's log, argosy.log in its data folder"})
+	}
+	if k.backupFailed != "" {
+		all = append(all, upkeep.Finding{Name: "backup", Message: "no backup was taken: " + k.backupFailed, Next: "put that right, or name another folder with --backup-dir; `argosy backup` takes one now"})
+	}
+	return all
+}
+
+// tell logs what is wrong when that changes.
+func (k *keeper) tell() {
+	var now []string
+	for _, f := range k.findings() {
+		if k.told == "" || !strings.Contains(k.told, f.Name) {
+			klog.Warningf("%s: %s; next: %s", f.Name, f.Message, f.Next)
+		}
+		now = append(now, f.Name)
+	}
+	if len(now) == 0 && k.told != "" {
+		klog.InfoS("the store is well again", "was", k.told)
+	}
+	k.told = strings.Join(now, " ")
+}
+
+// check fails readiness while the hub cannot take writes.
+func (k *keeper) check(*http.Request) error {
+	for _, f := range k.findings() {
+		if f.Stops {
+			return fmt.Errorf("%s; next: %s", f.Message, f.Next)
+		}
+	}
+	return nil
+}
+
+// HealthPath is where the hub says how its store is, as JSON.
+const HealthPath = "/argosy/health"
+
+// Health is what is served at HealthPath.
+type Health struct {
+	Store upkeep.Store `json:"store"`
+	// Findings are what is wrong.
+	Findings []upkeep.Finding `json:"findings"`
+	// LastBackup is when this hub took a backup last, since it started.
+	LastBackup *time.Time `json:"lastBackup,omitempty"`
+	// Orphans counts, by cluster, what is marked as this hub's there and has no Work, of the kinds that the hub follows there.
+	Orphans map[string]int `json:"orphans,omitempty"`
+	// Held is how many Works wait for a word since the hub was restored.
+	Held int `json:"held,omitempty"`
+}
+
+func (h *Hub) health() Health {
+	out := Health{Store: h.keeper.now(), Findings: h.keeper.findings()}
+	if h.parts.Restored != nil {
+		out.Orphans, out.Held = h.parts.Restored()
+	}
+	if out.Findings == nil {
+		out.Findings = []upkeep.Finding{}
+	}
+	h.keeper.mu.Lock()
+	if !h.keeper.lastBackup.IsZero() {
+		out.LastBackup = new(h.keeper.lastBackup)
+	}
+	h.keeper.mu.Unlock()
+	return out
+}
+
+func (h *Hub) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(h.health()) // who asked is gone
+}
+
+// readyz adds to the verbose answer what is wrong and does not keep the hub from working. Who is not authenticated is told no figures.
+func (h *Hub) readyz(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	if _, verbose := r.URL.Query()["verbose"]; !verbose {
+		next.ServeHTTP(w, r)
+		return
+	}
+	answer := httptest.NewRecorder()
+	next.ServeHTTP(answer, r)
+	body := answer.Body.Bytes()
+	if lines := h.warnings(r); len(lines) > 0 {
+		end := bytes.LastIndexByte(bytes.TrimRight(body, "\n"), '\n') + 1
+		body = slices.Concat(body[:end], []byte(strings.Join(lines, "")), body[end:])
+	}
+	for name, values := range answer.Header() {
+		if name != "Content-Length" {
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(body)
+}
+
+func (h *Hub) warnings(r *http.Request) []string {
+	caller, ok := request.UserFrom(r.Context())
+	known := ok && !slices.Contains(caller.GetGroups(), user.AllUnauthenticated)
+	var lines []string
+	for _, f := range h.keeper.findings() {
+		switch {
+		case known:
+			lines = append(lines, fmt.Sprintf("[!]%s warned: %s; next: %s\n", f.Name, f.Message, f.Next))
+		default:
+			lines = append(lines, fmt.Sprintf("[!]%s warned: reason withheld\n", f.Name))
+		}
+	}
+	return lines
+}
+
+var (
+	storeAlarm  = prometheus.NewDesc("argosy_store_alarm", "1 while an alarm of the hub's store is raised.", []string{"alarm"}, nil)
+	storeSize   = prometheus.NewDesc("argosy_store_size_bytes", "What the hub's store takes on disk.", nil, nil)
+	storeInUse  = prometheus.NewDesc("argosy_store_in_use_bytes", "What of that is in use; the rest comes back by a defragmentation.", nil, nil)
+	storeQuota  = prometheus.NewDesc("argosy_store_quota_bytes", "The most that the hub's store may take on disk.", nil, nil)
+	storeFsync  = prometheus.NewDesc("argosy_store_fsync_p99_seconds", "How long 99 of 100 writes to the store's log took in the last minute, as the bound of a bucket.", nil, nil)
+	diskFree    = prometheus.NewDesc("argosy_data_disk_free_bytes", "What is left of the disk of the data folder.", nil, nil)
+	diskSize    = prometheus.NewDesc("argosy_data_disk_size_bytes", "The size of the disk of the data folder.", nil, nil)
+	findings    = prometheus.NewDesc("argosy_store_finding", "1 for each thing that is wrong with the store, its disk or its backups.", []string{"finding"}, nil)
+	backups     = prometheus.NewDesc("argosy_backups_total", "Backups that the hub has taken of itself, or could not take.", []string{"result"}, nil)
+	backupTaken = prometheus.NewDesc("argosy_backup_last_success_timestamp_seconds", "When the hub took the last backup of itself.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (k *keeper) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{storeAlarm, storeSize, storeInUse, storeQuota, storeFsync, diskFree, diskSize, findings, backups, backupTaken} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (k *keeper) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	s := k.now()
+	for _, alarm := range []string{upkeep.NoSpace, upkeep.Corrupt} {
+		raised := 0.0
+		if slices.Contains(s.Alarms, alarm) {
+			raised = 1
+		}
+		gauge(storeAlarm, raised, alarm)
+	}
+	gauge(storeSize, float64(s.Size))
+	gauge(storeInUse, float64(s.InUse))
+	gauge(storeQuota, float64(s.Quota))
+	seen := map[string]bool{}
+	for _, f := range k.findings() {
+		if !seen[f.Name] {
+			gauge(findings, 1, f.Name)
+		}
+		seen[f.Name] = true
+	}
+	if !k.own {
+		return
+	}
+	gauge(storeFsync, s.Fsync.Seconds())
+	gauge(diskFree, float64(s.Free))
+	gauge(diskSize, float64(s.Disk))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for result, n := range map[string]float64{"success": k.backups, "failure": k.failures} {
+		out <- prometheus.MustNewConstMetric(backups, prometheus.CounterValue, n, result)
+	}
+	if !k.lastBackup.IsZero() {
+		gauge(backupTaken, float64(k.lastBackup.Unix()))
+	}
+}
+
+// broken says what to do about a store that does not start.
+func (h *Hub) broken(err error) error {
+	dir := h.config.DataDir
+	if free, _, asked := backup.Free(dir); asked == nil && free < minStartSpace {
+		return fmt.Errorf("%w; the disk of %s has %d MiB left: make space, the hub wants %d MiB to start", err, dir, free>>20, minStartSpace>>20)
+	}
+	damaged := new(etcd.DamagedError)
+	if !errors.As(err, &damaged) && !errors.Is(err, errStoreGone) {
+		return err
+	}
+	newest := "there is no backup in " + h.config.BackupDir() + ": name one of yours"
+	if all := backup.List(h.config.BackupDir()); len(all) > 0 {
+		newest = all[0] + " is the newest backup there"
+		if m, _, ok := backup.Parse(filepath.Base(all[0])); ok {
+			newest += ", of " + m.Format(time.RFC3339)
+		}
+	}
+	return fmt.Errorf("the store cannot be used: %w. Nothing was changed. Restore a backup into another folder, `argosy restore FILE --data-dir NEWFOLDER` (%s), and start the hub on that with --data-dir; keep %s until the hub is well",
+		err, newest, dir)
+}
+
+// minStartSpace is less than what a start writes.
+const minStartSpace = 96 << 20
+
+// storeMark is in the marker of a data folder that has had a store of its own.
+const storeMark = "store\n"
+
+// errStoreGone says that a folder has had a store, and has none.
+var errStoreGone = errors.New("its files are gone")
+
+// storeThere says whether the folder lost its store; a hub never begins anew by itself.
+func storeThere(dataDir string) error {
+	if _, err := os.Stat(filepath.Join(dataDir, restoringDir)); err == nil {
+		return fmt.Errorf("a restore into %s did not come to its end: empty the folder, and restore again", dataDir)
+	}
+	mark, err := os.ReadFile(filepath.Join(dataDir, markerFile))
+	if err != nil || string(mark) != storeMark || etcd.HasData(filepath.Join(dataDir, "etcd")) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w (to begin with an empty store, name an empty --data-dir)", filepath.Join(dataDir, "etcd"), errStoreGone)
+}
+
+// markStore remembers that the folder has a store.
+func markStore(dataDir string) error {
+	f, err := os.OpenFile(filepath.Join(dataDir, markerFile), os.O_WRONLY, 0o600) // not truncated: it is locked and small
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(storeMark)
+	return errors.Join(err, f.Close())
+}
