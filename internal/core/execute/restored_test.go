@@ -1,0 +1,106 @@
+package execute_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
+)
+
+const (
+	restoredDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","annotations":{"resourcetemplate.karmada.io/uid":"t1","resourcetemplate.karmada.io/generation":"5"}},"spec":{"replicas":2}}`
+	restoredConfigMap  = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web","namespace":"shop","annotations":{"resourcetemplate.karmada.io/uid":"t1","resourcetemplate.karmada.io/generation":"0"}},"data":{"a":"old"}}`
+)
+
+func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
+	since := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	held := func(w *workv1alpha1.Work) {
+		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkHeldAfterRestore, Status: metav1.ConditionTrue, LastTransitionTime: since})
+	}
+	accepted := func(w *workv1alpha1.Work) {
+		held(w)
+		w.Annotations = map[string]string{workv1alpha2.AcceptRestoredAnnotation: execute.Acceptance(w)}
+	}
+	acceptedBefore := func(w *workv1alpha1.Work) {
+		held(w)
+		w.Annotations = map[string]string{workv1alpha2.AcceptRestoredAnnotation: "2025-01-01T00:00:00Z"}
+	}
+	neverApplied := func(w *workv1alpha1.Work) { w.Status.Conditions = nil }
+	set := func(value any, path ...string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) { _ = unstructured.SetNestedField(u.Object, value, path...) }
+	}
+	generation := func(n string) func(*unstructured.Unstructured) {
+		return set(n, "metadata", "annotations", "resourcetemplate.karmada.io/generation")
+	}
+	otherTemplate := set("t2", "metadata", "annotations", "resourcetemplate.karmada.io/uid")
+	type change = func(*unstructured.Unstructured)
+	gone := change(nil)
+
+	tests := map[string]struct {
+		manifest  string
+		work      []func(*workv1alpha1.Work)
+		member    []change // as the hub left it, and then; nil is gone
+		unsettled bool
+		want      string // empty: it is done as ever
+	}{
+		"a newer generation of the same template, whoever restored the store": {restoredDeployment, nil, []change{generation("7"), set(int64(9), "spec", "replicas")}, false, "generation 7 of its template, and the hub's is generation 5"},
+		"a newer generation after users changed the older template":           {restoredDeployment, []func(*workv1alpha1.Work){changed}, []change{generation("7")}, false, "generation 7"},
+		"drift of an object whose template is as the hub's":                   {restoredDeployment, nil, []change{set(int64(9), "spec", "replicas")}, false, ""},
+		"an older generation": {restoredDeployment, nil, []change{generation("4")}, false, ""},
+		"another template's generation, as of one that was made anew":          {restoredDeployment, nil, []change{otherTemplate, generation("7")}, false, ""},
+		"the same, at the first look after a restore":                          {restoredDeployment, nil, []change{otherTemplate, generation("7")}, true, "otherwise"},
+		"a generation that is none":                                            {restoredDeployment, nil, []change{generation("many")}, false, ""},
+		"a ConfigMap of other content, at the first look after a restore":      {restoredConfigMap, nil, []change{set("new", "data", "a")}, true, "data.a differs"},
+		"a ConfigMap with more content, at the first look after a restore":     {restoredConfigMap, nil, []change{set("new", "data", "b")}, true, "data.b"},
+		"a ConfigMap of other content, without a restore":                      {restoredConfigMap, nil, []change{set("new", "data", "a")}, false, ""},
+		"a ConfigMap as it was left, at the first look after a restore":        {restoredConfigMap, nil, nil, true, ""},
+		"an object that is gone, at the first look after a restore":            {restoredConfigMap, nil, []change{gone}, true, "not there"},
+		"an object that is gone, without a restore":                            {restoredConfigMap, nil, []change{gone}, false, ""},
+		"an object that the hub had not sent before the backup":                {restoredConfigMap, []func(*workv1alpha1.Work){neverApplied}, []change{gone}, true, ""},
+		"what is held, once the template has overtaken it":                     {restoredDeployment, []func(*workv1alpha1.Work){held, changed}, []change{set(int64(9), "spec", "replicas")}, false, "spec.replicas differs"},
+		"what was held and is as the hub wants it now":                         {restoredDeployment, []func(*workv1alpha1.Work){held}, nil, false, ""},
+		"what is held and was accepted":                                        {restoredDeployment, []func(*workv1alpha1.Work){accepted}, []change{generation("7")}, true, ""},
+		"what is held and was accepted after an earlier restore":               {restoredDeployment, []func(*workv1alpha1.Work){acceptedBefore}, []change{generation("7")}, true, "generation 7"},
+		"what was gone and is held, after the restore was accepted for others": {restoredConfigMap, []func(*workv1alpha1.Work){held}, []change{gone}, false, "not there"},
+		"an object that is deleted by its Work":                                {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{generation("7")}, true, ""},
+		"an object of a suspended Work":                                        {restoredDeployment, []func(*workv1alpha1.Work){suspended}, []change{generation("7")}, true, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := work(t, test.manifest, test.work...)
+			observed := desired(t, w, nil)
+			for _, change := range test.member {
+				if change == nil {
+					observed = nil
+					break
+				}
+				change(observed)
+			}
+			var d *unstructured.Unstructured
+			if w.DeletionTimestamp == nil {
+				d = desired(t, w, observed)
+			}
+			action := execute.Plan(w, d, observed)
+			got := execute.Held(w, action, d, observed, test.unsettled)
+			if got == "" && test.want != "" || test.want == "" && got != "" || !strings.Contains(got, test.want) {
+				t.Errorf("%s (%s): held for %q, want %q", action.Kind, action.Reason, got, test.want)
+			}
+		})
+	}
+
+	w := work(t, restoredDeployment, held)
+	m, err := execute.Manifest(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if says := execute.HeldMessage(w, m, "it runs generation 7"); !strings.Contains(says, "Deployment web in cluster eu: it runs generation 7") ||
+		!strings.Contains(says, "argosy restore accept Deployment web -n shop") {
+		t.Errorf("it says %q", says)
+	}
+}
