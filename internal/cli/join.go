@@ -26,6 +26,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -220,12 +221,17 @@ func unreachable(name, host string, err error) error {
 
 // account makes a service account in the member, and returns the secret with its token.
 func (j *join) account(ctx context.Context, name string) (*corev1.Secret, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: j.namespace}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: name}}
 	for _, step := range []struct {
 		obj client.Object
 		set func()
 	}{
-		{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: j.namespace}}, nil},
+		{namespace, func() {
+			if namespace.ResourceVersion == "" {
+				metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, execute.CreatedAnnotation, "true") // so that unjoin may delete it
+			}
+		}},
 		{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: name}}, nil},
 		{secret, func() {
 			secret.Type = corev1.SecretTypeServiceAccountToken

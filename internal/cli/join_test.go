@@ -14,6 +14,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
@@ -24,6 +26,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
 // fakeMember is a cluster with a UID, whose token controller fills the secrets of accounts.
@@ -247,7 +250,8 @@ func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
 
 func unjoining(name string, hub, member client.Client) (*unjoin, *bytes.Buffer) {
 	out := &bytes.Buffer{}
-	return &unjoin{name: name, namespace: "karmada-cluster", hub: hub, member: member, wait: 300 * time.Millisecond, out: out}, out
+	return &unjoin{name: name, namespace: "karmada-cluster", hub: hub, member: member, wait: 300 * time.Millisecond, yes: true, out: out,
+		contents: func(context.Context, string) ([]execute.Content, error) { return nil, nil }}, out
 }
 
 func TestUnjoinTakesBackWhatJoinMade(t *testing.T) {
@@ -299,6 +303,95 @@ func TestUnjoinSparesAnotherHubsAccounts(t *testing.T) {
 		if !exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", name) {
 			t.Errorf("the other hub lost its account %s", name)
 		}
+	}
+}
+
+func TestUnjoinDeletesTheNamespaceOfItsAccountsOnlyIfNothingElseIsInIt(t *testing.T) {
+	theirs := execute.Content{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Name: "theirs", UID: "1"}
+	for story, tc := range map[string]struct {
+		namespace string
+		before    bool // it was there before the cluster joined
+		holds     []execute.Content
+		left      bool
+	}{
+		"the usual one":                   {namespace: "karmada-cluster"},
+		"one that joining made":           {namespace: "fleet"},
+		"one with somebody's objects":     {namespace: "karmada-cluster", holds: []execute.Content{theirs}, left: true},
+		"somebody's, of another name":     {namespace: "production", before: true, left: true},
+		"one with what every cluster has": {namespace: "fleet", holds: []execute.Content{{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: "kube-root-ca.crt", UID: "2"}}},
+	} {
+		t.Run(story, func(t *testing.T) {
+			hub, member := fakeHub(), fakeMember("id-1")
+			if tc.before {
+				if err := member.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace, UID: "theirs"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			j, _ := joining("m1", hub, member)
+			j.namespace = tc.namespace
+			if err := j.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			u, out := unjoining("m1", hub, member)
+			u.namespace = tc.namespace
+			u.contents = func(context.Context, string) ([]execute.Content, error) { return tc.holds, nil }
+			if err := u.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if left := exists(t, member, &corev1.Namespace{}, "", tc.namespace); left != tc.left || left != strings.Contains(out.String(), "namespace "+tc.namespace+" stays") {
+				t.Errorf("it is left: %v, want %v; said\n%s", left, tc.left, out)
+			}
+		})
+	}
+}
+
+func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
+	const claim = `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data","namespace":"shop"}}`
+	for story, tc := range map[string]struct {
+		on      func(*unjoin)
+		says    []string
+		err     string
+		left    bool
+		keeping bool
+	}{
+		"nobody answers":            {says: []string{"deleted in cluster m1: 1 PersistentVolumeClaim\n", "PersistentVolumeClaim shop/data"}, err: "--yes", left: true},
+		"a user says no":            {on: func(u *unjoin) { u.answers = strings.NewReader("n\n") }, says: []string{"[y/N]", "shop/data"}, err: "nothing was changed", left: true},
+		"a user says nothing":       {on: func(u *unjoin) { u.answers = strings.NewReader("") }, err: "nothing was changed", left: true},
+		"a user says yes":           {on: func(u *unjoin) { u.answers = strings.NewReader("Yes\n") }, says: []string{"[y/N]", "unjoined successfully"}},
+		"it is confirmed":           {on: func(u *unjoin) { u.yes = true }, says: []string{"shop/data", "unjoined successfully"}},
+		"everything stays":          {on: func(u *unjoin) { u.keep = true }, says: []string{"left to the cluster: 1 PersistentVolumeClaim", "unjoined successfully"}, keeping: true},
+		"nothing is changed, dryly": {on: func(u *unjoin) { u.dryRun = true }, says: []string{"shop/data", "dry run"}, left: true},
+	} {
+		t.Run(story, func(t *testing.T) {
+			cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"}, Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: "Push"},
+				Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}}}
+			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "data"}}
+			work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(claim)}}}
+			kept := false
+			hub := interceptor.NewClient(fakeHub(cluster, work).(client.WithWatch), interceptor.Funcs{
+				Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.DeleteOption) error {
+					now := &clusterv1alpha1.Cluster{}
+					if _, is := obj.(*clusterv1alpha1.Cluster); is && c.Get(ctx, client.ObjectKeyFromObject(obj), now) == nil {
+						kept = now.Annotations["argosy.io/keep-workloads"] == "true"
+					}
+					return c.Delete(ctx, obj, o...)
+				}})
+			u, out := unjoining("m1", hub, nil)
+			if u.yes = false; tc.on != nil {
+				tc.on(u)
+			}
+			if err := u.run(t.Context()); (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("got %v, want %q", err, tc.err)
+			}
+			for _, say := range tc.says {
+				if !strings.Contains(out.String(), say) {
+					t.Errorf("it does not say %q:\n%s", say, out)
+				}
+			}
+			if left := exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1"); left != tc.left || kept != tc.keeping {
+				t.Errorf("the cluster is left: %v, and was to keep its workloads: %v", left, kept)
+			}
+		})
 	}
 }
 

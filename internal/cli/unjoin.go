@@ -1,18 +1,25 @@
 package cli
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,6 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -33,11 +41,21 @@ func newUnjoin(hub *hubFlags) *cobra.Command {
 		Use:   "unjoin NAME",
 		Short: "Take a cluster out of the fleet",
 		Long: `Deletes the cluster from the hub, waits until what the hub sent there is gone, and, with --cluster-kubeconfig, removes
-the hub's accounts from the cluster.`,
-		Example: "  argosy unjoin eu --cluster-kubeconfig eu.kubeconfig",
-		Args:    cobra.ExactArgs(1),
+the hub's accounts from the cluster.
+
+What goes with it is told first: objects by kind, and each PersistentVolumeClaim by name. On a terminal you are asked then;
+elsewhere --yes confirms it. What a policy preserves stays, with its namespace; --keep-workloads has everything stay. To a cluster
+that does not answer everything is left, too. Called as karmadactl, it does not ask, as that does not.`,
+		Example: `  argosy unjoin eu --cluster-kubeconfig eu.kubeconfig
+  argosy unjoin eu --dry-run
+  argosy unjoin eu --keep-workloads`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u.name, u.namespace, u.out = args[0], flags.namespace, cmd.OutOrStdout()
+			u.yes = u.yes || strings.Contains(cmd.Root().Use, "karmada") // scripts written for that know of no such flag
+			if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+				u.answers = in
+			}
 			if u.wait <= 0 {
 				return fmt.Errorf("--wait is %s, want a positive duration", u.wait)
 			}
@@ -47,6 +65,9 @@ the hub's accounts from the cluster.`,
 					return err
 				}
 				u.host = e.config.Host
+				u.contents = func(ctx context.Context, namespace string) ([]execute.Content, error) {
+					return member.ContentsAt(ctx, e.config, u.name, namespace)
+				}
 				if u.member, err = e.client(); err != nil {
 					return unreachable(u.name, u.host, err)
 				}
@@ -60,7 +81,9 @@ the hub's accounts from the cluster.`,
 	}
 	flags.bind(cmd.Flags())
 	cmd.Flags().BoolVar(&u.force, "force", false, "remove the cluster even if it cannot be reached, or what the hub sent there cannot be removed in time")
-	cmd.Flags().DurationVar(&u.wait, "wait", time.Minute, "how long to wait for the cluster to be removed")
+	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask whether what the hub sent there may be deleted")
+	cmd.Flags().BoolVar(&u.keep, "keep-workloads", false, "leave everything that the hub sent there to the cluster")
+	cmd.Flags().DurationVar(&u.wait, "wait", 10*time.Minute, "how long to wait for everything to be gone")
 	cmd.Flags().BoolVar(&u.dryRun, "dry-run", false, "check everything and change nothing")
 	return cmd
 }
@@ -69,13 +92,18 @@ the hub's accounts from the cluster.`,
 type unjoin struct {
 	name, namespace string
 	force, dryRun   bool
+	yes, keep       bool
 	wait            time.Duration
+	// answers is where a user answers, nil if there is none.
+	answers io.Reader
 
 	hub client.Client
 	// member is nil when its kubeconfig is not given: then nothing is removed there. host is where it is.
 	member client.Client
 	host   string
-	out    io.Writer
+	// contents are what is in a namespace of the member.
+	contents func(ctx context.Context, namespace string) ([]execute.Content, error)
+	out      io.Writer
 }
 
 func (u *unjoin) run(ctx context.Context) error {
@@ -89,15 +117,22 @@ func (u *unjoin) run(ctx context.Context) error {
 	if err := u.checkMember(ctx, cluster); err != nil {
 		return err
 	}
+	going, err := u.preview(ctx, cluster)
+	if err != nil {
+		return err
+	}
 	if u.dryRun {
 		fmt.Fprintf(u.out, "cluster(%s) can be unjoined (dry run: nothing was changed)\n", u.name)
 		return nil
 	}
-
-	if err := u.hub.Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete cluster %q: %w", u.name, err)
+	if err := u.confirm(going); err != nil {
+		return err
 	}
-	if err := u.untilGone(ctx, cluster); err != nil {
+
+	if err := u.leave(ctx, cluster); err != nil {
+		return err
+	}
+	if err := u.untilGone(ctx, cluster, going.Objects()); err != nil {
 		return err
 	}
 	// The garbage collector does the same for secrets that know their owner; those of other tools may not.
@@ -140,14 +175,109 @@ func (u *unjoin) checkMember(ctx context.Context, cluster *clusterv1alpha1.Clust
 	return nil
 }
 
-func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
-	key := client.ObjectKeyFromObject(cluster)
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, u.wait, true, func(ctx context.Context) (bool, error) {
+// preview tells what becomes of what the hub sent to the cluster.
+func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) (membership.Leaving, error) {
+	var works workv1alpha1.WorkList
+	if err := u.hub.List(ctx, &works, client.InNamespace(names.ExecutionSpace(u.name))); err != nil {
+		return membership.Leaving{}, fmt.Errorf("list works of cluster %q: %w", u.name, err)
+	}
+	if u.keep {
+		cluster = cluster.DeepCopy()
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, membership.KeepWorkloadsAnnotation, "true")
+	}
+	going := membership.Leave(cluster, works.Items)
+	for _, line := range going.Lines(u.name) {
+		fmt.Fprintln(u.out, line)
+	}
+	if !membership.Answers(cluster) && len(works.Items) > 0 {
+		fmt.Fprintf(u.out, "cluster(%s) does not answer: nothing can be deleted there\n", u.name)
+	}
+	return going, nil
+}
+
+// confirm asks whether what goes may go.
+func (u *unjoin) confirm(going membership.Leaving) error {
+	switch {
+	case u.yes || !going.Deletes():
+		return nil
+	case u.answers == nil:
+		return fmt.Errorf("what is deleted in cluster %q is told above: confirm that with --yes, or have everything stay there with --keep-workloads", u.name)
+	}
+	fmt.Fprintf(u.out, "Unjoin cluster %s, and delete that there? [y/N] ", u.name)
+	answer, err := bufio.NewReader(u.answers).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errors.New("nothing was changed")
+}
+
+// leave has the cluster leave the fleet; the hub's controllers do the rest.
+func (u *unjoin) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	if u.keep && !membership.KeepsWorkloads(cluster) {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cluster.UID, "annotations": map[string]string{membership.KeepWorkloadsAnnotation: "true"}}})
+		if err != nil {
+			return err
+		}
+		if err := u.hub.Patch(ctx, cluster.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+			return fmt.Errorf("have cluster %q keep its workloads: %w", u.name, err)
+		}
+	}
+	uid := cluster.UID
+	if err := u.hub.Delete(ctx, cluster, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete cluster %q: %w", u.name, err)
+	}
+	return nil
+}
+
+const (
+	// gonePeriod is how often unjoin looks whether something is gone, countPeriod how often it counts what is left.
+	gonePeriod  = 100 * time.Millisecond
+	countPeriod = time.Second
+	// namespaceWait is how long the namespace of the hub's accounts may take to go.
+	namespaceWait = time.Minute
+)
+
+// untilGone waits until nothing is left of the cluster, and shows how far that is. There were that many objects.
+func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster, objects int) error {
+	shown := newSteps(u.out)
+	shown.begin("leaving the fleet")
+	key, counted, was := client.ObjectKeyFromObject(cluster), time.Now(), -1
+	err := wait.PollUntilContextTimeout(ctx, gonePeriod, u.wait, true, func(ctx context.Context) (bool, error) {
 		now := &clusterv1alpha1.Cluster{}
 		err := u.hub.Get(ctx, key, now)
-		return apierrors.IsNotFound(err) || err == nil && now.UID != cluster.UID, client.IgnoreNotFound(err)
+		if gone := apierrors.IsNotFound(err) || err == nil && now.UID != cluster.UID; gone || err != nil {
+			return gone, client.IgnoreNotFound(err)
+		}
+		if time.Since(counted) < countPeriod || objects == 0 {
+			return false, nil
+		}
+		counted = time.Now()
+		left := &metav1.PartialObjectMetadataList{}
+		left.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("WorkList"))
+		if err := u.hub.List(ctx, left, client.InNamespace(names.ExecutionSpace(u.name))); err != nil {
+			return false, nil //nolint:nilerr // it is only shown
+		}
+		done := max(objects-len(left.Items), 0)
+		shown.say("%d of %d objects are done", done, objects)
+		if !shown.live && done != was {
+			fmt.Fprintf(u.out, "%d of %d objects are done\n", done, objects)
+		}
+		was = done
+		return false, nil
 	})
-	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+	if err == nil {
+		shown.done("%d objects", objects)
+		return nil
+	}
+	shown.fail()
+	if ctx.Err() != nil {
+		return fmt.Errorf("cluster %q goes on leaving in the background: %w", u.name, err)
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	why, err := u.heldBy(ctx)
@@ -241,13 +371,56 @@ func (u *unjoin) cleanMember(ctx context.Context) error {
 			&rbacv1.ClusterRoleBinding{ObjectMeta: named("", impersonator)},
 			&rbacv1.ClusterRole{ObjectMeta: named("", impersonator)},
 			&corev1.Secret{ObjectMeta: named(u.namespace, impersonator)},
-			&corev1.ServiceAccount{ObjectMeta: named(u.namespace, impersonator)},
-			&corev1.Namespace{ObjectMeta: named("", u.namespace)})
+			&corev1.ServiceAccount{ObjectMeta: named(u.namespace, impersonator)})
 	}
 	for _, obj := range gone {
 		if err := u.member.Delete(ctx, obj); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete %T %s: %w", obj, obj.GetName(), err)
 		}
 	}
-	return nil
+	if shared {
+		return nil
+	}
+	return u.cleanNamespace(ctx)
+}
+
+// cleanNamespace deletes the namespace of the accounts in the member, by the rule that holds for all: if the hub made it, and nothing
+// of others is in it.
+func (u *unjoin) cleanNamespace(ctx context.Context) error {
+	ns := &corev1.Namespace{}
+	if err := u.member.Get(ctx, client.ObjectKey{Name: u.namespace}, ns); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	made := ns.DeepCopy()
+	if u.namespace == names.Clusters {
+		// Hubs and tools before this one did not say that they made it, and nobody else makes one of this name.
+		metav1.SetMetaDataAnnotation(&made.ObjectMeta, execute.CreatedAnnotation, "true")
+	}
+	contents, err := u.contents(ctx, u.namespace)
+	if err != nil {
+		return err
+	}
+	observed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(made)
+	if err != nil {
+		return err
+	}
+	end, why := execute.EndNamespace(&unstructured.Unstructured{Object: observed}, contents, func(types.NamespacedName) execute.WorkState { return execute.WorkStands })
+	if end != execute.NamespaceDeleted {
+		fmt.Fprintf(u.out, "namespace %s stays in cluster(%s): %s\n", u.namespace, u.name, why)
+		return nil
+	}
+	if err := u.member.Delete(ctx, ns, client.Preconditions{UID: &ns.UID}); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete namespace %s: %w", u.namespace, err)
+	}
+	// Until it is gone, the cluster cannot be joined again.
+	err = wait.PollUntilContextTimeout(ctx, gonePeriod, min(u.wait, namespaceWait), true, func(ctx context.Context) (bool, error) {
+		now := &corev1.Namespace{}
+		err := u.member.Get(ctx, client.ObjectKeyFromObject(ns), now)
+		return apierrors.IsNotFound(err) || err == nil && now.UID != ns.UID, client.IgnoreNotFound(err)
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		fmt.Fprintf(u.out, "namespace %s in cluster(%s) is still being removed\n", u.namespace, u.name)
+		return nil
+	}
+	return err
 }

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
@@ -21,6 +25,9 @@ const (
 	contentsMost = 20_000
 )
 
+// contentsTimeout is how long one request of ContentsAt may take.
+const contentsTimeout = 15 * time.Second
+
 // ErrContentsUnknown says that not all that is in a namespace could be seen, nor will be soon. What wraps it says why.
 var ErrContentsUnknown = errors.New("not all that is in the namespace can be seen")
 
@@ -30,11 +37,39 @@ func (m *Member) Contents(ctx context.Context, namespace string) ([]execute.Cont
 	if err != nil {
 		return nil, err
 	}
+	return contentsOf(ctx, apis, m.conn().metadata, m.Name, namespace)
+}
+
+// ContentsAt are those of a cluster that is no member, or not any more.
+func ContentsAt(ctx context.Context, config *rest.Config, cluster, namespace string) ([]execute.Content, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout, config.QPS = contentsTimeout, -1
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	c, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	apis := APIs{Failed: map[string]string{}}
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if _, apis.Lists, err = d.ServerGroupsAndResources(); errors.As(err, &partial) {
+		for gv, err := range partial.Groups {
+			apis.Failed[gv.String()] = err.Error()
+		}
+	} else if err != nil {
+		return nil, fmt.Errorf("discover what cluster %q serves: %w", cluster, err)
+	}
+	return contentsOf(ctx, apis, c, cluster, namespace)
+}
+
+func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster, namespace string) ([]execute.Content, error) {
 	for gv, why := range apis.Failed {
 		if group, _, _ := strings.Cut(gv, "/"); strings.HasSuffix(group, "metrics.k8s.io") {
 			continue // metrics are measured, and not stored
 		}
-		return nil, fmt.Errorf("%w: cluster %q does not say what it serves in %s: %s", ErrContentsUnknown, m.Name, gv, why)
+		return nil, fmt.Errorf("%w: cluster %q does not say what it serves in %s: %s", ErrContentsUnknown, cluster, gv, why)
 	}
 	namespaced := map[schema.GroupKind]bool{}
 	type resource struct {
@@ -63,21 +98,21 @@ func (m *Member) Contents(ctx context.Context, namespace string) ([]execute.Cont
 	for _, r := range all {
 		o := metav1.ListOptions{Limit: contentsPage}
 		for {
-			list, err := m.conn().metadata.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, o)
+			list, err := c.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, o)
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 				break // the kind has gone since
 			}
 			switch {
 			case err != nil && (Unreachable(err) || ctx.Err() != nil):
-				return nil, fmt.Errorf("list %s in %s of cluster %q: %w", r.GroupResource(), namespace, m.Name, err)
+				return nil, fmt.Errorf("list %s in %s of cluster %q: %w", r.GroupResource(), namespace, cluster, err)
 			case err != nil:
-				return nil, fmt.Errorf("%w: list %s in %s of cluster %q: %w", ErrContentsUnknown, r.GroupResource(), namespace, m.Name, err)
+				return nil, fmt.Errorf("%w: list %s in %s of cluster %q: %w", ErrContentsUnknown, r.GroupResource(), namespace, cluster, err)
 			}
 			for i := range list.Items {
 				contents = append(contents, contentOf(r.kind, &list.Items[i], namespaced))
 			}
 			if len(contents) > contentsMost {
-				return nil, fmt.Errorf("%w: there are more than %d objects in %s of cluster %q", ErrContentsUnknown, contentsMost, namespace, m.Name)
+				return nil, fmt.Errorf("%w: there are more than %d objects in %s of cluster %q", ErrContentsUnknown, contentsMost, namespace, cluster)
 			}
 			if o.Continue = list.Continue; o.Continue == "" {
 				break

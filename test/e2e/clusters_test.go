@@ -97,7 +97,7 @@ func joined(t *testing.T, m *sim.Running) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 		defer cancel()
-		out, err := fleet.Argosy(ctx, "unjoin", m.Name, "--force", "--wait", "20s")
+		out, err := fleet.Argosy(ctx, "unjoin", m.Name, "--yes", "--force", "--wait", "20s")
 		if err != nil && !strings.Contains(out, "is not joined") {
 			t.Errorf("unjoin %s: %v\n%s", m.Name, err, out)
 		}
@@ -285,7 +285,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 			})
 		}
 		refused(t, []string{"another cluster"}, "unjoin", "c1", "--cluster-kubeconfig", fleet.Fleet.Members()[0].Kubeconfig)
-		if out := argosy(t, "unjoin", "c1", "--cluster-kubeconfig", m.Kubeconfig); !strings.HasSuffix(out, "cluster(c1) is unjoined successfully\n") {
+		if out := argosy(t, "unjoin", "c1", "--yes", "--cluster-kubeconfig", m.Kubeconfig); !strings.HasSuffix(out, "cluster(c1) is unjoined successfully\n") {
 			t.Errorf("unjoin says %q", out)
 		}
 		if member.Find(t, "v1", "ConfigMap", ns, "sent") != nil {
@@ -480,7 +480,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 				fleet.Hub.Apply(t, configMap(ns, fmt.Sprintf("many-%d", i), "1"))
 				if i == 10 {
 					go func() {
-						out, err := fleet.Argosy(t.Context(), "unjoin", "c4", "--cluster-kubeconfig", m.Kubeconfig)
+						out, err := fleet.Argosy(t.Context(), "unjoin", "c4", "--yes", "--cluster-kubeconfig", m.Kubeconfig)
 						if err != nil {
 							err = fmt.Errorf("%w: %s", err, out)
 						}
@@ -517,7 +517,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			fleet.Hub.Apply(t, configMap(ns, "after", "1"))
 			refused(t, []string{"cannot be reached", "--force"}, "unjoin", "c5", "--cluster-kubeconfig", m.Kubeconfig)
 			begin := time.Now()
-			argosy(t, "unjoin", "c5")
+			argosy(t, "unjoin", "c5", "--yes")
 			t.Logf("a dead cluster is removed within %v", time.Since(begin).Round(time.Second))
 			gone(t, "c5")
 			for _, name := range []string{"before", "after"} {

@@ -169,7 +169,7 @@ func TestLogsAndCommandsGoThroughTheHub(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 		defer cancel()
-		if out, err := fleet.Argosy(ctx, "unjoin", "kubelet", "--force", "--wait", "20s"); err != nil {
+		if out, err := fleet.Argosy(ctx, "unjoin", "kubelet", "--yes", "--force", "--wait", "20s"); err != nil {
 			t.Errorf("unjoin: %v\n%s", err, out)
 		}
 	})

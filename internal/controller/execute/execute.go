@@ -411,7 +411,7 @@ func (r *reconciler) stays(ctx context.Context, m *member.Member, cluster string
 	if awaited, err := r.awaited(ctx, cluster, work); awaited || err != nil {
 		return awaited, 0, err
 	}
-	if !execute.IsNamespace(manifest) || !execute.Owns(work, observed) || work.Spec.PreserveResourcesOnDeletion != nil && *work.Spec.PreserveResourcesOnDeletion ||
+	if !execute.IsNamespace(manifest) || !execute.Owns(work, observed) || execute.Preserved(work) ||
 		observed.GetDeletionTimestamp() != nil {
 		return false, 0, nil
 	}

@@ -44,6 +44,11 @@ type Action struct {
 	Yields bool
 }
 
+// Preserved says whether the object of w stays in the member when w goes.
+func Preserved(w *workv1alpha1.Work) bool {
+	return w.Spec.PreserveResourcesOnDeletion != nil && *w.Spec.PreserveResourcesOnDeletion
+}
+
 // Plan decides what to do for w. desired is what execute.Desired made of it, and may be nil when w is being deleted;
 // observed is the member's object, nil if absent. None of them is changed, and the action shares memory with desired.
 //
@@ -118,7 +123,7 @@ func remove(w *workv1alpha1.Work, observed *unstructured.Unstructured) Action {
 		return Action{Kind: Nothing, Reason: "the object is absent"}
 	case ownerOf(observed, w) != ours:
 		return Action{Kind: Nothing, Reason: "the object is not marked as this work's, so it stays"}
-	case w.Spec.PreserveResourcesOnDeletion != nil && *w.Spec.PreserveResourcesOnDeletion:
+	case Preserved(w):
 		return Action{Kind: Release, Reason: "resources are preserved on deletion", Object: Released(observed)}
 	case observed.GetDeletionTimestamp() != nil:
 		return Action{Kind: Wait, Reason: "the object is already being deleted"}

@@ -1,0 +1,134 @@
+package membership
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
+)
+
+// Answers says whether a cluster is asked to delete when it leaves: what was sent to one that does not answer stays there.
+func Answers(c *clusterv1alpha1.Cluster) bool {
+	return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+}
+
+// Leaving is what becomes of what the hub sent to a cluster when the cluster leaves.
+type Leaving struct {
+	// Deleted and Kept count the objects by kind.
+	Deleted, Kept map[schema.GroupKind]int
+	// Volumes are the PersistentVolumeClaims that are deleted, as "namespace/name", sorted.
+	Volumes []string
+	// Namespaces are those that are deleted if nothing is left in them, sorted.
+	Namespaces []string
+}
+
+// Leave says what becomes of the objects of a cluster's Works when it leaves. What a Work says is counted, though a member may have
+// another's object of that name, which stays.
+func Leave(c *clusterv1alpha1.Cluster, works []workv1alpha1.Work) Leaving {
+	l := Leaving{Deleted: map[schema.GroupKind]int{}, Kept: map[schema.GroupKind]int{}}
+	stay := KeepsWorkloads(c) || !Answers(c)
+	for i := range works {
+		m, err := execute.Manifest(&works[i])
+		if err != nil {
+			continue // what cannot be read was never applied
+		}
+		gk := m.GroupVersionKind().GroupKind()
+		switch {
+		case stay || execute.Preserved(&works[i]):
+			l.Kept[gk]++
+		case execute.IsNamespace(m):
+			l.Namespaces = append(l.Namespaces, m.GetName())
+		default:
+			l.Deleted[gk]++
+			l.Volumes = append(l.Volumes, volumesOf(m)...)
+		}
+	}
+	slices.Sort(l.Volumes)
+	slices.Sort(l.Namespaces)
+	return l
+}
+
+// volumesOf are the PersistentVolumeClaims that go with an object: itself, or those that a StatefulSet makes and takes along.
+func volumesOf(m *unstructured.Unstructured) []string {
+	switch m.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		return []string{m.GetNamespace() + "/" + m.GetName()}
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}:
+	default:
+		return nil
+	}
+	if whenDeleted, _, _ := unstructured.NestedString(m.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"); whenDeleted != "Delete" {
+		return nil
+	}
+	replicas, set, _ := unstructured.NestedInt64(m.Object, "spec", "replicas")
+	if !set {
+		replicas = 1
+	}
+	first, _, _ := unstructured.NestedInt64(m.Object, "spec", "ordinals", "start")
+	templates, _, _ := unstructured.NestedSlice(m.Object, "spec", "volumeClaimTemplates")
+	var volumes []string
+	for _, t := range templates {
+		fields, _ := t.(map[string]any)
+		name, _, _ := unstructured.NestedString(fields, "metadata", "name")
+		for i := first; i < first+min(replicas, mostVolumes); i++ {
+			volumes = append(volumes, fmt.Sprintf("%s/%s-%s-%d", m.GetNamespace(), name, m.GetName(), i))
+		}
+	}
+	return volumes
+}
+
+// mostVolumes are the most PersistentVolumeClaims of a template that are named.
+const mostVolumes = 1000
+
+// Deletes says whether anything goes at all.
+func (l Leaving) Deletes() bool { return len(l.Deleted)+len(l.Namespaces) > 0 }
+
+// Objects is how many are deleted or kept.
+func (l Leaving) Objects() int {
+	n := len(l.Namespaces)
+	for _, by := range []map[schema.GroupKind]int{l.Deleted, l.Kept} {
+		for _, of := range by {
+			n += of
+		}
+	}
+	return n
+}
+
+// Lines tell that to people.
+func (l Leaving) Lines(cluster string) []string {
+	var lines []string
+	if len(l.Deleted) > 0 {
+		lines = append(lines, fmt.Sprintf("deleted in cluster %s: %s", cluster, perKind(l.Deleted)))
+	}
+	for _, v := range l.Volumes {
+		lines = append(lines, fmt.Sprintf("deleted with what is stored on it: PersistentVolumeClaim %s", v))
+	}
+	if len(l.Namespaces) > 0 {
+		lines = append(lines, fmt.Sprintf("deleted if nothing is left in them, and else left to the cluster: the namespaces %s", strings.Join(l.Namespaces, ", ")))
+	}
+	if len(l.Kept) > 0 {
+		lines = append(lines, fmt.Sprintf("left to the cluster: %s", perKind(l.Kept)))
+	}
+	return lines
+}
+
+// perKind are the kinds with the most objects first.
+func perKind(by map[schema.GroupKind]int) string {
+	kinds := slices.SortedFunc(maps.Keys(by), func(a, b schema.GroupKind) int {
+		return cmp.Or(cmp.Compare(by[b], by[a]), cmp.Compare(a.String(), b.String()))
+	})
+	texts := make([]string, len(kinds))
+	for i, gk := range kinds {
+		texts[i] = fmt.Sprintf("%d %s", by[gk], gk)
+	}
+	return strings.Join(texts, ", ")
+}
