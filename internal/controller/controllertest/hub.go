@@ -63,10 +63,13 @@ var (
 	// Definition is of members, too.
 	Definition = kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false)
 
-	works = kind(workv1alpha1.GroupVersion.Group, "v1alpha1", "Work", "works", true)
-	own   = []membertest.Kind{
-		works,
-		kind(workv1alpha2.GroupVersion.Group, "v1alpha2", "ResourceBinding", "resourcebindings", true),
+	// Works and Bindings are the hub's own.
+	Works    = kind(workv1alpha1.GroupVersion.Group, "v1alpha1", "Work", "works", true)
+	Bindings = kind(workv1alpha2.GroupVersion.Group, "v1alpha2", "ResourceBinding", "resourcebindings", true)
+
+	own = []membertest.Kind{
+		Works,
+		Bindings,
 		kind(workv1alpha2.GroupVersion.Group, "v1alpha2", "ClusterResourceBinding", "clusterresourcebindings", false),
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "PropagationPolicy", "propagationpolicies", true),
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterPropagationPolicy", "clusterpropagationpolicies", false),
@@ -215,7 +218,16 @@ func (h *Hub) Join(name string, kinds ...membertest.Kind) *membertest.Server {
 	s.NeedNamespaces()
 	s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	h.Make(s.Secret(name))
-	h.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace(name)}})
+	h.JoinAgain(name, s, kinds...)
+	return s
+}
+
+// JoinAgain makes a server a member that has left.
+func (h *Hub) JoinAgain(name string, s *membertest.Server, kinds ...membertest.Kind) {
+	h.t.Helper()
+	if space := (&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace(name)}}); !h.Has(space) {
+		h.Make(space)
+	}
 	c := s.Cluster(name)
 	c.UID = ""
 	h.Make(c)
@@ -224,7 +236,6 @@ func (h *Hub) Join(name string, kinds ...membertest.Kind) *membertest.Server {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue, Reason: "ClusterReady"})
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionTrue, Reason: "Complete"})
 	})
-	return s
 }
 
 // Serves are the API enablements of a cluster that serves the kinds.
