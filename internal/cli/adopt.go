@@ -133,8 +133,9 @@ type adopted struct {
 	// Annotate says that the template on the hub is told to take over what is there.
 	Annotate bool `json:"annotate,omitempty"`
 
-	live  *unstructured.Unstructured
-	there *unstructured.Unstructured // the template that the hub has
+	live     *unstructured.Unstructured
+	orphaned bool                       // it has the marks of a Work that the hub does not have
+	there    *unstructured.Unstructured // the template that the hub has
 }
 
 func (a *adoption) run(ctx context.Context, hub *hubFlags, flags *memberFlags) error {
@@ -250,9 +251,10 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 		return result, nil
 	}
 	free := live
-	if orphaned, err := a.orphaned(ctx, live); err != nil {
+	if result.orphaned, err = a.orphaned(ctx, live); err != nil {
 		return nil, err
-	} else if orphaned {
+	}
+	if result.orphaned {
 		free = execute.Released(live) // its marks say what the hub that was restored had made of it
 	}
 	if err := adopt.Obstacle(free); err != nil {
@@ -396,23 +398,36 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.
 	if name == "" {
 		name = adopt.PolicyName(template)
 	}
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := a.client.Get(ctx, types.NamespacedName{Name: a.cluster}, cluster); err != nil {
+		return nil, fmt.Errorf("read cluster %q: %w", a.cluster, err)
+	}
 	policy := adopt.Policy(template, name, a.cluster)
 	if a.createPolicy {
-		chosen, err := a.holder(ctx, template, policy)
-		if err != nil {
+		made, other, err := a.holder(ctx, template, policy)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if chosen {
+		case other != nil && result.orphaned && result.there == nil:
+			// It is of a template that this policy, or the one before it, had sent.
+			replicas, _, _, err := meaning.Replicas(ctx, template)
+			if err != nil {
+				return nil, err
+			}
+			if err := adopt.Sends(other, replicas, cluster); err != nil {
+				return nil, err
+			}
+			policy = other
+		case other != nil:
+			return nil, fmt.Errorf("the policy %s holds %s and does not send it to cluster %q: have it send the template there, and adopt the object then",
+				strings.TrimPrefix(other.GetNamespace()+"/"+other.GetName(), "/"), objectName(template), a.cluster)
+		case made:
 			result.Policy = policy
 		}
 	} else if result.there != nil {
 		result.Annotate = true
 	}
 
-	cluster := &clusterv1alpha1.Cluster{}
-	if err := a.client.Get(ctx, types.NamespacedName{Name: a.cluster}, cluster); err != nil {
-		return nil, fmt.Errorf("read cluster %q: %w", a.cluster, err)
-	}
 	overrides, err := scope.Overrides.List(ctx, a.client)
 	if err != nil {
 		return nil, fmt.Errorf("list override policies: %w", err)
@@ -424,36 +439,32 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.
 	return w, nil
 }
 
-// holder says whether the policy is to be made: false if the same is there already. It is an error if another one would hold the template.
-func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructured, policy policyv1alpha1.Propagation) (bool, error) {
+// holder says whether the policy is to be made: false if the same is there already. other is one that would hold the template instead.
+func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructured, policy policyv1alpha1.Propagation) (made bool, other policyv1alpha1.Propagation, err error) {
 	policies, err := scope.Propagations.List(ctx, a.client)
 	if err != nil {
-		return false, fmt.Errorf("list policies: %w", err)
-	}
-	elsewhere := func(p policyv1alpha1.Propagation) error {
-		return fmt.Errorf("the policy %s holds %s and does not send it to cluster %q: have it send the template there, and adopt the object then",
-			strings.TrimPrefix(p.GetNamespace()+"/"+p.GetName(), "/"), objectName(template), a.cluster)
+		return false, nil, fmt.Errorf("list policies: %w", err)
 	}
 	t := propagate.TemplateOf(template)
-	made := true
+	made = true
 	for _, p := range policies {
 		if p.GetNamespace() == policy.GetNamespace() && p.GetName() == policy.GetName() {
 			have, want := p.PropagationSpec(), policy.PropagationSpec()
 			if !equality.Semantic.DeepEqual(have.ResourceSelectors, want.ResourceSelectors) || have.ConflictResolution != want.ConflictResolution {
-				return false, fmt.Errorf("there is a policy %s that says something else: choose another name with --policy-name", policy.GetName())
+				return false, nil, fmt.Errorf("there is a policy %s that says something else: choose another name with --policy-name", policy.GetName())
 			}
 			made = false
 		} else if holder, ok := propagate.Claimed(template); ok && propagate.HolderOf(p) == holder {
-			return false, elsewhere(p)
+			return false, p, nil
 		}
 	}
 	if made {
 		policies = append(policies, policy)
 	}
 	if p, ok := propagate.Match(t, policies); ok && (p.GetNamespace() != policy.GetNamespace() || p.GetName() != policy.GetName()) {
-		return false, elsewhere(p)
+		return false, p, nil
 	}
-	return made, nil
+	return made, nil, nil
 }
 
 // ask has the member say what it would make of an apply, as the hub's would be, without doing it; nil if it cannot.

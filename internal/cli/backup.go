@@ -2,13 +2,18 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/grpclog"
 
 	"github.com/argosy-io/argosy/internal/server"
 )
+
+// quietly keeps what gRPC says of each connection that it makes and ends from the terminal: what fails is an error.
+func quietly() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)) }
 
 // storeFlags are those of the hub's configuration that say where its store and keys are.
 func storeFlags(cmd *cobra.Command, config *server.Config, file *string, names ...string) {
@@ -42,6 +47,7 @@ backups by itself, see --backup-interval of "argosy up".`,
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
 			}
+			quietly()
 			path, m, err := server.Backup(cmd.Context(), config, to, !withoutKeys, cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -115,6 +121,7 @@ With --disarm it also mends a store that is full: it drops old revisions, defrag
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
 			}
+			quietly()
 			before, after, err := server.Defragment(cmd.Context(), config, disarm)
 			if err != nil {
 				return err

@@ -84,7 +84,7 @@ func orphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]
 
 func orphansIn(ctx context.Context, hub *rest.Config, cluster string) ([]orphan, error) {
 	there := throughHub(hub, cluster)
-	there.QPS = -1
+	there.QPS, there.WarningHandler = -1, rest.NoWarnings{} // nobody chose the kinds, some of which are deprecated
 	d, err := discovery.NewDiscoveryClientForConfig(there)
 	if err != nil {
 		return nil, err

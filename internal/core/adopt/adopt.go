@@ -24,6 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // memberKeys are annotations that a member's controllers and tools put on an object for themselves; one that ends in / is a prefix.
@@ -91,6 +92,26 @@ func Policy(template *unstructured.Unstructured, name, cluster string) policyv1a
 		return &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
 	}
 	return &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: template.GetNamespace(), Name: name}, Spec: spec}
+}
+
+// Sends says why a policy that stands does not send a template made of the cluster's object there as the object is; nil if it does.
+func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Cluster) error {
+	name := strings.TrimPrefix(p.GetNamespace()+"/"+p.GetName(), "/")
+	placement := p.PropagationSpec().Placement
+	means := placement.ClusterAffinity == nil && len(placement.ClusterAffinities) == 0
+	if a := placement.ClusterAffinity; a != nil {
+		means = schedule.MatchesAffinity(c, *a)
+	}
+	for _, term := range placement.ClusterAffinities {
+		means = means || schedule.MatchesAffinity(c, term.ClusterAffinity)
+	}
+	if !means {
+		return fmt.Errorf("the policy %s would hold it and does not send it to cluster %q: have it send the template there, and adopt the object then", name, c.Name)
+	}
+	if s := placement.ReplicaScheduling; replicas > 0 && s != nil && s.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDuplicated {
+		return fmt.Errorf("the policy %s would hold it and divides the replicas of its template, of which this object has a share: apply the template itself, with all replicas, and it takes over what is there", name)
+	}
+	return nil
 }
 
 // PolicyName is the name of the policy of a template if the user gives it none.

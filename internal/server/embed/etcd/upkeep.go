@@ -42,9 +42,6 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 
 // Connect is a client of the first of servers that answers.
 func Connect(ctx context.Context, servers []string, caFile, certFile, keyFile string) (*Client, error) {
-	if err := Check(ctx, servers, caFile, certFile, keyFile); err != nil {
-		return nil, err
-	}
 	var failed error
 	for _, server := range servers {
 		config := clientv3.Config{Endpoints: []string{server}, Logger: zap.NewNop()}
@@ -66,6 +63,9 @@ func Connect(ctx context.Context, servers []string, caFile, certFile, keyFile st
 			_ = c.Close()
 		}
 		failed = errors.Join(failed, fmt.Errorf("%s: %w", server, err))
+	}
+	if err := Check(ctx, servers, caFile, certFile, keyFile); err != nil {
+		return nil, err // it says better why
 	}
 	return nil, failed
 }
