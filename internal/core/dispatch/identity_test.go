@@ -31,7 +31,11 @@ func which(u *unstructured.Unstructured) string {
 		group = ""
 	}
 	metadata, _ := u.Object["metadata"].(map[string]any)
-	return fmt.Sprintf("%q %q %#v %#v", group, u.Object["kind"], metadata["namespace"], metadata["name"])
+	namespace := metadata["namespace"]
+	if namespace == "" {
+		namespace = nil // the same to everybody
+	}
+	return fmt.Sprintf("%q %q %#v %#v", group, u.Object["kind"], namespace, metadata["name"])
 }
 
 // anything is a tier of scripts and webhooks that answer as they like.

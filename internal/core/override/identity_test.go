@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"reflect"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -73,7 +76,29 @@ func which(u *unstructured.Unstructured) string {
 		group = ""
 	}
 	metadata, _ := u.Object["metadata"].(map[string]any)
-	return fmt.Sprintf("%q %q %#v %#v", group, u.Object["kind"], metadata["namespace"], metadata["name"])
+	namespace := metadata["namespace"]
+	if namespace == "" {
+		namespace = nil // the same to everybody
+	}
+	return fmt.Sprintf("%q %q %#v %#v", group, u.Object["kind"], namespace, metadata["name"])
+}
+
+// Each kind of overrider has a number below, or it is not tried.
+func TestEveryKindOfOverriderIsTried(t *testing.T) {
+	tried := map[string]bool{"OverridersDialect": true} // other spellings of these
+	for kind := range uint8(11) {
+		o := reflect.ValueOf(overrider(kind, policyv1alpha1.OverriderOpAdd, "/a", "b", "c"))
+		for i := range o.NumField() {
+			if !o.Field(i).IsZero() {
+				tried[o.Type().Field(i).Name] = true
+			}
+		}
+	}
+	for i := range reflect.TypeFor[policyv1alpha1.Overriders]().NumField() {
+		if name := reflect.TypeFor[policyv1alpha1.Overriders]().Field(i).Name; !tried[name] {
+			t.Errorf("%s is not tried", name)
+		}
+	}
 }
 
 // overrider is one of each kind, by number, with what a user may put into it.
@@ -85,7 +110,7 @@ func overrider(kind uint8, operator policyv1alpha1.OverriderOperator, path, key,
 	words := policyv1alpha1.CommandArgsOverrider{ContainerName: key, Operator: operator, Value: []string{value}}
 	keys := policyv1alpha1.LabelAnnotationOverrider{Operator: operator, Value: map[string]string{key: value}}
 	patch := []policyv1alpha1.FieldPatchOperation{{SubPath: key, Operator: operator, Value: raw}}
-	switch kind % 10 {
+	switch kind % 11 {
 	case 0:
 		return policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{Predicate: &policyv1alpha1.ImagePredicate{Path: path}, Component: policyv1alpha1.Repository, Operator: operator, Value: value}}}
 	case 1:
@@ -102,6 +127,9 @@ func overrider(kind uint8, operator policyv1alpha1.OverriderOperator, path, key,
 		return policyv1alpha1.Overriders{FieldOverrider: []policyv1alpha1.FieldOverrider{{FieldPath: path, JSON: patch}}}
 	case 7:
 		return policyv1alpha1.Overriders{FieldOverrider: []policyv1alpha1.FieldOverrider{{FieldPath: path, YAML: patch}}}
+	case 8:
+		return policyv1alpha1.Overriders{ResourcesOverrider: []policyv1alpha1.ResourcesOverrider{{ContainerName: key, Value: corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{corev1.ResourceName(value): resource.MustParse("1")}}}}}
 	}
 	return policyv1alpha1.Overriders{Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: path, Operator: operator, Value: raw}}}
 }
@@ -172,7 +200,7 @@ func TestRandomOverridesKeepTheObject(t *testing.T) {
 		for range 1 + r.Intn(3) {
 			var rules []policyv1alpha1.Overriders
 			for range 1 + r.Intn(3) {
-				rules = append(rules, overrider(uint8(r.Intn(10)), operators[r.Intn(len(operators))], pick(paths), pick([]string{"main", "karmada.io/managed", "/b", "", "a"}), pick(values)))
+				rules = append(rules, overrider(uint8(r.Intn(11)), operators[r.Intn(len(operators))], pick(paths), pick([]string{"main", "karmada.io/managed", "/b", "", "a"}), pick(values)))
 			}
 			var selecting *unstructured.Unstructured
 			if r.Intn(2) == 0 {
