@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,8 @@ type hub struct {
 	options      Options
 	// reads says who may get what, as "user group/resource namespace/name"; admin may all.
 	reads map[string]bool
+	// may are other rights, as "user verb resource namespace".
+	may map[string]bool
 }
 
 var listKinds = map[schema.GroupVersionResource]string{
@@ -106,6 +109,11 @@ func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstruct
 				}
 				if a.GetVerb() == "get" && (a.GetUser().GetName() == "admin" ||
 					h.reads[fmt.Sprintf("%s %s/%s %s/%s", a.GetUser().GetName(), a.GetAPIGroup(), a.GetResource(), a.GetNamespace(), a.GetName())]) {
+					return authorizer.DecisionAllow, "", nil
+				}
+				// What else somebody may, in a word: "user verb resource namespace"; admin may it all.
+				if slices.Contains([]string{"list", "escalate", "bind"}, a.GetVerb()) && a.GetUser().GetName() == "admin" ||
+					h.may[fmt.Sprintf("%s %s %s %s", a.GetUser().GetName(), a.GetVerb(), a.GetResource(), a.GetNamespace())] {
 					return authorizer.DecisionAllow, "", nil
 				}
 				return authorizer.DecisionNoOpinion, "", nil

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -100,7 +101,32 @@ func (o *objects) validateOverride(ctx context.Context, r request) error {
 			return err
 		}
 	}
+	if err := o.authorizeRights(ctx, r, policy); err != nil {
+		return err
+	}
 	warn(ctx, validate.OverrideAdvice(policy), known)
+	return nil
+}
+
+// authorizeRights lets those change what roles and their bindings say who may give rights that they lack: an API server holds others to
+// their own where roles are written, and the hub cannot where an override changes them in a member.
+func (o *objects) authorizeRights(ctx context.Context, r request, policy policyv1alpha1.Override) error {
+	path := override.Rights(policy)
+	if path == "" || r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+		return nil
+	}
+	resource, where := "clusterroles", "in the cluster"
+	if policy.GetNamespace() != "" {
+		resource, where = "roles", fmt.Sprintf("in namespace %q", policy.GetNamespace())
+	}
+	for _, verb := range []string{"escalate", "bind"} {
+		decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb, ResourceRequest: true,
+			APIGroup: "rbac.authorization.k8s.io", APIVersion: "v1", Resource: resource, Namespace: policy.GetNamespace()})
+		if decision != authorizer.DecisionAllow {
+			return admission.NewForbidden(r, errors.Join(fmt.Errorf("an overrider of %q changes who may do what in members, for which you need the right to %s %s.rbac.authorization.k8s.io %s; "+
+				"write it in the template, where you are held to your own rights, or name in spec.resourceSelectors what else the policy is for", path, verb, resource, where), err))
+		}
+	}
 	return nil
 }
 

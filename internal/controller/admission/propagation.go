@@ -48,6 +48,9 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 	if err := o.authorizeQuotas(ctx, r, p, old); err != nil {
 		return err
 	}
+	if err := o.authorizeSent(ctx, r, p, old); err != nil {
+		return err
+	}
 	if !equality.Semantic.DeepEqual(before.PropagationSpec(), p.PropagationSpec()) {
 		if err := r.setSpec(before.PropagationSpec(), p.PropagationSpec()); err != nil {
 			return err
@@ -147,6 +150,51 @@ func (o *objects) authorizeQuotas(ctx context.Context, r request, p, old policyv
 	}
 	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
 		"it selects ResourceQuotas, which then bind in members and no more on the hub: only who may update resourcequotas %s may have them propagated", where), err))
+}
+
+var secretKind = schema.GroupKind{Kind: "Secret"}
+
+// authorizeSent lets those say in which clusters Secrets are who may read them: a member has other readers than the hub. What
+// templates depend on is let follow also by those who could write these, and have them name any Secret.
+func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
+	was, is := old.PropagationSpec(), p.PropagationSpec()
+	if r.ours() || r.old != nil && was.PropagateDeps == is.PropagateDeps && equality.Semantic.DeepEqual(was.ResourceSelectors, is.ResourceSelectors) && equality.Semantic.DeepEqual(was.Placement, is.Placement) {
+		return nil
+	}
+	may := func(verb string, resource schema.GroupVersionResource, namespace, name string) bool {
+		decision, _, _ := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb, ResourceRequest: true,
+			APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Namespace: namespace, Name: name})
+		return decision == authorizer.DecisionAllow
+	}
+	for i, s := range is.ResourceSelectors {
+		namespace, gk := s.Namespace, propagate.GroupKind(s.APIVersion, s.Kind)
+		if p.GetNamespace() != "" {
+			namespace = p.GetNamespace()
+		}
+		what := ""
+		switch {
+		case gk == secretKind && s.Name != "":
+			if !may("get", secrets, namespace, s.Name) {
+				what = "it selects Secret " + s.Name
+			}
+		case gk == secretKind:
+			if !may("list", secrets, namespace, "") {
+				what = "it selects Secrets"
+			}
+		case is.PropagateDeps && !may("list", secrets, namespace, ""):
+			if mapping, err := o.mapper.RESTMapping(gk); err != nil || !may("create", mapping.Resource, namespace, "") {
+				what = fmt.Sprintf("with propagateDeps the Secrets that a %s names follow it", s.Kind)
+			}
+		}
+		if what != "" {
+			where := "in all namespaces"
+			if namespace != "" {
+				where = fmt.Sprintf("in namespace %q", namespace)
+			}
+			return admission.NewForbidden(r, fmt.Errorf("spec.resourceSelectors[%d]: %s into the clusters of the placement, for which you need the right to read secrets %s", i, what, where))
+		}
+	}
+	return nil
 }
 
 // sidecarSet is the cluster-scoped kind that namespaced policies are written for most; it is known even where it is not served yet.

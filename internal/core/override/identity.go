@@ -3,6 +3,7 @@ package override
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -89,4 +90,70 @@ func Overwrites(p policyv1alpha1.Override) bool {
 	}
 	spec := p.OverrideSpec()
 	return asks(&spec.Overriders) || slices.ContainsFunc(spec.OverrideRules, func(r policyv1alpha1.RuleWithCluster) bool { return asks(&r.Overriders) })
+}
+
+// rights are the fields of roles and of their bindings that say who may do what.
+var rights = []string{"rules", "aggregationRule", "roleRef", "subjects"}
+
+// Rights is the first path by which a policy changes who may do what, in roles and bindings of roles; empty if it selects none, or
+// leaves that alone. The API server of the hub holds whoever writes these to his own rights, and none does where an override changes them.
+func Rights(p policyv1alpha1.Override) string {
+	spec := p.OverrideSpec()
+	if len(spec.ResourceSelectors) > 0 && !slices.ContainsFunc(spec.ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
+		gv, err := schema.ParseGroupVersion(s.APIVersion)
+		return err != nil || gv.Group == "rbac.authorization.k8s.io"
+	}) {
+		return ""
+	}
+	changes := func(path string) bool {
+		p, err := parsePointer(path)
+		return err == nil && len(p) > 0 && slices.Contains(rights, p[0]) || aggregates(Key(path))
+	}
+	of := func(o *policyv1alpha1.Overriders) string {
+		for _, i := range o.ImageOverrider {
+			if i.Predicate != nil && changes(i.Predicate.Path) {
+				return i.Predicate.Path
+			}
+		}
+		for _, l := range o.LabelsOverrider {
+			for key := range l.Value {
+				if aggregates(key) {
+					return pointer{"metadata", "labels", key}.String()
+				}
+			}
+		}
+		for _, f := range o.FieldOverrider {
+			if changes(f.FieldPath) {
+				return f.FieldPath
+			}
+		}
+		for _, p := range o.Plaintext {
+			if changes(p.Path) {
+				return p.Path
+			}
+			set, _ := decode(p.Value.Raw)
+			if all, ok := set.(map[string]any); ok && p.Path == "/metadata/labels" {
+				for key := range all {
+					if aggregates(key) {
+						return p.Path
+					}
+				}
+			}
+		}
+		return ""
+	}
+	if path := of(&spec.Overriders); path != "" {
+		return path
+	}
+	for i := range spec.OverrideRules {
+		if path := of(&spec.OverrideRules[i].Overriders); path != "" {
+			return path
+		}
+	}
+	return ""
+}
+
+// aggregates says whether a label adds a role to others.
+func aggregates(label string) bool {
+	return strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-")
 }
