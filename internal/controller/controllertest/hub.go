@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -218,16 +219,14 @@ func (h *Hub) Join(name string, kinds ...membertest.Kind) *membertest.Server {
 	s.NeedNamespaces()
 	s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	h.Make(s.Secret(name))
+	h.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace(name)}})
 	h.JoinAgain(name, s, kinds...)
 	return s
 }
 
-// JoinAgain makes a server a member that has left.
+// JoinAgain makes a server a member that has left. Its execution space is left to the controllers.
 func (h *Hub) JoinAgain(name string, s *membertest.Server, kinds ...membertest.Kind) {
 	h.t.Helper()
-	if space := (&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace(name)}}); !h.Has(space) {
-		h.Make(space)
-	}
 	c := s.Cluster(name)
 	c.UID = ""
 	h.Make(c)
@@ -250,10 +249,12 @@ func Serves(kinds ...membertest.Kind) []clusterv1alpha1.APIEnablement {
 // ClusterStatus changes the status of a cluster, as its collector does.
 func (h *Hub) ClusterStatus(name string, change func(*clusterv1alpha1.ClusterStatus)) {
 	h.t.Helper()
-	c := &clusterv1alpha1.Cluster{}
-	h.must(h.Get(h.t.Context(), client.ObjectKey{Name: name}, c))
-	change(&c.Status)
-	h.must(h.Status().Update(h.t.Context(), c))
+	h.must(retry.OnError(retry.DefaultBackoff, commit.Stale, func() error {
+		c := &clusterv1alpha1.Cluster{}
+		h.must(h.Get(h.t.Context(), client.ObjectKey{Name: name}, c))
+		change(&c.Status)
+		return h.Status().Update(h.t.Context(), c)
+	}))
 }
 
 // Ready sets the condition Ready of a cluster.

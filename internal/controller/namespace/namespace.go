@@ -238,7 +238,7 @@ func (r *reconciler) open(ctx context.Context, cluster string) (bool, error) {
 	return err == nil && space.DeletionTimestamp == nil, nil
 }
 
-// withdraw has the Works of a namespace go that is gone, and with them the namespace in the members, with all that is in it.
+// withdraw has the Works of a namespace go that is gone, and with them the namespace in the members where nothing in it stays.
 func (r *reconciler) withdraw(ctx context.Context, name string) error {
 	var clusters clusterv1alpha1.ClusterList
 	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {

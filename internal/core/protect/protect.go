@@ -36,7 +36,7 @@ func Namespace(name string, stays bool) error {
 	cluster, err := names.ClusterOf(name)
 	switch {
 	case err == nil && stays:
-		return fmt.Errorf("%s holds what is sent to cluster %q, which is in the fleet; unjoin the cluster instead: argosy unjoin %s", name, cluster, cluster)
+		return fmt.Errorf("%s holds what is sent to cluster %q, which is in the fleet; unjoin the cluster instead: argosy unjoin %s; %s", name, cluster, cluster, confirm("namespace", name))
 	case name == names.System:
 		return fmt.Errorf("%s holds the hub's own objects; %s", name, confirm("namespace", name))
 	case name == names.Clusters:
