@@ -163,6 +163,9 @@ func (s *Store) Live(ctx context.Context, gk schema.GroupKind, namespace, name s
 	if err != nil {
 		return nil, false, fmt.Errorf("get %s %s: %w", gk, cache.NewObjectName(namespace, name), err)
 	}
+	if obj.GetNamespace() != namespace {
+		return nil, false, nil // who names an object of his namespace does not name one that is in none
+	}
 	return obj, true, nil
 }
 

@@ -191,6 +191,21 @@ func TestAnObjectIsFoundBeforeItsKindIsInMemory(t *testing.T) {
 	}
 }
 
+// An API server refuses such a path; the store does not stand on that.
+func TestWhoNamesAnObjectOfANamespaceGetsNoneThatIsElsewhere(t *testing.T) {
+	h := newHub(t)
+	h.served.set(core)
+	h.dynamic.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, object("v1", "ConfigMap", "", "c"), nil
+	})
+	if obj, found, err := h.store.Live(t.Context(), configMaps, "shop", "c"); obj != nil || found || err != nil {
+		t.Errorf("got %v, %t, %v", obj, found, err)
+	}
+	if _, found, err := h.store.Live(t.Context(), configMaps, "", "c"); !found || err != nil {
+		t.Errorf("got %t, %v", found, err)
+	}
+}
+
 func TestAKindThatComesLaterIsPickedUp(t *testing.T) {
 	h := newHub(t)
 	h.store.Want(cloneSets)

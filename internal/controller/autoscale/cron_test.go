@@ -11,9 +11,13 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
 // schedule is a CronFederatedHPA of the workload.
@@ -185,4 +189,58 @@ func TestARuleSetsTheBoundsOfAFederatedHPA(t *testing.T) {
 		t.Errorf("the bounds are %d and %d", *f.Spec.MinReplicas, f.Spec.MaxReplicas)
 	}
 	w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: there are fewer replicas than minReplicas")
+}
+
+// Whom it scales is named by its author, who may write it in his namespace alone.
+func TestATargetIsNeverOutsideTheNamespace(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	tools := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Tool"}, Plural: "tools"}
+	w.Hub.Server.Serve(tools)
+	put := func(kind membertest.Kind, namespace, name string) func() int64 {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(4)}}}
+		u.SetGroupVersionKind(kind.GroupVersionKind)
+		u.SetNamespace(namespace)
+		u.SetName(name)
+		w.Hub.Server.Put(u)
+		return func() int64 {
+			n, _, _ := unstructured.NestedInt64(w.Hub.Server.Object(kind, namespace, name).Object, "spec", "replicas")
+			return n
+		}
+	}
+	vault, tool := put(controllertest.Deployment, "bank", "vault"), put(tools, "", "tool")
+	for _, ref := range []autoscalingv2.CrossVersionObjectReference{
+		{APIVersion: "apps/v1", Kind: "Deployment", Name: "vault"},
+		{APIVersion: "apps/v1", Kind: "Deployment", Name: "../../bank/deployments/vault"},
+		{APIVersion: "apps/v1", Kind: "Deployment", Name: "bank/vault"},
+		{APIVersion: "example.com/v1", Kind: "Tool", Name: "tool"},
+	} {
+		c := w.schedule(rule("morning", "0 8 * * *", 9))
+		c.Name, c.Spec.ScaleTargetRef = fmt.Sprintf("c%d", len(ref.Name)), ref
+		w.Make(c)
+		f := w.scaler(fmt.Sprintf("f%d", len(ref.Name)))
+		f.Spec.ScaleTargetRef = ref
+		w.Make(f)
+		w.says(f.Name, fmt.Sprintf("AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop of the hub", propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
+	}
+	each := func(what string, holds func(autoscalingv1alpha1.ExecutionHistory) bool) {
+		t.Helper()
+		for _, name := range []string{"c5", "c28", "c10", "c4"} {
+			w.Eventually(name+" "+what, func() string {
+				c := w.schedule()
+				c.Name = name
+				if !w.Has(c) || len(c.Status.ExecutionHistories) != 1 || !holds(c.Status.ExecutionHistories[0]) {
+					return fmt.Sprintf("%+v, %q", c.Status, w.Events())
+				}
+				return ""
+			})
+		}
+	}
+	each("knows its time", func(h autoscalingv1alpha1.ExecutionHistory) bool { return h.NextExecutionTime != nil })
+	w.at("09:00") // what may pass is tried again no more
+	each("has failed", func(h autoscalingv1alpha1.ExecutionHistory) bool {
+		return len(h.FailedExecutions) == 1 && len(h.SuccessfulExecutions) == 0
+	})
+	if vault() != 4 || tool() != 4 {
+		t.Errorf("what is elsewhere was scaled to %d and %d", vault(), tool())
+	}
 }

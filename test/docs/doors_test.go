@@ -1,0 +1,86 @@
+// Package docs holds pages of docs to the sources that they speak of.
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const root = "../.."
+
+// tests are the names of all tests and fuzz targets of the repository.
+func tests(t *testing.T) map[string]bool {
+	t.Helper()
+	found, declared := map[string]bool{}, regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	for _, dir := range []string{"api", "cmd", "internal", "test"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range declared.FindAllSubmatch(text, -1) {
+				found[string(m[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+// Each line of the page of doors is held by tests that there are, and each kind of the hub by which users say something has a line.
+func TestEachDoorIsHeldByTestsThatThereAre(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "doors.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, named, doors := tests(t), regexp.MustCompile("`((?:Test|Fuzz)\\w+)`"), 0
+	for _, line := range strings.Split(string(text), "\n") {
+		holds := named.FindAllStringSubmatch(line, -1)
+		for _, m := range holds {
+			if !known[m[1]] {
+				t.Errorf("there is no %s, which is to hold %q", m[1], line)
+			}
+		}
+		cells := strings.Split(line, "|")
+		if len(cells) != 7 || strings.HasPrefix(cells[1], "---") || strings.TrimSpace(cells[1]) == "door" {
+			continue
+		}
+		doors++
+		if len(named.FindAllString(cells[5], -1)) == 0 {
+			t.Errorf("no test holds %q", line)
+		}
+	}
+	if doors < 20 {
+		t.Errorf("the page has %d doors that this test can read", doors)
+	}
+	definitions, err := filepath.Glob(filepath.Join(root, "api", "crds", "*.yaml"))
+	if err != nil || len(definitions) == 0 {
+		t.Fatalf("the definitions are not found: %v", err)
+	}
+	for _, path := range definitions {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd struct {
+			Spec struct {
+				Names struct{ Kind string }
+			}
+		}
+		if err := yaml.Unmarshal(raw, &crd); err != nil || crd.Spec.Names.Kind == "" {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if !regexp.MustCompile(`\b` + crd.Spec.Names.Kind + `\b`).Match(text) {
+			t.Errorf("docs/doors.md does not say what a %s reaches", crd.Spec.Names.Kind)
+		}
+	}
+}
