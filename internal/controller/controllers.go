@@ -8,7 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -49,6 +52,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/tenure"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
@@ -87,7 +91,12 @@ type Options struct {
 	Autoscaling Autoscaling
 	// ForbidOverwrite has what users say of overwriting in members count as abort.
 	ForbidOverwrite bool
+	// Turn is this run of the loops, as members are told of it.
+	Turn Turn
 }
+
+// Turn is one run of a hub's loops: where the hub serves, what the run is called, and the run before it if that is known to have ended.
+type Turn struct{ Address, Run, Ended string }
 
 // Scheduler is the one that places bindings: others of another name are left to whom they name.
 type Scheduler struct {
@@ -126,10 +135,28 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := setup(ctx, mgr, o); err != nil {
+	self, err := identity(ctx, mgr.GetAPIReader(), o.Turn)
+	if err != nil {
+		return err
+	}
+	if err := setup(ctx, mgr, self, o); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// identity is the hub as its members know it: by the UID of its namespace kube-system, which a new store has a moment after its start.
+func identity(ctx context.Context, hub client.Reader, turn Turn) (tenure.Self, error) {
+	system := &corev1.Namespace{}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		last = hub.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, system)
+		return last == nil, nil
+	})
+	if err != nil {
+		return tenure.Self{}, fmt.Errorf("read the namespace %s, whose UID is the hub's identity: %w", metav1.NamespaceSystem, cmp.Or(last, err))
+	}
+	return tenure.Self{Hub: string(system.UID), Address: turn.Address, Run: turn.Run, Ended: turn.Ended}, nil
 }
 
 func manager(o Options) (ctrl.Manager, error) {
@@ -162,7 +189,7 @@ func manager(o Options) (ctrl.Manager, error) {
 }
 
 // setup registers the loops, in the order of an object's way through them.
-func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) error {
 	dyn, err := dynamic.NewForConfig(o.Config)
 	if err != nil {
 		return err
@@ -185,7 +212,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	templates := template.New(dyn, disco)
-	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Limits: o.MemberLimits})
+	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Limits: o.MemberLimits, Self: self})
 	fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
 	if err != nil {
 		return err

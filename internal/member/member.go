@@ -39,15 +39,20 @@ type Member struct {
 	handlers []Handler
 	room     []func(cluster string)
 	reach    *reach
-	ctx      context.Context // ends when the member is let go
-	cancel   context.CancelFunc
+	hold     hold
+	// lost is called when another hub holds the member that this one held.
+	lost   func()
+	ctx    context.Context // ends when the member is let go
+	cancel context.CancelFunc
 
 	connection atomic.Pointer[connection]
-	load       atomic.Pointer[load]
-	scalers    scalers
-	endpoints  endpoints
-	hung       hung
-	excesses   excesses
+	// token is what requests carry from now on: a new one needs no new connection, and watches go on.
+	token     atomic.Pointer[string]
+	load      atomic.Pointer[load]
+	scalers   scalers
+	endpoints endpoints
+	hung      hung
+	excesses  excesses
 	counters
 
 	mu      sync.Mutex
@@ -75,10 +80,15 @@ func (m *Member) conn() *connection { return m.connection.Load() }
 // connect replaces the connection; watches go on with the new one.
 func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error {
 	config = rest.CopyConfig(config)
+	token := config.BearerToken
+	m.token.Store(&token)
+	config.BearerToken = ""
 	config.QPS, config.Burst = m.o.QPS, m.o.Burst
 	config.UserAgent = Manager
 	config.Dial = (&net.Dialer{Timeout: m.o.Timeout / 2, KeepAlive: 30 * time.Second}).DialContext
-	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return meter{guard{ownWords{rt}, m.reach}, m} })
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		return bearer{tenant{meter{guard{ownWords{rt}, m.reach}, m}, m}, &m.token}
+	})
 	// API server warnings are for the author of a template, who does not read our log.
 	config.WarningHandler = rest.NoWarnings{}
 
@@ -112,6 +122,23 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	}
 	return nil
 }
+
+// bearer is the transport that gives requests the token of the moment.
+type bearer struct {
+	next  http.RoundTripper
+	token *atomic.Pointer[string]
+}
+
+func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
+	if token := b.token.Load(); token != nil && *token != "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("Authorization", "Bearer "+*token)
+	}
+	return b.next.RoundTrip(req)
+}
+
+// WrappedRoundTripper lets client-go look through.
+func (b bearer) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 // Client speaks to the member in whatever kinds it serves.
 func (m *Member) Client() dynamic.Interface { return m.conn().dynamic }

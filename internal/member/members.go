@@ -21,6 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/tenure"
 )
 
 // Handler is told of a managed object of a member: old is nil when it appeared, new is nil when it is gone.
@@ -42,6 +43,8 @@ type Options struct {
 	Limits Limits
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
+	// Self is this hub, which writes only into members that are its own; without an identity it writes into all.
+	Self tenure.Self
 }
 
 // Members are the member clusters that the hub knows how to reach.
@@ -56,6 +59,7 @@ type Members struct {
 	lost     map[string]bool
 	handlers []Handler
 	answered []func(cluster string)
+	taken    []func(cluster string)
 	room     []func(cluster string)
 	scaled   []func(cluster string, workload execute.Target)
 	reached  []func(cluster string, service types.NamespacedName)
@@ -95,6 +99,13 @@ func (m *Members) OnAnswer(f func(cluster string)) {
 	m.answered = append(m.answered, f)
 }
 
+// OnTaken adds a function that is called when another hub is found to hold a member, from now on. It must not block.
+func (m *Members) OnTaken(f func(cluster string)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.taken = append(m.taken, f)
+}
+
 // OnRoom adds a function that is called when room may have appeared in a member whose nodes and pods are followed, and when they were listed first. It must not
 // block, and is added before the first Get.
 func (m *Members) OnRoom(f func(cluster string)) {
@@ -118,6 +129,9 @@ func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedNam
 	defer m.mu.Unlock()
 	m.reached = append(m.reached, f)
 }
+
+// Hub is the identity of this hub, as its objects in members carry it.
+func (m *Members) Hub() execute.Hub { return execute.Hub(m.o.Self.Hub) }
 
 // Known is the member of that name if it is in use already; else nil.
 func (m *Members) Known(name string) *Member {
@@ -190,6 +204,10 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 	}
 	identity := Fingerprint(cluster, secret)
 	if known != nil && known.conn().identity == identity {
+		if token := string(secret.Data[TokenKey]); token != "" && token != *known.token.Load() {
+			known.token.Store(&token)
+			known.reach.retry()
+		}
 		return known, false, nil
 	}
 	config, err := Config(cluster, secret)
@@ -250,6 +268,11 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 			f(name)
 		}
 	}}
+	fresh.lost = func() {
+		for _, f := range now(m, &m.taken) {
+			f(name)
+		}
+	}
 	scaled := slices.Clone(m.scaled)
 	fresh.scalers.changed = func(workload execute.Target) {
 		for _, f := range scaled {
@@ -272,13 +295,15 @@ func now[F any](m *Members, list *[]F) []F {
 	return slices.Clone(*list)
 }
 
-// Fingerprint is equal as long as a member is reached in the same way.
+// Fingerprint is equal as long as a member is reached in the same way. The token is none of that: it changes every day, and each
+// request takes the one of the moment.
 func Fingerprint(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) [sha256.Size]byte {
 	var b bytes.Buffer
 	spec := cluster.Spec
 	fmt.Fprintf(&b, "%q %t %q %q", spec.APIEndpoint, spec.InsecureSkipTLSVerification, spec.ProxyURL, spec.ProxyHeader)
-	for _, key := range []string{TokenKey, CABundleKey, KubeconfigKey} {
-		fmt.Fprintf(&b, " %q", secret.Data[key])
+	fmt.Fprintf(&b, " %t %q", len(secret.Data[TokenKey]) > 0, secret.Data[CABundleKey])
+	if len(secret.Data[TokenKey]) == 0 {
+		fmt.Fprintf(&b, " %q", secret.Data[KubeconfigKey])
 	}
 	return sha256.Sum256(b.Bytes())
 }

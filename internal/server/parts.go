@@ -83,6 +83,7 @@ func AllParts() Parts {
 				Estimator:              d.Members.Estimator.options(),
 				Autoscaling:            d.Autoscaling.options(),
 				ForbidOverwrite:        d.ForbidOverwrite,
+				Turn:                   d.Turn,
 			}
 			if d.Descheduler != nil {
 				o.Descheduling = &controller.Descheduling{Interval: d.Descheduler.Interval.Duration, Unschedulable: d.Descheduler.UnschedulableThreshold.Duration}

@@ -35,6 +35,7 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
@@ -72,6 +73,8 @@ type Deps struct {
 	Autoscaling AutoscalingConfig
 	// ForbidOverwrite has what users say of overwriting in members count as abort.
 	ForbidOverwrite bool
+	// Turn is this run of the loops, for the controllers.
+	Turn controller.Turn
 	// Descheduler is when replicas are moved after they were placed; nil where that component is left out.
 	Descheduler *DeschedulerConfig
 }
@@ -525,7 +528,12 @@ func (h *Hub) runControllers(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	return h.parts.Controllers(ctx, h.deps)
+	deps := h.deps
+	var err error
+	if deps.Turn, err = h.turn(ctx); err != nil {
+		return err
+	}
+	return h.parts.Controllers(ctx, deps)
 }
 
 func (h *Hub) greet(took time.Duration) {

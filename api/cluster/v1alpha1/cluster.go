@@ -156,12 +156,14 @@ const (
 	// ClusterConditionWorksKept says that Works of the cluster were deleted by nobody's order, and their objects kept in the cluster.
 	ClusterConditionWorksKept = "WorksKept"
 
-	ReasonClusterReady              = "ClusterReady"
-	ReasonClusterNotReady           = "ClusterNotReady"
-	ReasonClusterNotReachable       = "ClusterNotReachable"
-	ReasonStatusCollectionFailed    = "StatusCollectionFailed"
-	ReasonWorksDeletedByOthers      = "WorksDeletedByOthers"
-	ReasonNoWorksDeletedByOthers    = "NoWorksDeletedByOthers"
+	ReasonClusterReady           = "ClusterReady"
+	ReasonClusterNotReady        = "ClusterNotReady"
+	ReasonClusterNotReachable    = "ClusterNotReachable"
+	ReasonStatusCollectionFailed = "StatusCollectionFailed"
+	ReasonWorksDeletedByOthers   = "WorksDeletedByOthers"
+	ReasonNoWorksDeletedByOthers = "NoWorksDeletedByOthers"
+	// ReasonHeldByAnotherHub is of a cluster where this hub writes nothing, since another does.
+	ReasonHeldByAnotherHub          = "HeldByAnotherHub"
 	ReasonClusterStatusUnknown      = "ClusterStatusUnknown"
 	ReasonClusterStatusNeverUpdated = "ClusterStatusNeverUpdated"
 	ReasonComplete                  = "Complete"

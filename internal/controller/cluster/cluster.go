@@ -79,8 +79,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("set up the cluster controller: %w", err)
 	}
 
-	status := newCollector(mgr.GetClient(), o)
+	status := newCollector(mgr.GetClient(), life.events, o)
 	o.Members.OnAnswer(status.kick)
+	o.Members.OnTaken(status.kick)
 	if err := mgr.Add(status); err != nil {
 		return fmt.Errorf("set up the cluster status controller: %w", err)
 	}

@@ -173,9 +173,26 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 		return 0, l.closeSpace(ctx, cluster, space)
 	}
 
-	// 4. Nothing is left.
+	// 4. Nothing is left; the member may join another hub.
+	if reachable {
+		if err := l.release(ctx, cluster.Name); err != nil {
+			return 0, err
+		}
+	}
 	l.members.Forget(cluster.Name)
 	return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
+}
+
+// release takes the hub's stamp off a member. One that does not answer any more keeps it: without signs of life it stops nobody.
+func (l *lifecycle) release(ctx context.Context, cluster string) error {
+	m := l.members.Known(cluster)
+	if m == nil {
+		return nil
+	}
+	if err := m.Leave(ctx); err != nil && !member.Unreachable(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("take this hub's stamp off cluster %q: %w", cluster, err)
+	}
+	return nil
 }
 
 func (l *lifecycle) closeSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster, space *corev1.Namespace) error {

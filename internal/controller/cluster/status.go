@@ -7,10 +7,12 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -18,6 +20,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/tenure"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -36,6 +39,7 @@ const (
 type collector struct {
 	Options
 	client client.Client
+	events record.EventRecorder
 	// started is closed when ctx is set; it bounds the looks.
 	started chan struct{}
 	ctx     context.Context
@@ -52,8 +56,8 @@ type look struct {
 	stop  context.CancelFunc
 }
 
-func newCollector(c client.Client, o Options) *collector {
-	return &collector{Options: o, client: c, started: make(chan struct{}), looks: map[string]look{}, impersonators: map[string]string{}}
+func newCollector(c client.Client, events record.EventRecorder, o Options) *collector {
+	return &collector{Options: o, client: c, events: events, started: make(chan struct{}), looks: map[string]look{}, impersonators: map[string]string{}}
 }
 
 // Start implements manager.Runnable.
@@ -170,6 +174,9 @@ func (c *collector) lookAt(ctx context.Context, name string, streak *membership.
 	if err != nil {
 		return 0, nil, err
 	}
+	if wrote {
+		c.tellHeld(cluster, current, ready)
+	}
 	if wrote && (current == nil || current.Status != ready.Status) {
 		ctrl.Log.WithName("cluster-status").Info("cluster changed", "cluster", name, "ready", ready.Status, "reason", ready.Reason, "message", ready.Message)
 	}
@@ -204,7 +211,15 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	if status.KubernetesVersion, err = m.Version(ctx); err != nil {
 		return membership.Uncollected(err.Error()), nil, nil
 	}
-	c.letImpersonate(ctx, m, cluster)
+	held, err := m.Hold(ctx)
+	switch {
+	case err != nil:
+		return membership.Uncollected(err.Error()), nil, nil
+	case held.Verdict == tenure.Yield:
+		seen = membership.Held(held.Message) // what follows only reads
+	default:
+		c.letImpersonate(ctx, m, cluster)
+	}
 	current := meta.FindStatusCondition(status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements)
 	if apis, err := m.Discover(ctx); err != nil {
 		// The kinds known before stay: losing them would unschedule what runs.
@@ -222,6 +237,18 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		return membership.Uncollected(why), more, nil
 	}
 	return seen, more, nil
+}
+
+// tellHeld tells users of a cluster that another hub holds it, and that it does no more.
+func (c *collector) tellHeld(cluster *clusterv1alpha1.Cluster, was *metav1.Condition, is metav1.Condition) {
+	const reason = clusterv1alpha1.ReasonHeldByAnotherHub
+	before, after := was != nil && was.Reason == reason, is.Reason == reason
+	switch {
+	case after && (!before || was.Message != is.Message):
+		c.events.Event(cluster, corev1.EventTypeWarning, reason, is.Message)
+	case before && is.Status == metav1.ConditionTrue:
+		c.events.Event(cluster, corev1.EventTypeNormal, "Held", "this hub holds the cluster and writes there")
+	}
 }
 
 // compareVersions sets the condition about the versions of OpenKruise, or takes it away with OpenKruise.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -59,7 +60,7 @@ func newFleet(t *testing.T, objs ...client.Object) *fleet {
 	go func() { defer close(ended); _ = members.Start(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	o := Options{Members: members, Clock: clock}.withDefaults()
-	return &fleet{newCollector(c, o), t, c, clock, map[string]*membership.Streak{}}
+	return &fleet{newCollector(c, record.NewFakeRecorder(100), o), t, c, clock, map[string]*membership.Streak{}}
 }
 
 // look looks at a member once and returns its Cluster and when the next look is due.

@@ -140,7 +140,7 @@ func New(t *testing.T) *Hub {
 		d.SetName(name)
 		h.Server.Put(d)
 	}
-	for _, ns := range []string{names.System, names.Clusters, "default", "shop"} {
+	for _, ns := range []string{names.System, names.Clusters, metav1.NamespaceSystem, "default", "shop"} {
 		h.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 	}
 	return h

@@ -486,7 +486,11 @@ var (
 )
 
 // awayError says that a cluster is known not to answer, so that it was not asked. That it is back is an event.
-type awayError struct{ cluster, why string }
+type awayError struct {
+	cluster, why string
+	// held is whose it is, and what to do, if another hub holds it.
+	held string
+}
 
 func (e *awayError) Error() string {
 	return fmt.Sprintf("cluster %q is not ready (%s); this is tried again when it is", e.cluster, e.why)
@@ -508,7 +512,11 @@ func (r *reconciler) member(ctx context.Context, cluster string) (*member.Member
 	case !looked(cl):
 		return nil, errNotYet
 	default:
-		return nil, &awayError{cluster: cluster, why: ready.Reason + ": " + ready.Message}
+		away := &awayError{cluster: cluster, why: ready.Reason + ": " + ready.Message}
+		if membership.HeldByAnother(cl) {
+			away.held = ready.Message
+		}
+		return nil, away
 	}
 	m, err := r.Members.Get(cluster)
 	if err != nil {
@@ -572,7 +580,7 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 			return "", observed, err
 		}
 	}
-	action := execute.Plan(r.applied.told(work), desired, observed)
+	action := r.Members.Hub().Plan(r.applied.told(work), desired, observed)
 	if why := execute.Held(work, action, desired, observed, r.restored.unsettled(client.ObjectKeyFromObject(work))); why != "" {
 		return action.Kind, observed, &heldError{why}
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -130,9 +131,14 @@ func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone b
 	if ctx.Err() != nil {
 		return 0, cause
 	}
-	away := errors.As(cause, new(*awayError))
+	// A member that was found to be another hub's a moment ago is not ready in a moment.
+	var absent *awayError
+	away := errors.As(cause, &absent) || errors.Is(cause, member.ErrHeld)
 	want := work.DeepCopy()
 	r.dispatching(want)
+	if absent != nil && absent.held != "" && !suspended(work) {
+		r.condition(want, workv1alpha1.WorkDispatching, metav1.ConditionFalse, clusterv1alpha1.ReasonHeldByAnotherHub, absent.held, 0)
+	}
 	if gone && !execute.Over(work) {
 		r.vanished(want)
 	}
@@ -152,7 +158,7 @@ func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone b
 	if err := r.write(ctx, work, want); err != nil {
 		return 0, err
 	}
-	if away {
+	if absent != nil {
 		return 0, nil
 	}
 	return 0, cause
@@ -201,6 +207,9 @@ func (r *reconciler) tell(was, is *workv1alpha1.Work) {
 		r.events.Event(is, corev1.EventTypeNormal, workv1alpha2.EventSyncSucceed, after.Message)
 	}
 	before, after = meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkDispatching), meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkDispatching)
+	if after != nil && after.Reason == clusterv1alpha1.ReasonHeldByAnotherHub || before != nil && before.Reason == clusterv1alpha1.ReasonHeldByAnotherHub {
+		return // the cluster says it once for all its Works
+	}
 	if after != nil && (before == nil && after.Status == metav1.ConditionFalse || before != nil && before.Status != after.Status) {
 		r.events.Event(is, corev1.EventTypeNormal, workv1alpha2.EventWorkDispatching, after.Message)
 	}

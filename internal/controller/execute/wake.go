@@ -16,6 +16,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -85,11 +86,11 @@ func (r *reconciler) clusterJoined(obj any) {
 	r.wakeAll(name)
 }
 
-// clusterChanged has the Works of a cluster looked at when it becomes ready, serves other kinds than before, or leaves:
+// clusterChanged has the Works of a cluster looked at when it becomes ready, or another hub's, which they say, serves other kinds than before, or leaves:
 // that is what could mend those that failed, and those that wait for it are not tried meanwhile.
 func (r *reconciler) clusterChanged(old, obj any) {
 	was, is := old.(*clusterv1alpha1.Cluster), obj.(*clusterv1alpha1.Cluster)
-	if !isReady(was) && isReady(is) || !looked(was) && looked(is) || !was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
+	if !isReady(was) && isReady(is) || membership.HeldByAnother(was) != membership.HeldByAnother(is) || !looked(was) && looked(is) || !was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
 		!equality.Semantic.DeepEqual(was.Status.APIEnablements, is.Status.APIEnablements) {
 		r.wakeAll(is.Name)
 	}

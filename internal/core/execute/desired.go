@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
@@ -50,6 +51,9 @@ func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain R
 	}
 	interpret.NoteSuspension(manifest)
 	noteCreation(manifest, observed)
+	if annotations, ok := child(manifest.Object, "metadata")["annotations"].(map[string]any); ok {
+		delete(annotations, workv1alpha2.HubAnnotation) // whoever wrote the manifest, it is Hub.Plan's to say
+	}
 	Mark(manifest, w)
 	strip(manifest)
 	if observed == nil || retain == nil {

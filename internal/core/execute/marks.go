@@ -114,6 +114,7 @@ func field(obj *unstructured.Unstructured, in, key string) string {
 // last, and what a user's words say of them is taken off first.
 var hubKeys = map[string]bool{
 	workv1alpha2.ManagedLabel:                           true,
+	workv1alpha2.HubAnnotation:                          true,
 	workv1alpha2.WorkPermanentIDLabel:                   true,
 	workv1alpha2.WorkNamespaceAnnotation:                true,
 	workv1alpha2.WorkNameAnnotation:                     true,

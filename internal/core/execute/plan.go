@@ -59,7 +59,7 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 	switch {
 	case w.DeletionTimestamp != nil:
 		return remove(w, observed)
-	case w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching:
+	case suspended(w):
 		return Action{Kind: Nothing, Reason: workv1alpha1.MessageSuspended}
 	case observed == nil && Over(w):
 		return Action{Kind: Nothing, Reason: "the object has finished and is gone; it is not run again"}
@@ -105,8 +105,10 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 		apply.Reason = fmt.Sprintf("generation %d of the work is not applied yet", w.Generation)
 		return apply
 	}
-	return Action{Kind: Nothing, Reason: "the object is as desired"}
+	return Action{Kind: Nothing, Reason: asDesired}
 }
+
+const asDesired = "the object is as desired"
 
 const leaving = "the object is being deleted in the member; it is created again when it is gone"
 

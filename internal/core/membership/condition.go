@@ -70,6 +70,17 @@ func Uncollected(why string) metav1.Condition {
 	return notReady(clusterv1alpha1.ReasonStatusCollectionFailed, why)
 }
 
+// Held is the condition Ready of a member that another hub holds, or another process of this one; why says which and what to do.
+func Held(why string) metav1.Condition {
+	return notReady(clusterv1alpha1.ReasonHeldByAnotherHub, why)
+}
+
+// HeldByAnother says whether a cluster is known to be another hub's, so that this one writes nothing there.
+func HeldByAnother(c *clusterv1alpha1.Cluster) bool {
+	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == clusterv1alpha1.ReasonHeldByAnotherHub
+}
+
 func notReady(reason, message string) metav1.Condition {
 	return metav1.Condition{
 		Type:    clusterv1alpha1.ClusterConditionReady,
@@ -105,9 +116,11 @@ func (s Streak) Next(status metav1.ConditionStatus, now time.Time) Streak {
 }
 
 // Ready is the condition after the answer seen, whose status streak has counted already. The first answer holds at once,
-// another status only when it lasted for its threshold: recheck is then how long that still takes, zero when nothing is pending.
+// another status only when it lasted for its threshold, but for whose the member is: recheck is then how long that still takes, zero when nothing is pending.
 func Ready(current *metav1.Condition, seen metav1.Condition, streak Streak, t Thresholds, now time.Time) (ready metav1.Condition, recheck time.Duration) {
-	if current != nil && current.Status != seen.Status && current.Status != metav1.ConditionUnknown {
+	// Whose a member is does not waver: it counts at once, both ways.
+	held := seen.Reason == clusterv1alpha1.ReasonHeldByAnotherHub || current != nil && current.Reason == clusterv1alpha1.ReasonHeldByAnotherHub
+	if current != nil && current.Status != seen.Status && current.Status != metav1.ConditionUnknown && !held {
 		threshold := t.Failure
 		if seen.Status == metav1.ConditionTrue {
 			threshold = t.Success

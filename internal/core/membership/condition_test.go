@@ -80,6 +80,11 @@ func TestReadyFollowsOnlyLastingAnswers(t *testing.T) {
 			{10, up, "False", "ClusterNotReachable", 20, 0},
 			{30, up, "True", "ClusterReady", 0, 30},
 		},
+		"a member that another hub holds is not ready at once, and ready at once when it is ours again": {
+			{0, up, "True", "ClusterReady", 0, 0},
+			{10, Held("b"), "False", "HeldByAnotherHub", 0, 10},
+			{20, up, "True", "ClusterReady", 0, 20},
+		},
 		"another trouble shows at once, and the transition stays where it was": {
 			{0, down, "False", "ClusterNotReachable", 0, 0},
 			{10, refused, "False", "ClusterNotReady", 0, 0},

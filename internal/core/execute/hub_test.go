@@ -1,0 +1,72 @@
+package execute_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
+)
+
+const hubMark = "argosy.io/hub"
+
+func TestWhatAnotherHubWroteIsNeitherDeletedNorTakenUnasked(t *testing.T) {
+	applied := func(w *workv1alpha1.Work) {
+		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: w.Generation}}
+	}
+	fresh := func(w *workv1alpha1.Work) { w.Status = workv1alpha1.WorkStatus{} }
+	overwrite := func(w *workv1alpha1.Work) {
+		w.Annotations = map[string]string{"work.karmada.io/conflict-resolution": "overwrite"}
+	}
+	deleted := func(w *workv1alpha1.Work) { w.DeletionTimestamp = &metav1.Time{} }
+	for _, c := range []struct {
+		story string
+		by    string
+		work  []func(*workv1alpha1.Work)
+		want  execute.Kind
+		says  string
+	}{
+		{"an object of its own is as desired", "a", []func(*workv1alpha1.Work){applied}, execute.Nothing, ""},
+		{"an object from before there were marks is as desired, and not written for the mark", "", []func(*workv1alpha1.Work){applied}, execute.Nothing, ""},
+		{"an object from before there were marks is deleted", "", []func(*workv1alpha1.Work){applied, deleted}, execute.Delete, ""},
+		{"another hub's object is a conflict", "b", []func(*workv1alpha1.Work){fresh}, execute.Conflict, "another hub (b)"},
+		{"another hub's object is overwritten by word", "b", []func(*workv1alpha1.Work){fresh, overwrite}, execute.Apply, ""},
+		{"an object that it had before is taken back", "b", []func(*workv1alpha1.Work){applied}, execute.Apply, "another hub (b)"},
+		{"another hub's object is not deleted", "b", []func(*workv1alpha1.Work){applied, deleted}, execute.Nothing, "stays"},
+		{"an object of its own is deleted", "a", []func(*workv1alpha1.Work){applied, deleted}, execute.Delete, ""},
+	} {
+		t.Run(c.story, func(t *testing.T) {
+			w := work(t, service, c.work...)
+			d := desired(t, w, nil)
+			observed := d.DeepCopy()
+			if c.by != "" {
+				unstructured.SetNestedField(observed.Object, c.by, "metadata", "annotations", hubMark)
+			}
+			got := execute.Hub("a").Plan(w, d, observed)
+			if got.Kind != c.want || !strings.Contains(got.Reason, c.says) {
+				t.Errorf("got %s (%s), want %s", got.Kind, got.Reason, c.want)
+			}
+			if got.Object != nil && got.Object.GetAnnotations()[hubMark] != "a" {
+				t.Errorf("what is sent is marked %q", got.Object.GetAnnotations()[hubMark])
+			}
+			if d.GetAnnotations()[hubMark] != "" {
+				t.Error("the desired object was changed")
+			}
+		})
+	}
+}
+
+// A user of the hub could else have an object that is written without end, or that no hub may delete.
+func TestATemplateCannotSayWhichHubWroteIt(t *testing.T) {
+	w := work(t, `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop, annotations: {argosy.io/hub: b}}}`)
+	d := desired(t, w, nil)
+	if got := d.GetAnnotations()[hubMark]; got != "" {
+		t.Errorf("what is sent says it is of hub %q", got)
+	}
+	if list := d.GetAnnotations()["resourcetemplate.karmada.io/managed-annotations"]; strings.Contains(list, hubMark) {
+		t.Errorf("the annotation is listed: %s", list)
+	}
+}

@@ -1,0 +1,239 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/tenure"
+)
+
+// ErrHeld says that nothing is written into a member because another hub holds it; the text around it says which, and what to do.
+var ErrHeld = errors.New("cluster is held by another hub")
+
+// heldError is ErrHeld in the words of the decision.
+type heldError struct{ cluster, why string }
+
+func (e *heldError) Error() string        { return fmt.Sprintf("cluster %q: %s", e.cluster, e.why) }
+func (e *heldError) Is(target error) bool { return target == ErrHeld }
+
+// stampTrust is how long a write may go by the last look at the stamp: a hub that lost a member stops within it.
+const stampTrust = time.Second
+
+// hold is what is known of whose a member is. It is shared by all connections that the member ever has.
+type hold struct {
+	// looking is held while the member is asked, so that many who write ask once.
+	looking sync.Mutex
+
+	mu     sync.Mutex
+	looked time.Time // zero: never, or the last look failed
+	last   tenure.Decision
+	seen   string // the stamp's version
+	since  time.Time
+}
+
+// stampKey marks the requests by which the stamp itself is read and written.
+type stampKey struct{}
+
+// Hold looks whose the member is, claims it when it is nobody else's, and renews the stamp when that is due. While the verdict is
+// Yield, whatever writes into the member through it fails with ErrHeld; reads go on.
+func (m *Member) Hold(ctx context.Context) (tenure.Decision, error) {
+	m.hold.looking.Lock()
+	defer m.hold.looking.Unlock()
+	return m.lookWhose(ctx)
+}
+
+// mayWrite says why nothing may be written now. It goes by a look at the stamp that is no older than stampTrust.
+func (m *Member) mayWrite(ctx context.Context) error {
+	if m.o.Self.Hub == "" {
+		return nil
+	}
+	last, fresh := m.hold.trusted(m.o.Clock.Now())
+	if !fresh {
+		m.hold.looking.Lock()
+		defer m.hold.looking.Unlock()
+		if last, fresh = m.hold.trusted(m.o.Clock.Now()); !fresh {
+			var err error
+			if last, err = m.lookWhose(ctx); err != nil {
+				return fmt.Errorf("see whose cluster %q is: %w", m.Name, err)
+			}
+		}
+	}
+	if last.Verdict == tenure.Yield {
+		return &heldError{m.Name, last.Message}
+	}
+	return nil
+}
+
+func (h *hold) trusted(now time.Time) (tenure.Decision, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	age := now.Sub(h.looked)
+	return h.last, !h.looked.IsZero() && age >= 0 && age < stampTrust
+}
+
+// lookWhose is called with looking held.
+func (m *Member) lookWhose(ctx context.Context) (tenure.Decision, error) {
+	decision, err := m.decideWhose(context.WithValue(ctx, stampKey{}, true))
+	h := &m.hold
+	h.mu.Lock()
+	lost := err == nil && decision.Verdict == tenure.Yield && h.last.Verdict != tenure.Yield
+	h.looked = time.Time{}
+	if err == nil {
+		h.looked, h.last = m.o.Clock.Now(), decision
+	}
+	h.mu.Unlock()
+	if lost {
+		m.lost()
+	}
+	return decision, err
+}
+
+var leases = coordinationv1.SchemeGroupVersion.WithResource("leases")
+
+func (m *Member) decideWhose(ctx context.Context) (tenure.Decision, error) {
+	if m.o.Self.Hub == "" {
+		return tenure.Decision{Verdict: tenure.Hold}, nil
+	}
+	at := m.Client().Resource(leases).Namespace(tenure.Namespace)
+	for {
+		got, err := at.Get(ctx, tenure.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err) && m.noLeases(ctx), apierrors.IsForbidden(err):
+			// An account that was not made by `join` may see less: such a member is written to as before there were stamps.
+			return tenure.Decision{Verdict: tenure.Hold}, nil
+		case apierrors.IsNotFound(err):
+			got = nil
+		case err != nil:
+			return tenure.Decision{}, err
+		}
+		lease := &coordinationv1.Lease{}
+		if got != nil {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, lease); err != nil {
+				return tenure.Decision{}, fmt.Errorf("read the lease %s/%s of cluster %q: %w", tenure.Namespace, tenure.Name, m.Name, err)
+			}
+		}
+		now := m.o.Clock.Now()
+		decision := m.o.Self.Decide(m.Name, tenure.Read(lease), m.hold.unchanged(lease.ResourceVersion, now), now)
+		if decision.Stamp == nil {
+			return decision, nil
+		}
+		decision.Stamp.Write(lease)
+		written, err := m.stamp(ctx, at, lease)
+		switch {
+		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+			continue // somebody else's stamp came in between
+		case apierrors.IsForbidden(err) && decision.Verdict == tenure.Claim && got == nil:
+			return tenure.Decision{Verdict: tenure.Hold}, nil // as above
+		case err != nil:
+			return tenure.Decision{}, fmt.Errorf("stamp cluster %q as this hub's: %w", m.Name, err)
+		}
+		m.hold.unchanged(written, now)
+		return tenure.Decision{Verdict: tenure.Hold}, nil
+	}
+}
+
+// unchanged is how long the stamp has been seen in that version.
+func (h *hold) unchanged(version string, now time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.seen != version || h.since.IsZero() || now.Before(h.since) {
+		h.seen, h.since = version, now
+	}
+	return now.Sub(h.since)
+}
+
+// noLeases says whether the member serves no Leases at all.
+func (m *Member) noLeases(ctx context.Context) bool {
+	_, err := m.Mapping(ctx, coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+	return errors.Is(err, ErrKindNotServed)
+}
+
+// stamp writes the lease, with the namespace that it is in if need be, and returns its version.
+func (m *Member) stamp(ctx context.Context, at dynamic.ResourceInterface, lease *coordinationv1.Lease) (string, error) {
+	lease.APIVersion, lease.Kind = coordinationv1.SchemeGroupVersion.String(), "Lease"
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(lease)
+	if err != nil {
+		return "", err
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	if lease.ResourceVersion != "" {
+		written, err := at.Update(ctx, u, metav1.UpdateOptions{FieldManager: Manager})
+		if err != nil {
+			return "", err
+		}
+		return written.GetResourceVersion(), nil
+	}
+	written, err := at.Create(ctx, u, metav1.CreateOptions{FieldManager: Manager})
+	if apierrors.IsNotFound(err) { // the namespace is not there
+		space := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+			"name": tenure.Namespace, "labels": map[string]any{workv1alpha2.SystemLabel: "true"}}}}
+		_, err = m.Client().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Create(ctx, space, metav1.CreateOptions{FieldManager: Manager})
+		if err == nil || apierrors.IsAlreadyExists(err) {
+			written, err = at.Create(ctx, u, metav1.CreateOptions{FieldManager: Manager})
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return written.GetResourceVersion(), nil
+}
+
+// Leave takes this hub's stamp off the member; that of another stays. Nothing may be written there afterwards but a new claim.
+func (m *Member) Leave(ctx context.Context) error {
+	if m.o.Self.Hub == "" {
+		return nil
+	}
+	m.hold.looking.Lock()
+	defer m.hold.looking.Unlock()
+	ctx = context.WithValue(ctx, stampKey{}, true)
+	at := m.Client().Resource(leases).Namespace(tenure.Namespace)
+	got, err := at.Get(ctx, tenure.Name, metav1.GetOptions{})
+	if err == nil {
+		holder, _, _ := unstructured.NestedString(got.Object, "spec", "holderIdentity")
+		if holder != m.o.Self.Hub {
+			return nil
+		}
+		uid, version := got.GetUID(), got.GetResourceVersion()
+		err = at.Delete(ctx, tenure.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// tenant is the transport that lets a request change something in the member only if the member is this hub's. It is the one
+// place: whatever is written there goes through it.
+type tenant struct {
+	next   http.RoundTripper
+	member *Member
+}
+
+func (t tenant) RoundTrip(req *http.Request) (*http.Response, error) {
+	switch req.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return t.next.RoundTrip(req)
+	}
+	if req.Context().Value(stampKey{}) == nil {
+		if err := t.member.mayWrite(req.Context()); err != nil {
+			return nil, err
+		}
+	}
+	return t.next.RoundTrip(req)
+}
+
+// WrappedRoundTripper lets client-go look through.
+func (t tenant) WrappedRoundTripper() http.RoundTripper { return t.next }
