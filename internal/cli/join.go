@@ -47,8 +47,9 @@ func newJoin(hub *hubFlags) *cobra.Command {
 		Short: "Join a cluster to the fleet",
 		Long: `Makes an account for the hub in the cluster, and hands the hub its token. The kubeconfig given is used for that only;
 its user needs the right to do anything in the cluster, because the account gets it.
-Joining a cluster again under its name renews its token.`,
-		Example: "  argosy join eu --cluster-kubeconfig eu.kubeconfig --cluster-region eu-west",
+Joining a cluster again under its name renews its token.
+A cluster that another live hub holds is refused, unless it is to be taken over.`,
+		Example: "  argosy join eu --cluster-kubeconfig eu.kubeconfig --cluster-region eu-west\n  argosy join eu --cluster-kubeconfig eu.kubeconfig --take-over",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.name, j.namespace, j.out = args[0], flags.namespace, cmd.OutOrStdout()
@@ -66,6 +67,9 @@ Joining a cluster again under its name renews its token.`,
 			if j.hub, err = hub.client(); err != nil {
 				return err
 			}
+			if config, err := hub.ToRESTConfig(); err == nil {
+				j.hubAddress = config.Host
+			}
 			return j.run(cmd.Context())
 		},
 	}
@@ -74,6 +78,7 @@ Joining a cluster again under its name renews its token.`,
 	cmd.Flags().StringVar(&j.provider, "cluster-provider", "", "provider of the cluster")
 	cmd.Flags().StringVar(&j.region, "cluster-region", "", "region of the cluster")
 	cmd.Flags().StringSliceVar(&j.zones, "cluster-zones", nil, "zones of the cluster, separated by commas")
+	cmd.Flags().BoolVar(&j.takeOver, "take-over", false, "join the cluster also if another hub holds it: that one stops writing there, and what it sent stays")
 	cmd.Flags().BoolVar(&j.dryRun, "dry-run", false, "check everything and change nothing")
 	return cmd
 }
@@ -84,6 +89,10 @@ type join struct {
 	provider, region string
 	zones            []string
 	dryRun           bool
+	// takeOver has a member of another hub joined; again says that it was this one's before.
+	takeOver, again bool
+	// hubID is what members know the hub by, hubAddress where it serves.
+	hubID, hubAddress string
 
 	hub, member  client.Client
 	endpoint     endpoint
@@ -111,11 +120,17 @@ func (j *join) run(ctx context.Context) error {
 	if err := j.hub.List(ctx, &members); err != nil {
 		return fmt.Errorf("list the clusters of the hub: %w", err)
 	}
-	again, err := joinable(j.name, id, members.Items)
+	if j.again, err = joinable(j.name, id, members.Items); err != nil {
+		return err
+	}
+	if j.hubID, err = hubIdentity(ctx, j.hub); err != nil {
+		return err
+	}
+	lease, err := j.mayHold(ctx)
 	if err != nil {
 		return err
 	}
-	if again {
+	if j.again {
 		fmt.Fprintf(j.out, "cluster(%s) was joined before; its token and endpoint are renewed\n", j.name)
 	}
 	if j.dryRun {
@@ -133,6 +148,10 @@ func (j *join) run(ctx context.Context) error {
 		return err
 	}
 	if err := j.authorize(ctx, "karmada-"+j.name); err != nil {
+		return err
+	}
+
+	if err := j.hold(ctx, lease); err != nil {
 		return err
 	}
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +44,7 @@ func fakeMember(uid string) client.Client {
 }
 
 func fakeHub(objs ...client.Object) client.Client {
+	objs = append(objs, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "hub-1"}})
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).Build()
 }
 
@@ -119,6 +121,80 @@ func TestJoinMakesTheObjectsThatToolsLookFor(t *testing.T) {
 		if o := secret.OwnerReferences; len(o) != 1 || o[0].Kind != "Cluster" || o[0].Name != "m1" {
 			t.Errorf("secret %s is owned by %v, want the cluster", name, o)
 		}
+	}
+}
+
+func TestJoinRefusesTheMemberOfAnotherHubUnlessToldToTakeItOver(t *testing.T) {
+	member := fakeMember("id-1")
+	first, _ := joining("m1", fakeHub(), member)
+	first.hubAddress = "https://first"
+	if err := first.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lease := &coordinationv1.Lease{}
+	if !exists(t, member, lease, "karmada-cluster", "argosy-hub") || *lease.Spec.HolderIdentity != "hub-1" {
+		t.Fatalf("the stamp is %+v", lease.Spec)
+	}
+	if err := first.run(t.Context()); err != nil {
+		t.Errorf("its own hub cannot join it again: %v", err)
+	}
+
+	hub := fakeHub()
+	system := &corev1.Namespace{}
+	exists(t, hub, system, "", "kube-system")
+	system.UID = "hub-2"
+	if err := hub.Update(t.Context(), system); err != nil {
+		t.Fatal(err)
+	}
+	second, out := joining("m1", hub, member)
+	if err := second.run(t.Context()); err == nil || !strings.Contains(err.Error(), "https://first") || !strings.Contains(err.Error(), "--take-over") {
+		t.Errorf("a second hub got %v, want a refusal that names the first and --take-over", err)
+	}
+	if exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1") {
+		t.Error("a refused join left a cluster in the hub")
+	}
+	second.takeOver = true
+	if err := second.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "writes nothing there from now on") {
+		t.Errorf("said %q", out)
+	}
+	if exists(t, member, lease, "karmada-cluster", "argosy-hub"); *lease.Spec.HolderIdentity != "hub-2" {
+		t.Errorf("the stamp is %+v", lease.Spec)
+	}
+
+	// The first hub leaves what the second uses.
+	cluster := &clusterv1alpha1.Cluster{}
+	exists(t, first.hub, cluster, "", "m1")
+	u := &unjoin{name: "m1", namespace: "karmada-cluster", wait: time.Second, hub: first.hub, member: member, out: out}
+	if err := u.cleanMember(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-m1") || !exists(t, member, lease, "karmada-cluster", "argosy-hub") {
+		t.Error("the first hub removed the accounts or the stamp of the second")
+	}
+	u.hub = hub
+	if err := u.cleanMember(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-m1") || exists(t, member, lease, "karmada-cluster", "argosy-hub") {
+		t.Error("the second hub left its accounts or its stamp")
+	}
+}
+
+func TestJoinWarnsOfAControlPlaneThatLeavesNoStamp(t *testing.T) {
+	member := fakeMember("id-1")
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"karmada.io/managed": "true"}}}
+	if err := member.Create(t.Context(), space); err != nil {
+		t.Fatal(err)
+	}
+	j, out := joining("m1", fakeHub(), member)
+	if err := j.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "warning: 1 namespaces labelled karmada.io/managed=true, such as shop") {
+		t.Errorf("said %q", out)
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/tenure"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -348,6 +349,9 @@ func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 
 // cleanMember removes what join made in the member; what another hub uses there stays.
 func (u *unjoin) cleanMember(ctx context.Context) error {
+	if another, err := u.heldByAnother(ctx); err != nil || another {
+		return err
+	}
 	account := "karmada-" + u.name
 	named := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -423,4 +427,28 @@ func (u *unjoin) cleanNamespace(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// heldByAnother says whether another hub holds the member by now, which may use the same accounts: they stay. A stamp of this hub is
+// taken off.
+func (u *unjoin) heldByAnother(ctx context.Context) (bool, error) {
+	hub, err := hubIdentity(ctx, u.hub)
+	if err != nil {
+		return false, err
+	}
+	lease, err := stampOf(ctx, u.member)
+	if err != nil {
+		return false, fmt.Errorf("see whose the cluster is: %w", err)
+	}
+	switch seen := tenure.Read(lease); {
+	case seen == nil:
+		return false, nil
+	case seen.Hub != hub:
+		fmt.Fprintf(u.out, "cluster(%s) is held by %s: the accounts there stay\n", u.name, seen.Holder())
+		return true, nil
+	}
+	if err := u.member.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("delete %s/%s: %w", lease.Namespace, lease.Name, err)
+	}
+	return false, nil
 }

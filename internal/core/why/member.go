@@ -15,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -84,6 +85,8 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		find(Waiting, "the cluster is leaving the fleet", "")
 	case a.Ready == nil:
 		find(Waiting, "nobody has asked the cluster yet how it is", "")
+	case membership.HeldByAnother(c):
+		find(Problem, "this hub writes nothing into the cluster: "+a.Ready.Message, fmt.Sprintf("argosy join %s --take-over --cluster-kubeconfig FILE, or argosy unjoin %s", c.Name, c.Name))
 	case a.Ready.Status != metav1.ConditionTrue:
 		find(Problem, fmt.Sprintf("the cluster is not ready: %s, %s", a.Ready.Reason, a.Ready.Message), strings.TrimSpace("see that its API server runs, and that the hub reaches it "+c.Spec.APIEndpoint))
 	}

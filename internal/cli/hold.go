@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/tenure"
+)
+
+// hubIdentity is what members know the hub by.
+func hubIdentity(ctx context.Context, hub client.Reader) (string, error) {
+	system := &corev1.Namespace{}
+	if err := hub.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, system); err != nil {
+		return "", fmt.Errorf("read the namespace %s of the hub, whose UID is its identity: %w", metav1.NamespaceSystem, err)
+	}
+	return string(system.UID), nil
+}
+
+// stampOf is the lease in a member that says whose it is; an empty one if there is none.
+func stampOf(ctx context.Context, member client.Reader) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	err := member.Get(ctx, types.NamespacedName{Namespace: tenure.Namespace, Name: tenure.Name}, lease)
+	if apierrors.IsNotFound(err) {
+		return &coordinationv1.Lease{}, nil
+	}
+	return lease, err
+}
+
+// mayHold refuses a member of another live hub, unless it is to be taken over, and says what a user should know of one that may be had.
+func (j *join) mayHold(ctx context.Context) (*coordinationv1.Lease, error) {
+	lease, err := stampOf(ctx, j.member)
+	if err != nil {
+		return nil, fmt.Errorf("see whose cluster %q is: %w", j.name, err)
+	}
+	seen := tenure.Read(lease)
+	refusal, note := tenure.Joinable(j.hubID, j.name, seen, j.takeOver, time.Now())
+	if refusal != "" {
+		return nil, errors.New(refusal)
+	}
+	if note != "" {
+		fmt.Fprintln(j.out, note)
+	}
+	if seen == nil {
+		if signs, err := j.karmada(ctx); err != nil {
+			return nil, err
+		} else if signs != "" {
+			fmt.Fprintf(j.out, "warning: %s: a Karmada control plane may manage cluster(%s). It leaves no stamp and heeds none, so that two would undo each other's writes: unjoin it there first\n", signs, j.name)
+		}
+	}
+	return lease, nil
+}
+
+// karmada says what shows that a control plane without stamps has been at work in a member; empty for nothing.
+func (j *join) karmada(ctx context.Context) (string, error) {
+	var signs []string
+	var accounts corev1.ServiceAccountList
+	if err := j.member.List(ctx, &accounts, client.InNamespace(tenure.Namespace)); err != nil {
+		return "", fmt.Errorf("list the service accounts in %s of cluster %q: %w", tenure.Namespace, j.name, err)
+	}
+	for _, a := range accounts.Items {
+		// Its own account is there when the cluster is joined again by a hub that was made before there were stamps.
+		if strings.HasPrefix(a.Name, "karmada-") && a.Name != "karmada-"+j.name && a.Name != impersonator {
+			signs = append(signs, "service account "+a.Namespace+"/"+a.Name)
+		}
+	}
+	var spaces corev1.NamespaceList
+	if err := j.member.List(ctx, &spaces, client.MatchingLabels{workv1alpha2.ManagedLabel: "true"}); err != nil {
+		return "", fmt.Errorf("list the namespaces of cluster %q: %w", j.name, err)
+	}
+	if n := len(spaces.Items); n > 0 && !j.again {
+		signs = append(signs, fmt.Sprintf("%d namespaces labelled %s=true, such as %s", n, workv1alpha2.ManagedLabel, spaces.Items[0].Name))
+	}
+	slices.Sort(signs)
+	return strings.Join(signs, ", "), nil
+}
+
+// hold writes the hub's stamp into the member. The hub renews it as soon as it knows the cluster.
+func (j *join) hold(ctx context.Context, lease *coordinationv1.Lease) error {
+	if seen := tenure.Read(lease); seen != nil && seen.Hub == j.hubID {
+		return nil // its run goes on renewing it
+	}
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	tenure.Stamp{Hub: j.hubID, Address: j.hubAddress, Since: now, Renewed: now}.Write(lease)
+	write := j.member.Update
+	if lease.ResourceVersion == "" {
+		write = func(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error { return j.member.Create(ctx, obj) }
+	}
+	err := write(ctx, lease)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("another hub took cluster %q at the same moment; join it again: %w", j.name, err)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s/%s in cluster %q: %w", tenure.Namespace, tenure.Name, j.name, err)
+	}
+	return nil
+}
