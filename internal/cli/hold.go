@@ -95,7 +95,9 @@ func (j *join) hold(ctx context.Context, lease *coordinationv1.Lease) error {
 	tenure.Stamp{Hub: j.hubID, Address: j.hubAddress, Since: now, Renewed: now}.Write(lease)
 	write := j.member.Update
 	if lease.ResourceVersion == "" {
-		write = func(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error { return j.member.Create(ctx, obj) }
+		write = func(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error {
+			return j.member.Create(ctx, obj)
+		}
 	}
 	err := write(ctx, lease)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
