@@ -40,6 +40,9 @@ type Kind struct {
 	Namespaced bool
 }
 
+// Lease is a kind of real members, which say by one whose they are.
+var Lease = Kind{schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, "leases", true}
+
 // Kinds that every server serves.
 var (
 	Node      = Kind{schema.GroupVersionKind{Version: "v1", Kind: "Node"}, "nodes", false}
