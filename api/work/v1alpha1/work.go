@@ -88,10 +88,14 @@ const (
 	WorkHeldAfterRestore = "HeldAfterRestore"
 	ReasonRestored       = "HubRestored"
 
+	// WorkContested is True while somebody in the member changes the object again and again: it is put right at growing intervals. Ours.
+	WorkContested = "Contested"
+
 	ReasonAppliedSuccessful  = "AppliedSuccessful"
 	ReasonAppliedFailed      = "AppliedFailed"
 	ReasonDispatching        = "Dispatching"
 	ReasonSuspendDispatching = "SuspendDispatching"
+	ReasonChangedRepeatedly  = "ChangedRepeatedly"
 
 	MessageApplied    = "Manifest has been successfully applied"
 	MessageDispatched = "Work is being dispatched to member clusters."

@@ -92,6 +92,8 @@ type reconciler struct {
 	kept   kept
 	// restored is what is known since the hub was restored.
 	restored restored
+	// contests are the objects that somebody in a member changes again and again.
+	contests contests
 	// reached is the member that a cluster was last reached as.
 	reached sync.Map // cluster → *member.Member
 }
@@ -251,7 +253,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		return failed(false, err)
 	}
 	if last := r.ended.of(work, manifest); observed == nil && last != nil && !suspended(work) {
-		return func() (time.Duration, error) { return r.report(ctx, work, manifest, last, "", "") }, 0, nil
+		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, last, "", "") }, 0, nil
 	}
 	if observed == nil && r.justMissed(work, manifest) {
 		return nil, absenceCheck, nil
@@ -262,7 +264,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		r.missed.Delete(client.ObjectKeyFromObject(work))
 	}
 	if held := new(heldError); errors.As(err, &held) {
-		return func() (time.Duration, error) { return r.report(ctx, work, manifest, observed, scaler, held.why) }, 0, nil
+		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, observed, scaler, held.why) }, 0, nil
 	}
 	if err != nil {
 		if commit.NamespaceMissing(err) {
@@ -312,7 +314,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		r.namespaceIsThere(cluster, manifest.GetName())
 	}
 	return func() (time.Duration, error) {
-		after, err := r.report(ctx, work, manifest, observed, scaler, "")
+		after, err := r.report(ctx, m, work, manifest, observed, scaler, "")
 		if after == 0 || look > 0 && look < after {
 			after = look
 		}
@@ -584,6 +586,9 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 	if why := execute.Held(work, action, desired, observed, r.restored.unsettled(client.ObjectKeyFromObject(work))); why != "" {
 		return action.Kind, observed, &heldError{why}
 	}
+	if action.Repairs && r.contests.of(client.ObjectKeyFromObject(work), r.Clock.Now()).Pause(r.Clock.Now()) > 0 {
+		return execute.Nothing, observed, nil // it is looked at again when the pause is over
+	}
 	after, err := observed, error(nil)
 	switch action.Kind {
 	case execute.Create:
@@ -600,6 +605,12 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 		after, err = nil, m.Release(ctx, observed)
 	case execute.Conflict:
 		err = errors.New(action.Reason)
+	}
+	switch key := client.ObjectKeyFromObject(work); {
+	case action.Kind == execute.Nothing:
+		r.contests.settled(key)
+	case err == nil && (action.Kind == execute.Create || action.Kind == execute.Apply):
+		r.contests.wrote(key, action, observed, after, r.Clock.Now())
 	}
 	if action.Kind != execute.Nothing {
 		log.V(1).Info("acted", "cluster", m.Name, "work", work.Name, "action", action.Kind, "reason", action.Reason, "error", err)

@@ -32,7 +32,7 @@ import (
 // report writes what the member answered, unless the same is written already or may wait. observed is our object in the
 // member, nil if there is none; scaler is what sets its replicas there, and held why it is left alone since the hub was restored, both
 // empty for none.
-func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured, scaler, held string) (time.Duration, error) {
+func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured, scaler, held string) (time.Duration, error) {
 	want := work.DeepCopy()
 	var deadline time.Duration
 	r.dispatching(want)
@@ -58,13 +58,22 @@ func (r *reconciler) report(ctx context.Context, work *workv1alpha1.Work, manife
 		deadline = r.judge(want, status, health, observed)
 		want.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{*status}
 	}
+	again := r.contested(ctx, m, want, manifest)
 	if wait := r.wait(work, want, observed); wait > 0 {
-		return wait, nil
+		return sooner(wait, again), nil
 	}
 	if unanswered(want) {
-		return interpretRetry, r.write(ctx, work, want)
+		return sooner(interpretRetry, again), r.write(ctx, work, want)
 	}
-	return deadline, r.write(ctx, work, want)
+	return sooner(deadline, again), r.write(ctx, work, want)
+}
+
+// sooner is the shorter of two times to wait, of which 0 is for ever.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // vanished takes what was said of an object off the status that is to be written: it is not there, or not ours.

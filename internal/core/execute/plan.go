@@ -40,6 +40,10 @@ type Action struct {
 	Object *unstructured.Unstructured
 	// Adopts says that an Apply takes over an object that was not ours.
 	Adopts bool
+	// Repairs says that what was applied before is put right, since somebody in the member changed it, at Path, or deleted it: then Path is
+	// empty.
+	Repairs bool
+	Path    string
 	// Yields says that an Apply takes no field from others that set it otherwise, and fails then.
 	Yields bool
 }
@@ -64,7 +68,7 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 	case observed == nil && Over(w):
 		return Action{Kind: Nothing, Reason: "the object has finished and is gone; it is not run again"}
 	case observed == nil:
-		return Action{Kind: Create, Reason: "the object is absent", Object: desired}
+		return Action{Kind: Create, Reason: "the object is absent", Object: desired, Repairs: appliedGeneration(w) >= w.Generation && appliedGeneration(w) > 0}
 	}
 
 	if CreateOnly(w) {
@@ -97,7 +101,8 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 		return apply
 	}
 	if path, differs := difference(desired, observed); differs {
-		apply.Reason = path + " differs"
+		apply.Reason, apply.Path = path+" differs", path
+		apply.Repairs = appliedGeneration(w) >= w.Generation
 		return apply
 	}
 	if applied := appliedGeneration(w); applied < w.Generation {

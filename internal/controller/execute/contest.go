@@ -1,0 +1,152 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+// contests are the Works whose objects somebody in the member changed after they were applied. A restart of the hub forgets them: the
+// next repairs are then immediate again, a few times.
+type contests struct {
+	mu    sync.Mutex
+	works map[types.NamespacedName]*contest
+	// written are the objects whose last write by the hub the watch may not have shown yet: what is seen meanwhile is nobody's doing.
+	written map[types.NamespacedName]write
+}
+
+// write is one write of an object, by the versions before and after it.
+type write struct{ onto, version string }
+
+type contest struct {
+	execute.Contest
+	// told is what users are told of it, once they are.
+	told string
+}
+
+// of is the contest of a Work; the zero value if there is none.
+func (c *contests) of(work types.NamespacedName, now time.Time) contest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.works[work]
+	if known == nil {
+		return contest{}
+	}
+	if known.Over(now) {
+		delete(c.works, work)
+		return contest{}
+	}
+	return *known
+}
+
+// wrote takes note of what was written for an action, and counts it as a repair if it is one: one that put right what somebody
+// did, and not one that was planned by a look from before the last write.
+func (c *contests) wrote(work types.NamespacedName, action execute.Action, observed, after *unstructured.Unstructured, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var is write
+	if observed != nil {
+		is.onto = observed.GetResourceVersion()
+	}
+	if after != nil {
+		is.version = after.GetResourceVersion()
+	}
+	if c.works == nil {
+		c.works, c.written = map[types.NamespacedName]*contest{}, map[types.NamespacedName]write{}
+	}
+	was, known := c.written[work]
+	c.written[work] = is
+	if !action.Repairs || known && (observed != nil && was.onto == is.onto || was.version == is.version) {
+		return
+	}
+	c.repaired(work, action.Path, now)
+}
+
+// settled says that the object was seen as it is to be.
+func (c *contests) settled(work types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.written, work)
+}
+
+// repaired is called with mu held.
+func (c *contests) repaired(work types.NamespacedName, path string, now time.Time) {
+	known := c.works[work]
+	if known == nil {
+		known = &contest{}
+		c.works[work] = known
+	}
+	known.Contest = known.Repaired(path, now)
+}
+
+func (c *contests) tell(work types.NamespacedName, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.works[work]; known != nil {
+		known.told = text
+	}
+}
+
+func (c *contests) forget(work types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.works, work)
+	delete(c.written, work)
+}
+
+// changedRepeatedly is the reason of an event of our own.
+const changedRepeatedly = workv1alpha1.ReasonChangedRepeatedly
+
+// contested says in the Work that is to be written, and to its users, that somebody in the member changes its object again and again,
+// or takes that back. It returns how soon to look again: when the object may be put right, or when nobody has changed it for long.
+func (r *reconciler) contested(ctx context.Context, m *member.Member, want *workv1alpha1.Work, manifest *unstructured.Unstructured) time.Duration {
+	key, now := client.ObjectKeyFromObject(want), r.Clock.Now()
+	c := r.contests.of(key, now)
+	if !c.Contested(now) {
+		r.unread(want, manifest, changedRepeatedly, nil)
+		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkContested)
+		return 0
+	}
+	if c.told == "" {
+		c.told = execute.Contested(m.Name, manifest, c.Path, r.contender(ctx, m, manifest, c.Path))
+		r.contests.tell(key, c.told)
+	}
+	r.unread(want, manifest, changedRepeatedly, errors.New(c.told))
+	r.condition(want, workv1alpha1.WorkContested, metav1.ConditionTrue, changedRepeatedly, c.told, 0)
+	if pause := c.Pause(now); pause > 0 {
+		return pause
+	}
+	return c.Left(now)
+}
+
+// contender is the field manager that set the field last; empty if it is not known. The member is asked once per contest: who set what is
+// not kept in memory.
+func (r *reconciler) contender(ctx context.Context, m *member.Member, manifest *unstructured.Unstructured, path string) string {
+	if path == "" {
+		return ""
+	}
+	mapping, err := m.Mapping(ctx, manifest.GroupVersionKind())
+	if err != nil {
+		return ""
+	}
+	namespace := manifest.GetNamespace()
+	if !mapping.Namespaced {
+		namespace = ""
+	}
+	live, err := m.Client().Resource(mapping.Resource).Namespace(namespace).Get(ctx, manifest.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	return execute.ManagerOf(live.GetManagedFields(), path, member.Manager)
+}

@@ -1,0 +1,98 @@
+package execute
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+// The story of a controller in a member that undoes the hub's every write: it was fought without a pause.
+func TestAnObjectThatIsChangedAgainAndAgainIsPutRightEverLessOften(t *testing.T) {
+	t.Parallel()
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC))
+	w := newWorld(t, Options{Clock: clock})
+	u := manifest(membertest.ConfigMap, "shop", "1")
+	work := w.work(u)
+	w.holds(u, "1")
+	clock.SetTime(clock.Now().Add(100 * time.Millisecond)) // reports wait for a moment without new Works
+	w.applied(work)
+	meddle := func(value string) {
+		obj := w.m1.Object(membertest.ConfigMap, "shop", "c")
+		_ = unstructured.SetNestedField(obj.Object, value, "data", "value")
+		w.m1.Put(obj)
+	}
+	repairs := func() int {
+		return len(slices.DeleteFunc(w.m1.Writes(), func(s string) bool {
+			return !strings.HasPrefix(s, "patch configmaps") && !strings.HasPrefix(s, "apply configmaps")
+		}))
+	}
+
+	// 1. The first changes are put right at once.
+	for i := range 3 {
+		meddle(fmt.Sprint("meddled ", i))
+		w.holds(u, "1")
+	}
+	before := repairs()
+	w.Quiet()
+
+	// 2. Then it has to wait, and users are told, in one write.
+	meddle("meddled")
+	told := w.condition(work, workv1alpha1.WorkContested, metav1.ConditionTrue)
+	if !strings.Contains(told.Message, "changes data.value of ConfigMap shop/c in cluster \"m1\" again and again") {
+		t.Errorf("users are told %q", told.Message)
+	}
+	for i := range 20 {
+		meddle(fmt.Sprint("meddled more ", i))
+	}
+	w.Eventually("the last change was seen", func() string {
+		m, err := w.members.Get("m1")
+		if err != nil {
+			return err.Error()
+		}
+		cached, _ := m.Cached(membertest.ConfigMap.GroupVersion().WithResource("configmaps"), "shop", "c")
+		value, _, _ := unstructured.NestedString(cached.Object, "data", "value")
+		if value != "meddled more 19" {
+			return "it is " + value
+		}
+		return ""
+	})
+	if n := repairs(); n != before {
+		t.Errorf("it was put right %d times more while it had to wait", n-before)
+	}
+	if writes := slices.DeleteFunc(w.Quiet(), func(s string) bool { return !strings.Contains(s, "works/status") }); len(writes) > 1 {
+		t.Errorf("the hub was written to: %v, want one status at most", writes)
+	}
+
+	// 3. A change of the template does not wait.
+	u2 := manifest(membertest.ConfigMap, "shop", "2")
+	w.set(work, u2)
+	w.holds(u2, "2")
+	clock.SetTime(clock.Now().Add(100 * time.Millisecond))
+	w.applied(work)
+
+	// 4. When the pause is over it is put right, once.
+	clock.SetTime(clock.Now().Add(time.Second))
+	meddle("meddled again")
+	w.holds(u2, "2")
+
+	// 5. After a calm nobody is told any more.
+	clock.SetTime(clock.Now().Add(time.Hour))
+	meddle("a first time")
+	w.holds(u2, "2")
+	w.Eventually("the condition is gone", func() string {
+		if w.Has(work) && meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested) != nil {
+			return "it is there"
+		}
+		return ""
+	})
+}
