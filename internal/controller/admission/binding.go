@@ -16,7 +16,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/convert"
 	"github.com/argosy-io/argosy/internal/core/fields"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/validate"
@@ -82,11 +84,25 @@ func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 			return r.refuse(field.ErrorList{field.Invalid(field.NewPath("spec", "resource"), ref.Namespace+"/"+ref.Name, err.Error())})
 		}
 	}
+	// A binding says itself which policy made it, and that of a ClusterPropagationPolicy may overwrite where others may not.
+	if overwrites(r.obj) && (r.old == nil || !overwrites(r.old) || !maps.Equal(r.old.GetLabels(), r.obj.GetLabels())) {
+		if err := o.mayOverwrite(ctx, r, "spec.conflictResolution: Overwrite"); err != nil {
+			return err
+		}
+	}
 	resource, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	if mapping, err := o.mapper.RESTMapping(propagate.GroupKind(ref.APIVersion, ref.Kind)); err == nil {
 		resource = mapping.Resource
 	}
 	return o.mayRead(ctx, r, resource, ref.Namespace, ref.Name, "a binding brings its template to member clusters")
+}
+
+// overwrites says whether a binding asks to take over what stands in members, whatever version it is written in.
+func overwrites(b *unstructured.Unstructured) bool {
+	if stored, err := convert.Binding(b, workv1alpha2.GroupVersion.String()); err == nil {
+		b = stored
+	}
+	return fields.Text(b.Object, "spec", "conflictResolution") == string(policyv1alpha1.ConflictOverwrite)
 }
 
 // mayRead refuses a write to an author who may not read an object that the hub would read for it.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 func TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused(t *testing.T) {
@@ -61,4 +62,39 @@ func TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused(t *testing.T) {
 		t.Errorf("a ClusterPropagationPolicy, whose authors may: %v", err)
 	}
 	h.create(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: other, name: c, annotations: {work.karmada.io/conflict-resolution: abort}}}`)
+}
+
+// A binding says by its labels which policy made it, and its author writes these: those of a ClusterPropagationPolicy open nothing.
+func TestABindingThatPassesForAnAdministratorsOverwritesNothing(t *testing.T) {
+	h := newHub(t, object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {argosy.io/forbid-overwrite: "true"}}}`), object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: other}}`))
+	binding := func(namespace, labels, resolution string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: `+namespace+`, name: db-secret, labels: {`+labels+`}},
+			spec: {conflictResolution: `+resolution+`, resource: {apiVersion: v1, kind: Secret, namespace: `+namespace+`, name: db}}}`)
+	}
+	const cluster = "clusterpropagationpolicy.karmada.io/permanent-id: id"
+	const refusal = "spec.conflictResolution: Overwrite would take over in members what the hub does not manage, and namespace shop forbids it"
+	for _, labels := range []string{"", cluster} {
+		h.refuses("admin", binding("shop", labels, "Overwrite"), nil, refusal)
+		h.refuses("admin", binding("shop", labels, "Overwrite"), binding("shop", labels, "Abort"), refusal)
+		if _, _, err := h.write("admin", binding("shop", labels, "Abort"), nil); err != nil {
+			t.Errorf("one that aborts: %v", err)
+		}
+		if _, _, err := h.write("admin", binding("other", labels, "Overwrite"), nil); err != nil {
+			t.Errorf("in another namespace: %v", err)
+		}
+		if _, _, err := h.write(user.APIServerUser, binding("shop", labels, "Overwrite"), nil); err != nil {
+			t.Errorf("the hub's own loops: %v", err)
+		}
+	}
+	// One of a PropagationPolicy from before it was forbidden aborts, and does not come to pass for another's.
+	before := binding("shop", "propagationpolicy.karmada.io/permanent-id: id", "Overwrite")
+	h.refuses("admin", binding("shop", cluster, "Overwrite"), before, refusal)
+	scheduled := before.DeepCopy()
+	_ = unstructured.SetNestedField(scheduled.Object, int64(3), "spec", "replicas")
+	if _, _, err := h.write("admin", scheduled, before); err != nil {
+		t.Errorf("a change of something else: %v", err)
+	}
+	// In the older version it is said by an annotation.
+	h.refuses("admin", object(t, `{apiVersion: work.karmada.io/v1alpha1, kind: ResourceBinding, metadata: {namespace: shop, name: db-secret, labels: {`+cluster+`},
+		annotations: {argosy.io/v1alpha2-rest: '{"spec":{"conflictResolution":"Overwrite"}}'}}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: shop, name: db}}}`), nil, refusal)
 }
