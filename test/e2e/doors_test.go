@@ -219,3 +219,49 @@ func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
 		t.Errorf("the member's object was overwritten: it is of the %v", got)
 	}
 }
+
+// The hub may do anything in members; its users have it do what they could.
+func TestTheHubDoesForADeveloperWhatHeCouldDoHimself(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	user := developer(t, ns, "eve-"+ns)
+	refused := func(text, why string) {
+		t.Helper()
+		if err := user.Create(t.Context(), kit.Object(t, text), strict); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), why) {
+			t.Errorf("got %v, want a refusal with %s", err, why)
+		}
+	}
+	// A Secret and a Role that an administrator keeps here.
+	fleet.Hub.Apply(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: "+ns+", name: tls}, stringData: {key: private}}")
+	fleet.Hub.Apply(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: "+ns+", name: reader}, rules: [{apiGroups: [\"\"], resources: [configmaps], verbs: [get]}]}")
+	fleet.Hub.Apply(t, propagation(ns, "roles", "{resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], placement: "+to("m1")+"}"))
+	refused(propagation(ns, "secrets", "{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+to("m1")+"}"), "the right to read secrets in namespace")
+	refused(propagation(ns, "deps", "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+to("m1")+"}"), "with propagateDeps the Secrets that a Deployment names follow it")
+	for _, selectors := range []string{"", "resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], "} {
+		refused(override(ns, "rules", "{"+selectors+`overrideRules: [{overriders: {plaintext: [{path: /rules, operator: replace, value: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}]}}]}`),
+			`an overrider of "/rules" changes who may do what in members, for which you need the right to escalate roles.rbac.authorization.k8s.io`)
+	}
+	kit.Eventually(t, "the Role is applied", func() string { return applied(t, ns, "reader-role", "m1") })
+	if got := asJSON(t, inMember(t, "m1", "rbac.authorization.k8s.io/v1", "Role", ns, "reader", "rules")); !strings.Contains(got, `"get"`) || strings.Contains(got, `"*"`) {
+		t.Errorf("in the member its rules are %s", got)
+	}
+
+	// A claim that he writes himself, of a policy that selects the Role and no ConfigMap, sends nothing.
+	fleet.Hub.Apply(t, propagation(ns, "another", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: another}], placement: "+to("m1")+"}"))
+	policy := fleet.Hub.Find(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "roles")
+	id := policy.GetLabels()["propagationpolicy.karmada.io/permanent-id"]
+	claimed := "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns + ", name: c, labels: {propagationpolicy.karmada.io/permanent-id: " + id + "}, annotations: {" +
+		"propagationpolicy.karmada.io/namespace: " + ns + ", propagationpolicy.karmada.io/name: roles}}, data: {a: b}}"
+	if err := user.Create(t.Context(), kit.Object(t, claimed), strict); err != nil {
+		t.Fatal(err)
+	}
+	kit.Eventually(t, "the claim is taken away", func() string {
+		if u := fleet.Hub.Find(t, "v1", "ConfigMap", ns, "c"); u == nil || u.GetLabels()["propagationpolicy.karmada.io/permanent-id"] != "" {
+			return "it is there"
+		}
+		return ""
+	})
+	if w := work(t, "m1", "ConfigMap", ns, "c"); w != nil {
+		t.Errorf("it is sent: %v", w)
+	}
+}
