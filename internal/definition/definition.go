@@ -8,8 +8,10 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
@@ -31,7 +33,14 @@ type Watch struct {
 
 	mu     sync.Mutex
 	broken map[string]bool // own definitions that are not there, or are being deleted
+	// went is when one was last so.
+	went map[string]period
 }
+
+type period struct{ from, to time.Time } // to is zero while it lasts
+
+// wentGrace is how long after a definition is back the loops may still act on that its objects are gone.
+const wentGrace = 10 * time.Second
 
 // Names are the definitions that the hub cannot be without.
 func Names() ([]string, error) {
@@ -48,7 +57,7 @@ func Names() ([]string, error) {
 
 // New follows the definitions named by the informers of a cache. Until that has read them, each is broken.
 func New(ctx context.Context, informers cache.Informers, live client.Reader, names []string) (*Watch, error) {
-	w := &Watch{live: live, broken: map[string]bool{}}
+	w := &Watch{live: live, broken: map[string]bool{}, went: map[string]period{}}
 	for _, name := range names {
 		w.broken[name] = true
 	}
@@ -56,10 +65,10 @@ func New(ctx context.Context, informers cache.Informers, live client.Reader, nam
 	kind.SetGroupVersionKind(GVK)
 	informer, err := informers.GetInformer(ctx, kind)
 	if err == nil {
-		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(obj any) { w.seen(names, obj, true) },
-			UpdateFunc: func(_, obj any) { w.seen(names, obj, true) },
-			DeleteFunc: func(obj any) { w.seen(names, obj, false) },
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+			AddFunc:    func(obj any, first bool) { w.seen(names, obj, true, first) },
+			UpdateFunc: func(_, obj any) { w.seen(names, obj, true, false) },
+			DeleteFunc: func(obj any) { w.seen(names, obj, false, false) },
 		})
 	}
 	if err != nil {
@@ -91,7 +100,8 @@ func BrokenNow(ctx context.Context, config *rest.Config) ([]string, error) {
 	return broken, nil
 }
 
-func (w *Watch) seen(names []string, obj any, there bool) {
+// seen takes note of a definition; first says that it was there when this process began to look.
+func (w *Watch) seen(names []string, obj any, there, first bool) {
 	if last, missed := obj.(toolscache.DeletedFinalStateUnknown); missed {
 		obj = last.Obj
 	}
@@ -101,11 +111,48 @@ func (w *Watch) seen(names []string, obj any, there bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if there && d.GetDeletionTimestamp() == nil {
-		delete(w.broken, d.GetName())
-	} else {
-		w.broken[d.GetName()] = true
+	name, now := d.GetName(), time.Now()
+	switch was, went := w.went[name]; {
+	case !there || d.GetDeletionTimestamp() != nil:
+		if !went || !was.to.IsZero() {
+			w.went[name] = period{from: now}
+		}
+		w.broken[name] = true
+	case w.broken[name]:
+		delete(w.broken, name)
+		if went || !first { // one that is made now was missing before, perhaps before this process
+			w.went[name] = period{was.from, now}
+		}
 	}
+}
+
+// Went says whether obj, which is being deleted, may have gone with the definition of that name: it is older than that is back, and
+// was deleted while it was missing or being deleted, or just after.
+func (w *Watch) Went(name string, obj client.Object) bool {
+	if w == nil || obj.GetDeletionTimestamp() == nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	went, ok := w.went[name]
+	if !ok || obj.GetDeletionTimestamp().Before(&metav1.Time{Time: went.from.Add(-2 * time.Second)}) { // times in objects are cut to seconds
+		return false
+	}
+	return went.to.IsZero() || obj.GetCreationTimestamp().Add(time.Second).Before(went.to) && obj.GetDeletionTimestamp().Time.Before(went.to.Add(wentGrace))
+}
+
+// WentNow is Went, and asks the API server itself whether the definition is going now.
+func (w *Watch) WentNow(ctx context.Context, name string, obj client.Object) (bool, error) {
+	if w.Went(name, obj) {
+		return true, nil
+	}
+	return w.GoingNow(ctx, name)
+}
+
+// NameOf is the name of the definition of a kind, by the plural that kinds usually have.
+func NameOf(gk schema.GroupKind) string {
+	plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))
+	return plural.Resource + "." + gk.Group
 }
 
 // Broken are the definitions that are missing or being deleted, sorted.
@@ -150,4 +197,9 @@ const (
 	ClusterResourceBindings = "clusterresourcebindings.work.karmada.io"
 	Clusters                = "clusters.cluster.karmada.io"
 	ManifestWorks           = "manifestworks.work.open-cluster-management.io"
+	EnclosedManifests       = "enclosedmanifests.release.argosy.io"
+	FederatedHPAs           = "federatedhpas.autoscaling.karmada.io"
+	MultiClusterServices    = "multiclusterservices.networking.karmada.io"
+	ServiceExports          = "serviceexports.multicluster.x-k8s.io"
+	ServiceImports          = "serviceimports.multicluster.x-k8s.io"
 )

@@ -10,11 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/protect"
 	"github.com/argosy-io/argosy/internal/definition"
@@ -188,4 +191,112 @@ func TestAUserDeletesOneWork(t *testing.T) {
 		})
 	}
 	kit.Eventually(t, "everything converges", w.wrong)
+}
+
+// What users wrote may go with its definition: what was made of it in members stays, and goes when they write it again and delete it.
+func TestWhatGoesWithItsDefinitionStaysInMembers(t *testing.T) {
+	w := newWorld(t)
+	ns := w.namespace()
+	fleet.Hub.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: f1, labels: {namespace.karmada.io/skip-auto-propagation: \"true\"}}}")
+	t.Cleanup(func() {
+		_ = fleet.Hub.Delete(context.WithoutCancel(t.Context()), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "f1"}})
+	})
+	for _, tc := range []struct {
+		definition, apiVersion, kind, namespace, name string
+		objects                                       string // with a policy, if it needs one
+		needs                                         string
+	}{
+		{definition.ManifestWorks, "work.open-cluster-management.io/v1", "ManifestWork", "f1", "of-a-manifestwork", fmt.Sprintf(`
+apiVersion: work.open-cluster-management.io/v1
+kind: ManifestWork
+metadata: {name: of-a-manifestwork, namespace: f1}
+spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: of-a-manifestwork, namespace: %s}}]}}`, ns), ""},
+		{definition.EnclosedManifests, "release.argosy.io/v1alpha1", "EnclosedManifest", "", "of-an-enclosed-one", fmt.Sprintf(`
+apiVersion: release.argosy.io/v1alpha1
+kind: EnclosedManifest
+metadata: {name: of-an-enclosed-one}
+spec: {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: of-an-enclosed-one, namespace: %s}}}`, ns), `
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterPropagationPolicy
+metadata: {name: of-an-enclosed-one}
+spec: {resourceSelectors: [{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, name: of-an-enclosed-one}], placement: {clusterAffinity: {clusterNames: [f1]}}}`},
+	} {
+		t.Run(tc.kind, func(t *testing.T) {
+			if tc.needs != "" {
+				fleet.Hub.Apply(t, tc.needs)
+				t.Cleanup(func() {
+					p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: tc.name}}
+					if err := fleet.Hub.Delete(context.WithoutCancel(t.Context()), p); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			fleet.Hub.Apply(t, tc.objects)
+			uid := func() string {
+				if u := fleet.Members["f1"].Find(t, "v1", "ConfigMap", ns, tc.name); u != nil {
+					return string(u.GetUID())
+				}
+				return ""
+			}
+			kit.Eventually(t, "it is in the member", func() string {
+				if uid() == "" {
+					return "not yet"
+				}
+				return ""
+			})
+			was := uid()
+			back(t, crd(), tc.definition, remove(t, crd(), tc.definition))
+			kit.Eventually(t, "its object is gone from the hub, and the kind is served", func() string {
+				all := &metav1.PartialObjectMetadataList{}
+				all.SetGroupVersionKind(schema.FromAPIVersionAndKind(tc.apiVersion, tc.kind+"List"))
+				if err := fleet.Hub.List(t.Context(), all, client.InNamespace(tc.namespace)); err != nil {
+					return err.Error()
+				}
+				if len(all.Items) > 0 {
+					return "it is there"
+				}
+				return ""
+			})
+			kit.Eventually(t, "its Works are gone", func() string {
+				var works workv1alpha1.WorkList
+				if err := fleet.Hub.List(t.Context(), &works, client.InNamespace(names.ExecutionSpace("f1"))); err != nil {
+					return err.Error()
+				}
+				for i := range works.Items {
+					if m, err := execute.Manifest(&works.Items[i]); err == nil && m.GetName() == tc.name && works.Items[i].DeletionTimestamp != nil {
+						return works.Items[i].Name
+					}
+				}
+				return ""
+			})
+			if now := uid(); now != was {
+				t.Fatalf("what it had made in the member is %q, and was %q", now, was)
+			}
+
+			fleet.Hub.Apply(t, tc.objects)
+			kit.Eventually(t, "it has a Work again", func() string {
+				var works workv1alpha1.WorkList
+				if err := fleet.Hub.List(t.Context(), &works, client.InNamespace(names.ExecutionSpace("f1"))); err != nil {
+					return err.Error()
+				}
+				for i := range works.Items {
+					w := &works.Items[i]
+					if m, err := execute.Manifest(w); err == nil && m.GetName() == tc.name && w.DeletionTimestamp == nil && meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkApplied) {
+						return ""
+					}
+				}
+				return "not yet"
+			})
+			if now := uid(); now != was {
+				t.Fatalf("made again, it has %q in the member, and had %q", now, was)
+			}
+			fleet.Hub.Remove(t, tc.apiVersion, tc.kind, tc.namespace, tc.name)
+			kit.Eventually(t, "a user deletes it, and it goes", func() string {
+				if uid() != "" {
+					return "it is there"
+				}
+				return ""
+			})
+		})
+	}
 }

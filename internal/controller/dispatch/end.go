@@ -25,9 +25,12 @@ const eventWorksKept = "WorksKept"
 
 // ordered says whether a binding that is being deleted takes its Works along.
 func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
-	e := dispatch.End{DefinitionGoes: r.Definitions.Going(definitionOf(b))}
+	went, err := r.templateWent(ctx, b)
+	if err != nil {
+		return false, err
+	}
+	e := dispatch.End{DefinitionGoes: went || r.Definitions.Going(definitionOf(b))}
 	ref := b.BindingSpec().Resource
-	var err error
 	if e.Template, _, err = r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name); err != nil {
 		return false, err
 	}
@@ -55,6 +58,16 @@ func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (bool,
 	return dispatch.Ordered(b, e), nil
 }
 
+// templateWent says whether the template of a binding that is being deleted went with its definition, of those that are the hub's own.
+func (r *reconciler) templateWent(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
+	ref := b.BindingSpec().Resource
+	switch name := definition.NameOf(propagate.GroupKind(ref.APIVersion, ref.Kind)); name {
+	case definition.EnclosedManifests, definition.ServiceExports, definition.ServiceImports:
+		return r.Definitions.WentNow(ctx, name, b)
+	}
+	return false, nil
+}
+
 func definitionOf(b workv1alpha2.Binding) string {
 	if b.GetNamespace() == "" {
 		return definition.ClusterResourceBindings
@@ -64,11 +77,17 @@ func definitionOf(b workv1alpha2.Binding) string {
 
 // leave lets a binding go that goes by nobody's order, and its Works stand.
 func (r *reconciler) leave(ctx context.Context, b workv1alpha2.Binding) error {
-	r.heirless.add(client.ObjectKeyFromObject(b), b.BindingSpec().Resource, r.Clock.Now())
+	went, err := r.templateWent(ctx, b)
+	if err != nil {
+		return err
+	}
+	if !went { // else the template is gone, and stays away until somebody makes it again
+		r.heirless.add(client.ObjectKeyFromObject(b), b.BindingSpec().Resource, r.Clock.Now())
+	}
 	if err := r.letGo(ctx, b); err != nil {
 		return err
 	}
-	r.events.Event(b, corev1.EventTypeWarning, eventWorksKept, "the binding was deleted, and its template stands: nothing is deleted in the clusters, and the binding is made again")
+	r.events.Event(b, corev1.EventTypeWarning, eventWorksKept, "the binding was deleted by nobody's order: nothing is deleted in the clusters, and while its template stands the binding is made again")
 	return nil
 }
 

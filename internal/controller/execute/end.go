@@ -14,10 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/autoscale"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/service"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -38,6 +41,15 @@ func (r *reconciler) judgeEnd(ctx context.Context, cluster string, work *workv1a
 		return "", 0, "", err
 	} else if err == nil {
 		e.Leaving = cl.DeletionTimestamp != nil
+	}
+	for _, name := range ownersOf(work) {
+		went, err := r.Definitions.WentNow(ctx, name, work)
+		if err != nil {
+			return "", 0, "", err
+		}
+		if went {
+			e.OwnerWent = name
+		}
 	}
 	if execute.Ordered(work) {
 		kind, after, reason := execute.JudgeEnd(work, e)
@@ -62,6 +74,23 @@ func (r *reconciler) judgeEnd(ctx context.Context, cluster string, work *workv1a
 	e.Others, e.Known, e.Unseen = r.others.count(work, r.Clock.Now())
 	kind, after, reason := execute.JudgeEnd(work, e)
 	return kind, after, reason, nil
+}
+
+// ownersOf are the definitions of what a Work is made for that no binding has: with one of them, the loops see their objects go.
+func ownersOf(work *workv1alpha1.Work) []string {
+	if _, bound := scope.BindingOf(work); bound {
+		return nil // its binding's end is judged before
+	}
+	if work.Annotations[ocmv1.ManifestWorkAnnotation] != "" {
+		return []string{definition.ManifestWorks}
+	}
+	if work.Annotations[autoscale.OwnerAnnotation] != "" {
+		return []string{definition.FederatedHPAs}
+	}
+	if _, is := service.OwnerOf(work); is {
+		return []string{definition.MultiClusterServices, definition.ServiceExports, definition.ServiceImports}
+	}
+	return nil
 }
 
 // spaceGoes says whether a namespace is being deleted, or is gone.
@@ -209,7 +238,7 @@ func (r *reconciler) tellKeptIn(ctx context.Context, cluster string, c keeping, 
 	}
 	want := read.DeepCopy()
 	condition := metav1.Condition{Type: clusterv1alpha1.ClusterConditionWorksKept, Status: metav1.ConditionTrue, Reason: clusterv1alpha1.ReasonWorksDeletedByOthers,
-		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(), Message: fmt.Sprintf("%d Works were deleted by nobody's order (%s): nothing was deleted in the cluster, and they are made again from their bindings", c.works, c.reason)}
+		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(), Message: fmt.Sprintf("%d Works were deleted by nobody's order (%s): nothing was deleted in the cluster, and what still wants them makes them again", c.works, c.reason)}
 	if now.Sub(c.last) >= execute.WaveWindow {
 		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonNoWorksDeletedByOthers
 		condition.Message = fmt.Sprintf("no more since %s, when %d Works were deleted by nobody's order (%s); nothing was deleted in the cluster", metav1.NewTime(c.last).UTC().Format(time.RFC3339), c.works, c.reason)

@@ -290,8 +290,8 @@ func (r *reconciler) abandoned(ctx context.Context, key types.NamespacedName, ex
 	if len(existing) == 0 {
 		return nil
 	}
-	if err := r.live.Get(ctx, key, &ocmv1.ManifestWork{}); !apierrors.IsNotFound(err) {
-		return err // it is there, made anew: the cache shows it soon, which is an event
+	if err := r.live.Get(ctx, key, &ocmv1.ManifestWork{}); !commit.Absent(err) {
+		return err // it is there, made anew: the cache shows it soon, which is an event; or the kind is not served
 	}
 	var failures []error
 	for _, w := range existing {

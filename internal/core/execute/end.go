@@ -30,6 +30,9 @@ type End struct {
 	Broken []string
 	// WorksGo says that the definition of Works is one of them, SpaceGoes that the Work's namespace is being deleted.
 	WorksGo, SpaceGoes bool
+	// OwnerWent is the definition of what the Work was made for, if that was missing or being deleted when the Work was: the hub saw no
+	// user delete its owner.
+	OwnerWent string
 	// Leaving says that the Work's cluster is about to leave the fleet.
 	Leaving bool
 	// Unwanted says that the Work's binding stands, and wants no Work in that cluster.
@@ -61,6 +64,8 @@ func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, r
 		return EndKept, 0, "the definition of Works is being deleted, or was"
 	case e.SpaceGoes && !e.Leaving:
 		return EndKept, 0, "its execution space is being deleted, and its cluster is not leaving"
+	case e.OwnerWent != "" && !e.Leaving:
+		return EndKept, 0, fmt.Sprintf("what it was made for went with its definition, %s", e.OwnerWent)
 	case len(e.Broken) > 0:
 		return EndWaits, time.Second, fmt.Sprintf("nothing is deleted in members while definitions of the hub are missing: %s", strings.Join(e.Broken, ", "))
 	case Ordered(w):

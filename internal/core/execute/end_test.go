@@ -50,6 +50,8 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 		{"one more is a wave", others, with(func(e *End) { e.Others = 11 }), EndKept, 0, "11 Works"},
 		{"one of which nobody saw how many there were is kept", others, with(func(e *End) { e.Known, e.Unseen = 5*time.Second, true }), EndKept, 0, "did not look"},
 		{"but the hub's own order outlives a restart", ordered, with(func(e *End) { e.Unseen = true }), EndOrdered, 0, ""},
+		{"what went with its owner's definition stays, though the hub's loops saw its owner go", ordered, with(func(e *End) { e.OwnerWent, e.Broken = "manifestworks", broken }), EndKept, 0, "manifestworks"},
+		{"but in a cluster that leaves", ordered, with(func(e *End) { e.OwnerWent, e.Leaving = "manifestworks", true }), EndOrdered, 0, ""},
 		{"where nobody may, each is one", others, with(func(e *End) { e.Bound = 0 }), EndKept, 0, "of which 0 may be"},
 	} {
 		t.Run(tc.story, func(t *testing.T) {
