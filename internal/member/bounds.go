@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -330,6 +331,8 @@ type gauge struct {
 	page int64
 	// rest is when the next attempt may be made.
 	rest time.Time
+	// listed says that the next watch goes on from a list right before it, so that its place in the member's time needs no look.
+	listed bool
 }
 
 var _ cache.TransformingStore = (*gauge)(nil)
@@ -348,6 +351,9 @@ func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListW
 				g.begin()
 			}
 			list, err := g.list(ctx, o, lw.ListWithContextFunc)
+			g.mu.Lock()
+			g.listed = err == nil
+			g.mu.Unlock()
 			g.after(err)
 			return list, err
 		},
@@ -355,6 +361,8 @@ func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListW
 			initial := o.SendInitialEvents != nil && *o.SendInitialEvents
 			if initial {
 				g.begin()
+			} else if err := g.goneBack(ctx, o.ResourceVersion, lw.ListWithContextFunc); err != nil {
+				return nil, err
 			}
 			w, err := lw.WatchFuncWithContext(context.WithValue(ctx, gaugeKey{}, g), o)
 			if initial || err != nil {
@@ -363,6 +371,37 @@ func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListW
 			return w, err
 		},
 	}
+}
+
+// lookTimeout bounds the question how far a member's time is.
+const lookTimeout = 5 * time.Second
+
+// goneBack is an error that has the reflector list anew, if the member's time is before the version that a watch is to go on from: it was
+// restored from an older backup. Its API server would take such a watch, and tell nothing until its time has come there again.
+func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWithContextFunc) error {
+	g.mu.Lock()
+	fresh := g.listed
+	g.listed = false
+	g.mu.Unlock()
+	known, err := strconv.ParseUint(version, 10, 64)
+	if fresh || err != nil || known == 0 {
+		return nil // a version that is no number cannot be compared
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	now, err := list(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil // the watch itself will say why
+	}
+	listed, err := meta.ListAccessor(now)
+	if err != nil {
+		return nil
+	}
+	if at, err := strconv.ParseUint(listed.GetResourceVersion(), 10, 64); err == nil && at < known {
+		klog.InfoS("the member went back in time, as by a restore: listing anew", "cluster", g.m.Name, "watch", g.name, "from", known, "to", at)
+		return apierrors.NewResourceExpired(fmt.Sprintf("cluster %q went back from resource version %d to %d", g.m.Name, known, at))
+	}
+	return nil
 }
 
 // list asks for one page, and for a smaller one if that is too much.

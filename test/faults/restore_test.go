@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,6 +45,24 @@ func (d *drill) made(namespace string, n int) []*template {
 		d.mu.Unlock()
 	}
 	return all
+}
+
+// change gives a template another value.
+func (d *drill) change(tmpl *template, value int) {
+	d.persist("change "+tmpl.key(), func(ctx context.Context) error {
+		u := d.object(tmpl)
+		if err := fleet.Hub.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+			return err
+		}
+		next := d.object(&template{kind: tmpl.kind, namespace: tmpl.namespace, name: tmpl.name, value: value})
+		for _, field := range []string{"data", "spec"} {
+			if v, ok := next.Object[field]; ok {
+				u.Object[field] = v
+			}
+		}
+		return fleet.Hub.Update(ctx, u)
+	})
+	tmpl.value = value
 }
 
 // found is an object in a member as it was at one look.
@@ -172,20 +191,7 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 		d.persist("delete "+tmpl.key(), func(ctx context.Context) error { return fleet.Hub.Delete(ctx, d.object(tmpl)) })
 	}
 	for _, tmpl := range d.changed {
-		d.persist("change "+tmpl.key(), func(ctx context.Context) error {
-			u := d.object(tmpl)
-			if err := fleet.Hub.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
-				return err
-			}
-			next := d.object(&template{kind: tmpl.kind, namespace: tmpl.namespace, name: tmpl.name, value: 2})
-			for _, field := range []string{"data", "spec"} {
-				if v, ok := next.Object[field]; ok {
-					u.Object[field] = v
-				}
-			}
-			return fleet.Hub.Update(ctx, u)
-		})
-		tmpl.value = 2
+		d.change(tmpl, 2)
 	}
 	kit.Eventually(t, "everything converges", d.wrong)
 	if out, err := fleet.Lab.Argosy(t.Context(), "restore", file, "--data-dir", data); err == nil || !strings.Contains(out, "in use by another argosy") {
@@ -359,4 +365,86 @@ func (d *drill) table(when string, was map[string]map[string]found) {
 		fmt.Fprintf(&b, "%-34s %9d %6d %8d %9d %7d %7d\n", row.what, len(row.templates), there, same, rewritten, orphaned, holding)
 	}
 	d.t.Log(b.String())
+}
+
+// Promised: a member that is restored from an older backup is brought up to what the hub says, by the hub itself; what the hub had deleted since
+// and the member has again is listed, and left alone until a user says so.
+func TestAMemberRestoredFromAnOlderBackupIsBroughtUpToDate(t *testing.T) {
+	d := &drill{world: newWorld(t), t: t}
+	ns := d.namespace()
+	before := d.made(ns, 15)
+	kit.Eventually(t, "everything converges", d.wrong)
+
+	// 1. A backup of the member, and what came after it.
+	member := fleet.Fleet.Members()[1]
+	older := filepath.Join(t.TempDir(), "older")
+	restart := func(while func() error) {
+		t.Helper()
+		member.Kill()
+		err := while()
+		ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+		defer cancel()
+		if started := member.Restart(ctx); err == nil {
+			err = started
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	restart(func() error { return exec.Command("cp", "-a", member.Dir, older).Run() })
+	d.deleted, d.changed, d.untouched = before[:5], before[5:10], before[10:]
+	d.added = d.made(ns, 5)
+	for _, tmpl := range d.deleted {
+		tmpl.gone = true
+		d.persist("delete "+tmpl.key(), func(ctx context.Context) error { return fleet.Hub.Delete(ctx, d.object(tmpl)) })
+	}
+	for _, tmpl := range d.changed {
+		d.change(tmpl, 2)
+	}
+	kit.Eventually(t, "everything converges", d.wrong)
+	first := d.look("f1")
+
+	// 2. The member goes back, and its time with it: its resource versions are those of before.
+	restart(func() error {
+		if err := os.RemoveAll(member.Dir); err != nil {
+			return err
+		}
+		return exec.Command("cp", "-a", older, member.Dir).Run()
+	})
+	want := map[string]bool{}
+	for _, tmpl := range d.deleted {
+		want["f2 "+tmpl.key()] = true
+	}
+	begin := time.Now()
+	kit.Eventually(t, "the member is up to date, and what it has again is listed", func() string {
+		now := d.look("f2")
+		for _, group := range [][]*template{d.changed, d.untouched, d.added} {
+			for _, tmpl := range group {
+				if now[tmpl.key()].value != fmt.Sprint(tmpl.value) {
+					return fmt.Sprintf("%s in f2 has %q, want %d", tmpl.key(), now[tmpl.key()].value, tmpl.value)
+				}
+			}
+		}
+		for _, tmpl := range d.deleted {
+			if now[tmpl.key()] == (found{}) {
+				return tmpl.key() + " was deleted in f2 though nobody said so"
+			}
+		}
+		if wrong := difference("orphans", d.orphans(), want); wrong != "" {
+			return wrong
+		}
+		if d.statusOf("5 in f2") == "" {
+			out, _ := fleet.Lab.Argosy(t.Context(), "status")
+			return out
+		}
+		return ""
+	})
+	t.Logf("up to date %v after it was back", time.Since(begin).Round(time.Millisecond))
+	if now := d.look("f1"); !maps.Equal(now, first) {
+		t.Errorf("the other member was touched: %v, was %v", now, first)
+	}
+
+	// 3. A user has them deleted.
+	d.argosy("orphans", "delete", "--all", "-n", ns, "-C", "f2", "--yes")
+	kit.Eventually(t, "everything converges", d.wrong)
 }
