@@ -34,6 +34,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newAttach(hub, std),
 		newWhy(hub),
 		newSimulate(hub),
+		newSecrets(hub),
 		newConvert(),
 		newInterpret(hub),
 		newSim(),

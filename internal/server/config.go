@@ -44,6 +44,8 @@ type Config struct {
 	Backup BackupConfig `json:"backup"`
 	// KubeAPIServer is what can be set about the API server in the hub.
 	KubeAPIServer KubeAPIServerConfig `json:"kubeAPIServer"`
+	// Encryption is how what is secret is kept in the store.
+	Encryption EncryptionConfig `json:"encryption"`
 	// Components to run: "*" is every one, "-NAME" leaves one out.
 	Components []string `json:"components"`
 	// WorkloadKinds are the families of kinds beyond Kubernetes' own that the hub defines: "*" is every one, "-NAME" leaves one out.
@@ -198,6 +200,7 @@ func DefaultConfig() Config {
 		Port:          DefaultPort,
 		Etcd:          EtcdConfig{Quota: defaultQuota()},
 		Backup:        defaultBackup(),
+		Encryption:    EncryptionConfig{Enabled: true},
 		Components:    []string{"*"},
 		WorkloadKinds: []string{"*"},
 		Members: MembersConfig{
@@ -256,6 +259,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Etcd.KeyFile, "etcd-keyfile", c.Etcd.KeyFile, "key of that certificate")
 	c.bindUpkeepFlags(fs)
 	c.KubeAPIServer.bindFlags(fs)
+	c.Encryption.bindFlags(fs)
 	fs.StringSliceVar(&c.Components, "components", c.Components, fmt.Sprintf("what to run: * is everything, -NAME leaves one out of %s", strings.Join(optional(), ", ")))
 	fs.StringSliceVar(&c.WorkloadKinds, "workload-kinds", c.WorkloadKinds, fmt.Sprintf("kinds to define beyond Kubernetes' own: * is all, -NAME leaves one out of %s", strings.Join(families(), ", ")))
 	fs.DurationVar(&c.Members.StatusUpdateFrequency.Duration, "cluster-status-update-frequency", c.Members.StatusUpdateFrequency.Duration, "how often each member cluster is asked how it is")
@@ -423,7 +427,7 @@ func (c *Config) Validate() error {
 	if err := c.KubeAPIServer.validate(admission.Names()); err != nil {
 		return err
 	}
-	for _, path := range append(c.KubeAPIServer.paths(), &c.DataDir, &c.PKIDir, &c.Backup.Dir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile,
+	for _, path := range append(c.KubeAPIServer.paths(), &c.Encryption.ProviderConfig, &c.DataDir, &c.PKIDir, &c.Backup.Dir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile,
 		&c.Members.Estimator.CAFile, &c.Members.Estimator.CertFile, &c.Members.Estimator.KeyFile) {
 		if *path == "" {
 			continue

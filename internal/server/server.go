@@ -3,7 +3,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,13 +87,14 @@ type component struct {
 
 // components in the order in which they start:
 //
-//	etcd → upkeep → apiserver → crds → namespaces → loops (controller-manager, controllers) → workload-kinds
+//	etcd → upkeep → encryption → apiserver → crds → namespaces → loops (controller-manager, controllers) → workload-kinds
 //
 // The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of definitions
 // to make, a first start would take twice as long, and nothing of the hub needs them.
 var components = []component{
 	{name: "etcd", start: (*Hub).startEtcd},
 	{name: "upkeep", start: (*Hub).startUpkeep},
+	{name: "encryption", start: (*Hub).startEncryption},
 	{name: "apiserver", start: (*Hub).startAPIServer},
 	{name: "crds", start: (*Hub).startCRDs},
 	{name: "namespaces", start: (*Hub).startNamespaces},
@@ -107,6 +107,7 @@ var loops = []loop{
 	{"controller-manager", (*Hub).runControllerManager},
 	{"controllers", (*Hub).runControllers},
 	{"definitions", (*Hub).runDefinitions},
+	{"encryption", (*Hub).runEncryption},
 }
 
 type loop struct {
@@ -119,7 +120,9 @@ func known() []string {
 	for _, c := range components {
 		names = append(names, c.name)
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "loops" || name == "workload-kinds" || name == "upkeep" })
+	return slices.DeleteFunc(names, func(name string) bool {
+		return slices.Contains([]string{"upkeep", "encryption", "loops", "workload-kinds"}, name)
+	})
 }
 
 // optional can be left out: the hub still serves its API, and another replica may do the work. The descheduler is one of the
@@ -169,14 +172,15 @@ type Hub struct {
 	out    io.Writer
 	log    io.Writer
 
-	listener net.Listener
-	url      string
-	files    pki.Files
-	etcd     *etcd.Server // nil with an external etcd
-	keeper   *keeper
-	server   *apiserver.Server
-	deps     Deps
-	alive    *leaderelection.HealthzAdaptor // nil without election
+	listener   net.Listener
+	url        string
+	files      pki.Files
+	etcd       *etcd.Server // nil with an external etcd
+	keeper     *keeper
+	server     *apiserver.Server
+	encryption *encryption
+	deps       Deps
+	alive      *leaderelection.HealthzAdaptor // nil without election
 
 	ready    atomic.Bool
 	stops    []func()
@@ -252,6 +256,9 @@ func (h *Hub) prepare() error {
 	if err := h.config.KubeAPIServer.checkFiles(time.Now()); err != nil {
 		return err
 	}
+	if err := h.config.Encryption.checkFile(); err != nil {
+		return err
+	}
 	release, err := claim(h.config.DataDir)
 	if err != nil {
 		return err
@@ -269,7 +276,7 @@ func (h *Hub) prepare() error {
 	h.stops = append(h.stops, func() { _ = h.listener.Close() }) // closed already when the API server took it over
 	h.config.Port = h.listener.Addr().(*net.TCPAddr).Port
 	h.url = "https://" + net.JoinHostPort(reachable(h.config.BindAddress), strconv.Itoa(h.config.Port))
-	h.files = pki.In(cmp.Or(h.config.PKIDir, filepath.Join(h.config.DataDir, "pki")))
+	h.files = pki.In(h.config.pkiDir())
 	return h.keepCertificates()
 }
 
@@ -375,6 +382,9 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
+	if file := h.config.Encryption.ProviderConfig; file != "" {
+		flags = append(flags, "--encryption-provider-config="+file, "--encryption-provider-config-automatic-reload=true")
+	}
 	options := apiserver.Options{
 		EtcdServers: e.Servers, EtcdCAFile: e.CAFile, EtcdCertFile: e.CertFile, EtcdKeyFile: e.KeyFile,
 		Listener: h.listener, BindAddress: h.config.BindAddress, Port: h.config.Port,
@@ -388,6 +398,8 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		ReadyChecks:             []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady), healthz.NamedCheck("store", h.keeper.check)},
 		Loopback:                loopback,
 		Stored:                  kept,
+		Encrypt:                 h.encryption.transform,
+		Encrypted:               secretKinds(),
 		AuthorizationConfigFile: h.config.KubeAPIServer.AuthorizationConfig,
 		Flags:                   append(slices.Clone(apiserverFlags), flags...),
 	}
@@ -436,6 +448,8 @@ func (h *Hub) handler(next http.Handler) http.Handler {
 			h.serveHealth(w, r)
 		case convertPath:
 			h.convert(w, r)
+		case EncryptionPath:
+			h.serveEncryption(w, r)
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -32,6 +32,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
@@ -91,6 +92,10 @@ type Options struct {
 	Loopback *Loopback
 	// Etcd, when set, makes a client of the etcd at EtcdServers that runs in this process, for all that is stored.
 	Etcd func() *clientv3.Client
+	// Encrypt, when set, is how a resource is kept that would be kept by own, which is not nil. It is asked at the start for the custom
+	// resources of Encrypted, and for all others when they are first served.
+	Encrypt   func(resource schema.GroupResource, own value.Transformer) value.Transformer
+	Encrypted []schema.GroupResource
 	// Stored, when set, says how custom kinds are kept, for the kinds that are not kept Kubernetes' own way.
 	Stored func(schema.GroupVersionKind) Stored
 	// AuthorizationConfigFile is an AuthorizationConfiguration, instead of Node and RBAC.
@@ -186,10 +191,21 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 	outer.EffectiveVersion = released{outer.EffectiveVersion}
 
 	uncached := generic.UndecoratedStorage
+	getters := []*generic.RESTOptionsGetter{&config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter, &config.ApiExtensions.GenericConfig.RESTOptionsGetter,
+		&config.ApiExtensions.ExtraConfig.CRDRESTOptionsGetter, &config.Aggregator.GenericConfig.RESTOptionsGetter}
+	if o.Encrypt != nil {
+		for _, getter := range getters {
+			*getter = encrypted{*getter, o.Encrypt}
+		}
+		for _, custom := range o.Encrypted {
+			if _, err := config.ApiExtensions.ExtraConfig.CRDRESTOptionsGetter.GetRESTOptions(custom, nil); err != nil {
+				return nil, fmt.Errorf("ask how %s are kept: %w", custom, err)
+			}
+		}
+	}
 	if o.Etcd != nil {
 		shared := &directEtcd{client: o.Etcd}
-		for _, getter := range []*generic.RESTOptionsGetter{&config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter, &config.ApiExtensions.GenericConfig.RESTOptionsGetter,
-			&config.ApiExtensions.ExtraConfig.CRDRESTOptionsGetter, &config.Aggregator.GenericConfig.RESTOptionsGetter} {
+		for _, getter := range getters {
 			*getter = direct{*getter, shared}
 		}
 		uncached = shared.uncached

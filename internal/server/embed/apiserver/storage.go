@@ -12,6 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -25,6 +27,27 @@ type Stored struct {
 	Trusted bool
 	// Amend, when set, is given each object before it is stored, in the version that it was written in. An error refuses the write.
 	Amend func(context.Context, *unstructured.Unstructured) error
+}
+
+// encrypted has resources kept by other transformers than Kubernetes would have.
+type encrypted struct {
+	generic.RESTOptionsGetter
+	transform func(schema.GroupResource, value.Transformer) value.Transformer
+}
+
+func (e encrypted) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+	o, err := e.RESTOptionsGetter.GetRESTOptions(resource, example)
+	if err != nil {
+		return o, err
+	}
+	c := *o.StorageConfig
+	own := c.Transformer
+	if own == nil {
+		own = identity.NewEncryptCheckTransformer()
+	}
+	c.Transformer = e.transform(resource, own)
+	o.StorageConfig = &c
+	return o, nil
 }
 
 // restOptions has each custom kind kept as it is to be.

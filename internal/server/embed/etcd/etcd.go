@@ -271,6 +271,27 @@ func Check(ctx context.Context, servers []string, caFile, certFile, keyFile stri
 	return fmt.Errorf("etcd does not answer (%w): start it, or correct --etcd-servers", failed)
 }
 
+// ConnectAll is a client of all of servers, which goes on with another when one ends. Close it when done.
+func ConnectAll(servers []string, caFile, certFile, keyFile string) (*clientv3.Client, error) {
+	tlsConfig, err := (transport.TLSInfo{TrustedCAFile: caFile, CertFile: certFile, KeyFile: keyFile}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("the TLS files for etcd cannot be used (%w): correct --etcd-cafile, --etcd-certfile and --etcd-keyfile", err)
+	}
+	if caFile+certFile == "" {
+		tlsConfig = nil
+		for _, server := range servers {
+			if u, err := url.Parse(server); err == nil && u.Scheme == "https" {
+				tlsConfig = &tls.Config{}
+			}
+		}
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: servers, TLS: tlsConfig, DialKeepAliveTime: 30 * time.Second, DialKeepAliveTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	if err != nil {
+		return nil, fmt.Errorf("connect to etcd at %v: %w", servers, err)
+	}
+	return client, nil
+}
+
 // checkOne dials by itself first: the client's own error for everything from a wrong port to a wrong CA is a deadline.
 func checkOne(ctx context.Context, server string, tlsConfig *tls.Config) error {
 	u, err := url.Parse(server)

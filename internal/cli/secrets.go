@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/argosy-io/argosy/internal/server"
+)
+
+func newSecrets(hub *hubFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "secrets",
+		Short: "Say how the hub keeps what is secret, and change its key",
+		Long: `The hub encrypts Secrets, and what carries them to members, in its store. Its keys are in the store too, sealed with the master key
+encryption.key of the pki folder: without that file nothing of it can be read.`,
+	}
+	cmd.AddCommand(newSecretsStatus(hub), newSecretsRotateKey(hub), newSecretsRewrite(hub))
+	return cmd
+}
+
+func newSecretsStatus(hub *hubFlags) *cobra.Command {
+	output := ""
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say with which keys what is secret is encrypted, and what is not yet",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			client, err := hub.kubernetes()
+			if err != nil {
+				return err
+			}
+			s, err := encryptionOf(cmd.Context(), client)
+			if err != nil {
+				return err
+			}
+			switch output {
+			case "json":
+				return writeJSON(cmd.OutOrStdout(), s)
+			case "yaml":
+				return writeYAML(cmd.OutOrStdout(), s)
+			}
+			printEncryption(cmd.OutOrStdout(), s)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml, for programs")
+	return cmd
+}
+
+func newSecretsRotateKey(hub *hubFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rotate-key",
+		Short: "Encrypt what is secret with a new key, and drop the old one",
+		Long: `Makes a new key, which all hubs on the store read before one writes with it, rewrites everything that is secret, and drops the old
+key. It returns when that is done. A rotation that is broken off, by this command or by the hub's end, goes on by itself.
+
+The master key in the pki folder, which the keys in the store are sealed with, stays.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return changeEncryption(cmd, hub, "")
+		},
+	}
+}
+
+func newSecretsRewrite(hub *hubFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rewrite",
+		Short: "Rewrite what is not kept as it would be written now",
+		Long:  `For a hub with --encryption-provider-config: after a new key or provider was put first there, this has everything encrypted with it.`,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return changeEncryption(cmd, hub, "rewrite")
+		},
+	}
+}
+
+// kubernetes speaks to the hub in Kubernetes' own kinds, and by path.
+func (h *hubFlags) kubernetes() (*kubernetes.Clientset, error) {
+	config, err := h.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+func encryptionOf(ctx context.Context, client *kubernetes.Clientset) (s server.EncryptionStatus, err error) {
+	data, err := client.RESTClient().Get().AbsPath(server.EncryptionPath).DoRaw(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return s, errors.New("this hub does not say how it keeps secrets: it is older than this command, or no Argosy")
+	case err != nil:
+		return s, fmt.Errorf("ask the hub how it keeps secrets: %w", err)
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("ask the hub how it keeps secrets: %w", err)
+	}
+	return s, nil
+}
+
+// changeEncryption begins a change and returns when it is done.
+func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	client, err := hub.kubernetes()
+	if err != nil {
+		return err
+	}
+	before, err := encryptionOf(ctx, client)
+	if err != nil {
+		return err
+	}
+	request := client.RESTClient().Post().AbsPath(server.EncryptionPath)
+	if what != "" {
+		request = request.Param(what, "")
+	}
+	if answer, err := request.DoRaw(ctx); err != nil {
+		if text := strings.TrimSpace(string(answer)); text != "" && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
+			return errors.New(text)
+		}
+		return fmt.Errorf("ask the hub: %w", err)
+	}
+	said := ""
+	for tick := time.NewTicker(300 * time.Millisecond); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.New("not waited for: it goes on, and `argosy secrets status` says how far it is")
+		}
+		s, err := encryptionOf(ctx, client)
+		if err != nil {
+			return err
+		}
+		if s.Step != "" && s.Step != said {
+			said = s.Step
+			fmt.Fprintf(out, "%s …\n", s.Step)
+		}
+		switch {
+		case s.Failed != "":
+			return fmt.Errorf("%s; the hub tries again every minute", s.Failed)
+		case !s.Rotating && !s.Rewriting:
+			tick.Stop()
+			if what == "" && (len(before.Keys) == 0 || len(s.Keys) == 0 || s.Keys[0].Name == before.Keys[0].Name) {
+				return errors.New("the hub ended the rotation and has its old key: see its log")
+			}
+			printEncryption(out, s)
+			return nil
+		}
+	}
+}
+
+func printEncryption(out io.Writer, s server.EncryptionStatus) {
+	switch s.By {
+	case "providers":
+		fmt.Fprintln(out, "Encrypted by the providers of --encryption-provider-config.")
+	case "nothing":
+		fmt.Fprintln(out, "Not encrypted: the hub runs with --encrypt-secrets=false.")
+	default:
+		fmt.Fprintln(out, "Encrypted by the hub (AES-GCM).")
+	}
+	for _, k := range s.Keys {
+		use := "reads"
+		if k.Writes && s.By == "hub" {
+			use = "writes and reads"
+		}
+		fmt.Fprintf(out, "  %s  %s, made %s\n", k.Name, use, k.Created.Format(time.RFC3339))
+	}
+	fmt.Fprintf(out, "%d values of %s", s.Values, strings.Join(s.Resources, ", "))
+	switch {
+	case s.Stale > 0:
+		fmt.Fprintf(out, "; %d still to be rewritten", s.Stale)
+	default:
+		fmt.Fprint(out, ", all as they are to be")
+	}
+	fmt.Fprintln(out)
+	if s.Unreadable > 0 {
+		fmt.Fprintf(out, "%d cannot be decrypted with any key: bring back the store and pki folder of one backup\n", s.Unreadable)
+	}
+	if s.Step != "" {
+		fmt.Fprintf(out, "Now: %s\n", s.Step)
+	}
+	if s.Failed != "" {
+		fmt.Fprintf(out, "The last change failed: %s\n", s.Failed)
+	}
+}

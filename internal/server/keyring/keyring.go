@@ -1,0 +1,360 @@
+// Package keyring encrypts what is secret in the store. The keys are in the store themselves, each sealed with a master key that is
+// a file in the pki folder: so replicas of a hub, which have a copy of that folder each, change keys together and copy nothing.
+// Which resources are secret the caller decides.
+package keyring
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apiserver/pkg/storage/value"
+	encryptaes "k8s.io/apiserver/pkg/storage/value/encrypt/aes"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+
+	"github.com/argosy-io/argosy/internal/server/pki"
+)
+
+const (
+	// documentKey has the ring in the store, readersPrefix who reads it at which revision.
+	documentKey   = "/argosy/encryption"
+	readersPrefix = "/argosy/encryption-readers/"
+	// valuePrefix begins every value that a ring encrypted; the key's name and a colon follow.
+	valuePrefix = "k8s:enc:argosy:v1:"
+	masterBytes = 32
+)
+
+// ErrBusy is that another change of the keys is under way.
+var ErrBusy = errors.New("another change of the keys is under way")
+
+// document is the ring as it is stored. The first key is written with, all are read with.
+type document struct {
+	Keys []sealedKey `json:"keys"`
+	// Next is the key that is to become the first, while a rotation is under way.
+	Next string `json:"next,omitempty"`
+	// Rewritten is that everything in the store was found to be as it would be written now, in the way that Mode names.
+	Rewritten bool   `json:"rewritten"`
+	Mode      string `json:"mode,omitempty"`
+}
+
+type sealedKey struct {
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	Sealed  []byte    `json:"sealed"`
+}
+
+// Key is one of the ring.
+type Key struct {
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	// Writes is that what is written now is encrypted with it.
+	Writes bool `json:"writes"`
+}
+
+// Ring encrypts and decrypts with the keys that it has now. It is a value.Transformer of Kubernetes' storage.
+type Ring struct {
+	client *clientv3.Client
+	master cipher.AEAD
+	plain  bool
+
+	current atomic.Pointer[state]
+	// changing lets one change of the keys run at a time.
+	changing sync.Mutex
+}
+
+// state is one version of the ring.
+type state struct {
+	document
+	revision int64 // of the document
+	value.Transformer
+}
+
+// Options say where a ring is.
+type Options struct {
+	// Client reaches the store; the caller closes it after the ring's last use.
+	Client *clientv3.Client
+	// MasterFile has the master key. It is made for a store that has no ring yet.
+	MasterFile string
+	// Prefixes are the keys of the store below which values are encrypted.
+	Prefixes []string
+	// Plain writes without encryption, and reads what is encrypted.
+	Plain bool
+}
+
+// Open reads the store's ring, or makes one for a store that has none. Values without encryption, from before there was a ring, are read too.
+func Open(ctx context.Context, o Options) (*Ring, error) {
+	found, err := o.Client.Get(ctx, documentKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the keys of what is encrypted in the store: %w", err)
+	}
+	master, err := readMaster(o.MasterFile)
+	made := false
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(found.Kvs) > 0:
+		return nil, fmt.Errorf("the Secrets in the store are encrypted, and their master key %s is missing: bring the file back from a backup of the pki folder, or copy it from another hub on this store", o.MasterFile)
+	case errors.Is(err, fs.ErrNotExist):
+		if err := o.refuseLostRing(ctx); err != nil {
+			return nil, err
+		}
+		if master, err = makeMaster(o.MasterFile); err != nil {
+			return nil, err
+		}
+		made = true
+	case err != nil:
+		return nil, err
+	}
+	r := &Ring{client: o.Client, master: master, plain: o.Plain}
+	if len(found.Kvs) == 0 {
+		if !made {
+			if err := o.refuseLostRing(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if err := r.create(ctx, o.Prefixes); err != nil {
+			if made {
+				_ = os.Remove(o.MasterFile)
+			}
+			return nil, err
+		}
+	}
+	if err := r.load(ctx); err != nil {
+		if made { // another hub was first, with a key of its own: ours would only mislead
+			_ = os.Remove(o.MasterFile)
+		}
+		return nil, fmt.Errorf("%w: the master key in %s is not the store's; bring that back from a backup of the pki folder, or copy it from another hub on this store", err, o.MasterFile)
+	}
+	return r, nil
+}
+
+// refuseLostRing is an error when the store has values that a ring encrypted, and no ring.
+func (o Options) refuseLostRing(ctx context.Context) error {
+	for _, prefix := range o.Prefixes {
+		first, err := o.Client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithLimit(1))
+		if err != nil {
+			return fmt.Errorf("look for encrypted values: %w", err)
+		}
+		if len(first.Kvs) > 0 && bytes.HasPrefix(first.Kvs[0].Value, []byte(valuePrefix)) {
+			return fmt.Errorf("values in the store are encrypted, and the keys that belong beside them (%s) are missing: restore a backup of the whole store", documentKey)
+		}
+	}
+	return nil
+}
+
+// create makes a ring of one key, unless there is one by then.
+func (r *Ring) create(ctx context.Context, prefixes []string) error {
+	key, err := r.newKey()
+	if err != nil {
+		return err
+	}
+	d := document{Keys: []sealedKey{key}, Rewritten: true}
+	for _, prefix := range prefixes {
+		n, err := r.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil {
+			return fmt.Errorf("count what is to be encrypted: %w", err)
+		}
+		d.Rewritten = d.Rewritten && n.Count == 0
+	}
+	data, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	if _, err := r.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(documentKey), "=", 0)).Then(clientv3.OpPut(documentKey, string(data))).Commit(); err != nil {
+		return fmt.Errorf("write the keys of what is encrypted: %w", err)
+	}
+	return nil
+}
+
+// load takes the ring as it is in the store.
+func (r *Ring) load(ctx context.Context) error {
+	found, err := r.client.Get(ctx, documentKey)
+	if err != nil {
+		return fmt.Errorf("read the keys of what is encrypted in the store: %w", err)
+	}
+	if len(found.Kvs) == 0 {
+		return fmt.Errorf("the keys of what is encrypted (%s) are gone from the store", documentKey)
+	}
+	return r.take(found.Kvs[0].Value, found.Kvs[0].ModRevision)
+}
+
+func (r *Ring) take(data []byte, revision int64) error {
+	s := &state{revision: revision}
+	if err := json.Unmarshal(data, &s.document); err != nil {
+		return fmt.Errorf("the keys of what is encrypted (%s) cannot be read: %w", documentKey, err)
+	}
+	if len(s.Keys) == 0 {
+		return fmt.Errorf("there is no key among those of what is encrypted (%s)", documentKey)
+	}
+	var all []value.PrefixTransformer
+	for _, k := range s.Keys {
+		seed, err := r.unseal(k)
+		if err != nil {
+			return err
+		}
+		t, err := encryptaes.NewHKDFExtendedNonceGCMTransformer(seed)
+		if err != nil {
+			return fmt.Errorf("key %s: %w", k.Name, err)
+		}
+		all = append(all, value.PrefixTransformer{Prefix: []byte(valuePrefix + k.Name + ":"), Transformer: t})
+	}
+	unencrypted := value.PrefixTransformer{Transformer: identity.NewEncryptCheckTransformer()}
+	if r.plain {
+		all = append([]value.PrefixTransformer{unencrypted}, all...)
+	} else {
+		all = append(all, unencrypted)
+	}
+	s.Transformer = value.NewPrefixTransformers(errors.New("the value is encrypted with a key that the hub does not have"), all...)
+	r.current.Store(s)
+	return nil
+}
+
+// TransformFromStorage implements value.Transformer.
+func (r *Ring) TransformFromStorage(ctx context.Context, data []byte, at value.Context) ([]byte, bool, error) {
+	return r.current.Load().TransformFromStorage(ctx, data, at)
+}
+
+// TransformToStorage implements value.Transformer.
+func (r *Ring) TransformToStorage(ctx context.Context, data []byte, at value.Context) ([]byte, error) {
+	return r.current.Load().TransformToStorage(ctx, data, at)
+}
+
+// Before has what the ring encrypted read also where another transformer now writes.
+func (r *Ring) Before(other value.Transformer) value.Transformer { return both{r, other} }
+
+type both struct {
+	ring *Ring
+	value.Transformer
+}
+
+func (b both) TransformFromStorage(ctx context.Context, data []byte, at value.Context) ([]byte, bool, error) {
+	if bytes.HasPrefix(data, []byte(valuePrefix)) {
+		out, _, err := b.ring.TransformFromStorage(ctx, data, at)
+		return out, true, err
+	}
+	return b.Transformer.TransformFromStorage(ctx, data, at)
+}
+
+// Keys are those of the ring, the one that is written with first.
+func (r *Ring) Keys() []Key {
+	s := r.current.Load()
+	keys := make([]Key, len(s.Keys))
+	for i, k := range s.Keys {
+		keys[i] = Key{Name: k.Name, Created: k.Created, Writes: i == 0 && !r.plain}
+	}
+	return keys
+}
+
+// Rotating is that a rotation began and has not ended.
+func (r *Ring) Rotating() bool { return r.current.Load().Next != "" }
+
+// Rewritten is that everything was found to be as it would be written now.
+func (r *Ring) Rewritten() bool { return r.current.Load().Rewritten }
+
+// Write says in which way the hub writes now, and has everything rewritten when it was another before.
+func (r *Ring) Write(ctx context.Context, mode string) error {
+	was := r.current.Load().Mode
+	if was == mode {
+		return nil
+	}
+	return r.change(ctx, func(d *document) error {
+		d.Mode = mode
+		d.Rewritten = d.Rewritten && was == ""
+		return nil
+	})
+}
+
+// Again has everything looked at, and rewritten where it is not as it would be written now.
+func (r *Ring) Again(ctx context.Context) error {
+	return r.change(ctx, func(d *document) error { d.Rewritten = false; return nil })
+}
+
+// newKey is a random key, sealed.
+func (r *Ring) newKey() (sealedKey, error) {
+	seed, id, nonce := make([]byte, encryptaes.MinSeedSizeExtendedNonceGCM), make([]byte, 4), make([]byte, r.master.NonceSize())
+	for _, b := range [][]byte{seed, id, nonce} {
+		if _, err := rand.Read(b); err != nil {
+			return sealedKey{}, fmt.Errorf("make a key: %w", err)
+		}
+	}
+	k := sealedKey{Name: "key-" + hex.EncodeToString(id), Created: time.Now().UTC().Truncate(time.Second)}
+	k.Sealed = r.master.Seal(nonce, nonce, seed, []byte(k.Name))
+	return k, nil
+}
+
+func (r *Ring) unseal(k sealedKey) ([]byte, error) {
+	n := r.master.NonceSize()
+	if len(k.Sealed) < n {
+		return nil, fmt.Errorf("key %s is cut off", k.Name)
+	}
+	seed, err := r.master.Open(nil, k.Sealed[:n], k.Sealed[n:], []byte(k.Name))
+	if err != nil {
+		return nil, fmt.Errorf("key %s cannot be unsealed", k.Name)
+	}
+	return seed, nil
+}
+
+// change replaces the document if nobody else did meanwhile, and takes the result.
+func (r *Ring) change(ctx context.Context, amend func(*document) error) error {
+	s := r.current.Load()
+	d := s.document
+	d.Keys = slices.Clone(s.Keys)
+	if err := amend(&d); err != nil {
+		return err
+	}
+	data, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	done, err := r.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(documentKey), "=", s.revision)).Then(clientv3.OpPut(documentKey, string(data))).Commit()
+	switch {
+	case err != nil:
+		return fmt.Errorf("write the keys of what is encrypted: %w", err)
+	case !done.Succeeded:
+		return errors.Join(ErrBusy, r.load(ctx))
+	}
+	return r.take(data, done.Header.Revision)
+}
+
+func readMaster(file string) (cipher.AEAD, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the master key: %w", err)
+	}
+	key, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(data)))
+	if err != nil || len(key) != masterBytes {
+		return nil, fmt.Errorf("%s is damaged: it is not %d bytes in base64; bring it back from a backup of the pki folder", file, masterBytes)
+	}
+	return aead(key)
+}
+
+func makeMaster(file string) (cipher.AEAD, error) {
+	key := make([]byte, masterBytes)
+	if _, err := rand.Read(key); err != nil {
+		return nil, fmt.Errorf("make the master key: %w", err)
+	}
+	if err := pki.WriteFile(file, []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("make the master key: %w", err)
+	}
+	return aead(key)
+}
+
+func aead(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}

@@ -1,0 +1,318 @@
+package keyring
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// page is how many values are read at once, perSecond how many are rewritten: a store in use is not to notice.
+	page      = 100
+	perSecond = 200
+	// readerLife is how long a replica that no longer answers is waited for.
+	readerLife = 30 * time.Second
+	// settle is how long watches may lag behind a rewrite: they read old values under the old key.
+	settle = 2 * time.Second
+)
+
+// Target is a part of the store whose values one transformer encrypts.
+type Target struct {
+	Prefix string
+	value.Transformer
+}
+
+// Count is what a look at targets found.
+type Count struct {
+	// Total values, of which Stale are not encrypted as they would be if they were written now, and Unreadable cannot be decrypted.
+	Total, Stale, Unreadable int
+}
+
+// Look counts, and writes nothing.
+func (r *Ring) Look(ctx context.Context, targets []Target) (Count, error) {
+	return r.walk(ctx, targets, nil)
+}
+
+// rewrite brings every value under the key that is written with. What cannot be decrypted stays as it is.
+func (r *Ring) rewrite(ctx context.Context, targets []Target, progress func(done int)) error {
+	limit := flowcontrol.NewTokenBucketRateLimiter(perSecond, page)
+	for {
+		done := 0
+		count, err := r.walk(ctx, targets, func(t Target, key, plain []byte, revision int64) error {
+			if err := limit.Wait(ctx); err != nil {
+				return err
+			}
+			fresh, err := t.TransformToStorage(ctx, plain, value.DefaultContext(key))
+			if err != nil {
+				return fmt.Errorf("encrypt %s: %w", key, err)
+			}
+			// A value that changed meanwhile was written by somebody who encrypted it.
+			_, err = r.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(string(key)), "=", revision)).
+				Then(clientv3.OpPut(string(key), string(fresh), clientv3.WithIgnoreLease())).Commit()
+			if err != nil {
+				return fmt.Errorf("rewrite %s: %w", key, err)
+			}
+			done++
+			progress(done)
+			return nil
+		})
+		switch {
+		case err != nil:
+			return err
+		case count.Unreadable > 0:
+			return fmt.Errorf("%d of %d values cannot be decrypted with any key of the hub; they stay, and so do its keys", count.Unreadable, count.Total)
+		case count.Stale == 0:
+			return nil
+		}
+	}
+}
+
+// walk reads all values, and gives those that are stale to visit.
+func (r *Ring) walk(ctx context.Context, targets []Target, visit func(t Target, key, plain []byte, revision int64) error) (Count, error) {
+	var count Count
+	for _, t := range targets {
+		end := clientv3.GetPrefixRangeEnd(t.Prefix)
+		for from := t.Prefix; ; {
+			got, err := r.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page))
+			if err != nil {
+				return count, fmt.Errorf("read %s: %w", t.Prefix, err)
+			}
+			for _, kv := range got.Kvs {
+				count.Total++
+				plain, stale, err := t.TransformFromStorage(ctx, kv.Value, value.DefaultContext(kv.Key))
+				if err != nil {
+					count.Unreadable++
+					continue
+				}
+				if !stale {
+					continue
+				}
+				count.Stale++
+				if visit != nil {
+					if err := visit(t, kv.Key, plain, kv.ModRevision); err != nil {
+						return count, err
+					}
+				}
+			}
+			if !got.More {
+				break
+			}
+			from = string(got.Kvs[len(got.Kvs)-1].Key) + "\x00"
+		}
+	}
+	return count, nil
+}
+
+// Migrate brings everything under the key that is written with, once.
+func (r *Ring) Migrate(ctx context.Context, targets []Target, progress func(done int)) error {
+	if !r.changing.TryLock() {
+		return ErrBusy
+	}
+	defer r.changing.Unlock()
+	if err := r.rewrite(ctx, targets, progress); err != nil {
+		return err
+	}
+	return r.change(ctx, func(d *document) error { d.Rewritten = true; return nil })
+}
+
+// Begin adds the key that Rotate is to make the first.
+func (r *Ring) Begin(ctx context.Context) error {
+	if r.plain {
+		return errors.New("the hub does not encrypt: turn that on first (--encrypt-secrets)")
+	}
+	key, err := r.newKey()
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, func(d *document) error {
+		if d.Next != "" {
+			return ErrBusy
+		}
+		d.Keys, d.Next = append(d.Keys, key), key.Name
+		return nil
+	})
+}
+
+// Rotate replaces the key that is written with:
+//
+//	(old) → (old new) → (new old) → everything rewritten → (new)
+//
+// Each step waits until every replica that follows the ring has taken the one before. One that was broken off is taken up where it was.
+func (r *Ring) Rotate(ctx context.Context, targets []Target, progress func(step string, done int)) error {
+	if !r.changing.TryLock() {
+		return ErrBusy
+	}
+	defer r.changing.Unlock()
+	if !r.Rotating() {
+		progress("adding a key to read with", 0)
+		if err := r.Begin(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.awaitReaders(ctx); err != nil {
+		return err
+	}
+	progress("writing with the new key", 0)
+	if err := r.change(ctx, func(d *document) error {
+		next := slices.IndexFunc(d.Keys, func(k sealedKey) bool { return k.Name == d.Next })
+		if next < 0 {
+			return fmt.Errorf("key %s, which was to be the next, is gone", d.Next)
+		}
+		d.Keys[0], d.Keys[next] = d.Keys[next], d.Keys[0]
+		d.Rewritten = false
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := r.awaitReaders(ctx); err != nil {
+		return err
+	}
+	if err := r.rewrite(ctx, targets, func(done int) { progress("rewriting", done) }); err != nil {
+		return err
+	}
+	progress("dropping the old key", 0)
+	// Lists in pages and watches from before would read values under the old key: they are told to begin again.
+	if err := r.compact(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return r.change(ctx, func(d *document) error {
+		d.Keys, d.Next, d.Rewritten = d.Keys[:1], "", true
+		return nil
+	})
+}
+
+// compact forgets what values were before.
+func (r *Ring) compact(ctx context.Context) error {
+	now, err := r.client.Get(ctx, documentKey)
+	if err != nil {
+		return fmt.Errorf("read the store's revision: %w", err)
+	}
+	if _, err := r.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		return fmt.Errorf("forget old values: %w", err)
+	}
+	return nil
+}
+
+// Forget has the store drop what values were before, and give the space back, so that no file of it holds them any longer than its
+// own log does.
+func (r *Ring) Forget(ctx context.Context) error {
+	if err := r.compact(ctx); err != nil {
+		return err
+	}
+	for _, endpoint := range r.client.Endpoints() {
+		if _, err := r.client.Defragment(ctx, endpoint); err != nil {
+			return fmt.Errorf("defragment the store: %w", err)
+		}
+	}
+	return nil
+}
+
+// Follow takes every change that other replicas make, and lets them know, until ctx ends. Only a store that replicas share needs it.
+func (r *Ring) Follow(ctx context.Context) {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id)
+	key := readersPrefix + hex.EncodeToString(id)
+	for ctx.Err() == nil {
+		if err := r.followOnce(ctx, key); err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "follow the keys of what is encrypted; trying again")
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+		}
+	}
+	// Those who wait for replicas need not wait for this one.
+	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_, _ = r.client.Delete(parting, key)
+}
+
+func (r *Ring) followOnce(ctx context.Context, key string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lease, err := r.client.Grant(ctx, int64(readerLife/time.Second))
+	if err != nil {
+		return fmt.Errorf("ask for a lease: %w", err)
+	}
+	alive, err := r.client.KeepAlive(ctx, lease.ID)
+	if err != nil {
+		return fmt.Errorf("keep the lease: %w", err)
+	}
+	tell := func() error {
+		_, err := r.client.Put(ctx, key, strconv.FormatInt(r.current.Load().revision, 10), clientv3.WithLease(lease.ID))
+		return err
+	}
+	// In this order nobody believes for a moment that this replica has what it has not, nor that it is not there.
+	if err := tell(); err != nil {
+		return fmt.Errorf("say which keys are read: %w", err)
+	}
+	if err := r.load(ctx); err != nil {
+		return err
+	}
+	if err := tell(); err != nil {
+		return fmt.Errorf("say which keys are read: %w", err)
+	}
+	changes := r.client.Watch(ctx, documentKey, clientv3.WithRev(r.current.Load().revision+1))
+	for {
+		select {
+		case _, ok := <-alive:
+			if !ok {
+				return errors.New("the lease ended")
+			}
+		case change, ok := <-changes:
+			if !ok || change.Err() != nil {
+				return fmt.Errorf("watch the keys: %w", change.Err())
+			}
+			for _, e := range change.Events {
+				if e.Type != clientv3.EventTypePut || e.Kv.ModRevision <= r.current.Load().revision {
+					continue
+				}
+				if err := r.take(e.Kv.Value, e.Kv.ModRevision); err != nil {
+					return err
+				}
+			}
+			if err := tell(); err != nil {
+				return fmt.Errorf("say which keys are read: %w", err)
+			}
+		}
+	}
+}
+
+// awaitReaders returns when every replica that follows has the ring as it is here. One that died is forgotten after readerLife.
+func (r *Ring) awaitReaders(ctx context.Context) error {
+	want := r.current.Load().revision
+	for {
+		readers, err := r.client.Get(ctx, readersPrefix, clientv3.WithPrefix())
+		if err != nil {
+			return fmt.Errorf("ask which keys replicas read: %w", err)
+		}
+		behind := false
+		for _, kv := range readers.Kvs {
+			has, err := strconv.ParseInt(string(kv.Value), 10, 64)
+			behind = behind || err != nil || has < want
+		}
+		if !behind {
+			return nil
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
