@@ -91,7 +91,7 @@ func ManagerOf(entries []metav1.ManagedFieldsEntry, path, self string) string {
 			continue
 		}
 		var fields map[string]any
-		if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		d := owns(fields, path)

@@ -57,7 +57,7 @@ func TestAContestedObjectIsPutRightEverLessOften(t *testing.T) {
 func TestWhoContestsAFieldIsNamed(t *testing.T) {
 	entry := func(manager, fields string, at int64) metav1.ManagedFieldsEntry {
 		when := metav1.Unix(at, 0)
-		return metav1.ManagedFieldsEntry{Manager: manager, Time: &when, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: &when, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	status := entry("kubelet", `{"f:spec":{"f:replicas":{}}}`, 9)
 	status.Subresource = "status"

@@ -126,7 +126,7 @@ type Decision struct {
 	Message string
 }
 
-// Decide is what self may do in the member of that name. seen is its stamp, nil for none; unchanged is how long, by the clock of who asks, it has been
+// Decide is what a hub may do in the member of that name. seen is its stamp, nil for none; unchanged is how long, by the clock of who asks, it has been
 // seen as it is, and now is only written down: clocks of two machines may differ.
 //
 //	no stamp, or ours without a run (join wrote it)     claim
@@ -134,27 +134,27 @@ type Decision struct {
 //	ours, of the run that ended before this one         claim
 //	ours, of another run                                yield until it was quiet for long, then claim
 //	another hub's, alive or not                         yield: only a user's join takes a member over
-func (self Self) Decide(member string, seen *Stamp, unchanged time.Duration, now time.Time) Decision {
-	mine := Stamp{Hub: self.Hub, Address: self.Address, Run: self.Run, Since: now.UTC().Truncate(time.Microsecond), Renewed: now.UTC().Truncate(time.Microsecond)}
+func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now time.Time) Decision {
+	mine := Stamp{Hub: s.Hub, Address: s.Address, Run: s.Run, Since: now.UTC().Truncate(time.Microsecond), Renewed: now.UTC().Truncate(time.Microsecond)}
 	switch {
-	case self.Hub == "":
+	case s.Hub == "":
 		return Decision{Verdict: Hold}
 	case seen == nil:
 		return Decision{Verdict: Claim, Stamp: &mine}
-	case seen.Hub != self.Hub:
+	case seen.Hub != s.Hub:
 		return Decision{Verdict: Yield, Message: fmt.Sprintf("the cluster is held by %s since %s; this hub reads there and writes nothing. "+
 			"To take it over: argosy join %s --take-over --cluster-kubeconfig FILE; to leave it to that hub: argosy unjoin %s, which deletes nothing there",
 			seen.Holder(), seen.Since.Format(time.RFC3339), member, member)}
 	}
 	mine.Since = seen.Since
 	switch {
-	case seen.Run == self.Run:
+	case seen.Run == s.Run:
 		// By this process's own clock: a step of the machine's may neither stop the renewals nor make them a flood.
-		if unchanged >= RenewPeriod || seen.Address != self.Address {
+		if unchanged >= RenewPeriod || seen.Address != s.Address {
 			return Decision{Verdict: Hold, Stamp: &mine}
 		}
 		return Decision{Verdict: Hold}
-	case seen.Run == "", seen.Run == self.Ended, unchanged >= Quiet:
+	case seen.Run == "", seen.Run == s.Ended, unchanged >= Quiet:
 		return Decision{Verdict: Claim, Stamp: &mine}
 	}
 	return Decision{Verdict: Yield, Message: fmt.Sprintf("another process with this hub's identity holds the cluster: %s, run %s; this one reads there and writes nothing. "+
