@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -27,27 +26,25 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/tenure"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
 const (
 	// requestTimeout is how long one request to a member may take.
 	requestTimeout = 10 * time.Second
-	// tokenTimeout is how long a member may take to issue the token of an account.
-	tokenTimeout = 30 * time.Second
-
-	impersonator = "karmada-impersonator"
+	impersonator   = "karmada-impersonator"
 )
 
 func newJoin(hub *hubFlags) *cobra.Command {
-	j := &join{tokenTimeout: tokenTimeout}
+	j := &join{}
 	flags := &memberFlags{}
 	cmd := &cobra.Command{
 		Use:   "join NAME --cluster-kubeconfig FILE",
 		Short: "Join a cluster to the fleet",
 		Long: `Makes an account for the hub in the cluster, and hands the hub its token. The kubeconfig given is used for that only;
 its user needs the right to do anything in the cluster, because the account gets it.
-Joining a cluster again under its name renews its token.
+Joining a cluster again under its name makes a new token and revokes the old one.
 A cluster that another live hub holds is refused, unless it is to be taken over.`,
 		Example: "  argosy join eu --cluster-kubeconfig eu.kubeconfig --cluster-region eu-west\n  argosy join eu --cluster-kubeconfig eu.kubeconfig --take-over",
 		Args:    cobra.ExactArgs(1),
@@ -94,10 +91,9 @@ type join struct {
 	// hubID is what members know the hub by, hubAddress where it serves.
 	hubID, hubAddress string
 
-	hub, member  client.Client
-	endpoint     endpoint
-	tokenTimeout time.Duration
-	out          io.Writer
+	hub, member client.Client
+	endpoint    endpoint
+	out         io.Writer
 }
 
 func validName(name string) error {
@@ -130,6 +126,8 @@ func (j *join) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	was := tenure.Read(lease)
+	ours := j.again && was == nil || was != nil && was.Hub == j.hubID
 	if j.again {
 		fmt.Fprintf(j.out, "cluster(%s) was joined before; its token and endpoint are renewed\n", j.name)
 	}
@@ -164,8 +162,8 @@ func (j *join) run(ctx context.Context) error {
 		{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: j.name + "-impersonator"}},
 	}
 	data := []map[string][]byte{
-		{member.CABundleKey: j.caBundle(account), member.TokenKey: account.Data[corev1.ServiceAccountTokenKey]},
-		{member.TokenKey: acting.Data[corev1.ServiceAccountTokenKey]},
+		{member.CABundleKey: j.caBundle(ctx), member.TokenKey: []byte(account.token)},
+		{member.TokenKey: []byte(acting.token)},
 	}
 	for i, secret := range secrets {
 		if err := ensure(ctx, j.hub, secret, func() { secret.Data = data[i] }); err != nil {
@@ -184,6 +182,13 @@ func (j *join) run(ctx context.Context) error {
 		}
 		if err := ensure(ctx, j.hub, secret, own); err != nil {
 			return fmt.Errorf("in the hub: %w", err)
+		}
+	}
+
+	// 4. The old tokens are good for nothing from now on.
+	for _, of := range []credentials{account, acting} {
+		if err := j.revoke(ctx, of, ours); err != nil {
+			return err
 		}
 	}
 	fmt.Fprintf(j.out, "cluster(%s) is joined successfully\n", j.name)
@@ -238,10 +243,9 @@ func unreachable(name, host string, err error) error {
 	return fmt.Errorf("cluster %q cannot be reached at %s (%w); check that it runs, that this machine may reach it, and --cluster-kubeconfig and --cluster-context", name, host, err)
 }
 
-// account makes a service account in the member, and returns the secret with its token.
-func (j *join) account(ctx context.Context, name string) (*corev1.Secret, error) {
+// account makes a service account in the member, and a token of it.
+func (j *join) account(ctx context.Context, name string) (credentials, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: j.namespace}}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: name}}
 	for _, step := range []struct {
 		obj client.Object
 		set func()
@@ -252,28 +256,31 @@ func (j *join) account(ctx context.Context, name string) (*corev1.Secret, error)
 			}
 		}},
 		{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: name}}, nil},
-		{secret, func() {
-			secret.Type = corev1.SecretTypeServiceAccountToken
-			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, corev1.ServiceAccountNameKey, name)
-		}},
 	} {
 		if err := ensure(ctx, j.member, step.obj, step.set); err != nil {
-			return nil, fmt.Errorf("in cluster %q: %w", j.name, err)
+			return credentials{}, fmt.Errorf("in cluster %q: %w", j.name, err)
 		}
 	}
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, j.tokenTimeout, true, func(ctx context.Context) (bool, error) {
-		if err := j.member.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
-			return false, err
-		}
-		return len(secret.Data[corev1.ServiceAccountTokenKey]) > 0, nil
-	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("cluster %q issued no token for the service account %s/%s within %s; check that its kube-controller-manager runs", j.name, j.namespace, name, j.tokenTimeout)
-	}
+	token, anchor, err := member.IssueToken(ctx, j.member, j.namespace, name, j.hubID)
 	if err != nil {
-		return nil, fmt.Errorf("wait for the token of %s/%s in cluster %q: %w", j.namespace, name, j.name, err)
+		return credentials{}, fmt.Errorf("in cluster %q: %w", j.name, err)
 	}
-	return secret, nil
+	return credentials{account: name, token: token, anchor: anchor}, nil
+}
+
+// credentials are an account in the member, a token of it, and the Secret that this goes with.
+type credentials struct{ account, token, anchor string }
+
+// revoke has the member refuse the tokens that this hub had before. Those of others stay: whose member it was is told by the stamp.
+func (j *join) revoke(ctx context.Context, of credentials, ours bool) error {
+	endless := ""
+	if ours {
+		endless = of.account // made by hubs and tools that know no other tokens
+	}
+	if err := member.RevokeTokens(ctx, j.member, j.namespace, of.account, j.hubID, of.anchor, endless); err != nil {
+		return fmt.Errorf("in cluster %q: the new token is in use, and the old one was not revoked; join it again: %w", j.name, err)
+	}
+	return nil
 }
 
 func controllerRole(account string) string { return "karmada-controller-manager:" + account }
@@ -302,11 +309,15 @@ func (j *join) authorize(ctx context.Context, account string) error {
 
 // caBundle is what the member's certificate was verified with just now. Without that, the member is known to the roots of
 // this machine, and its own CA would be wrong.
-func (j *join) caBundle(account *corev1.Secret) []byte {
+func (j *join) caBundle(ctx context.Context) []byte {
 	if tls := j.endpoint.config.TLSClientConfig; len(tls.CAData) > 0 || !tls.Insecure {
 		return tls.CAData
 	}
-	return account.Data[corev1.ServiceAccountRootCAKey]
+	root := &corev1.ConfigMap{}
+	if err := j.member.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"}, root); err != nil {
+		return nil // nothing is verified as it is
+	}
+	return []byte(root.Data["ca.crt"])
 }
 
 // describe keeps what a user set on the Cluster and the flags do not say.

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,10 +38,18 @@ func fakeMember(uid string) client.Client {
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)}}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(system).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			if s, ok := obj.(*corev1.Secret); ok && s.Type == corev1.SecretTypeServiceAccountToken {
-				s.Data = map[string][]byte{"token": []byte("token of " + s.Annotations["kubernetes.io/service-account.name"]), "ca.crt": []byte("CA")}
+			if s, ok := obj.(*corev1.Secret); ok {
+				s.UID = uuid.NewUUID()
 			}
 			return c.Create(ctx, obj, opts...)
+		},
+		SubResourceCreate: func(_ context.Context, _ client.Client, sub string, obj, request client.Object, _ ...client.SubResourceCreateOption) error {
+			r := request.(*authenticationv1.TokenRequest)
+			if sub != "token" || r.Spec.BoundObjectRef == nil || r.Spec.BoundObjectRef.UID == "" {
+				return fmt.Errorf("request of %s for %v", sub, r.Spec)
+			}
+			r.Status.Token = "token of " + obj.GetName()
+			return nil
 		},
 	}).Build()
 }
@@ -51,9 +62,19 @@ func fakeHub(objs ...client.Object) client.Client {
 func joining(name string, hub, member client.Client) (*join, *bytes.Buffer) {
 	out := &bytes.Buffer{}
 	return &join{
-		name: name, namespace: "karmada-cluster", hub: hub, member: member, tokenTimeout: time.Second, out: out,
+		name: name, namespace: "karmada-cluster", hub: hub, member: member, out: out,
 		endpoint: endpoint{config: &rest.Config{Host: "https://" + name, TLSClientConfig: rest.TLSClientConfig{CAData: []byte("CA")}}},
 	}, out
+}
+
+// anchorsOf are the Secrets that tokens of an account go with.
+func anchorsOf(t *testing.T, member client.Client, account string) []corev1.Secret {
+	t.Helper()
+	var list corev1.SecretList
+	if err := member.List(t.Context(), &list, client.InNamespace("karmada-cluster"), client.MatchingLabels{"argosy.io/token-of": account}); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
 }
 
 func exists(t *testing.T, c client.Client, obj client.Object, namespace, name string) bool {
@@ -77,12 +98,12 @@ func TestJoinMakesTheObjectsThatToolsLookFor(t *testing.T) {
 	}
 
 	for _, name := range []string{"karmada-m1", "karmada-impersonator"} {
-		account, secret := &corev1.ServiceAccount{}, &corev1.Secret{}
+		account := &corev1.ServiceAccount{}
 		if !exists(t, member, account, "karmada-cluster", name) || account.Labels["karmada.io/system"] != "true" {
 			t.Errorf("service account %s is %v", name, account)
 		}
-		if !exists(t, member, secret, "karmada-cluster", name) || secret.Type != corev1.SecretTypeServiceAccountToken {
-			t.Errorf("secret %s is of type %q", name, secret.Type)
+		if anchors := anchorsOf(t, member, name); len(anchors) != 1 || len(anchors[0].Data) != 0 {
+			t.Errorf("the token of %s goes with %v, want one empty Secret", name, anchors)
 		}
 	}
 	role, binding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
@@ -167,7 +188,7 @@ func TestJoinRefusesTheMemberOfAnotherHubUnlessToldToTakeItOver(t *testing.T) {
 	// The first hub leaves what the second uses.
 	cluster := &clusterv1alpha1.Cluster{}
 	exists(t, first.hub, cluster, "", "m1")
-	u := &unjoin{name: "m1", namespace: "karmada-cluster", wait: time.Second, hub: first.hub, member: member, out: out}
+	u, _ := unjoining("m1", first.hub, member)
 	if err := u.cleanMember(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -217,12 +238,26 @@ func TestJoinAgainRenewsAndKeepsWhatTheUserSet(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// One of the old kind, which never ends.
+	endless := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "karmada-m1",
+		Annotations: map[string]string{corev1.ServiceAccountNameKey: "karmada-m1"}}, Type: corev1.SecretTypeServiceAccountToken}
+	if err := member.Create(t.Context(), endless); err != nil {
+		t.Fatal(err)
+	}
+	was := anchorsOf(t, member, "karmada-m1")
+
 	again, out := joining("m1", hub, member)
 	if err := again.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "was joined before") || !strings.Contains(out.String(), "cluster(m1) is joined successfully") {
 		t.Errorf("said %q, want a notice and success", out)
+	}
+	if is := anchorsOf(t, member, "karmada-m1"); len(is) != 1 || is[0].UID == was[0].UID {
+		t.Errorf("tokens go with %v, want one new Secret", is)
+	}
+	if exists(t, member, &corev1.Secret{}, "karmada-cluster", "karmada-m1") {
+		t.Error("the token that never ends is good still")
 	}
 	exists(t, hub, cluster, "", "m1")
 	exists(t, hub, secret, "karmada-cluster", "m1")
@@ -292,7 +327,11 @@ func TestJoinInDryRunChangesNothing(t *testing.T) {
 
 func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "id-1"}}
-	noTokens := fake.NewClientBuilder().WithScheme(scheme).WithObjects(system).Build()
+	noTokens := fake.NewClientBuilder().WithScheme(scheme).WithObjects(system).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+			return errors.New("no key to sign with")
+		},
+	}).Build()
 	failing := func(err error) client.Client {
 		return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -304,13 +343,12 @@ func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
 		member client.Client
 		says   []string
 	}{
-		"no token controller": {noTokens, []string{"issued no token", "kube-controller-manager"}},
-		"nobody listens":      {failing(errors.New("connection refused")), []string{"cannot be reached at https://m1", "connection refused", "--cluster-kubeconfig"}},
-		"refused user":        {failing(apierrors.NewUnauthorized("Unauthorized")), []string{"refuses the user"}},
+		"no tokens":      {noTokens, []string{`cluster "m1"`, "request a token of the service account karmada-cluster/karmada-m1", "no key to sign with"}},
+		"nobody listens": {failing(errors.New("connection refused")), []string{"cannot be reached at https://m1", "connection refused", "--cluster-kubeconfig"}},
+		"refused user":   {failing(apierrors.NewUnauthorized("Unauthorized")), []string{"refuses the user"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			j, _ := joining("m1", fakeHub(), tc.member)
-			j.tokenTimeout = 100 * time.Millisecond
 			err := j.run(t.Context())
 			if err == nil {
 				t.Fatal("it was joined")

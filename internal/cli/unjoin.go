@@ -377,6 +377,15 @@ func (u *unjoin) cleanMember(ctx context.Context) error {
 			&corev1.Secret{ObjectMeta: named(u.namespace, impersonator)},
 			&corev1.ServiceAccount{ObjectMeta: named(u.namespace, impersonator)})
 	}
+	hub, err := hubIdentity(ctx, u.hub)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{account, impersonator} {
+		if err := member.RevokeTokens(ctx, u.member, u.namespace, name, hub, "", ""); err != nil {
+			return err
+		}
+	}
 	for _, obj := range gone {
 		if err := u.member.Delete(ctx, obj); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete %T %s: %w", obj, obj.GetName(), err)

@@ -48,6 +48,8 @@ type collector struct {
 	looks map[string]look
 	// impersonators are the accounts that each member lets act as users, as far as is known; see letImpersonate.
 	impersonators map[string]string
+	// tokens is when the tokens of each member are looked at next; see rotateTokens.
+	tokens map[string]tokenLook
 }
 
 // look is one member being looked at, again and again.
@@ -57,7 +59,7 @@ type look struct {
 }
 
 func newCollector(c client.Client, events record.EventRecorder, o Options) *collector {
-	return &collector{Options: o, client: c, events: events, started: make(chan struct{}), looks: map[string]look{}, impersonators: map[string]string{}}
+	return &collector{Options: o, client: c, events: events, started: make(chan struct{}), looks: map[string]look{}, impersonators: map[string]string{}, tokens: map[string]tokenLook{}}
 }
 
 // Start implements manager.Runnable.
@@ -108,6 +110,7 @@ func (c *collector) leave(name string) {
 		known.stop()
 		delete(c.looks, name)
 		delete(c.impersonators, name)
+		delete(c.tokens, name)
 		forgetMetrics(name)
 	}
 }
@@ -206,6 +209,9 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	defer done()
 	seen := membership.Seen(m.Probe(probing))
 	if seen.Status != metav1.ConditionTrue {
+		if ended := m.TokenEnded(c.Clock.Now()); ended != "" && seen.Reason == clusterv1alpha1.ReasonClusterNotReady {
+			seen.Message += "; " + ended
+		}
 		return seen, nil, nil
 	}
 	if status.KubernetesVersion, err = m.Version(ctx); err != nil {
@@ -219,6 +225,7 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		seen = membership.Held(held.Message) // what follows only reads
 	default:
 		c.letImpersonate(ctx, m, cluster)
+		c.rotateTokens(ctx, m, cluster)
 	}
 	current := meta.FindStatusCondition(status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements)
 	if apis, err := m.Discover(ctx); err != nil {

@@ -1,0 +1,98 @@
+// Package credential reads the tokens by which the hub is known to its members, and decides when one is due for another.
+package credential
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// Life is how long a token is asked for; a member may grant less.
+	Life = 365 * 24 * time.Hour
+	// rotatedAt is the part of its life, in percent, after which a token is due: before half of it, so that a hub that was down for as
+	// long as it ran has a token that is good.
+	rotatedAt = 40
+	// limit is the longest token that is read.
+	limit = 64 << 10
+)
+
+// Token is what a token says of itself. It is the hub's own, so that it need not be verified.
+type Token struct {
+	// Namespace and Account are the service account it is of.
+	Namespace, Account string
+	// Secret is the Secret, in the same namespace, that it goes with; empty for none.
+	Secret string
+	// Issued and Expires by the clock of the member; Expires is zero for a token that never ends.
+	Issued, Expires time.Time
+}
+
+// Read is what a token says of itself; ok is false for one that is no service account's.
+func Read(token string) (t Token, ok bool) {
+	parts := strings.Split(token, ".")
+	if len(token) > limit || len(parts) != 3 {
+		return Token{}, false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return Token{}, false
+	}
+	var claims struct {
+		Subject string  `json:"sub"`
+		Issued  float64 `json:"iat"`
+		Expires float64 `json:"exp"`
+		Legacy  string  `json:"kubernetes.io/serviceaccount/secret.name"`
+		Bound   struct {
+			Secret struct {
+				Name string `json:"name"`
+			} `json:"secret"`
+		} `json:"kubernetes.io"`
+	}
+	if json.Unmarshal(text, &claims) != nil {
+		return Token{}, false
+	}
+	user, ok := strings.CutPrefix(claims.Subject, "system:serviceaccount:")
+	if !ok {
+		return Token{}, false
+	}
+	if t.Namespace, t.Account, ok = strings.Cut(user, ":"); !ok || t.Namespace == "" || t.Account == "" {
+		return Token{}, false
+	}
+	if t.Secret = claims.Bound.Secret.Name; t.Secret == "" {
+		t.Secret = claims.Legacy
+	}
+	t.Issued, t.Expires = at(claims.Issued), at(claims.Expires)
+	return t, true
+}
+
+// at is a time in seconds; zero for none, and for one that no token has.
+func at(seconds float64) time.Time {
+	if !(seconds > 0 && seconds < 1<<40) {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0).UTC()
+}
+
+// Endless says that the token never ends.
+func (t Token) Endless() bool { return t.Expires.IsZero() }
+
+// Due says whether it is time for another token.
+func (t Token) Due(now time.Time) bool {
+	return t.Endless() || !now.Before(t.DueAt())
+}
+
+// DueAt is when it is time for another token, of one that ends.
+func (t Token) DueAt() time.Time {
+	return t.Issued.Add(t.Expires.Sub(t.Issued) / 100 * rotatedAt)
+}
+
+// Expired says what to do about a token that has ended; empty if it has not. It is the same text for the same token.
+func (t Token) Expired(cluster string, now time.Time) string {
+	if t.Endless() || now.Before(t.Expires) {
+		return ""
+	}
+	return fmt.Sprintf("the hub's token ended at %s, before the hub could renew it; `argosy join %s --cluster-kubeconfig FILE` makes a new one",
+		t.Expires.Format(time.RFC3339), cluster)
+}

@@ -1,0 +1,115 @@
+package member
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/credential"
+)
+
+const (
+	// tokenOfLabel is on the Secret that a token goes with: the service account it is of.
+	tokenOfLabel = "argosy.io/token-of"
+	// hubLabel is on it, too: the hub that has the token.
+	hubLabel = "argosy.io/hub"
+)
+
+// IssueToken makes a token of a service account in a member, for the hub of that identity. It is bound to a Secret of its own, empty but for its
+// marks: whoever deletes that revokes the token. c is a client of the member.
+func IssueToken(ctx context.Context, c client.Client, namespace, account, hub string) (token, secret string, err error) {
+	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, GenerateName: account + "-token-",
+		Labels:      map[string]string{workv1alpha2.SystemLabel: "true", tokenOfLabel: account, hubLabel: hub},
+		Annotations: map[string]string{"argosy.io/description": "a token of the service account " + account + " goes with this Secret: deleting it revokes that"},
+	}}
+	if err := c.Create(ctx, anchor); err != nil {
+		return "", "", fmt.Errorf("make the Secret that a token of %s/%s goes with: %w", namespace, account, err)
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: new(int64(credential.Life / time.Second)),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: anchor.Name, UID: anchor.UID},
+	}}
+	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
+	if err := c.SubResource("token").Create(ctx, of, request); err != nil {
+		_ = c.Delete(ctx, anchor) // one that stays is swept with the next token
+		return "", "", fmt.Errorf("request a token of the service account %s/%s: %w", namespace, account, err)
+	}
+	return request.Status.Token, anchor.Name, nil
+}
+
+// RevokeTokens deletes the Secrets that the hub's other tokens of a service account go with, but keep's. legacy also deletes the Secret of that name, which
+// has a token that never ends; empty for none. It goes on after a failure and returns the first.
+func RevokeTokens(ctx context.Context, c client.Client, namespace, account, hub, keep, legacy string) error {
+	var anchors corev1.SecretList
+	err := c.List(ctx, &anchors, client.InNamespace(namespace), client.MatchingLabels{tokenOfLabel: account, hubLabel: hub})
+	if err != nil {
+		return fmt.Errorf("list the Secrets of tokens of %s/%s: %w", namespace, account, err)
+	}
+	if legacy != "" {
+		old := &corev1.Secret{}
+		switch err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: legacy}, old); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("read Secret %s/%s: %w", namespace, legacy, err)
+		case old.Type == corev1.SecretTypeServiceAccountToken && old.Annotations[corev1.ServiceAccountNameKey] == account:
+			anchors.Items = append(anchors.Items, *old)
+		}
+	}
+	var first error
+	for i := range anchors.Items {
+		if anchors.Items[i].Name == keep {
+			continue
+		}
+		if err := c.Delete(ctx, &anchors.Items[i]); client.IgnoreNotFound(err) != nil && first == nil {
+			first = fmt.Errorf("delete Secret %s/%s, with which a token goes: %w", namespace, anchors.Items[i].Name, err)
+		}
+	}
+	return first
+}
+
+// accountKinds are all that a client of a member's accounts speaks of, so that it asks for no others.
+var accountKinds, accountMapper = func() (*runtime.Scheme, meta.RESTMapper) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // types of Kubernetes' own
+		}
+	}
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Secret", "ServiceAccount"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	return s, m
+}()
+
+// TokenEnded says what to do about a token of the hub for the member that has ended; empty if it has not, or is none that ends.
+func (m *Member) TokenEnded(now time.Time) string {
+	token, ok := credential.Read(*m.token.Load())
+	if !ok {
+		return ""
+	}
+	return token.Expired(m.Name, now)
+}
+
+// TokenID tells one token of the hub for the member from another.
+func (m *Member) TokenID() [sha256.Size]byte { return sha256.Sum256([]byte(*m.token.Load())) }
+
+// Accounts is a client of the member's service accounts and Secrets, for their tokens.
+func (m *Member) Accounts() (client.Client, error) {
+	c := m.conn()
+	config := rest.CopyConfig(c.config)
+	config.ContentType = runtime.ContentTypeJSON
+	return client.New(config, client.Options{HTTPClient: c.http, Scheme: accountKinds, Mapper: accountMapper})
+}
