@@ -79,6 +79,19 @@ func RevokeTokens(ctx context.Context, c client.Client, namespace, account, hub,
 	return first
 }
 
+// VerifyToken has a member say whether a token is good and of that service account. What a token says of itself is only its giver's word:
+// without this, who may write a Secret that the hub takes tokens from would be given one of any account.
+func VerifyToken(ctx context.Context, c client.Client, token, namespace, account string) error {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	if err := c.Create(ctx, review); err != nil {
+		return fmt.Errorf("have the token that the hub has of %s/%s reviewed: %w", namespace, account, err)
+	}
+	if want := "system:serviceaccount:" + namespace + ":" + account; !review.Status.Authenticated || review.Status.User.Username != want {
+		return fmt.Errorf("the token that the hub has says that it is of %s/%s, and the cluster does not take it as such", namespace, account)
+	}
+	return nil
+}
+
 // accountKinds are all that a client of a member's accounts speaks of, so that it asks for no others.
 var accountKinds, accountMapper = func() (*runtime.Scheme, meta.RESTMapper) {
 	s := runtime.NewScheme()
@@ -91,6 +104,7 @@ var accountKinds, accountMapper = func() (*runtime.Scheme, meta.RESTMapper) {
 	for _, kind := range []string{"Secret", "ServiceAccount"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
+	m.Add(authenticationv1.SchemeGroupVersion.WithKind("TokenReview"), meta.RESTScopeRoot)
 	return s, m
 }()
 

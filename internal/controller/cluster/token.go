@@ -86,6 +86,9 @@ func (c *collector) rotateToken(ctx context.Context, m *member.Member, cluster *
 	if !was.Due(c.Clock.Now()) {
 		return c.revoke(ctx, accounts, was, secret) // what an earlier time could not
 	}
+	if err := member.VerifyToken(ctx, accounts, string(secret.Data[member.TokenKey]), was.Namespace, was.Account); err != nil {
+		return err
+	}
 	token, anchor, err := member.IssueToken(ctx, accounts, was.Namespace, was.Account, hub)
 	if err != nil {
 		return err

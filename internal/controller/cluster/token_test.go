@@ -71,6 +71,16 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
+	if r.URL.Path == "/apis/authentication.k8s.io/v1/tokenreviews" {
+		var tr authenticationv1.TokenReview
+		_ = json.NewDecoder(r.Body).Decode(&tr)
+		is, _ := credential.Read(tr.Spec.Token)
+		tr.Status.Authenticated = i.takes(tr.Spec.Token)
+		tr.Status.User.Username = "system:serviceaccount:" + is.Namespace + ":" + is.Account
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(tr)
+		return
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	const secrets, accounts = "/api/v1/namespaces/karmada-cluster/secrets", "/api/v1/namespaces/karmada-cluster/serviceaccounts/"
@@ -243,6 +253,37 @@ func TestAMemberThatIssuesNoTokenIsToldAndTheOldOneStaysGood(t *testing.T) {
 		}
 	}); len(left) != 1 {
 		t.Errorf("the member has the Secrets %v, want that of the token in use", left)
+	}
+}
+
+// Who may write a Cluster may name a Secret of his own for its impersonator: with a token made up, the hub would hand him a real one of any
+// account in the member.
+func TestATokenThatSomebodyMadeUpIsNotReplacedByARealOne(t *testing.T) {
+	f, i, _, _, events := tokens(t, bound)
+	made := "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:kube-system:clusterrole-aggregation-controller"}`)) + ".s"
+	mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mine"}, Data: map[string][]byte{"token": []byte(made)}}
+	if err := f.hub.Create(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := f.hub.Get(t.Context(), types.NamespacedName{Name: "m1"}, cluster); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "shop", Name: "mine"}
+	m, err := f.Members.Refresh(t.Context(), "m1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.rotateTokens(t.Context(), m, cluster)
+	got := &corev1.Secret{}
+	if err := f.hub.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "mine"}, got); err != nil {
+		t.Fatal(err)
+	}
+	if string(got.Data["token"]) != made || i.made != 0 {
+		t.Errorf("he has %q, and %d tokens were made", got.Data["token"], i.made)
+	}
+	if told := events(); len(told) != 1 || !strings.Contains(told[0], "does not take it as such") {
+		t.Errorf("users are told %q", told)
 	}
 }
 
