@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -94,8 +93,8 @@ follows the hub again after "argosy restore accept".`,
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "Restored %d objects of revision %d, taken %s, into %s\n", m.Objects, m.Revision, m.Time.Format("2006-01-02 15:04:05 MST"), config.DataDir)
 			if !m.Keys {
-				fmt.Fprintf(out, "The backup has no keys: put the hub's into %s before you start it. Otherwise it makes new ones, and no token, certificate or encrypted Secret of before is good.\n",
-					filepath.Join(config.DataDir, "pki"))
+				fmt.Fprintf(out, "The backup has no keys: put the hub's pki folder at %s before you start it. What is encrypted in the store can be read with its encryption.key alone, and no token or certificate of before is good with new keys.\n",
+					config.PKI())
 			}
 			fmt.Fprintf(out, "Next: `argosy up --data-dir %s`, then `argosy restore status` and `argosy get orphans`\n", config.DataDir)
 			return nil

@@ -77,6 +77,9 @@ func (c *Config) pkiDir() string {
 	return filepath.Join(c.DataDir, "pki")
 }
 
+// PKI is the folder of the hub's keys.
+func (c *Config) PKI() string { return c.pkiDir() }
+
 // Backup takes a backup of the configuration's hub into a folder, or a file in one, and says where it is. to may be empty for the hub's
 // own folder of backups.
 func Backup(ctx context.Context, c Config, to string, keys bool, warn io.Writer) (string, backup.Manifest, error) {
@@ -120,6 +123,9 @@ func Backup(ctx context.Context, c Config, to string, keys bool, warn io.Writer)
 	}
 
 	// 2. The backup.
+	if file := c.Encryption.ProviderConfig; file != "" && keys {
+		fmt.Fprintf(warn, "Note: Secrets are encrypted as %s says: that file, and the keys that it names, are not in the backup\n", file)
+	}
 	source := backup.Source{Store: store}
 	if keys {
 		source.PKIDir, source.DataDir = c.pkiDir(), c.DataDir

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/lab"
+	"github.com/argosy-io/argosy/internal/server/backup"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -393,4 +395,76 @@ func (l *lone) countStopped(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// Promised: a backup with keys gives the Secrets back and has none in plain; one without is of use with the pki folder alone, and says so.
+func TestASecretComesBackWithTheKeysOfABackupAndNotWithoutThem(t *testing.T) {
+	l := newLone(t, t.TempDir(), "--backup-interval=0")
+	const word = "a-word-that-nobody-else-says"
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}, StringData: map[string]string{"word": word}}
+	if err := l.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	vault := t.TempDir()
+	if err := os.Chmod(vault, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	with, without := filepath.Join(vault, "with.tar.gz"), filepath.Join(vault, "without.tar.gz")
+	for file, args := range map[string][]string{with: nil, without: {"--without-keys"}} {
+		if out, err := l.argosy(append([]string{"backup", "--data-dir", l.data(), "--to", file}, args...)...); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		dir := filepath.Join(t.TempDir(), "unpacked")
+		if _, err := backup.Unpack(file, dir); err != nil {
+			t.Fatal(err)
+		}
+		store, err := os.ReadFile(backup.Snapshot(dir))
+		if err != nil || bytes.Contains(store, []byte(word)) || !bytes.Contains(store, []byte("/registry/secrets/default/kept")) {
+			t.Errorf("%s: the Secret is in the store in plain, or not at all (%v)", file, err)
+		}
+		_, err = os.Stat(filepath.Join(dir, backup.PKI, "encryption.key"))
+		if has := err == nil; has != (file == with) {
+			t.Errorf("%s has the key of encryption: %v", file, has)
+		}
+	}
+	if err := l.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	lost := filepath.Join(l.Dir, "lost")
+	if err := os.Rename(l.data(), lost); err != nil {
+		t.Fatal(err)
+	}
+	reads := func(what string) {
+		t.Helper()
+		if err := l.start("--backup-interval=0"); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		var got corev1.Secret
+		if err := l.Get(t.Context(), client.ObjectKeyFromObject(secret), &got); err != nil || string(got.Data["word"]) != word {
+			t.Errorf("%s: the Secret is %q (%v)", what, got.Data["word"], err)
+		}
+		if err := l.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	if out, err := l.argosy("restore", with, "--data-dir", l.data()); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	reads("restored with keys")
+	if err := os.RemoveAll(l.data()); err != nil {
+		t.Fatal(err)
+	}
+
+	if out, err := l.argosy("restore", without, "--data-dir", l.data()); err != nil || !strings.Contains(out, "The backup has no keys") || !strings.Contains(out, "encryption.key") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := l.start("--backup-interval=0"); err == nil || !strings.Contains(err.Error(), "encryption.key is missing") {
+		t.Fatalf("without its keys it says: %v", err)
+	}
+	pki := filepath.Join(l.data(), "pki")
+	if err := errors.Join(os.RemoveAll(pki), os.CopyFS(pki, os.DirFS(filepath.Join(lost, "pki"))), os.Chmod(filepath.Join(pki, "encryption.key"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	reads("restored without keys, which were put there")
 }
