@@ -74,6 +74,52 @@ func TestNothingLeavesAMemberForWhatIsGoneFromTheHub(t *testing.T) {
 	w.work(w.namespace(), 40, 0)
 	kit.Eventually(t, "everything converges", w.wrong)
 	witnesses := []*witness{w.witness("f1"), w.witness("f2")}
+	// What follows a template has a binding of its own, that no policy holds.
+	ns := w.namespace()
+	fleet.Hub.Apply(t, fmt.Sprintf(`
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: follows, namespace: %[1]s}
+spec: {propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: leads}], placement: {clusterAffinity: {clusterNames: [f1]}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: follows, namespace: %[1]s}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: leads, namespace: %[1]s}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: leads}}
+  template:
+    metadata: {labels: {app: leads}}
+    spec: {containers: [{name: c, image: "example.com/c:1", envFrom: [{configMapRef: {name: follows}}]}]}`, ns))
+	follower := func() string {
+		if u := fleet.Members["f1"].Find(t, "v1", "ConfigMap", ns, "follows"); u != nil {
+			return string(u.GetUID())
+		}
+		return ""
+	}
+	kit.Eventually(t, "the follower is there", func() string {
+		if follower() == "" {
+			return "not yet"
+		}
+		return ""
+	})
+	was := follower()
+	// attached is whether the follower has a binding that stands, and a Work.
+	attached := func() string {
+		b, work := &workv1alpha2.ResourceBinding{}, &workv1alpha1.Work{}
+		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "follows-configmap"}, b); err != nil || b.DeletionTimestamp != nil || len(b.Spec.RequiredBy) == 0 {
+			return fmt.Sprintf("%v, its binding is required by %v", err, b.Spec.RequiredBy)
+		}
+		key := client.ObjectKey{Namespace: names.ExecutionSpace("f1"), Name: names.Work("ConfigMap", "follows", ns)}
+		if err := fleet.Hub.Get(t.Context(), key, work); err != nil || work.DeletionTimestamp != nil {
+			return fmt.Sprintf("%v, its Work", err)
+		}
+		return ""
+	}
 
 	for _, tc := range []struct {
 		story string
@@ -96,6 +142,12 @@ func TestNothingLeavesAMemberForWhatIsGoneFromTheHub(t *testing.T) {
 			removeWorks(t, "f2")
 			fleet.Lab.Hub.Kill()
 			if err := start(startTimeout); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"the binding of what follows another", func(t *testing.T) {
+			b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "follows-configmap"}}
+			if err := fleet.Hub.Delete(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -123,6 +175,10 @@ func TestNothingLeavesAMemberForWhatIsGoneFromTheHub(t *testing.T) {
 		if !t.Run(tc.story, func(t *testing.T) {
 			tc.do(t)
 			kit.Eventually(t, "everything converges", w.wrong)
+			kit.Eventually(t, "the follower has all it needs", attached)
+			if now := follower(); now != was {
+				t.Errorf("the follower is %q, and was %q", now, was)
+			}
 			for _, seen := range witnesses {
 				if wrong := seen.testimony(w); wrong != "" {
 					t.Error(wrong)
@@ -149,6 +205,13 @@ func TestNothingLeavesAMemberForWhatIsGoneFromTheHub(t *testing.T) {
 	}
 
 	// And what users mean is done: they delete all templates.
+	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "leads")
+	kit.Eventually(t, "the follower goes with what it follows", func() string {
+		if follower() != "" {
+			return "it is there"
+		}
+		return ""
+	})
 	w.clear()
 	kit.Eventually(t, "all that users deleted is gone", func() string {
 		for _, member := range members {

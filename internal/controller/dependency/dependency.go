@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -31,6 +33,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -48,6 +51,8 @@ const (
 	unsyncedRetry = time.Second
 	// takenRetry is how often a dependency whose binding's name is taken is tried again.
 	takenRetry = time.Minute
+	// missingPatience is how long it may take until a binding is made again that went by nobody's order.
+	missingPatience = time.Minute
 )
 
 // Options of the controller.
@@ -67,6 +72,8 @@ type reconciler struct {
 	injections injections
 	// leaders are the bindings that companions may follow.
 	leaders leaders
+	// missing is since when bindings are gone to which others are attached: key → time.Time.
+	missing sync.Map
 
 	// told is what users were told last of a binding, made what they were told of companions that do not follow it.
 	told, made commit.Told[types.NamespacedName]
@@ -122,7 +129,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if apierrors.IsNotFound(err) {
 		r.injections.drop(key)
 		r.alone(key)
-		return 0, r.release(ctx, key, nil)
+		return r.outlive(ctx, key)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("get binding %s: %w", key, err)
@@ -130,8 +137,17 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if !dependency.Distributes(b) {
 		r.injections.drop(key)
 		r.alone(key)
+		again, err := r.madeAgain(ctx, b)
+		if err != nil {
+			return 0, err
+		}
+		if again {
+			return 0, commit.RemoveFinalizer(ctx, r.client, b, workv1alpha2.DependenciesDistributorFinalizer)
+		}
+		r.missing.Delete(key)
 		return 0, r.release(ctx, key, b)
 	}
+	r.missing.Delete(key)
 
 	// 1. What does the template depend on, and what points at it?
 	tpl, found, err := r.Templates.Of(ctx, b)
@@ -309,6 +325,48 @@ func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding, obj *un
 	return err
 }
 
+// madeAgain says whether a binding is being deleted by nobody's order: what depends on it stays then, until it is made again.
+func (r *reconciler) madeAgain(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
+	if b.GetDeletionTimestamp() == nil || !controllerutil.ContainsFinalizer(b, workv1alpha2.DependenciesDistributorFinalizer) {
+		return false, nil
+	}
+	ref := b.BindingSpec().Resource
+	e := dispatch.End{}
+	var found bool
+	var err error
+	if e.Template, found, err = r.Templates.Live(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name); err != nil && !meta.IsNoMatchError(err) {
+		return false, err
+	}
+	if !found {
+		e.Template = nil
+	}
+	if b.GetNamespace() != "" {
+		ns := &corev1.Namespace{}
+		if err := r.client.Get(ctx, client.ObjectKey{Name: b.GetNamespace()}, ns); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("get namespace %s: %w", b.GetNamespace(), err)
+		}
+		e.NamespaceGoes = ns.DeletionTimestamp != nil
+	}
+	return !dispatch.Ordered(b, e), nil
+}
+
+// outlive waits for a binding that is gone, and still has dependencies, to be made again, and then has them go: one that went by
+// somebody's order took them along before.
+func (r *reconciler) outlive(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	attached, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byIndependent: mark(key)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return 0, fmt.Errorf("list the bindings attached to %s: %w", key, err)
+	}
+	if len(attached) > 0 {
+		since, _ := r.missing.LoadOrStore(key, time.Now())
+		if left := missingPatience - time.Since(since.(time.Time)); left > 0 {
+			return left, nil
+		}
+	}
+	r.missing.Delete(key)
+	return 0, r.release(ctx, key, nil)
+}
+
 // release lets all dependencies of a binding go, and then the binding itself, nil if it is gone. What is watched for it may become one.
 func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding, watched ...configv1alpha1.DependentObjectReference) error {
 	r.index.set(key, watched)
@@ -335,8 +393,7 @@ func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wante
 	for _, b := range dependency.Leaving(key, wanted, attached) {
 		want, remove := dependency.Detach(key, b)
 		if remove {
-			// As it was read: should another binding have come to require it since, the write meets a conflict.
-			failures = append(failures, r.remove(ctx, b))
+			failures = append(failures, r.remove(ctx, b, want))
 			continue
 		}
 		_, err := commit.Update(ctx, r.client, b, want)
@@ -345,13 +402,22 @@ func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wante
 	return errors.Join(failures...)
 }
 
-// remove deletes a binding exactly as it was read.
-func (r *reconciler) remove(ctx context.Context, b workv1alpha2.Binding) error {
+// remove deletes a binding exactly as it was read: should another have come to require it since, a write meets a conflict. First it
+// says on it that nothing requires it any more, since a binding that somebody else deletes takes nothing along while others need it. Its
+// labels stay as they are, by which it is found again if only the first of the writes succeeds.
+func (r *reconciler) remove(ctx context.Context, b, want workv1alpha2.Binding) error {
+	if b.GetDeletionTimestamp() != nil && len(b.BindingSpec().RequiredBy) == 0 {
+		return nil
+	}
+	want.SetLabels(b.GetLabels())
+	if _, err := commit.Update(ctx, r.client, b, want); err != nil {
+		return client.IgnoreNotFound(err)
+	}
 	if b.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	uid, version := b.GetUID(), b.GetResourceVersion()
-	err := r.client.Delete(ctx, b, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	uid, version := want.GetUID(), want.GetResourceVersion()
+	err := r.client.Delete(ctx, want, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s: %w", commit.Name(b), err)
 	}

@@ -68,6 +68,8 @@ const (
 	staleRetry = 20 * time.Millisecond
 	// firstRetry is the delay of the first attempt after other failures; it grows.
 	firstRetry = 100 * time.Millisecond
+	// spaceRetry is how soon a cluster is tried again that has no execution space.
+	spaceRetry = 2 * time.Second
 	// parallel is the number of Works of one binding that are written at once.
 	parallel = 16
 )
@@ -316,6 +318,14 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 		})
 	}
 	all.Wait()
+	for i, err := range errs {
+		if errors.Is(err, errNoSpace) {
+			errs[i] = nil
+			if d.RecheckAfter == 0 || d.RecheckAfter > spaceRetry {
+				d.RecheckAfter = spaceRetry
+			}
+		}
+	}
 	told := r.tellRefused(ctx, b, errs...)
 	errs = append(errs, told, r.stopPulls(ctx, client.ObjectKeyFromObject(b), d.Pulls))
 	return d.RecheckAfter, errors.Join(errs...)
@@ -356,7 +366,7 @@ func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in di
 	if err == nil {
 		err = r.put(ctx, b, in, res)
 	}
-	if commit.Stale(err) {
+	if commit.Stale(err) || errors.Is(err, errNoSpace) {
 		return err
 	}
 	if lossyOf(err) != nil {
@@ -411,6 +421,10 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 	return err
 }
 
+// errNoSpace says that a cluster has just come, or goes, or lost its execution space. That one is made is an event; but the API server's
+// own memory of namespaces may be behind ours.
+var errNoSpace = errors.New("the cluster has no execution space")
+
 // create makes a Work, and remembers it until the cache shows it.
 func (r *reconciler) create(ctx context.Context, b workv1alpha2.Binding, work *workv1alpha1.Work) error {
 	err := r.client.Create(ctx, work)
@@ -419,7 +433,7 @@ func (r *reconciler) create(ctx context.Context, b workv1alpha2.Binding, work *w
 		r.unseen.add(client.ObjectKeyFromObject(b), work)
 		return nil
 	case commit.NamespaceMissing(err):
-		return nil // the cluster has just come, or goes: that its execution space is made is an event
+		return errNoSpace
 	}
 	return fmt.Errorf("create %s: %w", commit.Name(work), err)
 }

@@ -52,6 +52,8 @@ type reconciler struct {
 const (
 	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
 	staleRetry = 20 * time.Millisecond
+	// spaceRetry is how soon a cluster is tried again whose execution space goes.
+	spaceRetry = 2 * time.Second
 	// concurrency is the number of namespaces under way at once.
 	concurrency = 4
 )
@@ -131,11 +133,18 @@ var workTouched = predicate.Funcs{
 // Reconcile makes the Works of one namespace what they should be, or has them go.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	err := r.reconcile(ctx, req.Name)
-	if commit.Stale(err) {
+	switch {
+	case commit.Stale(err):
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	case errors.Is(err, errNoSpace):
+		return ctrl.Result{RequeueAfter: spaceRetry}, nil
 	}
 	return ctrl.Result{}, err
 }
+
+// errNoSpace says that the execution space of a cluster goes. That another opens is an event; but the API server's own memory of
+// namespaces may be behind ours.
+var errNoSpace = errors.New("a cluster has no execution space")
 
 func (r *reconciler) reconcile(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{}
@@ -159,7 +168,7 @@ func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace) error {
 		return err
 	}
 	var errs []error
-	stale := false
+	stale, closed := false, false
 	for _, res := range dispatch.Namespaces(in) {
 		err := res.Err
 		if existing := in.Existing[res.Cluster]; err == nil && existing == nil {
@@ -170,9 +179,14 @@ func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace) error {
 		switch {
 		case commit.Stale(err):
 			stale = true
-		case err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			closed = true
+		case err != nil:
 			errs = append(errs, fmt.Errorf("send namespace %q to cluster %q: %w", ns.Name, res.Cluster, err))
 		}
+	}
+	if len(errs) == 0 && closed {
+		return errNoSpace
 	}
 	if len(errs) == 0 && stale {
 		return apierrors.NewConflict(workv1alpha1.Resource("works"), ns.Name, errors.New("the cache is behind"))

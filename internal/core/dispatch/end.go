@@ -15,8 +15,8 @@ type End struct {
 	Template *unstructured.Unstructured
 }
 
-// Ordered says whether the end of a binding is one of its Works. It is not while its template stands and a policy holds it: the
-// binding is made again then, and takes the Works over, and nothing leaves a member because somebody deleted what the hub keeps for
+// Ordered says whether the end of a binding is one of its Works. It is not while its template stands and a policy holds it, or
+// other bindings need it: the binding is made again then, and takes the Works over, and nothing leaves a member because somebody deleted what the hub keeps for
 // itself. A namespace takes all templates along that are in it, though perhaps after their bindings.
 func Ordered(b workv1alpha2.Binding, e End) bool {
 	if e.DefinitionGoes {
@@ -27,6 +27,9 @@ func Ordered(b workv1alpha2.Binding, e End) bool {
 	}
 	if uid := b.BindingSpec().Resource.UID; uid != "" && uid != e.Template.GetUID() {
 		return true // the template was made anew, and so is the binding
+	}
+	if len(b.BindingSpec().RequiredBy) > 0 {
+		return false // others need it; when they do no more, dependency says so on the binding before it deletes it
 	}
 	_, held := propagate.Claimed(e.Template)
 	return !held

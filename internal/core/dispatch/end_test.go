@@ -46,4 +46,20 @@ func TestTheEndOfABindingIsThatOfItsWorksOnlyWhenItsTemplateEnds(t *testing.T) {
 			t.Errorf("%s: ordered %v, want %v", tc.story, got, tc.want)
 		}
 	}
+
+	// What follows others has no policy that holds it.
+	b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "web-deployment"}}
+	free := template("1", func(u *unstructured.Unstructured) { propagate.Unclaim(u) })
+	for story, tc := range map[string]struct {
+		end  End
+		want bool
+	}{
+		"others need it":                        {End{Template: free}, false},
+		"others need it, and it is not there":   {End{}, true},
+		"its namespace goes, with those others": {End{Template: free, NamespaceGoes: true}, true},
+	} {
+		if got := Ordered(b, tc.end); got != tc.want {
+			t.Errorf("%s: ordered %v, want %v", story, got, tc.want)
+		}
+	}
 }
