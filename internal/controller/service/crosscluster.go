@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -270,7 +269,7 @@ func (r *crossCluster) gone(ctx context.Context, me service.Owner) error {
 	}
 	if len(standing) > 0 || held {
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name}, &networkingv1alpha1.MultiClusterService{})
-		if !apierrors.IsNotFound(err) {
+		if !commit.Absent(err) {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -176,7 +175,7 @@ func (r *imports) gone(ctx context.Context, me service.Owner) error {
 	}
 	if len(standing) > 0 {
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name}, &multiclusterv1alpha1.ServiceImport{})
-		if !apierrors.IsNotFound(err) {
+		if !commit.Absent(err) {
 			return err
 		}
 	}

@@ -31,6 +31,9 @@ func Ordered(b workv1alpha2.Binding, e End) bool {
 	if len(b.BindingSpec().RequiredBy) > 0 {
 		return false // others need it; when they do no more, dependency says so on the binding before it deletes it
 	}
+	if propagate.ManagedElsewhere(propagate.TemplateOf(e.Template)) {
+		return false // a MultiClusterService has it, and lets go of it, or makes it again
+	}
 	_, held := propagate.Claimed(e.Template)
 	return !held
 }

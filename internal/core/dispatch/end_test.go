@@ -37,6 +37,10 @@ func TestTheEndOfABindingIsThatOfItsWorksOnlyWhenItsTemplateEnds(t *testing.T) {
 		{"its template is going", End{Template: template("1", func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&now) })}, true},
 		{"its template was made anew", End{Template: template("2")}, true},
 		{"no policy holds its template", End{Template: template("1", func(u *unstructured.Unstructured) { propagate.Unclaim(u) })}, true},
+		{"a MultiClusterService holds its template", End{Template: template("1", func(u *unstructured.Unstructured) {
+			propagate.Unclaim(u)
+			u.SetLabels(map[string]string{policyv1alpha1.ClaimedByLabel: "MultiClusterService"})
+		})}, false},
 		{"somebody deletes the binding alone", End{Template: template("1")}, false},
 		{"its namespace goes, and took it before the template", End{Template: template("1"), NamespaceGoes: true}, true},
 		{"its definition goes, and took it", End{Template: template("1"), DefinitionGoes: true}, false},
