@@ -174,12 +174,15 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 	t.Run("in the member", func(t *testing.T) {
 		for _, name := range []string{"karmada-c1", "karmada-impersonator"} {
 			account := get(t, member, &corev1.ServiceAccount{}, "karmada-cluster", name)
-			secret := get(t, member, &corev1.Secret{}, "karmada-cluster", name)
-			if account.Labels["karmada.io/system"] != "true" || secret.Labels["karmada.io/system"] != "true" {
-				t.Errorf("%s: labels %v and %v", name, account.Labels, secret.Labels)
+			if account.Labels["karmada.io/system"] != "true" {
+				t.Errorf("%s: labels %v", name, account.Labels)
 			}
-			if secret.Type != corev1.SecretTypeServiceAccountToken || secret.Annotations[corev1.ServiceAccountNameKey] != name {
-				t.Errorf("the secret %s is %s for %v", name, secret.Type, secret.Annotations)
+			var tokens corev1.SecretList // what each token goes with
+			if err := member.List(t.Context(), &tokens, client.InNamespace("karmada-cluster"), client.MatchingLabels{"argosy.io/token-of": name, "karmada.io/system": "true"}); err != nil {
+				t.Fatal(err)
+			}
+			if len(tokens.Items) != 1 || len(tokens.Items[0].Data) != 0 || tokens.Items[0].Type == corev1.SecretTypeServiceAccountToken {
+				t.Errorf("tokens of %s go with %v, want one empty Secret", name, tokens.Items)
 			}
 		}
 		const role = "karmada-controller-manager:karmada-c1"
@@ -299,7 +302,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 		kit.Eventually(t, "its accounts go", func() string {
 			for _, obj := range []struct{ apiVersion, kind, namespace, name string }{
 				{"v1", "ServiceAccount", "karmada-cluster", "karmada-c1"}, {"v1", "ServiceAccount", "karmada-cluster", "karmada-impersonator"},
-				{"v1", "Secret", "karmada-cluster", "karmada-c1"}, {"v1", "Namespace", "", "karmada-cluster"},
+				{"v1", "Namespace", "", "karmada-cluster"},
 				{"rbac.authorization.k8s.io/v1", "ClusterRole", "", "karmada-controller-manager:karmada-c1"},
 				{"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "karmada-controller-manager:karmada-c1"},
 			} {
