@@ -200,6 +200,7 @@ func DefaultConfig() Config {
 		Port:          DefaultPort,
 		Etcd:          EtcdConfig{Quota: defaultQuota()},
 		Backup:        defaultBackup(),
+		KubeAPIServer: KubeAPIServerConfig{PriorityAndFairness: true},
 		Encryption:    EncryptionConfig{Enabled: true},
 		Components:    []string{"*"},
 		WorkloadKinds: []string{"*"},

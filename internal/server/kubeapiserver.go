@@ -40,6 +40,8 @@ type KubeAPIServerConfig struct {
 	TLSPrivateKeyFile string `json:"tlsPrivateKeyFile,omitempty"`
 	// TLSSNICertKeys are further pairs by name, CERTFILE,KEYFILE[:NAME,…] each.
 	TLSSNICertKeys []string `json:"tlsSNICertKeys,omitempty"`
+	// PriorityAndFairness has requests queue per user, so that one who sends many waits for himself.
+	PriorityAndFairness bool `json:"priorityAndFairness"`
 }
 
 // AuditConfig is who is told of requests.
@@ -65,6 +67,7 @@ type OIDCConfig struct {
 
 func (c *KubeAPIServerConfig) bindFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&c.Args, "kube-apiserver-arg", c.Args, "NAME=VALUE of a further argument of kube-apiserver; may be given again. What would break the hub is refused")
+	fs.BoolVar(&c.PriorityAndFairness, "enable-priority-and-fairness", c.PriorityAndFairness, "have requests queue per user, so that one who sends many waits for himself")
 	fs.StringVar(&c.Audit.LogFile, "audit-log", c.Audit.LogFile, "file that requests are logged in, a line of JSON each; - is standard output")
 	fs.StringVar(&c.Audit.PolicyFile, "audit-policy", c.Audit.PolicyFile, "file with the audit policy (default: writes, Secrets and requests into members, never a body with data)")
 	o := &c.OIDC

@@ -50,6 +50,8 @@ var deniedArgs = map[string]string{
 
 	"encryption-provider-config*": "the hub encrypts at rest itself: use --encryption-provider-config of the hub for providers of your own, such as KMS v2",
 
+	"enable-priority-and-fairness": "use the flag of this name of the hub, which makes its flow schemas too",
+
 	"v":         "the log is the hub's: use --log-level",
 	"vmodule":   "the log is the hub's: use --log-level",
 	"log-*":     "the log is the hub's: use --log-file, --log-format and --log-level",

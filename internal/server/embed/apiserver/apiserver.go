@@ -78,6 +78,9 @@ type Options struct {
 	// server only bounds requests in flight, and privileged clients pass that bound.
 	PriorityAndFairness bool
 
+	// LongRunning, when set, says which requests are streams, with the server's own answer at hand.
+	LongRunning func(next request.LongRunningRequestCheck) request.LongRunningRequestCheck
+
 	// Unauthenticated are handlers by exact path, reached by anybody who reaches the port.
 	Unauthenticated map[string]http.Handler
 	// Authorized, when set, wraps everything that is behind authentication, authorization and admission's request
@@ -168,6 +171,9 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 	// 1. The outermost server, the aggregator, owns the chain that every request passes first.
 	outer := &config.Aggregator.GenericConfig.Config
 	build := outer.BuildHandlerChainFunc
+	if o.LongRunning != nil {
+		outer.LongRunningFunc = o.LongRunning(outer.LongRunningFunc)
+	}
 	ours := &target{closed: closed}
 	outer.BuildHandlerChainFunc = func(inner http.Handler, c *genericapiserver.Config) http.Handler {
 		if o.Authorized != nil {
@@ -263,6 +269,7 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 func lean(c *genericapiserver.Config) *genericapiserver.Config {
 	l := *c
 	l.LongRunningFunc = func(*http.Request, *request.RequestInfo) bool { return true } // exempt from deadline, timeout and count
+	l.FlowControl, l.MaxRequestsInFlight, l.MaxMutatingRequestsInFlight = nil, 0, 0    // they are in no queue
 	l.FeatureGate = untraced{c.FeatureGate}
 	return &l
 }
