@@ -105,6 +105,9 @@ func (d *drill) listed(field string, args ...string) map[string]bool {
 	}
 	all := map[string]bool{}
 	for _, r := range rows {
+		if !strings.HasPrefix(r.Name, d.world.name) {
+			continue // a world of before, which was being deleted when the member's backup was taken
+		}
 		all[r.Cluster+" "+(&template{kind: r.Kind, namespace: r.Namespace, name: r.Name}).key()] = true
 	}
 	return all
@@ -433,7 +436,7 @@ func TestAMemberRestoredFromAnOlderBackupIsBroughtUpToDate(t *testing.T) {
 		if wrong := difference("orphans", d.orphans(), want); wrong != "" {
 			return wrong
 		}
-		if d.statusOf("5 in f2") == "" {
+		if d.statusOf(" in f2") == "" {
 			out, _ := fleet.Lab.Argosy(t.Context(), "status")
 			return out
 		}
@@ -445,6 +448,6 @@ func TestAMemberRestoredFromAnOlderBackupIsBroughtUpToDate(t *testing.T) {
 	}
 
 	// 3. A user has them deleted.
-	d.argosy("orphans", "delete", "--all", "-n", ns, "-C", "f2", "--yes")
+	d.argosy("orphans", "delete", "--all", "-C", "f2", "--yes")
 	kit.Eventually(t, "everything converges", d.wrong)
 }
