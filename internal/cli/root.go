@@ -35,6 +35,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newWhy(hub),
 		newSimulate(hub),
 		newSecrets(hub),
+		newCertificates(),
 		newConvert(),
 		newInterpret(hub),
 		newSim(),

@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// recheck bounds the sleep until the next renewal: timers do not count while a machine sleeps.
-const recheck = 12 * time.Hour
+// recheck is how often certificates are looked at, which also brings what "argosy certificates renew" wrote into kubeconfigs.
+const recheck = 30 * time.Second
 
 // keepCertificates makes or renews what the hub needs now, and goes on to do so while it runs. The API server and the
 // loops read renewed files by themselves.
@@ -69,7 +69,7 @@ func (h *Hub) clientCAs() string { return filepath.Join(h.config.DataDir, "clien
 
 func (h *Hub) writeClientCAs(files pki.Files) error {
 	var all []byte
-	for _, file := range []string{files.ClusterCA, h.config.KubeAPIServer.ClientCAFile} {
+	for _, file := range []string{files.Trust, h.config.KubeAPIServer.ClientCAFile} {
 		if file == "" {
 			continue
 		}

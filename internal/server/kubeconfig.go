@@ -36,7 +36,7 @@ func writeKubeconfig(file, url, serverName string, files pki.Files) error {
 	for _, load := range []struct {
 		from string
 		to   *[]byte
-	}{{files.ClusterCA, &cluster.CertificateAuthorityData}, {files.Admin, &user.ClientCertificateData}, {files.AdminKey, &user.ClientKeyData}} {
+	}{{files.Trust, &cluster.CertificateAuthorityData}, {files.Admin, &user.ClientCertificateData}, {files.AdminKey, &user.ClientKeyData}} {
 		if *load.to, err = os.ReadFile(load.from); err != nil {
 			return fmt.Errorf("read the admin's certificate: %w", err)
 		}

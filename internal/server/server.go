@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -386,6 +387,9 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	if file := h.config.Encryption.ProviderConfig; file != "" {
 		flags = append(flags, "--encryption-provider-config="+file, "--encryption-provider-config-automatic-reload=true")
 	}
+	if _, err := os.Stat(h.files.OldServiceAccountKeys); err == nil {
+		flags = append(flags, "--service-account-key-file="+h.files.OldServiceAccountKeys)
+	}
 	options := apiserver.Options{
 		EtcdServers: e.Servers, EtcdCAFile: e.CAFile, EtcdCertFile: e.CertFile, EtcdKeyFile: e.KeyFile,
 		Listener: h.listener, BindAddress: h.config.BindAddress, Port: h.config.Port,
@@ -535,7 +539,7 @@ func (h *Hub) runControllerManager(ctx context.Context) error {
 		Quotas:      hubQuotas(),
 		// There are as many Works as templates times clusters, and our own controllers delete them.
 		Unowned:               []schema.GroupResource{workv1alpha1.Resource("works")},
-		ServiceAccountKeyFile: h.files.ServiceAccountKey, RootCAFile: h.files.ClusterCA,
+		ServiceAccountKeyFile: h.files.ServiceAccountKey, RootCAFile: h.files.Trust,
 		ClusterSigningCertFile: h.files.ClusterCA, ClusterSigningKeyFile: h.files.ClusterCAKey,
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/util/cert"
@@ -28,7 +28,8 @@ import (
 
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
-	leafLife      = 365 * 24 * time.Hour
+	// LeafLife is how long a certificate is valid unless told otherwise.
+	LeafLife = 365 * 24 * time.Hour
 	// A certificate is renewed when less than this part of its life is left: four months of a leaf,
 	// so that a hub restarted or left running as rarely as once a quarter never meets an expired one.
 	renewPart = 3
@@ -47,8 +48,12 @@ type Files struct {
 	Serving, ServingKey string
 	// Admin is a client certificate in the group system:masters.
 	Admin, AdminKey string
-	// ServiceAccountKey signs service account tokens.
-	ServiceAccountKey string
+	// ServiceAccountKey signs service account tokens. OldServiceAccountKeys are public keys that signed before: tokens of theirs count on.
+	ServiceAccountKey, OldServiceAccountKeys string
+	// Trust is ClusterCA and, beside it, OldClusterCAs, which it replaced: what clients are to trust, and clients' certificates are
+	// verified with. CrossCA is ClusterCA's key signed by the authority before: with it in the serving certificate's chain, who trusts
+	// that one alone is served on.
+	Trust, OldClusterCAs, CrossCA string
 }
 
 // In names the files in dir, whether they exist or not.
@@ -60,22 +65,34 @@ func In(dir string) Files {
 		FrontProxy: at("front-proxy-client.crt"), FrontProxyKey: at("front-proxy-client.key"),
 		Serving: at("apiserver.crt"), ServingKey: at("apiserver.key"),
 		Admin: at("admin.crt"), AdminKey: at("admin.key"),
-		ServiceAccountKey: at("sa.key"),
+		ServiceAccountKey: at("sa.key"), OldServiceAccountKeys: at("sa-old.pub"),
+		Trust: at("ca-bundle.crt"), OldClusterCAs: at("ca-old.crt"), CrossCA: at("ca-cross.crt"),
 	}
 }
 
-// Ensure brings dir to a state in which every certificate is valid at now and well beyond, and the
-// serving certificate names hosts (IP addresses and DNS names). It changes nothing that is right already, and
-// returns the names of what it made or renewed.
+// Ensure is EnsureFor certificates of LeafLife.
 func Ensure(dir string, hosts []string, now time.Time) (files Files, changed []string, err error) {
+	return EnsureFor(dir, hosts, now, LeafLife)
+}
+
+// EnsureFor brings dir to a state in which every certificate is valid at now and well beyond, and the
+// serving certificate names hosts (IP addresses and DNS names). It changes nothing that is right already, and
+// returns the names of what it made or renewed. life is that of certificates it makes, authorities excepted.
+func EnsureFor(dir string, hosts []string, now time.Time, life time.Duration) (files Files, changed []string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Files{}, nil, fmt.Errorf("make the certificate folder: %w", err)
 	}
+	unlock, err := lock(dir)
+	if err != nil {
+		return Files{}, nil, err
+	}
+	defer unlock()
 	f := In(dir)
-	e := ensurer{now: now}
+	e := ensurer{now: now, life: life}
 	cluster := e.authority("argosy-ca", f.ClusterCA, f.ClusterCAKey)
 	proxy := e.authority("argosy-front-proxy-ca", f.FrontProxyCA, f.FrontProxyCAKey)
-	e.leaf(cluster, f.Serving, f.ServingKey, serving(hosts))
+	e.trust(f)
+	e.leaf(cluster, f.Serving, f.ServingKey, serving(hosts), e.cross(cluster, f)...)
 	e.leaf(cluster, f.Admin, f.AdminKey, client("argosy-admin", "system:masters"))
 	e.leaf(proxy, f.FrontProxy, f.FrontProxyKey, client("front-proxy-client"))
 	if e.err == nil {
@@ -85,6 +102,19 @@ func Ensure(dir string, hosts []string, now time.Time) (files Files, changed []s
 		return Files{}, nil, e.err
 	}
 	return f, e.changed, nil
+}
+
+// lock has one process at a time write into dir: a hub looks after it while a command renews.
+func lock(dir string) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the certificate folder: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock the certificate folder %s: %w", dir, err)
+	}
+	return func() { _ = f.Close() }, nil
 }
 
 func serving(hosts []string) x509.Certificate {
@@ -112,6 +142,7 @@ func client(name string, groups ...string) x509.Certificate {
 // ensurer does one step after the other until one fails.
 type ensurer struct {
 	now     time.Time
+	life    time.Duration
 	changed []string
 	err     error
 }
@@ -138,13 +169,55 @@ func (e *ensurer) authority(name, certFile, keyFile string) pair {
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
 	}
 	have := readCert(certFile)
+	if have != nil { // after a rotation it is another
+		want.Subject = have.Subject
+	}
 	if have != nil && have.IsCA && samePublic(have, key) && e.fresh(have) {
 		return pair{have, key}
 	}
 	return pair{e.issue(want, authorityLife, &want, key, key, certFile), key}
 }
 
-func (e *ensurer) leaf(ca pair, certFile, keyFile string, want x509.Certificate) {
+// trust writes what is trusted: the authority, and those before it that have not ended.
+func (e *ensurer) trust(f Files) {
+	if e.err != nil {
+		return
+	}
+	all, err := cert.CertsFromFile(f.ClusterCA)
+	if err != nil {
+		e.err = err
+		return
+	}
+	if old, err := cert.CertsFromFile(f.OldClusterCAs); err == nil {
+		for _, c := range old {
+			if e.now.Before(c.NotAfter) {
+				all = append(all, c)
+			}
+		}
+	}
+	data, err := cert.EncodeCertificates(all...)
+	if err != nil {
+		e.err = err
+		return
+	}
+	if have, err := os.ReadFile(f.Trust); err != nil || !bytes.Equal(have, data) {
+		e.write(f.Trust, data, 0o644)
+	}
+}
+
+// cross is what leads from a leaf of ca to the authority before; nothing if there was none, or it has ended.
+func (e *ensurer) cross(ca pair, f Files) []*x509.Certificate {
+	if e.err != nil {
+		return nil
+	}
+	if c := readCert(f.CrossCA); c != nil && samePublic(c, ca.key) && e.now.Before(c.NotAfter) {
+		return []*x509.Certificate{c}
+	}
+	return nil
+}
+
+// leaf makes or renews a certificate of ca. chain follows it in the file.
+func (e *ensurer) leaf(ca pair, certFile, keyFile string, want x509.Certificate, chain ...*x509.Certificate) {
 	if e.err != nil {
 		return
 	}
@@ -152,23 +225,26 @@ func (e *ensurer) leaf(ca pair, certFile, keyFile string, want x509.Certificate)
 	if err != nil {
 		return
 	}
-	have := readCert(certFile)
-	if have != nil && samePublic(have, key) && e.fresh(have) && sameNames(have, &want) && have.CheckSignatureFrom(ca.cert) == nil {
+	have, follows := readCert(certFile), 0
+	if all, err := cert.CertsFromFile(certFile); err == nil {
+		follows = len(all) - 1
+	}
+	if have != nil && samePublic(have, key) && e.fresh(have) && sameNames(have, &want) && have.CheckSignatureFrom(ca.cert) == nil && follows == len(chain) {
 		return
 	}
 	want.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
-	e.issue(want, leafLife, ca.cert, key, ca.key, certFile)
+	e.issue(want, e.life, ca.cert, key, ca.key, certFile, chain...)
 }
 
 // issue writes and returns a certificate for subject's public key, signed by parent's.
-func (e *ensurer) issue(want x509.Certificate, life time.Duration, parent *x509.Certificate, subject, signer crypto.Signer, file string) *x509.Certificate {
+func (e *ensurer) issue(want x509.Certificate, life time.Duration, parent *x509.Certificate, subject, signer crypto.Signer, file string, chain ...*x509.Certificate) *x509.Certificate {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		e.err = fmt.Errorf("choose a serial number: %w", err)
 		return nil
 	}
 	want.SerialNumber = serial
-	want.NotBefore, want.NotAfter = e.now.Add(-backdate), e.now.Add(life)
+	want.NotBefore, want.NotAfter = e.now.Add(-min(backdate, life)), e.now.Add(life)
 	der, err := x509.CreateCertificate(rand.Reader, &want, parent, subject.Public(), signer)
 	if err != nil {
 		e.err = fmt.Errorf("sign %s: %w", filepath.Base(file), err)
@@ -179,7 +255,12 @@ func (e *ensurer) issue(want x509.Certificate, life time.Duration, parent *x509.
 		e.err = fmt.Errorf("parse %s: %w", filepath.Base(file), err)
 		return nil
 	}
-	e.write(file, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), 0o644)
+	data, err := cert.EncodeCertificates(append([]*x509.Certificate{made}, chain...)...)
+	if err != nil {
+		e.err = err
+		return nil
+	}
+	e.write(file, data, 0o644)
 	return made
 }
 

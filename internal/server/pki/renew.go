@@ -1,0 +1,294 @@
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// Certificate is one of a folder, or a key without a certificate.
+type Certificate struct {
+	// Name is what it is called by; File is where it is.
+	Name string `json:"name"`
+	File string `json:"file"`
+	For  string `json:"for"`
+	// Subject and Issuer are empty for a key.
+	Subject string     `json:"subject,omitempty"`
+	Issuer  string     `json:"issuer,omitempty"`
+	Begins  time.Time  `json:"begins"`
+	Ends    *time.Time `json:"ends,omitempty"`
+	// Renewed is from when on the hub renews it by itself; nil for never.
+	Renewed *time.Time `json:"renewed,omitempty"`
+	// Wrong is why it cannot be used.
+	Wrong string `json:"wrong,omitempty"`
+}
+
+// named are the certificates and keys of a folder that one speaks of by name.
+func named(f Files) []struct{ name, cert, key, purpose string } {
+	return []struct{ name, cert, key, purpose string }{
+		{"ca", f.ClusterCA, f.ClusterCAKey, "signs the serving certificate and client certificates"},
+		{"apiserver", f.Serving, f.ServingKey, "serves the hub's API"},
+		{"admin", f.Admin, f.AdminKey, "is the administrator of admin.kubeconfig"},
+		{"front-proxy-ca", f.FrontProxyCA, f.FrontProxyCAKey, "signs the front proxy's certificate"},
+		{"front-proxy", f.FrontProxy, f.FrontProxyKey, "speaks for users to aggregated API servers"},
+		{"sa", "", f.ServiceAccountKey, "signs tokens of service accounts"},
+	}
+}
+
+// List is what is in dir, at now.
+func List(dir string, now time.Time) ([]Certificate, error) {
+	f := In(dir)
+	if _, err := os.Stat(f.ClusterCA); err != nil {
+		return nil, fmt.Errorf("%s is no folder of a hub's certificates (%w)", dir, err)
+	}
+	var all []Certificate
+	for _, n := range named(f) {
+		c := Certificate{Name: n.name, File: n.cert, For: n.purpose}
+		if n.cert == "" {
+			c.File = n.key
+			info, err := os.Stat(n.key)
+			if err != nil {
+				c.Wrong = err.Error()
+			} else {
+				c.Begins = info.ModTime()
+			}
+			all = append(all, c)
+			continue
+		}
+		if x := readCert(n.cert); x != nil {
+			c.describe(x, now)
+			renewed := x.NotAfter.Add(-x.NotAfter.Sub(x.NotBefore) / renewPart)
+			c.Renewed = &renewed
+			if key, err := readKey(n.key); err != nil {
+				c.Wrong = fmt.Sprintf("its key cannot be read: %v", err)
+			} else if !samePublic(x, key) {
+				c.Wrong = "its key is another's"
+			}
+		} else {
+			c.Wrong = "it is missing or damaged"
+		}
+		all = append(all, c)
+	}
+	if old, err := cert.CertsFromFile(f.OldClusterCAs); err == nil {
+		for i, x := range old {
+			c := Certificate{Name: fmt.Sprintf("ca-old-%d", i+1), File: f.OldClusterCAs, For: "signed before ca: is trusted on"}
+			c.describe(x, now)
+			all = append(all, c)
+		}
+	}
+	if keys, err := keyutil.PublicKeysFromFile(f.OldServiceAccountKeys); err == nil {
+		if info, err := os.Stat(f.OldServiceAccountKeys); err == nil {
+			all = append(all, Certificate{Name: "sa-old", File: f.OldServiceAccountKeys, For: fmt.Sprintf("signed tokens before sa: %d keys whose tokens count on", len(keys)), Begins: info.ModTime()})
+		}
+	}
+	return all, nil
+}
+
+func (c *Certificate) describe(x *x509.Certificate, now time.Time) {
+	c.Subject, c.Issuer, c.Begins, c.Ends = x.Subject.String(), x.Issuer.String(), x.NotBefore, &x.NotAfter
+	if now.After(x.NotAfter) {
+		c.Wrong = "it has ended"
+	}
+}
+
+// Renewable are the names that Renew takes.
+func Renewable() []string { return []string{"apiserver", "admin", "front-proxy", "ca", "sa"} }
+
+// Renew replaces what is named, at now. A certificate gets a new key, too. An authority is replaced such that nobody is cut off: the
+// new one is signed by the old as well, and the old is trusted until it ends. The key that signs tokens is replaced likewise: tokens of
+// the old count on. A hub that runs reads
+// certificates anew by itself, and a new authority or signing key at its next start. life is that of the certificates.
+func Renew(dir string, names []string, now time.Time, life time.Duration) error {
+	for _, name := range names {
+		if !slices.Contains(Renewable(), name) {
+			return fmt.Errorf("%q cannot be renewed; what can: %s", name, strings.Join(Renewable(), ", "))
+		}
+	}
+	unlock, err := lock(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f := In(dir)
+	e := ensurer{now: now, life: life}
+	for _, name := range names {
+		switch name {
+		case "ca":
+			e.replaceAuthority(f)
+		case "sa":
+			e.replaceSigningKey(f)
+		}
+	}
+	// After its authority, a certificate of it.
+	for _, n := range named(f) {
+		_, leaf := map[string]bool{"apiserver": true, "admin": true, "front-proxy": true}[n.name]
+		ofCA := n.name == "apiserver" || n.name == "admin"
+		switch {
+		case !leaf:
+		case slices.Contains(names, n.name):
+			e.replaceLeaf(f, n.cert, n.key, true)
+		case ofCA && slices.Contains(names, "ca"):
+			e.replaceLeaf(f, n.cert, n.key, false)
+		}
+	}
+	return e.err
+}
+
+// ForgetOld ends the trust in authorities and signing keys that were replaced.
+func ForgetOld(dir string, now time.Time, life time.Duration) error {
+	unlock, err := lock(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f := In(dir)
+	for _, file := range []string{f.OldClusterCAs, f.CrossCA, f.OldServiceAccountKeys} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	e := ensurer{now: now, life: life}
+	e.trust(f)
+	e.replaceLeaf(f, f.Serving, f.ServingKey, false)
+	return e.err
+}
+
+// replaceAuthority makes a new authority. What leads to it from the old one is there before it is.
+func (e *ensurer) replaceAuthority(f Files) {
+	if e.err != nil {
+		return
+	}
+	was, err := readKey(f.ClusterCAKey)
+	old := readCert(f.ClusterCA)
+	if err != nil || old == nil {
+		e.err = fmt.Errorf("the authority in %s cannot be read: start the hub once, which says what is wrong", filepath.Dir(f.ClusterCA))
+		return
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		e.err = err
+		return
+	}
+	want := x509.Certificate{
+		Subject: pkix.Name{CommonName: fmt.Sprintf("argosy-ca@%d", e.now.UnixNano())}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
+	}
+	cross := want
+	e.issue(cross, min(authorityLife, old.NotAfter.Sub(e.now)), old, key, was, f.CrossCA)
+	before := []*x509.Certificate{old}
+	if all, err := cert.CertsFromFile(f.OldClusterCAs); err == nil {
+		before = append(before, all...)
+	}
+	data, err := cert.EncodeCertificates(before...)
+	if err != nil {
+		e.err = err
+		return
+	}
+	e.write(f.OldClusterCAs, data, 0o644)
+	private, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		e.err = err
+		return
+	}
+	if e.err == nil {
+		e.issue(want, authorityLife, &want, key, key, f.ClusterCA)
+	}
+	if e.err == nil {
+		e.write(f.ClusterCAKey, private, 0o600)
+	}
+	e.trust(f)
+}
+
+// replaceLeaf issues a certificate again, for the names that it has, with a key of its own if told.
+func (e *ensurer) replaceLeaf(f Files, certFile, keyFile string, rekey bool) {
+	if e.err != nil {
+		return
+	}
+	have := readCert(certFile)
+	if have == nil {
+		return // the hub makes it at its start
+	}
+	caFile, caKey := f.ClusterCA, f.ClusterCAKey
+	if certFile == f.FrontProxy {
+		caFile, caKey = f.FrontProxyCA, f.FrontProxyCAKey
+	}
+	key, err := readKey(caKey)
+	ca := pair{readCert(caFile), key}
+	if err != nil || ca.cert == nil {
+		e.err = fmt.Errorf("the authority of %s cannot be read", certFile)
+		return
+	}
+	subject, err := readKey(keyFile)
+	if rekey || err != nil {
+		fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			e.err = err
+			return
+		}
+		data, err := keyutil.MarshalPrivateKeyToPEM(fresh)
+		if err != nil {
+			e.err = err
+			return
+		}
+		e.write(keyFile, data, 0o600)
+		subject = fresh
+	}
+	var chain []*x509.Certificate
+	if certFile == f.Serving {
+		chain = e.cross(ca, f)
+	}
+	want := x509.Certificate{Subject: have.Subject, DNSNames: have.DNSNames, IPAddresses: have.IPAddresses, ExtKeyUsage: have.ExtKeyUsage,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment}
+	if e.err == nil {
+		e.issue(want, e.life, ca.cert, subject, ca.key, certFile, chain...)
+	}
+}
+
+// replaceSigningKey makes a new key for tokens, after the old one is among those that tokens are verified with.
+func (e *ensurer) replaceSigningKey(f Files) {
+	if e.err != nil {
+		return
+	}
+	was, err := readKey(f.ServiceAccountKey)
+	if err != nil {
+		e.err = fmt.Errorf("the key that signs tokens cannot be read: %w", err)
+		return
+	}
+	der, err := x509.MarshalPKIXPublicKey(was.Public())
+	if err != nil {
+		e.err = err
+		return
+	}
+	before, err := os.ReadFile(f.OldServiceAccountKeys)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		e.err = err
+		return
+	}
+	e.write(f.OldServiceAccountKeys, append(pem.EncodeToMemory(&pem.Block{Type: keyutil.PublicKeyBlockType, Bytes: der}), before...), 0o644)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		e.err = err
+		return
+	}
+	data, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err == nil && e.err == nil {
+		e.write(f.ServiceAccountKey, data, 0o600)
+	}
+	if e.err == nil {
+		e.err = err
+	}
+}
