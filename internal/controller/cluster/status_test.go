@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ type fleet struct {
 func newFleet(t *testing.T, objs ...client.Object) *fleet {
 	c := hub(objs...)
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	members := member.New(member.Options{Clusters: c, Secrets: c, Timeout: 2 * time.Second})
+	members := member.New(member.Options{Clusters: c, Secrets: c, Timeout: 2 * time.Second, Limits: member.Limits{Answer: 1 << 20}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = members.Start(ctx) }()
@@ -260,14 +261,14 @@ func TestTroubleIsNamedAndSaysWhatToDo(t *testing.T) {
 						return false
 					}
 					w.Header().Set("Content-Type", discovery.AcceptV2)
-					for spaces := []byte(strings.Repeat(" ", 1<<20)); ; {
+					for spaces := []byte(strings.Repeat(" ", 1<<16)); ; {
 						if _, err := w.Write(spaces); err != nil {
 							return true
 						}
 					}
 				})
 			},
-			"StatusCollectionFailed", []string{"its answer to GET /apis has more than 64Mi", "raise --member-answer-limit"},
+			"StatusCollectionFailed", []string{"its answer to GET /apis has more than 1Mi", "raise --member-answer-limit"},
 		},
 		"one whose nodes name thousands of resources": {
 			func(s *membertest.Server, _ *clusterv1alpha1.Cluster, _ *corev1.Secret) {
@@ -291,6 +292,34 @@ func TestTroubleIsNamedAndSaysWhatToDo(t *testing.T) {
 			c, _ := f.look("m1")
 			expect(t, c, metav1.ConditionFalse, tc.reason, tc.says...)
 		})
+	}
+}
+
+// A member that sends slowly takes no memory, and may be overloaded: it stays Ready, as with an API of its own that is down, and what it
+// served before stays known.
+func TestAnAnswerThatDoesNotEndInTimeIsNoDiscovery(t *testing.T) {
+	s := healthyMember(t)
+	f := newFleet(t, s.Cluster("m1"), s.Secret("m1"))
+	before, _ := f.look("m1")
+	s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/apis" {
+			return false
+		}
+		w.Header().Set("Content-Type", discovery.AcceptV2)
+		fmt.Fprint(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[`)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return true
+	})
+	f.clock.Step(30 * time.Second)
+	c, _ := f.look("m1")
+	expect(t, c, metav1.ConditionTrue, "ClusterReady")
+	complete := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements)
+	if complete == nil || complete.Status == metav1.ConditionTrue || !strings.Contains(complete.Message, "GET /apis") {
+		t.Errorf("the condition CompleteAPIEnablements is %+v, want one that is not True and tells of GET /apis", complete)
+	}
+	if !reflect.DeepEqual(c.Status.APIEnablements, before.Status.APIEnablements) || len(c.Status.APIEnablements) == 0 {
+		t.Errorf("the cluster serves %v, before it served %v", c.Status.APIEnablements, before.Status.APIEnablements)
 	}
 }
 
