@@ -352,6 +352,12 @@ func TestReplicasThatAutoscalersOfMembersMoveAreFollowed(t *testing.T) {
 
 		// One that joins gets some, once.
 		w.Join("m3", controllertest.ClusterRole)
+		w.Eventually("the scheduler knows m3", func() string {
+			if w.fleet.Snapshot().Cluster("m3") == nil {
+				return "it does not"
+			}
+			return ""
+		})
 		w.change(func(b workv1alpha2.Binding) {
 			schedule.SetScaled(b, "web", map[string]int32{"m1": 2, "m2": 1})
 			b.BindingSpec().Replicas = 3
