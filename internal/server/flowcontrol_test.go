@@ -75,7 +75,6 @@ func TestARequestIntoAMemberIsAsLongAsTheSameHere(t *testing.T) {
 type tenant struct {
 	name, url string
 	http      *http.Client
-	admin     *rest.Config
 }
 
 func newTenant(t *testing.T, config *rest.Config, name string) *tenant {
