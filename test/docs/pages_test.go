@@ -1,0 +1,110 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// pages are the texts of all pages for users by their path from the root.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("the pages are not found: %v", err)
+	}
+	found := map[string]string{}
+	for _, path := range append(paths, filepath.Join(root, "README.md"), filepath.Join(root, "SECURITY.md"), filepath.Join(root, "ARCHITECTURE.md")) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[rel] = string(text)
+	}
+	return found
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^```.*?^```$")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// anchors are the addresses of a page's headings, as GitHub makes them.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		found[strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, m[1])] = true
+	}
+	return found
+}
+
+func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+	all, linked := pages(t), map[string]bool{}
+	for page, text := range all {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			to := page
+			if target != "" {
+				to = filepath.Join(filepath.Dir(page), target)
+			}
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+				continue
+			}
+			if to != page {
+				linked[to] = true
+			}
+			if known, is := all[to]; is && anchor != "" && !anchors(known)[anchor] {
+				t.Errorf("%s links to %s, and %s has no such heading", page, m[1], to)
+			}
+		}
+	}
+	for page := range all {
+		if page != "README.md" && !linked[page] {
+			t.Errorf("no page links to %s", page)
+		}
+	}
+}
+
+// Each threat of the page about security is held by tests that there are.
+func TestEachThreatIsHeldByTestsThatThereAre(t *testing.T) {
+	known, threats := tests(t), 0
+	for _, line := range strings.Split(pages(t)[filepath.Join("docs", "security.md")], "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 7 || strings.HasPrefix(cells[1], "---") || strings.TrimSpace(cells[1]) == "who" {
+			continue
+		}
+		threats++
+		holds := testName.FindAllStringSubmatch(cells[5], -1)
+		if len(holds) == 0 {
+			t.Errorf("no test holds %q", line)
+		}
+		for _, m := range holds {
+			if !known[m[1]] {
+				t.Errorf("there is no %s, which is to hold %q", m[1], line)
+			}
+		}
+	}
+	if threats < 10 {
+		t.Errorf("the page has %d threats that this test can read", threats)
+	}
+}
