@@ -8,9 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -56,6 +54,7 @@ import (
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -89,6 +88,8 @@ type Options struct {
 	Descheduling *Descheduling
 	// Autoscaling is how FederatedHPAs scale.
 	Autoscaling Autoscaling
+	// Grants are who acts as himself in members.
+	Grants acting.Source
 	// ForbidOverwrite has what users say of overwriting in members count as abort.
 	ForbidOverwrite bool
 	// Turn is this run of the loops, as members are told of it.
@@ -147,16 +148,16 @@ func Run(ctx context.Context, o Options) error {
 
 // identity is the hub as its members know it: by the UID of its namespace kube-system, which a new store has a moment after its start.
 func identity(ctx context.Context, hub client.Reader, turn Turn) (tenure.Self, error) {
-	system := &corev1.Namespace{}
+	hubID := ""
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = hub.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, system)
+		hubID, last = member.Identity(ctx, hub)
 		return last == nil, nil
 	})
 	if err != nil {
-		return tenure.Self{}, fmt.Errorf("read the namespace %s, whose UID is the hub's identity: %w", metav1.NamespaceSystem, cmp.Or(last, err))
+		return tenure.Self{}, cmp.Or(last, err)
 	}
-	return tenure.Self{Hub: string(system.UID), Address: turn.Address, Run: turn.Run, Ended: turn.Ended}, nil
+	return tenure.Self{Hub: hubID, Address: turn.Address, Run: turn.Run, Ended: turn.Ended}, nil
 }
 
 func manager(o Options) (ctrl.Manager, error) {
@@ -247,7 +248,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		setup func() error
 	}{
 		{"cluster", func() error {
-			return cluster.Setup(mgr, cluster.Options{Members: members, Definitions: definitions, StatusUpdateFrequency: o.ClusterStatusFrequency, Thresholds: o.ClusterThresholds})
+			return cluster.Setup(mgr, cluster.Options{Members: members, Definitions: definitions, Grants: o.Grants, StatusUpdateFrequency: o.ClusterStatusFrequency, Thresholds: o.ClusterThresholds})
 		}},
 		{"namespace", func() error { return namespace.Setup(mgr, namespace.Options{ForbidOverwrite: o.ForbidOverwrite}) }},
 		{"propagate", func() error {

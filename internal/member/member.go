@@ -87,7 +87,7 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	config.UserAgent = Manager
 	config.Dial = (&net.Dialer{Timeout: m.o.Timeout / 2, KeepAlive: 30 * time.Second}).DialContext
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		return bearer{tenant{meter{guard{ownWords{rt}, m.reach}, m}, m}, &m.token}
+		return Bearer(tenant{meter{guard{ownWords{rt}, m.reach}, m}, m.mayWrite}, &m.token)
 	})
 	// API server warnings are for the author of a template, who does not read our log.
 	config.WarningHandler = rest.NoWarnings{}
@@ -123,7 +123,11 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	return nil
 }
 
-// bearer is the transport that gives requests the token of the moment.
+// Bearer is a transport that gives requests the token of the moment, if there is one: a new one needs no new connection.
+func Bearer(next http.RoundTripper, token *atomic.Pointer[string]) http.RoundTripper {
+	return bearer{next, token}
+}
+
 type bearer struct {
 	next  http.RoundTripper
 	token *atomic.Pointer[string]

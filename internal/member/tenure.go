@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/tenure"
@@ -215,11 +217,74 @@ func (m *Member) Leave(ctx context.Context) error {
 	return err
 }
 
+// Guest is a client of a member for who has no Member at hand, as a replica of the hub that runs no loops: it follows no redirect either, waits
+// for no answer longer than timeout, and changes something only where the stamp is that of its hub, whose identity hub gives. It never
+// writes one.
+func Guest(config *rest.Config, timeout time.Duration, cluster string, hub func(context.Context) (string, error)) (dynamic.Interface, error) {
+	g := &guest{cluster: cluster, hub: hub}
+	config = rest.CopyConfig(config)
+	config.UserAgent, config.WarningHandler = Manager, rest.NoWarnings{}
+	config.QPS = -1 // callers are bounded by what they do
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		return tenant{bounded{ownWords{rt}, timeout}, g.mayWrite}
+	})
+	var err error
+	g.client, err = dynamic.NewForConfig(config)
+	return g.client, err
+}
+
+type guest struct {
+	cluster string
+	hub     func(context.Context) (string, error)
+	client  dynamic.Interface
+}
+
+// mayWrite looks at the stamp for each write: there are few.
+func (g *guest) mayWrite(ctx context.Context) error {
+	hub, err := g.hub(ctx)
+	if err != nil || hub == "" {
+		return err
+	}
+	at := g.client.Resource(leases).Namespace(tenure.Namespace)
+	got, err := at.Get(ctx, tenure.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil // as for a Member
+	case apierrors.IsNotFound(err):
+		if _, err := at.List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return nil
+		}
+		return fmt.Errorf("cluster %q has no stamp of this hub yet", g.cluster)
+	case err != nil:
+		return fmt.Errorf("see whose cluster %q is: %w", g.cluster, err)
+	}
+	lease := &coordinationv1.Lease{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, lease); err != nil {
+		return fmt.Errorf("read the lease %s/%s of cluster %q: %w", tenure.Namespace, tenure.Name, g.cluster, err)
+	}
+	switch stamp := tenure.Read(lease); {
+	case stamp == nil:
+		return fmt.Errorf("cluster %q has no stamp of this hub yet", g.cluster)
+	case stamp.Hub != hub:
+		return &heldError{g.cluster, tenure.Self{Hub: hub}.Decide(g.cluster, stamp, 0, time.Time{}).Message}
+	}
+	return nil
+}
+
+// Identity is the hub as its members know it: the UID of its namespace kube-system.
+func Identity(ctx context.Context, hub client.Reader) (string, error) {
+	system := &corev1.Namespace{}
+	if err := hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		return "", fmt.Errorf("read the namespace %s, whose UID is the hub's identity: %w", metav1.NamespaceSystem, err)
+	}
+	return string(system.UID), nil
+}
+
 // tenant is the transport that lets a request change something in the member only if the member is this hub's. It is the one
-// place: whatever is written there goes through it.
+// place: whatever the hub itself writes there goes through it.
 type tenant struct {
-	next   http.RoundTripper
-	member *Member
+	next     http.RoundTripper
+	mayWrite func(context.Context) error
 }
 
 func (t tenant) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -228,7 +293,7 @@ func (t tenant) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(req)
 	}
 	if req.Context().Value(stampKey{}) == nil {
-		if err := t.member.mayWrite(req.Context()); err != nil {
+		if err := t.mayWrite(req.Context()); err != nil {
 			return nil, err
 		}
 	}

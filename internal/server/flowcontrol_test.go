@@ -28,6 +28,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
@@ -112,7 +113,7 @@ func p99(took []time.Duration) time.Duration {
 func TestOneTenantsFloodIsNotTheOthers(t *testing.T) {
 	c := testConfig(t)
 	c.KubeAPIServer.Args = []string{"max-requests-inflight=20", "max-mutating-requests-inflight=10"}
-	h, _ := start(t, c, Parts{Handler: func(d Deps, next http.Handler) http.Handler { return proxy.Handler(reader(d.Config), next) }})
+	h, _ := start(t, c, Parts{Handler: proxied})
 	admin, config := adminClient(t, AdminKubeconfig(c.DataDir))
 	for _, name := range []string{"alice", "bob"} {
 		if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -293,6 +294,11 @@ func TestOneTenantsFloodIsNotTheOthers(t *testing.T) {
 			t.Errorf("schemas without a level: %v", dangling)
 		}
 	})
+}
+
+// proxied serves members.
+func proxied(d Deps, next http.Handler) http.Handler {
+	return proxy.Handler(proxy.Options{Hub: reader(d.Config), Grants: acting.Follow(d.Config, d.Done)}, next)
 }
 
 // joinMember has the hub know a member.

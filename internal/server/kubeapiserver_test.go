@@ -253,7 +253,7 @@ authorizers:
     connectionInfo: {type: KubeConfigFile, kubeConfigFile: %s}}
 - {type: RBAC, name: rbac}
 `, webhook))
-	h, _ := start(t, c, Parts{Handler: func(d Deps, next http.Handler) http.Handler { return proxy.Handler(reader(d.Config), next) }})
+	h, _ := start(t, c, Parts{Handler: proxied})
 	admin, config := adminClient(t, AdminKubeconfig(c.DataDir))
 	ctx := t.Context()
 

@@ -22,6 +22,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/convert"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/why"
@@ -47,6 +49,13 @@ func AllParts() Parts {
 		r, known = f.Record(cluster)
 		return r, known, true
 	}
+	var follow sync.Once
+	var grants acting.Source
+	// of is who acts as himself in members, watched once for the proxy and the loops.
+	of := func(d Deps) acting.Source {
+		follow.Do(func() { grants = acting.Follow(d.Config, d.Done) })
+		return grants
+	}
 	return Parts{
 		Admission: func(d Deps) []apiserver.AdmissionPlugin {
 			var plugins []apiserver.AdmissionPlugin
@@ -56,7 +65,15 @@ func AllParts() Parts {
 			return plugins
 		},
 		Handler: func(d Deps, next http.Handler) http.Handler {
-			return proxy.Handler(reader(d.Config), explained(d, room, nodes, admission.KeepNamespace(next)))
+			hub := reader(d.Config)
+			identity := func(ctx context.Context) (string, error) {
+				r, err := hub()
+				if err != nil {
+					return "", err
+				}
+				return member.Identity(ctx, r)
+			}
+			return proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity}, explained(d, room, nodes, admission.KeepNamespace(next)))
 		},
 		Convert: convert.Review,
 		Restored: func() (map[string]int, int) {
@@ -82,6 +99,7 @@ func AllParts() Parts {
 				Restored:               func(count func() (map[string]int, int)) { restored.Store(&count) },
 				Estimator:              d.Members.Estimator.options(),
 				Autoscaling:            d.Autoscaling.options(),
+				Grants:                 of(d),
 				ForbidOverwrite:        d.ForbidOverwrite,
 				Turn:                   d.Turn,
 			}
@@ -104,6 +122,7 @@ func reader(config *rest.Config) proxy.Hub {
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(clusterv1alpha1.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
 		mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+		mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 		return client.New(config, client.Options{Scheme: s, Mapper: mapper})
 	})
 }

@@ -65,6 +65,8 @@ type Deps struct {
 	// DataDir is the hub's folder; Files its keys and certificates.
 	DataDir string
 	Files   pki.Files
+	// Done is closed when the hub stops.
+	Done <-chan struct{}
 	// Members is how member clusters are looked after.
 	Members MembersConfig
 	// Scheduler is which bindings are placed, and by which rules.
@@ -370,7 +372,8 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		e.Servers = []string{h.etcd.Endpoint}
 	}
 	loopback := apiserver.NewLoopback()
-	h.deps = Deps{Config: loopback.Config(), DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members, Scheduler: h.config.Scheduler,
+	done := make(chan struct{})
+	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members, Scheduler: h.config.Scheduler,
 		Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
@@ -436,7 +439,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 			h.fail(fmt.Errorf("the API server stopped: %w", server.Err()))
 		}
 	}()
-	return func() { stopping.Store(true); server.Stop() }, nil
+	return func() { stopping.Store(true); close(done); server.Stop() }, nil
 }
 
 // handler serves what the hub adds to Kubernetes' API, to those who may.

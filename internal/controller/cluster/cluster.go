@@ -22,10 +22,12 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/access"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -38,6 +40,8 @@ type Options struct {
 	Thresholds membership.Thresholds
 	// StatusUpdateFrequency is how often each member is looked at; default 10 s.
 	StatusUpdateFrequency time.Duration
+	// Grants are who acts as himself in members; by default nobody.
+	Grants acting.Source
 	// Clock is the time; default the real one.
 	Clock clock.WithTicker
 }
@@ -51,6 +55,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.StatusUpdateFrequency == 0 {
 		o.StatusUpdateFrequency = 10 * time.Second
+	}
+	if o.Grants == nil {
+		o.Grants = acting.Of(access.Grants{})
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -85,14 +92,23 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(status); err != nil {
 		return fmt.Errorf("set up the cluster status controller: %w", err)
 	}
-	// Only what tells how a member is reached makes it looked at again; its own status is the answer, not the question.
+	// Only what tells how a member is reached, and as whom, makes it looked at again; its own status is the answer, not the question.
 	err = ctrl.NewControllerManagedBy(mgr).Named("cluster-status").
-		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, systemNamesChanged()))).
 		Complete(status)
 	if err != nil {
 		return fmt.Errorf("set up the cluster status controller: %w", err)
 	}
 	return nil
+}
+
+// systemNamesChanged is about the names of Kubernetes' own that an administrator lets act in the member.
+func systemNamesChanged() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[access.SystemNamesAnnotation] != e.ObjectNew.GetAnnotations()[access.SystemNamesAnnotation]
+		},
+	}
 }
 
 func deletions() predicate.Predicate {

@@ -2,110 +2,128 @@ package cluster
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/internal/core/credential"
 	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/acting"
 )
 
-// impersonator is what lets the account of spec.impersonatorSecretRef act as users.
-const impersonator = "karmada-impersonator"
+const (
+	// eventSyncImpersonationConfigFailed is Karmada's reason.
+	eventSyncImpersonationConfigFailed = "SyncImpersonationConfigFailed"
+	// grantCheck is how often the right of the impersonator is looked at where nothing is known to have changed: somebody in the member may
+	// have deleted it, or a replica have written by what it knew a moment before.
+	grantCheck = time.Minute
+)
 
-// letImpersonate has the member let the account of spec.impersonatorSecretRef act as any user, once per member and account unless it
-// fails: joining makes the account alone. It is the hub that says who uses clusters/proxy, and only it and the member's administrators have the token. What
-// is there under the names stays as it is, also if it allows less. A failure is logged: it stops nobody who does not use the proxy.
+// grantLook is the last look at the right of a member's impersonator: what it was for, and when to look again.
+type grantLook struct {
+	of   string
+	next time.Time
+}
+
+// letImpersonate has the member let the account of spec.impersonatorSecretRef act as those whom the hub's roles let into the proxy of the
+// cluster. It looks when these change, and seldom otherwise. What somebody in the member wrote or changed stays as it is. A failure is an
+// event: it stops nobody who does not use the proxy.
 func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster) {
 	ref := cluster.Spec.ImpersonatorSecretRef
 	if ref == nil {
 		return
 	}
-	once := fmt.Sprintf("%s %s/%s", cluster.UID, ref.Namespace, ref.Name)
+	grants, changed, err := c.Grants(ctx)
+	if err != nil {
+		ctrl.Log.WithName("cluster-status").Error(err, "ask whom the hub lets into clusters", "cluster", cluster.Name)
+		return
+	}
+	c.followGrants(changed)
+	allowed := grants.Of(cluster.Name, cluster.Annotations)
+	is := grantLook{fmt.Sprintf("%s %s/%s %s", cluster.UID, ref.Namespace, ref.Name, allowed), c.Clock.Now().Add(grantCheck)}
 	c.mu.Lock()
-	known := c.impersonators[cluster.Name] == once
-	c.impersonators[cluster.Name] = once
+	last := c.impersonators[cluster.Name]
+	now := c.Clock.Now()
+	known := last.of == is.of && now.Before(last.next) && now.After(last.next.Add(-2*grantCheck))
+	if !known {
+		c.impersonators[cluster.Name] = is
+	}
 	c.mu.Unlock()
 	if known {
 		return
 	}
-	err := c.grant(ctx, m, ref)
-	if err == nil || ctx.Err() != nil {
+	err = c.grant(ctx, m, ref, allowed)
+	if ctx.Err() != nil {
 		return
 	}
-	ctrl.Log.WithName("cluster-status").Error(err, "let the hub act as its users; clusters/proxy may be refused", "cluster", cluster.Name)
-	if !apierrors.IsForbidden(err) {
+	switch {
+	case err == nil:
+		c.told.Forget(cluster.Name)
+		return
+	case !errors.Is(err, member.ErrHeld): // which the condition says
+		text := fmt.Sprintf("let the hub act as its users in cluster %q, without which clusters/proxy may be refused: %v", cluster.Name, err)
+		if c.told.News(cluster.Name, text) {
+			c.events.Event(cluster, corev1.EventTypeWarning, eventSyncImpersonationConfigFailed, text)
+		}
+	}
+	if !apierrors.IsForbidden(err) && !errors.Is(err, acting.ErrTheirs) {
 		c.mu.Lock()
 		delete(c.impersonators, cluster.Name)
 		c.mu.Unlock()
 	}
 }
 
-func (c *collector) grant(ctx context.Context, m *member.Member, ref *clusterv1alpha1.LocalSecretReference) error {
+// followGrants has all members looked at when those whom the hub lets in change.
+func (c *collector) followGrants(changed <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if changed == nil || c.following == changed {
+		return
+	}
+	c.following = changed
+	go func() {
+		select {
+		case <-changed:
+		case <-c.ctx.Done():
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, look := range c.looks {
+			look.ask()
+		}
+	}()
+}
+
+func (c *collector) grant(ctx context.Context, m *member.Member, ref *clusterv1alpha1.LocalSecretReference, allowed access.Allowed) error {
 	secret := &corev1.Secret{}
 	if err := c.client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
 		return client.IgnoreNotFound(err) // the proxy says so to who uses it
 	}
-	namespace, name, ok := account(string(secret.Data[member.TokenKey]))
+	token := string(secret.Data[member.TokenKey])
+	of, ok := credential.Read(token)
 	if !ok {
 		return nil // whoever made another kind of user gave it its rights
 	}
-	meta := metav1.ObjectMeta{Name: impersonator, Labels: map[string]string{workv1alpha2.SystemLabel: "true"}}
-	for resource, obj := range map[string]runtime.Object{
-		"clusterroles": &rbacv1.ClusterRole{
-			TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}, ObjectMeta: meta,
-			Rules: []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}}}},
-		"clusterrolebindings": &rbacv1.ClusterRoleBinding{
-			TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"}, ObjectMeta: meta,
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: impersonator}},
-	} {
-		at := m.Client().Resource(rbacv1.SchemeGroupVersion.WithResource(resource))
-		_, err := at.Get(ctx, impersonator, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			var fields map[string]any
-			if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(obj); err == nil {
-				_, err = at.Create(ctx, &unstructured.Unstructured{Object: fields}, metav1.CreateOptions{FieldManager: member.Manager})
-			}
+	hub := string(c.Members.Hub())
+	_, err := acting.Keep(ctx, m.Client(), hub, allowed, access.Identity{})
+	if err != nil && !errors.Is(err, acting.ErrTheirs) {
+		return err
+	}
+	_, failed := acting.Bind(ctx, m.Client(), hub, of.Namespace, of.Account, func() error {
+		accounts, err := m.Accounts()
+		if err != nil {
+			return err
 		}
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("make %s %s: %w", resource, impersonator, err)
-		}
-	}
-	return nil
-}
-
-// account is the service account that a token says it is of. The token is the hub's own and need not be verified.
-func account(token string) (namespace, name string, ok bool) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return "", "", false
-	}
-	text, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return "", "", false
-	}
-	var claims struct {
-		Subject string `json:"sub"`
-	}
-	if json.Unmarshal(text, &claims) != nil {
-		return "", "", false
-	}
-	user, ok := strings.CutPrefix(claims.Subject, "system:serviceaccount:")
-	if !ok {
-		return "", "", false
-	}
-	return strings.Cut(user, ":")
+		return member.VerifyToken(ctx, accounts, token, of.Namespace, of.Account)
+	})
+	return errors.Join(err, failed)
 }

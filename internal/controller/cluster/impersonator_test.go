@@ -2,61 +2,233 @@ package cluster
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-func TestAMemberLetsTheHubActAsItsUsersAndKeepsWhatItHas(t *testing.T) {
-	roles := membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Plural: "clusterroles"}
-	bindings := membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), Plural: "clusterrolebindings"}
-	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:ours:acting"}`)) + ".x"
+var (
+	roleKind    = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Plural: "clusterroles"}
+	bindingKind = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), Plural: "clusterrolebindings"}
+	actingToken = "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:ours:acting"}`)) + ".x"
+)
+
+// letting lets the users into the proxy of eu.
+func letting(users ...string) acting.Source {
+	b := rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"}}
+	for _, u := range users {
+		b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "User", Name: u})
+	}
+	return acting.Of(access.Derive([]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "see"}, Rules: []rbacv1.PolicyRule{
+		{Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}, ResourceNames: []string{"eu"}}}}}, []rbacv1.ClusterRoleBinding{b}))
+}
+
+// acted is a fleet of the cluster eu, whose impersonator has a token.
+func acted(t *testing.T, m *membertest.Server, token string) *fleet {
+	cluster := m.Cluster("eu")
+	cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "eu-impersonator"}
+	return newFleet(t, cluster, m.Secret("eu"), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "eu-impersonator"}, Data: map[string][]byte{"token": []byte(token)}})
+}
+
+// reviewing has a member answer what is asked of tokens: good is whether it takes them.
+func reviewing(m *membertest.Server, good bool) {
+	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/apis/authentication.k8s.io/v1/tokenreviews" {
+			return false
+		}
+		review := authenticationv1.TokenReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"}}
+		review.Status.Authenticated, review.Status.User.Username = good, "system:serviceaccount:ours:acting"
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(review)
+		return true
+	})
+}
+
+// said are the events about the impersonator.
+func said(events *record.FakeRecorder) (out []string) {
+	for len(events.Events) > 0 {
+		if e := <-events.Events; strings.Contains(e, "SyncImpersonationConfig") {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func TestAMemberLetsTheHubActAsThoseWhoMayUseItsProxyAndKeepsWhatItHas(t *testing.T) {
+	anybody := []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}}}
 	for name, c := range map[string]struct {
 		token  string
-		before bool // the role is there and allows less
-		want   bool
+		before *rbacv1.ClusterRole
+		want   string // who is in the role; "" for no role
+		event  bool
 	}{
-		"nothing is there":           {token: token, want: true},
-		"a role is there":            {token: token, before: true, want: true},
+		"nothing is there": {token: actingToken, want: "[alice]"},
+		"one of a hub of before is there": {token: actingToken, want: "[alice]",
+			before: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access.Impersonator, Labels: map[string]string{"karmada.io/system": "true"}}, Rules: anybody}},
+		"one of somebody is there": {token: actingToken, want: "[bob]", event: true, before: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access.Impersonator},
+			Rules: []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{"bob"}}}}},
 		"a token of somebody else's": {token: "opaque"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := membertest.New(t, roles, bindings)
-			if c.before {
-				m.Put(&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: impersonator},
-					Rules: []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{"alice"}}}})
+			m := membertest.New(t, roleKind, bindingKind)
+			if c.before != nil {
+				c.before.TypeMeta = metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
+				m.Put(c.before)
 			}
-			cluster := m.Cluster("eu")
-			cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "eu-impersonator"}
-			f := newFleet(t, cluster, m.Secret("eu"), &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "eu-impersonator"}, Data: map[string][]byte{"token": []byte(c.token)}})
+			reviewing(m, true)
+			f := acted(t, m, c.token)
+			events := record.NewFakeRecorder(10)
+			f.Grants, f.events = letting("alice", "system:kube-scheduler"), events
 			f.look("eu")
-			role, binding := m.Object(roles, "", impersonator), m.Object(bindings, "", impersonator)
-			if (role != nil) != c.want || (binding != nil) != c.want {
+			role, binding := m.Object(roleKind, "", access.Impersonator), m.Object(bindingKind, "", access.Impersonator)
+			if (role != nil) != (c.want != "") || (binding != nil) != (c.want != "") {
 				t.Fatalf("there are %v and %v", role, binding)
 			}
-			if !c.want {
+			if c.want == "" {
 				return
 			}
 			subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
 			if s := subjects[0].(map[string]any); s["namespace"] != "ours" || s["name"] != "acting" {
 				t.Errorf("the binding is of %v", s)
 			}
-			rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
-			if narrow := rules[0].(map[string]any)["resourceNames"] != nil; narrow != c.before {
-				t.Errorf("the role has rules %v", rules)
+			if got := inRole(role); got != c.want {
+				t.Errorf("the hub may act as %s, want %s", got, c.want)
 			}
-			asked := len(m.Requests("GET /apis/rbac"))
+			warned := said(events)
+			if (len(warned) > 0) != c.event {
+				t.Errorf("said: %q", warned)
+			}
+			for _, e := range warned {
+				for _, part := range []string{"Warning SyncImpersonationConfigFailed", `cluster "eu"`, "ClusterRole karmada-impersonator", "delete it to have the hub make it"} {
+					if !strings.Contains(e, part) {
+						t.Errorf("the event %s does not say %q", e, part)
+					}
+				}
+			}
+			asked, wrote := len(m.Requests("GET /apis/rbac")), len(m.Writes())
 			f.look("eu")
-			if again := len(m.Requests("GET /apis/rbac")); again != asked {
+			if again := len(m.Requests("GET /apis/rbac")); again != asked || len(m.Writes()) != wrote {
 				t.Errorf("the member was asked again: %v", m.Requests("GET /apis/rbac"))
+			}
+			// Others are let in.
+			f.Grants = letting("carl")
+			f.look("eu")
+			want := "[carl]"
+			if c.event {
+				want = c.want
+			}
+			if got := inRole(m.Object(roleKind, "", access.Impersonator)); got != want {
+				t.Errorf("then the hub may act as %s, want %s", got, want)
+			}
+			// Somebody in the member deletes both, which does not stay so for long; until then nobody asks.
+			m.Remove(roleKind, "", access.Impersonator)
+			m.Remove(bindingKind, "", access.Impersonator)
+			f.look("eu")
+			if role := m.Object(roleKind, "", access.Impersonator); role != nil {
+				t.Errorf("the member was asked at once")
+			}
+			f.clock.Step(grantCheck)
+			f.look("eu")
+			if got := inRole(m.Object(roleKind, "", access.Impersonator)); got != "[carl]" || m.Object(bindingKind, "", access.Impersonator) == nil {
+				t.Errorf("after some minutes the hub may act as %s", got)
+			}
+			if warned := said(events); len(warned) != 0 && !c.event {
+				t.Errorf("said: %q", warned)
 			}
 		})
 	}
+}
+
+// Who may name the Secret of an impersonator might make a token up, of an account of his own in the member.
+func TestTheRightToActAsUsersGoesToNoAccountThatATokenOnlyNames(t *testing.T) {
+	m := membertest.New(t, roleKind, bindingKind)
+	reviewing(m, false)
+	f := acted(t, m, actingToken)
+	events := record.NewFakeRecorder(10)
+	f.Grants, f.events = letting("alice"), events
+	f.look("eu")
+	f.look("eu")
+	if binding := m.Object(bindingKind, "", access.Impersonator); binding != nil {
+		t.Errorf("it is given by %v", binding)
+	}
+	if warned := said(events); len(warned) != 1 || !strings.Contains(warned[0], "the cluster does not take it as such") {
+		t.Errorf("said: %q", warned)
+	}
+	reviewing(m, true)
+	f.look("eu")
+	if binding := m.Object(bindingKind, "", access.Impersonator); binding == nil {
+		t.Error("it is not given to the account of a good token")
+	}
+}
+
+// A cluster is joined again with another account: what the old one had goes to the new one alone.
+func TestTheRightToActAsUsersFollowsTheAccountOfTheHub(t *testing.T) {
+	m := membertest.New(t, roleKind, bindingKind)
+	reviewing(m, true)
+	f := acted(t, m, actingToken)
+	f.Grants = letting("alice")
+	f.look("eu")
+	secret := &corev1.Secret{}
+	if err := f.hub.Get(t.Context(), client.ObjectKey{Namespace: "karmada-cluster", Name: "eu-impersonator"}, secret); err != nil {
+		t.Fatal(err)
+	}
+	rotated := strings.Replace(actingToken, ".x", ".y", 1)
+	secret.Data["token"] = []byte(rotated)
+	if err := f.hub.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	wrote := len(m.Writes())
+	f.clock.Step(grantCheck)
+	f.look("eu")
+	if got := m.Writes()[wrote:]; len(got) != 0 {
+		t.Errorf("another token of the same account makes writes: %v", got)
+	}
+	secret.Data["token"] = []byte("e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:ours:other"}`)) + ".x")
+	if err := f.hub.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/apis/authentication.k8s.io/v1/tokenreviews" {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","status":{"authenticated":true,"user":{"username":"system:serviceaccount:ours:other"}}}`)
+		return true
+	})
+	f.clock.Step(grantCheck)
+	f.look("eu")
+	subjects, _, _ := unstructured.NestedSlice(m.Object(bindingKind, "", access.Impersonator).Object, "subjects")
+	if len(subjects) != 1 || subjects[0].(map[string]any)["name"] != "other" {
+		t.Errorf("the binding is of %v", subjects)
+	}
+}
+
+// inRole are the users of a role.
+func inRole(role *unstructured.Unstructured) string {
+	if role == nil {
+		return "nobody, for want of a role"
+	}
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	if len(rules) == 0 {
+		return "nobody"
+	}
+	return fmt.Sprint(rules[0].(map[string]any)["resourceNames"])
 }

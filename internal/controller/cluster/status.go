@@ -46,10 +46,14 @@ type collector struct {
 
 	mu    sync.Mutex
 	looks map[string]look
-	// impersonators are the accounts that each member lets act as users, as far as is known; see letImpersonate.
-	impersonators map[string]string
+	// impersonators are the accounts that each member lets act as users, and as whom, as far as is known; see letImpersonate.
+	impersonators map[string]grantLook
 	// tokens is when the tokens of each member are looked at next; see rotateTokens.
 	tokens map[string]tokenLook
+	// following is what tells that the hub lets others in.
+	following <-chan struct{}
+
+	told commit.Told[string] // whose impersonator is told to be in trouble
 }
 
 // look is one member being looked at, again and again.
@@ -59,7 +63,7 @@ type look struct {
 }
 
 func newCollector(c client.Client, events record.EventRecorder, o Options) *collector {
-	return &collector{Options: o, client: c, events: events, started: make(chan struct{}), looks: map[string]look{}, impersonators: map[string]string{}, tokens: map[string]tokenLook{}}
+	return &collector{Options: o, client: c, events: events, started: make(chan struct{}), looks: map[string]look{}, impersonators: map[string]grantLook{}, tokens: map[string]tokenLook{}}
 }
 
 // Start implements manager.Runnable.
@@ -111,6 +115,7 @@ func (c *collector) leave(name string) {
 		delete(c.looks, name)
 		delete(c.impersonators, name)
 		delete(c.tokens, name)
+		c.told.Forget(name)
 		forgetMetrics(name)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,11 +26,14 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/access"
 	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/acting"
 )
 
 const (
@@ -45,11 +49,20 @@ func Path(cluster string) string { return prefix + cluster + suffix }
 // Hub gives what to read Clusters and their secrets with, by the hub's own rights.
 type Hub func() (client.Reader, error)
 
+// Options of the proxy.
+type Options struct {
+	Hub Hub
+	// Grants are who acts as himself in members.
+	Grants acting.Source
+	// Identity is the hub's, for what it writes in members itself; nil for none.
+	Identity func(context.Context) (string, error)
+}
+
 // Handler answers GET, POST and all other methods, streams and upgraded connections among them, at
 // Path(cluster) + path of the member's API. It leaves all else to next, and errors of its own are a metav1.Status. It
 // expects the request's info and user in its context, and that they are authorized.
-func Handler(hub Hub, next http.Handler) http.Handler {
-	p := &proxy{hub: hub, ways: map[string]*way{}}
+func Handler(o Options, next http.Handler) http.Handler {
+	p := &proxy{Options: o, ways: map[string]*way{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
 		// The path as it was authorized is the path that is served: one of a namespace, say, is another.
@@ -66,19 +79,47 @@ func Handler(hub Hub, next http.Handler) http.Handler {
 
 // proxy remembers how members are reached, so that connections are used again.
 type proxy struct {
-	hub Hub
+	Options
+
+	self atomic.Pointer[string]
 
 	mu   sync.Mutex
 	ways map[string]*way
 }
 
-// way is how a member is reached, without anybody's credentials.
+// way is how a member is reached.
 type way struct {
-	identity any // of the Cluster and its secret
+	identity any // of the Cluster and its secret, but for the token
 	base     *url.URL
-	plain    http.RoundTripper
+	// token of the hub is that of the moment.
+	token atomic.Pointer[string]
+	// bare adds nobody's credentials, own the hub's.
+	bare, own transports
+	// hub is the member as the hub itself.
+	hub dynamic.Interface
+
+	// telling is held while the member is told, so that many requests of one user tell once.
+	telling sync.Mutex
+
+	mu sync.Mutex
+	told
+}
+
+// transports of one way.
+type transports struct {
+	plain http.RoundTripper
 	// upgrade speaks HTTP/1.1, the only version that can be upgraded.
 	upgrade http.RoundTripper
+}
+
+func newTransports(config *rest.Config) (t transports, err error) {
+	if t.plain, err = rest.TransportFor(config); err != nil {
+		return t, err
+	}
+	config = rest.CopyConfig(config)
+	config.NextProtos = []string{"http/1.1"}
+	t.upgrade, err = rest.TransportFor(config)
+	return t, err
 }
 
 // pass answers the request, or says why it cannot be passed on.
@@ -91,9 +132,20 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 	if !ok || caller.GetName() == "" {
 		return apierrors.NewInternalError(fmt.Errorf("cluster %q: the request has no user", name))
 	}
-	reach, token, err := p.to(r.Context(), name)
+	cluster, err := p.cluster(r.Context(), name)
 	if err != nil {
 		return err
+	}
+	id, allowed, err := p.identify(r.Context(), cluster, caller)
+	if err != nil {
+		return err
+	}
+	reach, token, err := p.to(r.Context(), cluster, id)
+	if err != nil {
+		return err
+	}
+	if !id.Hub {
+		p.tell(r.Context(), reach, allowed, id, token)
 	}
 	target := *reach.base
 	target.Path = strings.TrimSuffix(reach.base.Path, "/") + path.Path
@@ -104,9 +156,13 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 	if err != nil {
 		return err
 	}
-	transport := reach.plain
+	by, ref := reach.bare, "spec.impersonatorSecretRef"
+	if id.Hub {
+		by, ref = reach.own, "spec.secretRef"
+	}
+	transport := by.plain
 	if protocol != "" {
-		transport = reach.upgrade
+		transport = by.upgrade
 	}
 	(&httputil.ReverseProxy{
 		Transport: final{transport},
@@ -115,7 +171,7 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			// Trailers are headers to some, and nobody looks through them before.
 			pr.Out.URL, pr.Out.Host, pr.Out.Trailer = &target, "", nil
-			actAs(pr.Out.Header, caller, token)
+			actAs(pr.Out.Header, id, token)
 		},
 		ModifyResponse: func(resp *http.Response) error { return answer(resp, protocol != "") },
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
@@ -124,7 +180,7 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 				return
 			}
 			if errors.Is(err, errRefused) {
-				refuse(w, unavailable("cluster %q does not accept the token of spec.impersonatorSecretRef: join the cluster again, which renews it", name))
+				refuse(w, unavailable("cluster %q does not accept the token of %s: join the cluster again, which renews it", name, ref))
 				return
 			}
 			refuse(w, unavailable("cluster %q is not reachable at %s: %v; `argosy why cluster %s` tells since when", name, reach.base.Host, err, name))
@@ -175,7 +231,7 @@ func climbs(path string) bool {
 const websocketToken = "base64url.bearer.authorization.k8s.io."
 
 // actAs replaces whatever says who the caller is by the hub's word for it.
-func actAs(h http.Header, caller user.Info, token string) {
+func actAs(h http.Header, id access.Identity, token string) {
 	for name := range h {
 		if tellsWho(name) {
 			delete(h, name)
@@ -190,24 +246,24 @@ func actAs(h http.Header, caller user.Info, token string) {
 		}
 		h.Set("Sec-Websocket-Protocol", strings.Join(kept, ", "))
 	}
+	if id.Hub {
+		return // the transport has the hub's own credentials
+	}
 	h.Set("Authorization", "Bearer "+token)
-	h.Set("Impersonate-User", caller.GetName())
-	for _, group := range caller.GetGroups() {
-		// The member adds these by itself, and nobody may be made to impersonate them.
-		if group != user.AllAuthenticated && group != user.AllUnauthenticated {
-			h.Add("Impersonate-Group", group)
-		}
+	h.Set("Impersonate-User", id.User)
+	for _, group := range id.Groups {
+		h.Add("Impersonate-Group", group)
 	}
 }
 
-// to is how the member is reached now, and the token that acts as users there. The error is an API error.
-func (p *proxy) to(ctx context.Context, name string) (*way, string, error) {
+// cluster is the Cluster of that name. The error is an API error.
+func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
 	if name == "*" {
-		return nil, "", apierrors.NewBadRequest("this hub does not ask all clusters in one request: name a cluster, or let `argosy get -s members` ask each")
+		return nil, apierrors.NewBadRequest("this hub does not ask all clusters in one request: name a cluster, or let `argosy get -s members` ask each")
 	}
-	hub, err := p.hub()
+	hub, err := p.Hub()
 	if err != nil {
-		return nil, "", unavailable("reach the hub's API: %v", err)
+		return nil, unavailable("reach the hub's API: %v", err)
 	}
 	cluster := &clusterv1alpha1.Cluster{}
 	err = hub.Get(ctx, types.NamespacedName{Name: name}, cluster)
@@ -215,31 +271,80 @@ func (p *proxy) to(ctx context.Context, name string) (*way, string, error) {
 		p.forget(name)
 		missing := apierrors.NewNotFound(clusterv1alpha1.Resource("clusters"), name)
 		missing.ErrStatus.Message = fmt.Sprintf("there is no cluster %q: `argosy get clusters` lists those of the fleet", name)
-		return nil, "", missing
+		return nil, missing
 	}
 	if err != nil {
-		return nil, "", unavailable("read cluster %q: %v", name, err)
+		return nil, unavailable("read cluster %q: %v", name, err)
 	}
-	spec := &cluster.Spec
+	return cluster, nil
+}
+
+// patience is how long the role of a caller who was just let in may take to be seen here, and by a member.
+const patience = 3 * time.Second
+
+// identify is as whom the caller acts in the cluster, and who may act there. The error is an API error.
+func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster, caller user.Info) (access.Identity, access.Allowed, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		grants, changed, err := p.Grants(ctx)
+		if err != nil {
+			return access.Identity{}, access.Allowed{}, unavailable("cluster %q: %v", cluster.Name, err)
+		}
+		allowed := grants.Of(cluster.Name, cluster.Annotations)
+		id, err := allowed.Judge(caller.GetName(), caller.GetGroups())
+		if err == nil {
+			return id, allowed, nil
+		}
+		// The authorizer let the caller in, so that a role of his may be on its way.
+		if errors.Is(err, access.ErrNotNamed) && changed != nil {
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+			}
+		}
+		return id, allowed, apierrors.NewForbidden(clusterv1alpha1.Resource("clusters/proxy"), cluster.Name, explain(err, cluster.Name, caller.GetName()))
+	}
+}
+
+// explain says what to do for a caller who does not act in a cluster.
+func explain(err error, cluster, caller string) error {
+	if errors.Is(err, access.ErrSystemName) {
+		return fmt.Errorf("%q is %w, which means somebody else in the cluster, so that it does not act there: use a user of another name, or let this one act as %[1]s of the cluster, "+
+			"by `kubectl annotate cluster %[3]s %[4]s=%[1]s`", caller, err, cluster, access.SystemNamesAnnotation)
+	}
+	return fmt.Errorf("%q is %w for clusters/proxy of cluster.karmada.io, so that no cluster lets the hub act as %[1]q: bind such a ClusterRole to this user or a group of his by a ClusterRoleBinding", caller, err)
+}
+
+// to is how the member is reached now, and the token that acts as users there if id does not act as the hub. The error is an API error.
+func (p *proxy) to(ctx context.Context, cluster *clusterv1alpha1.Cluster, id access.Identity) (*way, string, error) {
+	hub, err := p.Hub()
+	if err != nil {
+		return nil, "", unavailable("reach the hub's API: %v", err)
+	}
+	name, spec := cluster.Name, &cluster.Spec
 	switch {
 	case spec.APIEndpoint == "" && spec.SyncMode == clusterv1alpha1.Pull:
 		return nil, "", unavailable("cluster %q is in Pull mode and has no spec.apiEndpoint: it reaches the hub, and the hub cannot reach it", name)
 	case spec.SecretRef == nil:
 		return nil, "", unavailable("cluster %q has no spec.secretRef: join it again, or name a secret with its caBundle", name)
-	case spec.ImpersonatorSecretRef == nil:
+	case spec.ImpersonatorSecretRef == nil && !id.Hub:
 		return nil, "", unavailable("cluster %q has no spec.impersonatorSecretRef, so that nobody can act there as the hub's users: join it again, or name a secret with a token that may impersonate", name)
 	}
 	secret, err := secretOf(ctx, hub, name, "spec.secretRef", spec.SecretRef)
 	if err != nil {
 		return nil, "", err
 	}
-	acting, err := secretOf(ctx, hub, name, "spec.impersonatorSecretRef", spec.ImpersonatorSecretRef)
-	if err != nil {
-		return nil, "", err
-	}
-	token := string(acting.Data[member.TokenKey])
-	if token == "" {
-		return nil, "", unavailable("cluster %q: secret %s/%s of spec.impersonatorSecretRef has no key %s: join the cluster again", name, acting.Namespace, acting.Name, member.TokenKey)
+	token := ""
+	if !id.Hub {
+		acting, err := secretOf(ctx, hub, name, "spec.impersonatorSecretRef", spec.ImpersonatorSecretRef)
+		if err != nil {
+			return nil, "", err
+		}
+		if token = string(acting.Data[member.TokenKey]); token == "" {
+			return nil, "", unavailable("cluster %q: secret %s/%s of spec.impersonatorSecretRef has no key %s: join the cluster again", name, acting.Namespace, acting.Name, member.TokenKey)
+		}
 	}
 	reach, err := p.way(cluster, secret)
 	if err != nil {
@@ -258,36 +363,58 @@ func secretOf(ctx context.Context, hub client.Reader, cluster, field string, ref
 
 // way is the one known, or a new one if the Cluster or its secret says another thing by now.
 func (p *proxy) way(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*way, error) {
-	identity := member.Fingerprint(cluster, secret)
+	identity, token := member.Fingerprint(cluster, secret), string(secret.Data[member.TokenKey])
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.ways[cluster.Name]
 	if known != nil && known.identity == identity {
+		known.token.Store(&token)
 		return known, nil
 	}
 	config, err := member.Config(cluster, secret)
 	if err != nil {
 		return nil, err
 	}
-	config.BearerToken, config.Username, config.Password = "", "", ""
-	config.CertData, config.KeyData = nil, nil
 	config.DisableCompression = true // the caller says what it takes
 	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	fresh := &way{identity: identity}
 	if fresh.base, _, err = rest.DefaultServerUrlFor(config); err != nil {
 		return nil, fmt.Errorf("spec.apiEndpoint: %w", err)
 	}
-	if fresh.plain, err = rest.TransportFor(config); err != nil {
+	own := rest.CopyConfig(config)
+	if fresh.token.Store(&token); token != "" {
+		own.BearerToken = ""
+		own.Wrap(func(rt http.RoundTripper) http.RoundTripper { return member.Bearer(rt, &fresh.token) })
+	}
+	if fresh.own, err = newTransports(own); err != nil {
 		return nil, err
 	}
-	config = rest.CopyConfig(config)
-	config.NextProtos = []string{"http/1.1"}
-	if fresh.upgrade, err = rest.TransportFor(config); err != nil {
+	if fresh.hub, err = member.Guest(own, patience, cluster.Name, p.identity); err != nil {
+		return nil, err
+	}
+	config.BearerToken, config.Username, config.Password = "", "", ""
+	config.CertData, config.KeyData = nil, nil
+	if fresh.bare, err = newTransports(config); err != nil {
 		return nil, err
 	}
 	known.close()
 	p.ways[cluster.Name] = fresh
 	return fresh, nil
+}
+
+// identity is the hub's, asked for once.
+func (p *proxy) identity(ctx context.Context) (string, error) {
+	if p.Identity == nil {
+		return "", nil
+	}
+	if known := p.self.Load(); known != nil {
+		return *known, nil
+	}
+	self, err := p.Identity(ctx)
+	if err == nil {
+		p.self.Store(&self)
+	}
+	return self, err
 }
 
 func (p *proxy) forget(name string) {
@@ -300,8 +427,10 @@ func (p *proxy) forget(name string) {
 // close lets go of connections that nobody uses; streams go on.
 func (w *way) close() {
 	if w != nil {
-		utilnet.CloseIdleConnectionsFor(w.plain)
-		utilnet.CloseIdleConnectionsFor(w.upgrade)
+		for _, t := range []transports{w.bare, w.own} {
+			utilnet.CloseIdleConnectionsFor(t.plain)
+			utilnet.CloseIdleConnectionsFor(t.upgrade)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -33,6 +34,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
@@ -40,9 +43,27 @@ import (
 // alice is who asks.
 var alice = &user.DefaultInfo{Name: "alice", Groups: []string{"devs", "system:authenticated"}}
 
+// identity is the hub's.
+const identity = "this-hub"
+
+// letIn are alice and her group, and others.
+var letIn = access.Derive(
+	[]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "see"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}}}}},
+	[]rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"}, {Kind: "Group", Name: "devs"},
+		{Kind: "Group", Name: "system:serviceaccounts"}, {Kind: "ServiceAccount", Namespace: "ci", Name: "deployer"}}}})
+
 // hub serves the proxy as a hub's API server does, to alice. What is not the proxy's is a teapot.
 func hub(t *testing.T, objects ...client.Object) (*httptest.Server, client.Client) {
 	t.Helper()
+	server, store, _ := hubFor(t, objects...)
+	return server, store
+}
+
+// hubFor is hub with who calls: alice until another is stored.
+func hubFor(t testing.TB, objects ...client.Object) (*httptest.Server, client.Client, *atomic.Value) {
+	t.Helper()
+	as := &atomic.Value{}
+	as.Store(alice)
 	s := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -52,7 +73,8 @@ func hub(t *testing.T, objects ...client.Object) (*httptest.Server, client.Clien
 	}
 	store := fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()
 	teapot := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	handler := proxy.Handler(func() (client.Reader, error) { return store, nil }, teapot)
+	handler := proxy.Handler(proxy.Options{Hub: func() (client.Reader, error) { return store, nil }, Grants: acting.Of(letIn),
+		Identity: func(context.Context) (string, error) { return identity, nil }}, teapot)
 	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := infos.NewRequestInfo(r)
@@ -60,12 +82,13 @@ func hub(t *testing.T, objects ...client.Object) (*httptest.Server, client.Clien
 			t.Errorf("%s: %v", r.URL, err)
 		}
 		w.Header().Set("Audit-Id", "the hub's")
-		handler.ServeHTTP(w, r.WithContext(request.WithUser(request.WithRequestInfo(r.Context(), info), alice)))
+		caller, _ := as.Load().(user.Info)
+		handler.ServeHTTP(w, r.WithContext(request.WithUser(request.WithRequestInfo(r.Context(), info), caller)))
 	}))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return server, store
+	return server, store, as
 }
 
 // joined are the objects of the hub about a member.
@@ -440,6 +463,10 @@ func overTLS(t *testing.T, at string) (endpoint string, ca []byte) {
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A copy that does not know what it copies: connections are joined as they are.
+		if strings.HasPrefix(r.URL.Path, "/apis/") { // the hub's own look at its role
+			http.NotFound(w, r)
+			return
+		}
 		if r.ProtoMajor != 1 {
 			t.Errorf("a connection to upgrade came as %s", r.Proto)
 		}
@@ -507,6 +534,9 @@ func tunnel(t *testing.T, header, want string) string {
 func TestAnEndedRequestEndsInTheMember(t *testing.T) {
 	m, ended := membertest.New(t), make(chan struct{})
 	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/api/v1/pods" {
+			return false
+		}
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 		close(ended)

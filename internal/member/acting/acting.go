@@ -1,0 +1,260 @@
+// Package acting keeps members letting the hub act as those of its users whom its roles let in. Who these are is decided by
+// core/access; that somebody may use the proxy of a cluster, by the hub's authorizer before.
+package acting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	rbaclisters "k8s.io/client-go/listers/rbac/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+// Source gives who is let in now, and a channel that is closed when that may have changed.
+type Source func(context.Context) (access.Grants, <-chan struct{}, error)
+
+// Of is a Source that never changes.
+func Of(g access.Grants) Source {
+	return func(context.Context) (access.Grants, <-chan struct{}, error) { return g, nil, nil }
+}
+
+// Follow is the Source of a hub. Its cluster roles are watched from the first time that somebody asks, until done is closed: of
+// a role only what it says of clusters is kept.
+func Follow(config *rest.Config, done <-chan struct{}) Source {
+	f := &follower{config: config, done: done, changed: make(chan struct{})}
+	return f.grants
+}
+
+type follower struct {
+	config *rest.Config
+	done   <-chan struct{}
+
+	once sync.Once
+	err  error
+	// What they list is trimmed.
+	roles    rbaclisters.ClusterRoleLister
+	bindings rbaclisters.ClusterRoleBindingLister
+	// listed say whether what there was at first has been told; synced that it has.
+	listed []cache.InformerSynced
+	synced atomic.Bool
+
+	mu      sync.Mutex
+	changed chan struct{}
+	known   *access.Grants // of now; nil when something changed
+}
+
+func (f *follower) start() {
+	client, err := kubernetes.NewForConfig(f.config)
+	if err != nil {
+		f.err = err
+		return
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trim))
+	rbac := factory.Rbac().V1()
+	f.roles, f.bindings = rbac.ClusterRoles().Lister(), rbac.ClusterRoleBindings().Lister()
+	for _, informer := range []cache.SharedIndexInformer{rbac.ClusterRoles().Informer(), rbac.ClusterRoleBindings().Informer()} {
+		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(obj any) { f.change(obj) }, UpdateFunc: func(old, obj any) { f.change(old, obj) }, DeleteFunc: func(obj any) { f.change(obj) }})
+		if err != nil {
+			f.err = err
+			return
+		}
+		f.listed = append(f.listed, registration.HasSynced)
+	}
+	factory.Start(f.done)
+}
+
+// trim leaves of a role what says into which clusters it lets.
+func trim(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *rbacv1.ClusterRole:
+		kept := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}}
+		if len(access.Clusters(o.Rules)) > 0 {
+			kept.Rules = o.Rules
+		}
+		return kept, nil
+	case *rbacv1.ClusterRoleBinding:
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}, RoleRef: o.RoleRef, Subjects: o.Subjects}, nil
+	}
+	return obj, nil
+}
+
+// change is told of a role or a binding as it was and is, or one of these. Most are about other things than clusters.
+func (f *follower) change(was ...any) {
+	if !slices.ContainsFunc(was, f.matters) || len(was) == 2 && same(was[0], was[1]) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known != nil {
+		f.known = nil
+		close(f.changed)
+		f.changed = make(chan struct{})
+	}
+}
+
+// matters says whether a role or binding may let somebody into a cluster. A binding does so with its role, which is told of by itself.
+func (f *follower) matters(obj any) bool {
+	switch o := obj.(type) {
+	case *rbacv1.ClusterRole:
+		return len(o.Rules) > 0
+	case *rbacv1.ClusterRoleBinding:
+		role, err := f.roles.Get(o.RoleRef.Name)
+		return err == nil && len(role.Rules) > 0
+	}
+	return true // gone while nobody looked
+}
+
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case *rbacv1.ClusterRole:
+		b, ok := b.(*rbacv1.ClusterRole)
+		return ok && reflect.DeepEqual(a.Rules, b.Rules)
+	case *rbacv1.ClusterRoleBinding:
+		b, ok := b.(*rbacv1.ClusterRoleBinding)
+		return ok && a.RoleRef == b.RoleRef && reflect.DeepEqual(a.Subjects, b.Subjects)
+	}
+	return false
+}
+
+func (f *follower) grants(ctx context.Context) (access.Grants, <-chan struct{}, error) {
+	f.once.Do(f.start)
+	if f.err != nil {
+		return access.Grants{}, nil, f.err
+	}
+	if !f.synced.Load() {
+		if !cache.WaitForCacheSync(ctx.Done(), f.listed...) {
+			return access.Grants{}, nil, errors.New("the hub's ClusterRoles and ClusterRoleBindings were not listed in time")
+		}
+		f.synced.Store(true)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known == nil {
+		roles, err := f.roles.List(labels.Everything())
+		if err != nil {
+			return access.Grants{}, nil, err
+		}
+		bindings, err := f.bindings.List(labels.Everything())
+		if err != nil {
+			return access.Grants{}, nil, err
+		}
+		g := access.Derive(values(roles), values(bindings))
+		f.known = &g
+	}
+	return *f.known, f.changed, nil
+}
+
+func values[T any](pointers []*T) []T {
+	out := make([]T, len(pointers))
+	for i, p := range pointers {
+		out[i] = *p
+	}
+	return out
+}
+
+// ErrTheirs says that somebody in the member wrote or changed an object, so that the hub leaves it alone.
+var ErrTheirs = errors.New("somebody else wrote or changed it, and the hub leaves it as it is: it says as whom the hub may act there; delete it to have the hub make it")
+
+var (
+	roles    = rbacv1.SchemeGroupVersion.WithResource("clusterroles")
+	bindings = rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")
+)
+
+// Keep makes the role of a member what those allowed there need, and id with them, who may be nobody. hub is the identity of the hub; the client
+// is one that goes by whose the member is. wrote says whether that was a write.
+func Keep(ctx context.Context, client dynamic.Interface, hub string, a access.Allowed, id access.Identity) (wrote bool, err error) {
+	return put(ctx, client.Resource(roles), "ClusterRole", nil, func(existing *rbacv1.ClusterRole) (*rbacv1.ClusterRole, bool) { return a.Role(existing, hub, id) })
+}
+
+// Bind gives the role to the service account of the hub. Before that is written verify says why it must not be: that the account is the
+// hub's is only the word of its token so far.
+func Bind(ctx context.Context, client dynamic.Interface, hub, namespace, account string, verify func() error) (wrote bool, err error) {
+	return put(ctx, client.Resource(bindings), "ClusterRoleBinding", verify, func(existing *rbacv1.ClusterRoleBinding) (*rbacv1.ClusterRoleBinding, bool) {
+		return access.Binding(existing, hub, namespace, account)
+	})
+}
+
+// put writes what decide says the object of the impersonator shall be, if it is otherwise and verify lets it; decide is given nil for none.
+func put[T any, P interface {
+	*T
+	metav1.Object
+}](ctx context.Context, at dynamic.ResourceInterface, kind string, verify func() error, decide func(existing P) (want P, ours bool)) (wrote bool, err error) {
+	const attempts = 3 // two may write at once
+	for range attempts {
+		if wrote, err = putOnce(ctx, at, kind, verify, decide); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			break
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s %s: %w", kind, access.Impersonator, err)
+	}
+	return wrote, nil
+}
+
+func putOnce[T any, P interface {
+	*T
+	metav1.Object
+}](ctx context.Context, at dynamic.ResourceInterface, kind string, verify func() error, decide func(existing P) (want P, ours bool)) (bool, error) {
+	var existing P
+	read, err := at.Get(ctx, access.Impersonator, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		existing = new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(read.Object, existing); err != nil {
+			return false, err
+		}
+	case !apierrors.IsNotFound(err):
+		return false, err
+	}
+	want, ours := decide(existing)
+	if !ours {
+		return false, ErrTheirs
+	}
+	if existing != nil && !access.Differs(existing, want) {
+		return false, nil
+	}
+	if verify != nil {
+		if err := verify(); err != nil {
+			return false, err
+		}
+	}
+	obj, err := object(want, kind)
+	if err != nil {
+		return false, err
+	}
+	if existing == nil {
+		_, err = at.Create(ctx, obj, metav1.CreateOptions{FieldManager: member.Manager})
+	} else {
+		_, err = at.Update(ctx, obj, metav1.UpdateOptions{FieldManager: member.Manager})
+	}
+	return err == nil, err
+}
+
+func object(typed any, kind string) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
+	return u, nil
+}

@@ -1,0 +1,261 @@
+package acting_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/internal/core/tenure"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/acting"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+var (
+	roles    = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Plural: "clusterroles"}
+	bindings = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), Plural: "clusterrolebindings"}
+)
+
+// lets is a role that lets into the proxies of all clusters.
+func lets(name string) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}}}}
+}
+
+func bound(name, role string, users ...string) *rbacv1.ClusterRoleBinding {
+	b := &rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
+	for _, u := range users {
+		b.Subjects = append(b.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: u})
+	}
+	return b
+}
+
+// of are those let in by these bindings to lets("see").
+func of(users ...string) access.Allowed {
+	return access.Derive([]rbacv1.ClusterRole{*lets("see")}, []rbacv1.ClusterRoleBinding{*bound("see", "see", users...)}).Of("eu", nil)
+}
+
+// as is a client of the member for the hub of that identity.
+func as(t *testing.T, m *membertest.Server, hub string) dynamic.Interface {
+	t.Helper()
+	c, err := member.Guest(&rest.Config{Host: m.URL, BearerToken: membertest.Token}, time.Minute, "eu", func(context.Context) (string, error) { return hub, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// stamped says that the member is the hub's.
+func stamped(m *membertest.Server, hub string) {
+	lease := &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
+	tenure.Stamp{Hub: hub, Address: "https://" + hub, Run: "1", Since: time.Unix(0, 0), Renewed: time.Unix(0, 0)}.Write(lease)
+	m.Put(lease)
+}
+
+func users(m *membertest.Server) string {
+	role := &rbacv1.ClusterRole{}
+	u := m.Object(roles, "", access.Impersonator)
+	if u == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, role) != nil {
+		return "no role"
+	}
+	var names []string
+	for _, r := range role.Rules {
+		names = append(names, r.ResourceNames...)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
+	for story, c := range map[string]struct {
+		kinds []membertest.Kind
+		stamp string
+		held  bool
+		says  string // "" if it is written
+	}{
+		"its own member":                         {kinds: []membertest.Kind{membertest.Lease}, stamp: "a"},
+		"another hub's member":                   {kinds: []membertest.Kind{membertest.Lease}, stamp: "b", held: true, says: "the hub at https://b (b)"},
+		"nobody's yet":                           {kinds: []membertest.Kind{membertest.Lease}, says: "no stamp of this hub yet"},
+		"one from before hubs had a stamp there": {},
+	} {
+		t.Run(story, func(t *testing.T) {
+			m := membertest.New(t, append(c.kinds, roles, bindings)...)
+			if c.stamp != "" {
+				stamped(m, c.stamp)
+			}
+			client := as(t, m, "a")
+			_, kept := acting.Keep(t.Context(), client, "a", of("alice"), access.Identity{})
+			_, boundTo := acting.Bind(t.Context(), client, "a", "karmada-cluster", "karmada-impersonator", func() error { return nil })
+			for what, err := range map[string]error{"role": kept, "binding": boundTo} {
+				if (err == nil) != (c.says == "") || errors.Is(err, member.ErrHeld) != c.held || err != nil && !strings.Contains(err.Error(), c.says) {
+					t.Errorf("the %s: %v, want %q", what, err, c.says)
+				}
+			}
+			if wrote := len(m.Writes()) > 0; wrote != (c.says == "") {
+				t.Errorf("written: %v", m.Writes())
+			}
+		})
+	}
+}
+
+func TestAMemberThatIsTakenOverLetsTheNewHubActAsItsOwnUsers(t *testing.T) {
+	m := membertest.New(t, membertest.Lease, roles, bindings)
+	for _, hub := range []string{"a", "b", "b"} {
+		stamped(m, hub)
+		if _, err := acting.Keep(t.Context(), as(t, m, hub), hub, of("of-"+hub), access.Identity{}); err != nil {
+			t.Fatal(err)
+		}
+		role := m.Object(roles, "", access.Impersonator)
+		if users(m) != "of-"+hub || role.GetAnnotations()["argosy.io/hub"] != hub {
+			t.Errorf("under %s the role is of %s and has %v", hub, users(m), role.GetAnnotations())
+		}
+	}
+	if got, want := m.Writes(), []string{"create clusterroles karmada-impersonator", "update clusterroles karmada-impersonator"}; !slices.Equal(got, want) {
+		t.Errorf("written: %v, want %v", got, want)
+	}
+	// The hub that lost it changes nothing, whoever it lets in.
+	if _, err := acting.Keep(t.Context(), as(t, m, "a"), "a", of("eve"), access.Identity{}); !errors.Is(err, member.ErrHeld) || users(m) != "of-b" {
+		t.Errorf("the hub that lost the member: %v; the role is of %s", err, users(m))
+	}
+}
+
+func TestWhatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
+	for story, change := range map[string]func(m *membertest.Server, role, binding *unstructured.Unstructured){
+		"the role": func(m *membertest.Server, role, _ *unstructured.Unstructured) {
+			role.Object["rules"] = []any{map[string]any{"verbs": []any{"impersonate"}, "apiGroups": []any{""}, "resources": []any{"users"}}}
+			m.Put(role)
+		},
+		"what the role is put together from": func(m *membertest.Server, role, _ *unstructured.Unstructured) {
+			role.Object["aggregationRule"] = map[string]any{"clusterRoleSelectors": []any{map[string]any{"matchLabels": map[string]any{"a": "b"}}}}
+			m.Put(role)
+		},
+		"the binding": func(m *membertest.Server, _, binding *unstructured.Unstructured) {
+			binding.Object["subjects"] = []any{map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "eve"}}
+			m.Put(binding)
+		},
+	} {
+		t.Run(story, func(t *testing.T) {
+			m := membertest.New(t, roles, bindings)
+			keep := func(who ...string) error {
+				_, kept := acting.Keep(t.Context(), as(t, m, "a"), "a", of(who...), access.Identity{})
+				_, failed := acting.Bind(t.Context(), as(t, m, "a"), "a", "karmada-cluster", "karmada-impersonator", func() error { return nil })
+				return errors.Join(kept, failed)
+			}
+			if err := keep("alice"); err != nil {
+				t.Fatal(err)
+			}
+			change(m, m.Object(roles, "", access.Impersonator), m.Object(bindings, "", access.Impersonator))
+			was := fmt.Sprint(m.Object(roles, "", access.Impersonator), m.Object(bindings, "", access.Impersonator))
+			err := keep("alice")
+			if !errors.Is(err, acting.ErrTheirs) || !strings.Contains(err.Error(), "karmada-impersonator: somebody else wrote or changed it") {
+				t.Errorf("it is told as %v", err)
+			}
+			if is := fmt.Sprint(m.Object(roles, "", access.Impersonator), m.Object(bindings, "", access.Impersonator)); is != was {
+				t.Errorf("there was %s, and is %s", was, is)
+			}
+		})
+	}
+}
+
+func TestABindingIsWrittenForNoAccountThatIsNotVerified(t *testing.T) {
+	m := membertest.New(t, roles, bindings)
+	no := errors.New("not the hub's")
+	if _, err := acting.Bind(t.Context(), as(t, m, "a"), "a", "shop", "mine", func() error { return no }); !errors.Is(err, no) || len(m.Writes()) > 0 {
+		t.Errorf("%v, written %v", err, m.Writes())
+	}
+}
+
+// Replicas of the hub learn of different callers at the same time.
+func TestManyWhoAreToldAtOnceAreAllInTheRole(t *testing.T) {
+	m := membertest.New(t, roles)
+	allowed := access.Derive([]rbacv1.ClusterRole{*lets("see")}, []rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"},
+		Subjects: []rbacv1.Subject{{Kind: "Group", Name: "devs"}}}}).Of("eu", nil)
+	var all sync.WaitGroup
+	for _, name := range []string{"ann", "bob"} {
+		all.Go(func() {
+			id, err := allowed.Judge(name, []string{"devs"})
+			if err == nil {
+				_, err = acting.Keep(t.Context(), as(t, m, "a"), "a", allowed, id)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got := users(m); got != "ann bob devs" {
+		t.Errorf("the role is of %s", got)
+	}
+}
+
+func TestWhoTheHubLetsInIsFollowedAndNothingElseIsNews(t *testing.T) {
+	hub := membertest.New(t, roles, bindings)
+	hub.Put(lets("see"))
+	hub.Put(bound("ann", "see", "ann"))
+	hub.Put(bound("eve", "view", "eve"))
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	source := acting.Follow(&rest.Config{Host: hub.URL, BearerToken: membertest.Token, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}, done)
+	ask := func() (string, <-chan struct{}) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		grants, changed, err := source(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(grants.Of("eu", nil).Users, " "), changed
+	}
+	got, changed := ask()
+	if got != "ann" {
+		t.Fatalf("let in are %s", got)
+	}
+	// What is about other things, and what changes nothing, wakes nobody: then comes one that does.
+	hub.Put(bound("eve", "view", "eve", "mallory"))
+	again := bound("ann", "see", "ann")
+	again.Labels = map[string]string{"a": "b"}
+	hub.Put(again)
+	hub.Put(bound("bob", "see", "bob"))
+	select {
+	case <-changed:
+	case <-time.After(time.Minute):
+		t.Fatal("nobody was told of another who is let in")
+	}
+	if got, _ := ask(); got != "ann bob" {
+		t.Errorf("somebody was told of nothing new: let in are %s", got)
+	}
+	wait := func(change func(), want string) {
+		t.Helper()
+		change()
+		deadline := time.After(time.Minute)
+		for {
+			got, changed := ask()
+			if got == want {
+				return
+			}
+			select {
+			case <-changed:
+			case <-deadline:
+				t.Fatalf("let in are %q, want %q", got, want)
+			}
+		}
+	}
+	wait(func() { hub.Remove(bindings, "", "ann") }, "bob")
+	wait(func() { hub.Remove(roles, "", "see") }, "")
+	wait(func() { hub.Put(lets("see")) }, "bob")
+	wait(func() { hub.Put(lets("view")) }, "bob eve mallory")
+}
