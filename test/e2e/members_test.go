@@ -26,7 +26,7 @@ func through(t *testing.T, member, user string) kubernetes.Interface {
 	config := rest.CopyConfig(fleet.Hub.Config)
 	config.Host += proxy.Path(member)
 	if user != "" {
-		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"seers"}}
+		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"seers-" + strings.TrimPrefix(user, "alice-")}}
 	}
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestAUserOfTheHubSeesIntoAMemberWhatBothAllow(t *testing.T) {
 	}
 	forbidden(t, list("m1", alice), `cannot get resource "clusters/proxy" in API group "cluster.karmada.io"`)
 
-	// The hub lets her see into m1.
+	// The hub lets her and her group see into m1: a group that none of its roles names does not act there.
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -67,7 +67,7 @@ rules: [{apiGroups: [cluster.karmada.io], resources: [clusters/proxy], resourceN
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: see-%[1]s}
-subjects: [{kind: User, name: %[2]s, apiGroup: rbac.authorization.k8s.io}]
+subjects: [{kind: User, name: %[2]s, apiGroup: rbac.authorization.k8s.io}, {kind: Group, name: seers-%[1]s, apiGroup: rbac.authorization.k8s.io}]
 roleRef: {kind: ClusterRole, name: see-%[1]s, apiGroup: rbac.authorization.k8s.io}`, ns, alice))
 	kit.Eventually(t, "the member refuses her, by her name", func() string {
 		err := list("m1", alice)
@@ -85,7 +85,7 @@ roleRef: {kind: ClusterRole, name: see-%[1]s, apiGroup: rbac.authorization.k8s.i
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: see-%[1]s, namespace: default}
-subjects: [{kind: Group, name: seers, apiGroup: rbac.authorization.k8s.io}]
+subjects: [{kind: Group, name: seers-%[1]s, apiGroup: rbac.authorization.k8s.io}]
 roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, ns))
 	kit.Eventually(t, "she sees", func() string {
 		if err := list("m1", alice); err != nil {
