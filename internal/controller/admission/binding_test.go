@@ -1,10 +1,13 @@
 package admission
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/argosy-io/argosy/internal/core/access"
 )
 
 // bindingOf is a binding of the namespace shop for a Secret of a namespace.
@@ -104,5 +107,43 @@ func TestWhoSaysWhereAMemberIsMayReadItsCredentials(t *testing.T) {
 	_ = unstructured.SetNestedSlice(tainted.Object, []any{map[string]any{"key": "a", "effect": "NoSchedule"}}, "spec", "taints")
 	if _, _, err := h.write("alice", tainted, stored); err != nil {
 		t.Errorf("a taint: %v", err)
+	}
+}
+
+// Who may update Clusters, and has a service account that is let into one, would be in the member who has that account there.
+func TestWhoHasANameOfKubernetesOwnActInAMemberMayActUnderItHimself(t *testing.T) {
+	h := newHub(t)
+	cluster := func(names string) *unstructured.Unstructured {
+		c := object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: m1, resourceVersion: "1"}, spec: {syncMode: Push, apiEndpoint: "https://m1"}}`)
+		if names != "" {
+			c.SetAnnotations(map[string]string{access.SystemNamesAnnotation: names})
+		}
+		return c
+	}
+	const robot, nodes = "system:serviceaccount:ci:robot", "system:nodes"
+	h.may = map[string]bool{"op impersonate serviceaccounts ci": true, "sys impersonate users ": true, "sys impersonate groups ": true, "half impersonate users ": true}
+	for _, c := range []struct {
+		who, was, is string
+		refused      string
+	}{
+		{"joe", "", robot, `you may not impersonate serviceaccounts "robot" on the hub`},
+		{"joe", "", "system:masters", `you may not impersonate users "system:masters"`},
+		{"joe", robot, robot + "," + nodes, `you may not impersonate users "system:nodes"`},
+		{"half", "", nodes, `you may not impersonate groups "system:nodes"`},
+		{"op", "", "system:serviceaccount:kube-system:robot", `you may not impersonate serviceaccounts "robot"`},
+		{"op", "", robot, ""},
+		{"sys", robot, robot + "," + nodes, ""},
+		{"joe", robot, robot, ""},
+		{"joe", robot + "," + nodes, nodes, ""},
+		{"joe", robot, "", ""},
+		{"joe", "", "alice, system:authenticated", ""}, // has no effect
+	} {
+		_, _, err := h.write(c.who, cluster(c.is), cluster(c.was))
+		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("%s makes %q of %q: %v, want %q", c.who, c.is, c.was, err, c.refused)
+		}
+	}
+	if _, _, err := h.write("joe", cluster(robot), nil); err == nil {
+		t.Error("a new Cluster has it")
 	}
 }

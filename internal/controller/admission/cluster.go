@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/access"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
@@ -37,6 +39,9 @@ func (o *objects) mutateCluster(ctx context.Context, r request) error {
 
 func (o *objects) validateCluster(ctx context.Context, r request) error {
 	if err := o.authorizeKeeping(ctx, r); err != nil {
+		return err
+	}
+	if err := o.authorizeSystemNames(ctx, r); err != nil {
 		return err
 	}
 	c := &clusterv1alpha1.Cluster{}
@@ -92,4 +97,33 @@ func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 	}
 	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
 		"the annotation %s decides what becomes of the cluster's workloads when it leaves, and you may not delete clusters.cluster.karmada.io", membership.KeepWorkloadsAnnotation), err))
+}
+
+// authorizeSystemNames lets those have a name of Kubernetes' own act in a member who may act under it on the hub: else who may update
+// Clusters and has a service account that is let in would give it the rights of another in the member.
+func (o *objects) authorizeSystemNames(ctx context.Context, r request) error {
+	if r.ours() {
+		return nil
+	}
+	var before []string
+	if r.old != nil {
+		before = access.SystemNames(r.old.GetAnnotations())
+	}
+	for _, name := range access.SystemNames(r.obj.GetAnnotations()) {
+		if slices.Contains(before, name) {
+			continue
+		}
+		asks := []authorizer.AttributesRecord{{Resource: "users", Name: name}, {Resource: "groups", Name: name}}
+		if namespace, account, is := access.ServiceAccount(name); is {
+			asks = []authorizer.AttributesRecord{{Resource: "serviceaccounts", Namespace: namespace, Name: account}}
+		}
+		for _, ask := range asks {
+			ask.User, ask.Verb, ask.APIVersion, ask.ResourceRequest = r.GetUserInfo(), "impersonate", "v1", true
+			if decision, _, err := o.authorizer.Authorize(ctx, ask); decision != authorizer.DecisionAllow {
+				return admission.NewForbidden(r, errors.Join(fmt.Errorf(
+					"the annotation %s lets %q act in the cluster, and you may not impersonate %s %q on the hub", access.SystemNamesAnnotation, name, ask.Resource, ask.Name), err))
+			}
+		}
+	}
+	return nil
 }

@@ -101,13 +101,28 @@ type Allowed struct {
 	system map[string]bool
 }
 
+// SystemNames are those that the annotations of a Cluster let act there. All others in the annotation have no effect.
+func SystemNames(annotations map[string]string) (names []string) {
+	for name := range strings.SplitSeq(annotations[SystemNamesAnnotation], ",") {
+		if name = strings.TrimSpace(name); strings.HasPrefix(name, systemPrefix) && name != everybody {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ServiceAccount are namespace and name of the service account that a user is; ok is false for any other user.
+func ServiceAccount(user string) (namespace, name string, ok bool) {
+	account, is := strings.CutPrefix(user, accountPrefix)
+	namespace, name, _ = strings.Cut(account, ":")
+	return namespace, name, is && namespace != "" && name != ""
+}
+
 // Of are those of a cluster with these annotations.
 func (g Grants) Of(cluster string, annotations map[string]string) Allowed {
 	a := Allowed{letIn: map[string]bool{}, system: map[string]bool{}}
-	for name := range strings.SplitSeq(annotations[SystemNamesAnnotation], ",") {
-		if name = strings.TrimSpace(name); strings.HasPrefix(name, systemPrefix) && name != everybody {
-			a.system[name] = true
-		}
+	for _, name := range SystemNames(annotations) {
+		a.system[name] = true
 	}
 	for _, of := range []string{"", cluster} {
 		for name := range g.by[of].users {
@@ -219,8 +234,7 @@ func (a Allowed) Learn(known []Member, id Identity) []Member {
 func (a Allowed) Rules(known []Member) []rbacv1.PolicyRule {
 	var users, accounts []string
 	add := func(name string) {
-		if account, is := strings.CutPrefix(name, accountPrefix); is {
-			_, account, _ = strings.Cut(account, ":")
+		if _, account, is := ServiceAccount(name); is {
 			accounts = append(accounts, account)
 			return
 		}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -131,9 +130,8 @@ func (w *way) awaitRight(ctx context.Context, id access.Identity, token string) 
 func (w *way) may(ctx context.Context, id access.Identity, token string) bool {
 	review := authorizationv1.SelfSubjectAccessReview{TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"}}
 	about := &authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: id.User}
-	if account, is := strings.CutPrefix(id.User, "system:serviceaccount:"); is {
-		about.Resource = "serviceaccounts"
-		about.Namespace, about.Name, _ = strings.Cut(account, ":")
+	if namespace, name, is := access.ServiceAccount(id.User); is {
+		about.Resource, about.Namespace, about.Name = "serviceaccounts", namespace, name
 	}
 	review.Spec.ResourceAttributes = about
 	body, err := json.Marshal(review)
