@@ -90,7 +90,7 @@ type component struct {
 
 // components in the order in which they start:
 //
-//	etcd → upkeep → encryption → apiserver → crds → namespaces → flow-control → loops (controller-manager, controllers) → workload-kinds
+//	etcd → upkeep → encryption → apiserver → crds → namespaces → roles → flow-control → loops (controller-manager, controllers) → workload-kinds
 //
 // The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of definitions
 // to make, a first start would take twice as long, and nothing of the hub needs them.
@@ -101,6 +101,7 @@ var components = []component{
 	{name: "apiserver", start: (*Hub).startAPIServer},
 	{name: "crds", start: (*Hub).startCRDs},
 	{name: "namespaces", start: (*Hub).startNamespaces},
+	{name: "roles", start: (*Hub).startRoles},
 	{name: "flow-control", start: (*Hub).startFlowControl},
 	{name: "loops", start: (*Hub).startLoops},
 	{name: "workload-kinds", start: (*Hub).startWorkloadKinds},
@@ -125,7 +126,7 @@ func known() []string {
 		names = append(names, c.name)
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		return slices.Contains([]string{"upkeep", "encryption", "flow-control", "loops", "workload-kinds"}, name)
+		return slices.Contains([]string{"upkeep", "encryption", "roles", "flow-control", "loops", "workload-kinds"}, name)
 	})
 }
 

@@ -1,0 +1,258 @@
+// Package roles decides what the hub's own ClusterRoles let people do: one table, with a line for each resource that the hub serves
+// beyond Kubernetes' own. Who is in which role is an administrator's to say, by RoleBindings and ClusterRoleBindings.
+package roles
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The roles that the hub keeps. The first three are for a namespace, and part of Kubernetes' roles of these names; Operator is for who
+// looks after the fleet, and part of nothing.
+const (
+	View     = "argosy:view"
+	Edit     = "argosy:edit"
+	Admin    = "argosy:admin"
+	Operator = "argosy:operator"
+)
+
+// aggregated are Kubernetes' roles that have what a role of ours has.
+var aggregated = map[string][]string{View: {"view", "edit", "admin"}, Edit: {"edit", "admin"}, Admin: {"admin"}}
+
+const aggregateTo = "rbac.authorization.k8s.io/aggregate-to-"
+
+// level is what somebody may do with a resource.
+type level int
+
+const (
+	nothing level = iota
+	// reads also its status and scale.
+	reads
+	// manages is reads, and to create, change and delete objects, not all of them in one request.
+	manages
+	// writes is manages, all of them in one request, and scale. As in Kubernetes it is no right to status.
+	writes
+)
+
+// Decision is what each role may do with a resource. What Argosy's admission asks of authors comes on top of it.
+type Decision struct {
+	// Group and Resource, which is a subresource if nobody has it who has the object.
+	Group, Resource string
+	// Status and Scale are the subresources that it has.
+	Status, Scale bool
+	// what viewers, editors and administrators of a namespace, and operators of the fleet may do.
+	view, edit, admin, operator level
+	// Why nobody may do more.
+	Why string
+}
+
+const (
+	whyTheHubs    = "the hub writes it, and whoever else could would say what the hub sends"
+	whyContent    = "it holds what is sent to members, Secrets as well, and who writes it is administrator there"
+	whyFleet      = "it counts in every namespace, so that it is the operators'"
+	whyAllTenants = "it changes the workloads of every namespace, so that it is the administrators'"
+	whyOwn        = "its owners write it; operators look"
+	whyApproval   = whyOwn + ". Who changes a Rollout could take its pauses out, so that there is no approval by somebody else"
+	whyCopies     = "it has the content of the Secret that it copies, into all namespaces"
+)
+
+// Decisions are the whole table. Without a line here a kind of the hub is nobody's but administrators', and a test fails.
+var Decisions = []Decision{
+	// Where templates go, and what they say there.
+	{Group: "policy.karmada.io", Resource: "propagationpolicies", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "policy.karmada.io", Resource: "overridepolicies", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "policy.karmada.io", Resource: "clusterpropagationpolicies", view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
+	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies", view: reads, edit: reads, admin: reads, operator: reads, Why: whyAllTenants},
+	{Group: "apps.karmada.io", Resource: "workloadrebalancers", Status: true, view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
+	{Group: "config.karmada.io", Resource: "replicaschedulingpolicies", Status: true, view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
+
+	// What the hub makes of them.
+	{Group: "work.karmada.io", Resource: "resourcebindings", Status: true, view: reads, edit: reads, admin: reads, operator: reads, Why: whyTheHubs},
+	{Group: "work.karmada.io", Resource: "clusterresourcebindings", Status: true, view: reads, edit: reads, admin: reads, operator: reads, Why: whyTheHubs},
+	{Group: "work.karmada.io", Resource: "works", Status: true, Why: whyContent},
+	{Group: "work.open-cluster-management.io", Resource: "manifestworks", Status: true, Why: whyContent},
+	{Group: "release.argosy.io", Resource: "enclosedmanifests", Why: whyContent},
+
+	// Autoscaling and Services of several clusters.
+	{Group: "autoscaling.karmada.io", Resource: "federatedhpas", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "autoscaling.karmada.io", Resource: "cronfederatedhpas", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "networking.karmada.io", Resource: "multiclusterservices", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "networking.karmada.io", Resource: "multiclusteringresses", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "multicluster.x-k8s.io", Resource: "serviceexports", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "multicluster.x-k8s.io", Resource: "serviceimports", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+
+	// The fleet, and what kinds mean in it.
+	{Group: "cluster.karmada.io", Resource: "clusters", Status: true, view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
+	{Group: "cluster.karmada.io", Resource: "clusters/proxy", Why: "it leads into a member: given cluster by cluster, by name"},
+	{Group: "config.karmada.io", Resource: "resourceinterpretercustomizations", view: reads, edit: reads, admin: reads, operator: reads, Why: whyAllTenants},
+	{Group: "config.karmada.io", Resource: "resourceinterpreterwebhookconfigurations", operator: reads,
+		Why: "the hub sends the templates of all namespaces, Secrets as well, to the address that it names"},
+
+	// Workloads of OpenKruise and Argo, as those of Kubernetes: what is in no namespace is in all of them.
+	{Group: "apps.kruise.io", Resource: "advancedcronjobs", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "broadcastjobs", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "clonesets", Status: true, Scale: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "containerrecreaterequests", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "daemonsets", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "ephemeraljobs", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "imagelistpulljobs", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "imagepulljobs", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "persistentpodstates", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "podprobemarkers", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "statefulsets", Status: true, Scale: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "uniteddeployments", Status: true, Scale: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "workloadspreads", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "sidecarsets", Status: true, view: reads, edit: reads, admin: reads, operator: reads, Why: whyAllTenants},
+	{Group: "apps.kruise.io", Resource: "resourcedistributions", Status: true, Why: whyCopies},
+	{Group: "policy.kruise.io", Resource: "podunavailablebudgets", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "rollouts.kruise.io", Resource: "rollouts", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyApproval},
+	{Group: "rollouts.kruise.io", Resource: "batchreleases", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "argoproj.io", Resource: "rollouts", Status: true, Scale: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "argoproj.io", Resource: "workflows", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "argoproj.io", Resource: "cronworkflows", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "argoproj.io", Resource: "workflowtemplates", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "argoproj.io", Resource: "clusterworkflowtemplates", view: reads, edit: reads, admin: reads, operator: reads, Why: whyAllTenants},
+}
+
+// Path is what each role may get of the hub's own addresses that are no objects.
+type Path struct {
+	Path                        string
+	view, edit, admin, operator bool
+	// Why nobody else may.
+	Why string
+}
+
+// Paths are all of them.
+var Paths = []Path{
+	{Path: "/argosy/scheduler", view: true, edit: true, admin: true, operator: true, Why: "it is how the scheduler is set, and can only be read"},
+	{Path: "/argosy/room", view: true, edit: true, admin: true, operator: true, Why: "it is how many replicas clusters have room for, and can only be read"},
+	{Path: "/argosy/nodes", operator: true, Why: "it tells of the nodes of all clusters, and what runs there"},
+	{Path: "/argosy/health", operator: true, Why: "it tells of the hub's store, disk and backups"},
+	{Path: "/argosy/why", Why: "it reads with the hub's rights; `argosy why` asks with those of its user"},
+	{Path: "/argosy/encryption", Why: "it is about the keys of the store"},
+	{Path: "/argosy/convert", Why: "the hub alone calls it"},
+}
+
+// besides are rules on resources of Kubernetes that a role needs for its work.
+func besides(role string) []rbacv1.PolicyRule {
+	// Who leads, where there are several hubs: `argosy status` asks.
+	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"argosy"}}}
+	if role != Operator {
+		return rules
+	}
+	return append(rules,
+		rbacv1.PolicyRule{Verbs: verbs(reads), APIGroups: []string{""}, Resources: []string{"namespaces"}},
+		rbacv1.PolicyRule{Verbs: verbs(reads), APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}},
+		rbacv1.PolicyRule{Verbs: verbs(reads), APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}})
+}
+
+// verbs of a level, for an object.
+func verbs(l level) []string {
+	switch l {
+	case reads:
+		return []string{"get", "list", "watch"}
+	case manages:
+		return []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+	case writes:
+		return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	}
+	return nil
+}
+
+func (d Decision) of(role string) level {
+	switch role {
+	case View:
+		return d.view
+	case Edit:
+		return d.edit
+	case Admin:
+		return d.admin
+	case Operator:
+		return d.operator
+	}
+	return nothing
+}
+
+func (p Path) of(role string) bool {
+	switch role {
+	case View:
+		return p.view
+	case Edit:
+		return p.edit
+	case Admin:
+		return p.admin
+	}
+	return role == Operator && p.operator
+}
+
+// Names are the roles' names.
+func Names() []string { return []string{View, Edit, Admin, Operator} }
+
+// Verbs are what a role may do with a resource, sorted.
+func Verbs(role string, d Decision) []string { return verbs(d.of(role)) }
+
+// MayGet says whether a role may get an address.
+func MayGet(role string, p Path) bool { return p.of(role) }
+
+// All are the roles as they are to be.
+func All() []rbacv1.ClusterRole {
+	all := make([]rbacv1.ClusterRole, 0, len(Names()))
+	for _, name := range Names() {
+		role := rbacv1.ClusterRole{
+			// As those of Kubernetes: what a start finds missing is added, unless the annotation is set to false.
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"}},
+			Rules:      append(rules(name), besides(name)...),
+		}
+		for _, of := range aggregated[name] {
+			metav1.SetMetaDataLabel(&role.ObjectMeta, aggregateTo+of, "true")
+		}
+		if paths := allowed(name); len(paths) > 0 {
+			role.Rules = append(role.Rules, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: paths})
+		}
+		all = append(all, role)
+	}
+	return all
+}
+
+func allowed(role string) (paths []string) {
+	for _, p := range Paths {
+		if p.of(role) {
+			paths = append(paths, p.Path)
+		}
+	}
+	return paths
+}
+
+// rules are those of a role on resources of the table, in its order, one for each group and set of verbs.
+func rules(role string) []rbacv1.PolicyRule {
+	var all []rbacv1.PolicyRule
+	add := func(group, resource string, verbs ...string) {
+		same := func(r rbacv1.PolicyRule) bool { return r.APIGroups[0] == group && slices.Equal(r.Verbs, verbs) }
+		if i := slices.IndexFunc(all, same); i >= 0 {
+			all[i].Resources = append(all[i].Resources, resource)
+			return
+		}
+		all = append(all, rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: []string{resource}})
+	}
+	for _, d := range Decisions {
+		l := d.of(role)
+		if l == nothing {
+			continue
+		}
+		add(d.Group, d.Resource, verbs(l)...)
+		if d.Status {
+			add(d.Group, d.Resource+"/status", "get")
+		}
+		switch {
+		case d.Scale && l == writes:
+			add(d.Group, d.Resource+"/scale", "get", "patch", "update")
+		case d.Scale:
+			add(d.Group, d.Resource+"/scale", "get")
+		}
+	}
+	slices.SortStableFunc(all, func(a, b rbacv1.PolicyRule) int { return strings.Compare(a.APIGroups[0], b.APIGroups[0]) })
+	return all
+}

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/component-helpers/auth/rbac/reconciliation"
+	"k8s.io/klog/v2"
+
+	"github.com/argosy-io/argosy/internal/core/roles"
+)
+
+// startRoles makes the hub's roles, and adds to them what is missing, as the API server does with Kubernetes' own: what somebody added
+// stays, labels and annotations that he set stay, and with the annotation rbac.authorization.kubernetes.io/autoupdate "false" all does.
+// A hub whose store is full, or whose webhooks are down, starts without: that is to be mended on a hub that runs.
+func (h *Hub) startRoles(ctx context.Context) (func(), error) {
+	client, err := kubernetes.NewForConfig(h.Config())
+	if err != nil {
+		return nil, fmt.Errorf("make a client for roles: %w", err)
+	}
+	for _, role := range roles.All() {
+		keep := reconciliation.ReconcileRoleOptions{
+			Role:    reconciliation.ClusterRoleRuleOwner{ClusterRole: &role},
+			Client:  reconciliation.ClusterRoleModifier{Client: client.RbacV1().ClusterRoles()},
+			Confirm: true,
+		}
+		var result *reconciliation.ReconcileClusterRoleResult
+		err := retry.OnError(retry.DefaultBackoff, func(err error) bool { return ctx.Err() == nil && apierrors.IsConflict(err) }, func() (err error) {
+			result, err = keep.Run()
+			return err
+		})
+		switch {
+		case err != nil:
+			klog.ErrorS(err, "the role is not made, or not brought up to date; the next start tries again", "clusterrole", role.Name)
+		case result.Protected && len(result.MissingRules) > 0:
+			klog.InfoS("the role stays without some of its rules, as its annotation rbac.authorization.kubernetes.io/autoupdate says",
+				"clusterrole", role.Name, "missing", result.MissingRules)
+		case result.Operation != reconciliation.ReconcileNone:
+			klog.V(1).InfoS("wrote a role", "clusterrole", role.Name, "operation", result.Operation, "added", result.MissingRules)
+		}
+	}
+	return nil, nil
+}
