@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,8 @@ const (
 	// grantCheck is how often the right of the impersonator is looked at where nothing is known to have changed: somebody in the member may
 	// have deleted it, or a replica have written by what it knew a moment before.
 	grantCheck = time.Minute
+	// textLimit is the most bytes of an event.
+	textLimit = 1000
 )
 
 // grantLook is the last look at the right of a member's impersonator: what it was for, and when to look again.
@@ -70,6 +73,9 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 		return
 	case !errors.Is(err, member.ErrHeld): // which the condition says
 		text := fmt.Sprintf("let the hub act as its users in cluster %q, without which clusters/proxy may be refused: %v", cluster.Name, err)
+		if len(text) > textLimit { // a member says what it likes
+			text = strings.ToValidUTF8(text[:textLimit], "") + "…"
+		}
 		if c.told.News(cluster.Name, text) {
 			c.events.Event(cluster, corev1.EventTypeWarning, eventSyncImpersonationConfigFailed, text)
 		}

@@ -99,6 +99,7 @@ type Allowed struct {
 	letIn map[string]bool
 	// system are the names of Kubernetes' own that the Cluster lets act.
 	system map[string]bool
+	text   string
 }
 
 // SystemNames are those that the annotations of a Cluster let act there. All others in the annotation have no effect.
@@ -141,6 +142,7 @@ func (g Grants) Of(cluster string, annotations map[string]string) Allowed {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
+	a.text = fmt.Sprintf("%q %q %v %v", a.Users, a.Groups, a.letIn, a.system) // maps are printed in order
 	return a
 }
 
@@ -260,6 +262,4 @@ func (a Allowed) Rules(known []Member) []rbacv1.PolicyRule {
 }
 
 // String tells one Allowed from another.
-func (a Allowed) String() string {
-	return fmt.Sprintf("%q %q %v %v", a.Users, a.Groups, a.letIn, a.system) // maps are printed in order
-}
+func (a Allowed) String() string { return a.text }

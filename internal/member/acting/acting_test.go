@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,6 +178,30 @@ func TestABindingIsWrittenForNoAccountThatIsNotVerified(t *testing.T) {
 	no := errors.New("not the hub's")
 	if _, err := acting.Bind(t.Context(), as(t, m, "a"), "a", "shop", "mine", func() error { return no }); !errors.Is(err, no) || len(m.Writes()) > 0 {
 		t.Errorf("%v, written %v", err, m.Writes())
+	}
+}
+
+// A hostile member answers without end.
+func TestAMembersAnswerIsReadNoFurtherThanAnObjectGoes(t *testing.T) {
+	m := membertest.New(t, roles)
+	var sent atomic.Int64
+	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"`))
+		page := []byte(strings.Repeat("x", 1<<20))
+		for r.Context().Err() == nil && sent.Load() < 200<<20 {
+			n, err := w.Write(page)
+			if sent.Add(int64(n)); err != nil {
+				break
+			}
+		}
+		return true
+	})
+	if _, err := acting.Keep(t.Context(), as(t, m, "a"), "a", of("alice"), access.Identity{}); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("it ends with %v", err)
+	}
+	if n := sent.Load(); n > 64<<20 { // sockets hold some
+		t.Errorf("%d bytes were taken", n)
 	}
 }
 

@@ -62,7 +62,7 @@ type Options struct {
 // Path(cluster) + path of the member's API. It leaves all else to next, and errors of its own are a metav1.Status. It
 // expects the request's info and user in its context, and that they are authorized.
 func Handler(o Options, next http.Handler) http.Handler {
-	p := &proxy{Options: o, ways: map[string]*way{}}
+	p := &proxy{Options: o, ways: map[string]*way{}, lets: map[string]lets{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
 		// The path as it was authorized is the path that is served: one of a namespace, say, is another.
@@ -85,6 +85,7 @@ type proxy struct {
 
 	mu   sync.Mutex
 	ways map[string]*way
+	lets map[string]lets
 }
 
 // way is how a member is reached.
@@ -98,8 +99,8 @@ type way struct {
 	// hub is the member as the hub itself.
 	hub dynamic.Interface
 
-	// telling is held while the member is told, so that many requests of one user tell once.
-	telling sync.Mutex
+	// telling has who tells the member something: one at a time, so that many requests of one user tell once.
+	telling chan struct{}
 
 	mu sync.Mutex
 	told
@@ -291,7 +292,7 @@ func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 		if err != nil {
 			return access.Identity{}, access.Allowed{}, unavailable("cluster %q: %v", cluster.Name, err)
 		}
-		allowed := grants.Of(cluster.Name, cluster.Annotations)
+		allowed := p.allowed(cluster, grants, changed)
 		id, err := allowed.Judge(caller.GetName(), caller.GetGroups())
 		if err == nil {
 			return id, allowed, nil
@@ -306,6 +307,25 @@ func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 		}
 		return id, allowed, apierrors.NewForbidden(clusterv1alpha1.Resource("clusters/proxy"), cluster.Name, explain(err, cluster.Name, caller.GetName()))
 	}
+}
+
+// lets is who may act in a cluster, worked out once for all callers: fleets may let in thousands.
+type lets struct {
+	grants  <-chan struct{} // tells one state of the hub's roles from another
+	names   string
+	allowed access.Allowed
+}
+
+func (p *proxy) allowed(cluster *clusterv1alpha1.Cluster, grants access.Grants, state <-chan struct{}) access.Allowed {
+	names := cluster.Annotations[access.SystemNamesAnnotation]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, ok := p.lets[cluster.Name]
+	if !ok || known.grants != state || known.names != names {
+		known = lets{state, names, grants.Of(cluster.Name, cluster.Annotations)}
+		p.lets[cluster.Name] = known
+	}
+	return known.allowed
 }
 
 // explain says what to do for a caller who does not act in a cluster.
@@ -377,7 +397,7 @@ func (p *proxy) way(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*w
 	}
 	config.DisableCompression = true // the caller says what it takes
 	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
-	fresh := &way{identity: identity}
+	fresh := &way{identity: identity, telling: make(chan struct{}, 1)}
 	if fresh.base, _, err = rest.DefaultServerUrlFor(config); err != nil {
 		return nil, fmt.Errorf("spec.apiEndpoint: %w", err)
 	}
@@ -422,6 +442,7 @@ func (p *proxy) forget(name string) {
 	defer p.mu.Unlock()
 	p.ways[name].close()
 	delete(p.ways, name)
+	delete(p.lets, name)
 }
 
 // close lets go of connections that nobody uses; streams go on.

@@ -84,13 +84,17 @@ func (p *proxy) tell(ctx context.Context, w *way, allowed access.Allowed, id acc
 	if !lacks() {
 		return
 	}
-	w.telling.Lock()
-	defer w.telling.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case w.telling <- struct{}{}:
+		defer func() { <-w.telling }()
+	case <-ctx.Done():
+		return
+	}
 	if !lacks() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	hub, err := p.identity(ctx)
 	wrote := false
 	if err == nil {
