@@ -41,7 +41,7 @@ type grantLook struct {
 // event: it stops nobody who does not use the proxy.
 func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster) {
 	ref := cluster.Spec.ImpersonatorSecretRef
-	if ref == nil {
+	if ref == nil || cluster.DeletionTimestamp != nil { // what a cluster has that leaves is taken off at the end
 		return
 	}
 	grants, changed, err := c.Grants(ctx)

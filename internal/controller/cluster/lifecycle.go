@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -183,11 +185,15 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
 }
 
-// release takes the hub's stamp off a member. One that does not answer any more keeps it: without signs of life it stops nobody.
+// release takes the hub's right to act as its users off a member, and its stamp. One that does not answer any more keeps it: without signs of life it stops nobody.
 func (l *lifecycle) release(ctx context.Context, cluster string) error {
 	m := l.members.Known(cluster)
 	if m == nil {
 		return nil
+	}
+	if err := acting.Leave(ctx, m.Client(), string(l.members.Hub())); err != nil && !errors.Is(err, member.ErrHeld) &&
+		!member.Unreachable(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("take this hub's right to act as its users off cluster %q: %w", cluster, err)
 	}
 	if err := m.Leave(ctx); err != nil && !member.Unreachable(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("take this hub's stamp off cluster %q: %w", cluster, err)

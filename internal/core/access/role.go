@@ -85,6 +85,21 @@ func Binding(existing *rbacv1.ClusterRoleBinding, hub, namespace, account string
 	return want, true
 }
 
+// Goes says whether a role or binding goes with the hub when that leaves the member: one that it wrote last, and nobody changed since.
+func Goes(existing metav1.Object, hub string) bool {
+	of, marked := existing.GetAnnotations()[digestAnnotation]
+	if !marked || existing.GetAnnotations()[workv1alpha2.HubAnnotation] != hub {
+		return false
+	}
+	switch o := existing.(type) {
+	case *rbacv1.ClusterRole:
+		return of == ruled(o)
+	case *rbacv1.ClusterRoleBinding:
+		return of == digest([]any{o.RoleRef, o.Subjects})
+	}
+	return false
+}
+
 // mark says on an object of a member that this hub wrote it, and what.
 func mark(meta *metav1.ObjectMeta, hub, what string) {
 	meta.Labels, meta.Annotations = maps.Clone(meta.Labels), maps.Clone(meta.Annotations)

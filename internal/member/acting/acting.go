@@ -193,6 +193,30 @@ func Bind(ctx context.Context, client dynamic.Interface, hub, namespace, account
 	})
 }
 
+// Leave takes the hub's right to act as anybody off a member: binding and role that it wrote last and nobody changed since.
+func Leave(ctx context.Context, client dynamic.Interface, hub string) error {
+	return errors.Join(remove[rbacv1.ClusterRoleBinding](ctx, client.Resource(bindings), "ClusterRoleBinding", hub),
+		remove[rbacv1.ClusterRole](ctx, client.Resource(roles), "ClusterRole", hub))
+}
+
+func remove[T any, P interface {
+	*T
+	metav1.Object
+}](ctx context.Context, at dynamic.ResourceInterface, kind, hub string) error {
+	read, err := at.Get(ctx, access.Impersonator, metav1.GetOptions{})
+	if err == nil {
+		existing := P(new(T))
+		if err = runtime.DefaultUnstructuredConverter.FromUnstructured(read.Object, existing); err == nil && access.Goes(existing, hub) {
+			uid, version := existing.GetUID(), existing.GetResourceVersion()
+			err = at.Delete(ctx, access.Impersonator, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+		}
+	}
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // who changed it meanwhile has it stay
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", kind, access.Impersonator, err)
+}
+
 // put writes what decide says the object of the impersonator shall be, if it is otherwise and verify lets it; decide is given nil for none.
 func put[T any, P interface {
 	*T

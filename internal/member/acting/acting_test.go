@@ -173,6 +173,45 @@ func TestWhatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
 	}
 }
 
+func TestAHubThatLeavesTakesItsRightAlongAndNothingElse(t *testing.T) {
+	for story, c := range map[string]struct {
+		last   string // which hub wrote last
+		change func(m *membertest.Server)
+		want   string
+	}{
+		"its own":       {last: "a", want: ""},
+		"another hub's": {last: "b", want: "both"},
+		"one changed there": {last: "a", want: "role", change: func(m *membertest.Server) {
+			role := m.Object(roles, "", access.Impersonator)
+			role.Object["rules"] = []any{}
+			m.Put(role)
+		}},
+		"made there": {want: "role", change: func(m *membertest.Server) { m.Put(lets(access.Impersonator)) }},
+		"none":       {want: ""},
+	} {
+		t.Run(story, func(t *testing.T) {
+			m := membertest.New(t, roles, bindings)
+			if c.last != "" {
+				_, kept := acting.Keep(t.Context(), as(t, m, c.last), c.last, of("alice"), access.Identity{})
+				_, given := acting.Bind(t.Context(), as(t, m, c.last), c.last, "karmada-cluster", "karmada-impersonator", func() error { return nil })
+				if kept != nil || given != nil {
+					t.Fatal(kept, given)
+				}
+			}
+			if c.change != nil {
+				c.change(m)
+			}
+			if err := acting.Leave(t.Context(), as(t, m, "a"), "a"); err != nil {
+				t.Fatal(err)
+			}
+			role, binding := m.Object(roles, "", access.Impersonator) != nil, m.Object(bindings, "", access.Impersonator) != nil
+			if role != (c.want == "role" || c.want == "both") || binding != (c.want == "both") {
+				t.Errorf("role %t, binding %t; want %q", role, binding, c.want)
+			}
+		})
+	}
+}
+
 func TestABindingIsWrittenForNoAccountThatIsNotVerified(t *testing.T) {
 	m := membertest.New(t, roles, bindings)
 	no := errors.New("not the hub's")
