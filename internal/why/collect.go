@@ -248,10 +248,15 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	}
 	var works workv1alpha1.WorkList
 	workName := names.Work(kind, name, namespace)
-	if err := r.List(ctx, &works, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", workName)}); err != nil {
+	err = r.List(ctx, &works, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", workName)})
+	switch {
+	case apierrors.IsForbidden(err):
+		f.Works, f.Unseen = why.Told(f.Binding), true
+	case err != nil:
 		return f, fmt.Errorf("list works: %w", err)
+	default:
+		f.Works = works.Items
 	}
-	f.Works = works.Items
 
 	// 4. What names its pods.
 	if f.Service, err = service(ctx, r, template); err != nil {

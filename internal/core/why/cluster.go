@@ -261,6 +261,10 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		wait(Leaving, "the cluster is leaving the fleet, so nothing is sent there", "")
 	case w == nil && e.suspended(row.Name):
 		wait(Suspended, "dispatching is suspended", e.resume())
+	case w == nil && e.Unseen && e.own() == nil:
+		wait(Pending, "what became of it there is in its Work, which you may not read", "ask who may list works.work.karmada.io")
+	case w == nil && e.Unseen:
+		wait(Pending, "the member has not answered yet, as its binding tells: you may not read its Work", "")
 	case w == nil:
 		if b := e.own(); b != nil && len(dispatch.Purging(b, e.Works)) > 0 {
 			wait(Pending, "waits until the copies that are to go first are gone", "")
@@ -391,10 +395,14 @@ func (e *explanation) unweighted(b workv1alpha2.Binding, candidates map[string]s
 // suspended says whether the binding sends nothing to the cluster.
 func (e *explanation) suspended(cluster string) bool {
 	b := e.own()
-	if b == nil || b.BindingSpec().Suspension == nil {
+	return b != nil && suspended(b, cluster)
+}
+
+func suspended(b workv1alpha2.Binding, cluster string) bool {
+	s := b.BindingSpec().Suspension
+	if s == nil {
 		return false
 	}
-	s := b.BindingSpec().Suspension
 	return s.Dispatching != nil && *s.Dispatching ||
 		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
 }

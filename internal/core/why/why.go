@@ -35,6 +35,8 @@ type Facts struct {
 	Overrides []policyv1alpha1.Override
 	// Works are those that have the name of the template's Works, in the execution spaces.
 	Works []workv1alpha1.Work
+	// Unseen says that who asks may not read Works: they are then what Told says.
+	Unseen bool
 	// Service is the one that the template names for its pods; nil if it names none.
 	Service *Service
 	// Scalers are the FederatedHPAs of its namespace.
