@@ -109,6 +109,22 @@ func (p Pair[T]) List(ctx context.Context, r client.Reader, opts ...client.ListO
 	return all, nil
 }
 
+// Over reads the objects that count for a namespace: its own, and those of the cluster. For what is in no namespace, all count.
+func (p Pair[T]) Over(ctx context.Context, r client.Reader, namespace string) ([]T, error) {
+	if namespace == "" {
+		return p.List(ctx, r)
+	}
+	all, err := p.List(ctx, r, client.InNamespace(namespace))
+	if err != nil {
+		return nil, err
+	}
+	l := p.lists[1]()
+	if err := r.List(ctx, l.object); err != nil {
+		return nil, err
+	}
+	return append(all, l.items()...), nil
+}
+
 // pointers turns the items of a list into the interface that their pointers implement.
 func pointers[T, S any](items []S) []T {
 	out := make([]T, len(items))

@@ -54,6 +54,11 @@ func pair[T client.Object](t *testing.T, p scope.Pair[T]) {
 			t.Errorf("get what is not there from %q: %v", namespace, err)
 		}
 	}
+	for namespace, n := range map[string]int{"shop": 2, "bank": 1, "": 2} {
+		if all, err := p.Over(t.Context(), c, namespace); err != nil || len(all) != n {
+			t.Errorf("%d objects count for %q, want %d: %v", len(all), namespace, n, err)
+		}
+	}
 	for name, want := range map[string]struct {
 		opts []client.ListOption
 		n    int

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -309,6 +310,13 @@ func TestWhatSomebodyDidToARoleStaysAsWithThoseOfKubernetes(t *testing.T) {
 	change(roles.View, func(r *rbacv1.ClusterRole) {
 		without(policies)(r)
 		r.Labels["rbac.authorization.k8s.io/aggregate-to-view"] = "false"
+	})
+	eventually(t, "view has no more what its part gave it", func() string {
+		r, err := client.RbacV1().ClusterRoles().Get(t.Context(), "view", metav1.GetOptions{})
+		if err != nil || allows(r, group, policies, "get") {
+			return fmt.Sprintf("it has %v, %v", r.Rules, err)
+		}
+		return ""
 	})
 	change(roles.Operator, func(r *rbacv1.ClusterRole) { r.Rules = append(r.Rules, mine) })
 	if err := client.RbacV1().ClusterRoles().Delete(t.Context(), roles.Admin, metav1.DeleteOptions{}); err != nil {

@@ -219,16 +219,11 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	namespace, kind, name := template.GetNamespace(), template.GetKind(), template.GetName()
 
 	// 1. The policies that may select it. A cluster-scoped template may be selected from any namespace.
-	policies, err := scope.Propagations.List(ctx, r)
-	if err != nil {
+	var err error
+	if f.Policies, err = scope.Propagations.Over(ctx, r, namespace); err != nil {
 		return f, fmt.Errorf("list propagation policies: %w", err)
 	}
-	for _, p := range policies {
-		if namespace == "" || p.GetNamespace() == "" || p.GetNamespace() == namespace {
-			f.Policies = append(f.Policies, p)
-		}
-	}
-	if f.Overrides, err = scope.Overrides.List(ctx, r); err != nil {
+	if f.Overrides, err = scope.Overrides.Over(ctx, r, namespace); err != nil {
 		return f, fmt.Errorf("list override policies: %w", err)
 	}
 

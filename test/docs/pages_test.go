@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/argosy-io/argosy/internal/core/roles"
 )
 
 // pages are the texts of all pages for users by their path from the root.
@@ -106,5 +108,30 @@ func TestEachThreatIsHeldByTestsThatThereAre(t *testing.T) {
 	}
 	if threats < 10 {
 		t.Errorf("the page has %d threats that this test can read", threats)
+	}
+}
+
+// Each kind whose use is decided is in the table of the page about access, and each test that it names there is.
+func TestThePageOfAccessSaysWhoMayUseEachKind(t *testing.T) {
+	text := pages(t)[filepath.Join("docs", "access.md")]
+	section, _, ok := strings.Cut(text, "## A namespace for a team")
+	if !ok {
+		t.Fatal("the page has no table that this test can read")
+	}
+	for _, d := range roles.Decisions {
+		if !regexp.MustCompile(`\b` + d.Resource + `\b`).MatchString(section) {
+			t.Errorf("docs/access.md does not say who may use %s.%s", d.Resource, d.Group)
+		}
+	}
+	for _, p := range roles.Paths {
+		if named := strings.Contains(section, "`"+p.Path+"`"); named != roles.MayGet(roles.Operator, p) {
+			t.Errorf("docs/access.md names %s: %t", p.Path, named)
+		}
+	}
+	known := tests(t)
+	for _, m := range testName.FindAllStringSubmatch(text, -1) {
+		if !known[m[1]] {
+			t.Errorf("there is no %s", m[1])
+		}
 	}
 }
