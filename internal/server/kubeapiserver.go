@@ -137,8 +137,7 @@ func sniFiles(pair string) (certFile, keyFile string) {
 	return certFile, keyFile
 }
 
-// checkFiles says what is wrong with the files, before anything costly starts. What is in the configurations of authentication
-// and of audit, the API server says itself.
+// checkFiles says what is wrong with the files, before anything costly starts.
 func (c *KubeAPIServerConfig) checkFiles(now time.Time) error {
 	for flag, file := range map[string]string{"--audit-policy": c.Audit.PolicyFile, "--oidc-ca-file": c.OIDC.CAFile, "--authentication-config": c.AuthenticationConfig,
 		"--authorization-config": c.AuthorizationConfig, "--client-ca-file": c.ClientCAFile} {
@@ -166,6 +165,16 @@ func (c *KubeAPIServerConfig) checkFiles(now time.Time) error {
 		certFile, keyFile := sniFiles(pair)
 		if err := checkPair("--tls-sni-cert-key", certFile, "--tls-sni-cert-key", keyFile, now); err != nil {
 			return err
+		}
+	}
+	if file := c.Audit.PolicyFile; file != "" {
+		if err := apiserver.CheckAuditPolicy(file); err != nil {
+			return fmt.Errorf("%s is no audit policy (%s): correct --audit-policy", file, plain(err))
+		}
+	}
+	if file := c.AuthenticationConfig; file != "" {
+		if err := apiserver.CheckAuthenticationConfig(file); err != nil {
+			return fmt.Errorf("%s is no AuthenticationConfiguration (%s): correct --authentication-config", file, plain(err))
 		}
 	}
 	if c.AuthorizationConfig != "" {

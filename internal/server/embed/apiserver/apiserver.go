@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/audit/policy"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -38,6 +39,7 @@ import (
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	kubeoptions "k8s.io/kubernetes/pkg/kubeapiserver/options"
 	flowcontrolrest "k8s.io/kubernetes/pkg/registry/flowcontrol/rest"
 
 	_ "github.com/argosy-io/argosy/internal/server/embed/quiet" // see there
@@ -445,6 +447,20 @@ func CheckFlags(flags []string) error {
 	globals.Lock()
 	defer globals.Unlock()
 	return flagSet(options.NewServerRunOptions()).Parse(flags)
+}
+
+// CheckAuthenticationConfig says why the API server could not start with the AuthenticationConfiguration in file.
+func CheckAuthenticationConfig(file string) error {
+	o := kubeoptions.NewBuiltInAuthenticationOptions().WithAnonymous().WithOIDC()
+	o.AuthenticationConfigFile = file
+	_, err := o.ToAuthenticationConfig()
+	return err
+}
+
+// CheckAuditPolicy says why the API server could not start with the audit policy in file.
+func CheckAuditPolicy(file string) error {
+	_, err := policy.LoadPolicyFromFile(file)
+	return err
 }
 
 // admissionOrder puts ours before the first of the plugins that ask somebody else, which stand at the end.
