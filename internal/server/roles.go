@@ -38,8 +38,8 @@ func (h *Hub) startRoles(ctx context.Context) (func(), error) {
 		case result.Protected && len(result.MissingRules) > 0:
 			klog.InfoS("the role stays without some of its rules, as its annotation rbac.authorization.kubernetes.io/autoupdate says",
 				"clusterrole", role.Name, "missing", result.MissingRules)
-		case result.Operation != reconciliation.ReconcileNone:
-			klog.V(1).InfoS("wrote a role", "clusterrole", role.Name, "operation", result.Operation, "added", result.MissingRules)
+		case result.Operation == reconciliation.ReconcileUpdate:
+			klog.InfoS("brought a role up to date", "clusterrole", role.Name, "added", result.MissingRules)
 		}
 	}
 	return nil, nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -327,7 +328,9 @@ func TestWhatSomebodyDidToARoleStaysAsWithThoseOfKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	began := time.Now()
 	h.Stop()
+	t.Logf("stop %v", time.Since(began))
 	h, _ = start(t, c, Parts{})
 	client = kubernetes.NewForConfigOrDie(h.Config())
 	now := all()

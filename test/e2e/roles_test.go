@@ -313,14 +313,23 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 	if fleet.Hub.Find(t, "cluster.karmada.io/v1alpha1", "Cluster", "", name) != nil {
 		t.Error("the cluster is joined")
 	}
-	oli.shut("the credentials of others by a Cluster", oli.creates("{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: "+name+"}, spec: {syncMode: Push, apiEndpoint: 'https://127.0.0.1:1', secretRef: {namespace: karmada-cluster, name: m1}}}"))
-	given(t, fleet.Hub, page, "Role join-berlin", "RoleBinding join-berlin")
+	cluster := func(secret string) string {
+		return "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: " + name + "}, spec: {syncMode: Push, apiEndpoint: 'https://127.0.0.1:1', secretRef: {namespace: karmada-cluster, name: " + secret + "}}}"
+	}
+	oli.shut("a Cluster", oli.creates(cluster(name)))
+	given(t, fleet.Hub, page, "Role join-berlin", "RoleBinding join-berlin", "ClusterRole join", "ClusterRoleBinding join")
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 		defer cancel()
 		if out, err := fleet.Argosy(ctx, "unjoin", name, "--yes", "--force", "--wait", "20s"); err != nil && !strings.Contains(out, "is not joined") {
 			t.Errorf("unjoin: %v\n%s", err, out)
 		}
+	})
+	kit.Eventually(t, "he may join", func() string {
+		if err := oli.creates(cluster("m1")); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `the right to get secrets "m1"`) {
+			return fmt.Sprint(err)
+		}
+		return ""
 	})
 	kit.Eventually(t, "it is joined", func() string {
 		out, err := oli.argosy("join", name, "--cluster-kubeconfig", m.Kubeconfig)
@@ -356,6 +365,8 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 
 	// Where a cluster is, and who he is there, he does not say, and he writes nothing that arrives there.
 	oli.shut("another address", patch(`{"spec":{"apiEndpoint":"https://127.0.0.1:1","secretRef":{"namespace":"karmada-cluster","name":"m1"}}}`))
+	oli.shut("another cluster, sent to his own address", oli.Patch(t.Context(), kit.Object(t, "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: m1}}"), client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"apiEndpoint":"`+m.Server+`","secretRef":{"namespace":"karmada-cluster","name":"`+name+`"},"impersonatorSecretRef":{"namespace":"karmada-cluster","name":"`+name+`-impersonator"}}}`))))
 	oli.shut("names of Kubernetes' own", patch(`{"metadata":{"annotations":{"argosy.io/impersonate-system-names":"system:serviceaccount:kube-system:default"}}}`))
 	oli.shut("a status", oli.Status().Patch(t.Context(), kit.Object(t, "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: "+name+"}}"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"kubernetesVersion":"v0"}}`))))
 	for door, text := range map[string]string{
@@ -365,6 +376,7 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 		"a ConfigMap":                        "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns + ", name: his}}",
 		"an EnclosedManifest":                "{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, metadata: {name: ops}, spec: {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}}}",
 		"a policy that sends Secrets around": propagation("", "ops-secrets", "{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+to(name)+"}"),
+		"a policy whose Secrets follow":      propagation("", "ops-deps", "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+to(name)+"}"),
 		"a customization":                    "{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: ops}, spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript: 'function InterpretHealth(o) return true end'}}}}",
 	} {
 		oli.shut(door, oli.creates(text))

@@ -103,6 +103,12 @@ func TestWhoSaysWhereAMemberIsMayReadItsCredentials(t *testing.T) {
 	if _, _, err := h.write("bob", cluster("https://m1.example.com", "karmada-cluster"), stored); err != nil {
 		t.Error(err)
 	}
+	// Who has credentials of his own has no cluster of others sent to his address.
+	h.reads["eve /secrets eve/m1"] = true
+	h.refuses("eve", cluster("https://eve", "eve"), stored, `you need the right to get secrets "m1" in the namespace "karmada-cluster"`)
+	bare := stored.DeepCopy()
+	unstructured.RemoveNestedField(bare.Object, "spec", "secretRef")
+	h.refuses("eve", bare, stored, `in the namespace "karmada-cluster"`)
 	tainted := stored.DeepCopy()
 	_ = unstructured.SetNestedSlice(tainted.Object, []any{map[string]any{"key": "a", "effect": "NoSchedule"}}, "spec", "taints")
 	if _, _, err := h.write("alice", tainted, stored); err != nil {

@@ -57,11 +57,12 @@ func (o *objects) validateCluster(ctx context.Context, r request) error {
 var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
 
 // authorizeSecrets lets those say where a member is, and with which secrets it is reached, who may read these: the hub sends what is
-// in them to that address.
+// in them to that address. To change it one may read those of before, too: what is sent to the member goes to the new address then.
 func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1alpha1.Cluster) error {
 	if r.ours() {
 		return nil
 	}
+	refs := []*clusterv1alpha1.LocalSecretReference{c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef}
 	if old := (&clusterv1alpha1.Cluster{}); r.old != nil && into(r.old, old) == nil {
 		was, is := old.Spec, c.Spec
 		if was.APIEndpoint == is.APIEndpoint && was.ProxyURL == is.ProxyURL && was.InsecureSkipTLSVerification == is.InsecureSkipTLSVerification &&
@@ -69,8 +70,9 @@ func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1a
 			equality.Semantic.DeepEqual(was.ImpersonatorSecretRef, is.ImpersonatorSecretRef) {
 			return nil
 		}
+		refs = append(refs, was.SecretRef, was.ImpersonatorSecretRef)
 	}
-	for _, ref := range []*clusterv1alpha1.LocalSecretReference{c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef} {
+	for _, ref := range refs {
 		if ref == nil {
 			continue
 		}

@@ -31,7 +31,9 @@ const (
 	nothing level = iota
 	// reads also its status and scale.
 	reads
-	// manages is reads, and to create, change and delete objects, not all of them in one request.
+	// tends is reads, and to change and delete objects, not all of them in one request.
+	tends
+	// manages is tends, and to create objects.
 	manages
 	// writes is manages, all of them in one request, and scale. As in Kubernetes it is no right to status.
 	writes
@@ -85,7 +87,8 @@ var Decisions = []Decision{
 	{Group: "multicluster.x-k8s.io", Resource: "serviceimports", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
 
 	// The fleet, and what kinds mean in it.
-	{Group: "cluster.karmada.io", Resource: "clusters", Status: true, view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
+	{Group: "cluster.karmada.io", Resource: "clusters", Status: true, view: reads, edit: reads, admin: reads, operator: tends,
+		Why: whyFleet + ". A new one is sent what policies place there, Secrets as well: who may join clusters is said by name"},
 	{Group: "cluster.karmada.io", Resource: "clusters/proxy", Why: "it leads into a member: given cluster by cluster, by name"},
 	{Group: "config.karmada.io", Resource: "resourceinterpretercustomizations", view: reads, edit: reads, admin: reads, operator: reads, Why: whyAllTenants},
 	{Group: "config.karmada.io", Resource: "resourceinterpreterwebhookconfigurations", operator: reads,
@@ -154,6 +157,8 @@ func verbs(l level) []string {
 	switch l {
 	case reads:
 		return []string{"get", "list", "watch"}
+	case tends:
+		return []string{"delete", "get", "list", "patch", "update", "watch"}
 	case manages:
 		return []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 	case writes:

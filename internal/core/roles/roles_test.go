@@ -140,7 +140,7 @@ func TestRolesOfANamespaceContainEachOtherAndWriteNothingOfTheFleet(t *testing.T
 	}
 }
 
-// Operators write nothing in a namespace, and cannot take the whole fleet away in one request.
+// Operators write nothing in a namespace, add no cluster, and cannot take the whole fleet away in one request.
 func TestOperatorsWriteWhatIsOfTheFleetAlone(t *testing.T) {
 	all, wrote := definitions(t), 0
 	each(role(t, Operator), func(verb, group, resource string) {
@@ -148,7 +148,7 @@ func TestOperatorsWriteWhatIsOfTheFleetAlone(t *testing.T) {
 			return
 		}
 		wrote++
-		if crd := all[resource+"."+group]; crd == nil || crd.Spec.Scope != apiextensionsv1.ClusterScoped || verb == "deletecollection" {
+		if crd := all[resource+"."+group]; crd == nil || crd.Spec.Scope != apiextensionsv1.ClusterScoped || verb == "deletecollection" || verb+" "+resource == "create clusters" {
 			t.Errorf("operators may %s %s.%s", verb, resource, group)
 		}
 	})
