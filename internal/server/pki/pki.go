@@ -205,15 +205,21 @@ func (e *ensurer) trust(f Files) {
 	}
 }
 
-// cross is what leads from a leaf of ca to the authority before; nothing if there was none, or it has ended.
+// cross is what leads from a leaf of ca to the authorities before, the last first; nothing if there was none, or it has ended.
 func (e *ensurer) cross(ca pair, f Files) []*x509.Certificate {
 	if e.err != nil {
 		return nil
 	}
-	if c := readCert(f.CrossCA); c != nil && samePublic(c, ca.key) && e.now.Before(c.NotAfter) {
-		return []*x509.Certificate{c}
+	all, err := cert.CertsFromFile(f.CrossCA)
+	if err != nil || !samePublic(all[0], ca.key) {
+		return nil
 	}
-	return nil
+	for i, c := range all {
+		if !e.now.Before(c.NotAfter) {
+			return all[:i]
+		}
+	}
+	return all
 }
 
 // leaf makes or renews a certificate of ca. chain follows it in the file.

@@ -188,7 +188,8 @@ func (e *ensurer) replaceAuthority(f Files) {
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
 	}
 	cross := want
-	e.issue(cross, min(authorityLife, old.NotAfter.Sub(e.now)), old, key, was, f.CrossCA)
+	// Where nobody forgot the authorities before, what leads to each of them stays.
+	e.issue(cross, min(authorityLife, old.NotAfter.Sub(e.now)), old, key, was, f.CrossCA, e.cross(pair{old, was}, f)...)
 	before := []*x509.Certificate{old}
 	if all, err := cert.CertsFromFile(f.OldClusterCAs); err == nil {
 		before = append(before, all...)

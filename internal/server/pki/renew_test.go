@@ -114,6 +114,35 @@ func TestANewAuthorityCutsNobodyOff(t *testing.T) {
 	check(false)
 }
 
+// Who was given a kubeconfig before the first of two replacements trusts the first authority alone.
+func TestAnAuthorityThatIsReplacedTwiceCutsNobodyOff(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	f, _ := ensure(t, dir, names, epoch)
+	first, later := pool(t, f.Trust), epoch.Add(time.Hour)
+	for range 3 {
+		if err := Renew(dir, []string{"ca"}, later, LeafLife); err != nil {
+			t.Fatal(err)
+		}
+		if err := trusted(t, first, f.Serving, x509.ExtKeyUsageServerAuth, later); err != nil {
+			t.Fatalf("who trusts the first authority alone, of the server: %v", err)
+		}
+		later = later.Add(time.Hour)
+	}
+	if _, changed := ensure(t, dir, names, later); len(changed) > 0 {
+		t.Errorf("the hub makes %v again", changed)
+	}
+	all, err := cert.CertsFromFile(f.Trust)
+	if err != nil || len(all) != 4 {
+		t.Errorf("%d authorities are trusted, %v", len(all), err)
+	}
+	if err := ForgetOld(dir, later, LeafLife); err != nil {
+		t.Fatal(err)
+	}
+	if err := trusted(t, first, f.Serving, x509.ExtKeyUsageServerAuth, later); err == nil {
+		t.Error("after all was forgotten the server still leads to the first authority")
+	}
+}
+
 func TestTokensOfAnOldKeyCountUntilItIsForgotten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	f, _ := ensure(t, dir, names, epoch)
