@@ -73,7 +73,8 @@ func (c *EncryptionConfig) checkFile() error {
 	return nil
 }
 
-// secret are the resources that hold what is secret: Secrets, what carries them to members, and what users write into both.
+// secret are the resources that hold what is secret: Secrets, what carries them to members, what users write into both, and Clusters,
+// whose proxies have passwords in URLs and headers.
 var secret = []schema.GroupResource{
 	{Resource: "secrets"},
 	{Group: "work.karmada.io", Resource: "works"},
@@ -81,6 +82,7 @@ var secret = []schema.GroupResource{
 	{Group: "release.argosy.io", Resource: "enclosedmanifests"},
 	{Group: "policy.karmada.io", Resource: "overridepolicies"},
 	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies"},
+	{Group: "cluster.karmada.io", Resource: "clusters"},
 }
 
 // secretKinds are the custom ones of secret.
@@ -206,6 +208,9 @@ func (h *Hub) mode() string {
 	return "hub"
 }
 
+// way is mode, and what it is for: a hub that finds more resources secret than the one before rewrites those, too.
+func (h *Hub) way() string { return h.mode() + " " + secretNames() }
+
 // retryEncryption is how long after a failure what holds secrets is rewritten again.
 const retryEncryption = time.Minute
 
@@ -227,7 +232,7 @@ func (h *Hub) runEncryption(ctx context.Context) error {
 			what = "rotate the key of what is secret"
 			err = e.ring.Rotate(ctx, e.targets(), e.say)
 		default:
-			if err = e.ring.Write(ctx, h.mode()); err == nil && !e.ring.Rewritten() {
+			if err = e.ring.Write(ctx, h.way()); err == nil && !e.ring.Rewritten() {
 				what = "rewrite what is secret"
 				err = h.rewriteSecrets(ctx)
 			}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,10 +20,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 )
@@ -30,6 +33,7 @@ import (
 const (
 	password    = "correct-horse-battery-staple-4711"
 	memberToken = "eyJhbGciOiJSUzI1NiJ9.member-token-0815.c2lnbmF0dXJl"
+	proxyHeader = "Basic-of-a-proxy-2342"
 )
 
 // found are the files below dir that have any of the words, as they are or in base64.
@@ -62,7 +66,7 @@ func found(t *testing.T, dir string, words ...string) []string {
 	return files
 }
 
-// keepSecrets writes a Secret, a member's token and a Work that carries the Secret, which together are every way that a Secret is stored.
+// keepSecrets writes a Secret, a member's token, a Work that carries the Secret, and a Cluster whose proxy has a password.
 func keepSecrets(t *testing.T, h *Hub) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(h.Config())
@@ -90,6 +94,13 @@ func keepSecrets(t *testing.T, h *Hub) {
 	if _, err := d.Resource(workv1alpha1.Resource("works").WithVersion("v1alpha1")).Namespace("default").Create(t.Context(), work, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	cluster := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": map[string]any{"name": "m1"},
+		"spec": map[string]any{"syncMode": "Push", "proxyURL": "http://hub:" + password + "@proxy.invalid", "proxyHeader": map[string]any{"Proxy-Authorization": proxyHeader}},
+	}}
+	if _, err := d.Resource(clusterv1alpha1.GroupVersion.WithResource("clusters")).Create(t.Context(), cluster, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // readsSecrets says what a hub cannot read of what keepSecrets wrote.
@@ -106,7 +117,10 @@ func readsSecrets(ctx context.Context, h *Hub) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.Resource(workv1alpha1.Resource("works").WithVersion("v1alpha1")).Namespace("default").Get(ctx, "w", metav1.GetOptions{})
+	if _, err := d.Resource(workv1alpha1.Resource("works").WithVersion("v1alpha1")).Namespace("default").Get(ctx, "w", metav1.GetOptions{}); err != nil {
+		return err
+	}
+	_, err = d.Resource(clusterv1alpha1.GroupVersion.WithResource("clusters")).Get(ctx, "m1", metav1.GetOptions{})
 	return err
 }
 
@@ -153,7 +167,7 @@ func TestNoFileOfTheStoreHasASecretInPlain(t *testing.T) {
 	keepSecrets(t, h)
 	check := func(when string) {
 		t.Helper()
-		if files := found(t, c.DataDir, password, memberToken); len(files) > 0 {
+		if files := found(t, c.DataDir, password, memberToken, proxyHeader); len(files) > 0 {
 			t.Errorf("%s: %v", when, files)
 		}
 		if err := readsSecrets(t.Context(), h); err != nil {
@@ -180,7 +194,7 @@ func TestNoFileOfTheStoreHasASecretInPlain(t *testing.T) {
 	h.Stop()
 	check = func(when string) {
 		t.Helper()
-		if files := found(t, c.DataDir, password, memberToken); len(files) > 0 {
+		if files := found(t, c.DataDir, password, memberToken, proxyHeader); len(files) > 0 {
 			t.Errorf("%s: %v", when, files)
 		}
 	}
@@ -263,7 +277,7 @@ func TestSecretsThatWereKeptInPlainAreEncrypted(t *testing.T) {
 		if s := encryptionStatus(t, h); s.Stale > 0 || s.Values < 3 || s.Rewriting || s.Failed != "" || s.By != "hub" {
 			return fmt.Sprintf("%+v", s)
 		}
-		return strings.Join(found(t, database, password, memberToken), ", ")
+		return strings.Join(found(t, database, password, memberToken, proxyHeader), ", ")
 	})
 	if err := readsSecrets(t.Context(), h); err != nil {
 		t.Error(err)
@@ -278,6 +292,36 @@ func TestSecretsThatWereKeptInPlainAreEncrypted(t *testing.T) {
 			return fmt.Sprintf("%+v", s)
 		}
 		return ""
+	})
+	if err := readsSecrets(t.Context(), h); err != nil {
+		t.Error(err)
+	}
+}
+
+// A version of the hub that takes more for secret than the one before encrypts what that one kept in plain.
+func TestWhatTurnsOutToBeSecretIsEncrypted(t *testing.T) {
+	all := secret
+	t.Cleanup(func() { secret = all })
+	secret = slices.DeleteFunc(slices.Clone(all), func(r schema.GroupResource) bool { return r.Resource == "clusters" })
+	c := testConfig(t)
+	h, _ := start(t, c, Parts{})
+	keepSecrets(t, h)
+	database := filepath.Join(c.DataDir, "etcd", "data", "member", "snap")
+	eventually(t, "the plain Cluster in the database", func() string {
+		if s := encryptionStatus(t, h); s.Rewriting || len(found(t, database, proxyHeader)) == 0 {
+			return fmt.Sprintf("none, %+v", s)
+		}
+		return ""
+	})
+	h.Stop()
+
+	secret = all
+	h, _ = start(t, c, Parts{})
+	eventually(t, "everything encrypted, and the database rid of what was plain", func() string {
+		if s := encryptionStatus(t, h); s.Stale > 0 || s.Rewriting || s.Failed != "" {
+			return fmt.Sprintf("%+v", s)
+		}
+		return strings.Join(found(t, database, proxyHeader, password), ", ")
 	})
 	if err := readsSecrets(t.Context(), h); err != nil {
 		t.Error(err)
