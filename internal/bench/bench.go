@@ -53,6 +53,8 @@ type Options struct {
 	Bindings int
 	// Full shows also how the times of scheduling grow in a hub with its clusters and bindings, which takes a quarter of an hour.
 	Full bool
+	// HubArgs are more arguments of `argosy up`, to measure what a setting costs.
+	HubArgs []string
 	// Say tells how far the run is.
 	Say func(format string, args ...any)
 }
@@ -93,7 +95,7 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	rows = append(rows, scheduled...)
 
 	o.Say("starting a hub and %d members", members)
-	lo := lab.Options{Binary: o.Binary, Dir: o.Dir}
+	lo := lab.Options{Binary: o.Binary, Dir: o.Dir, HubArgs: o.HubArgs}
 	for i := range members {
 		lo.Members = append(lo.Members, sim.Member{Name: fmt.Sprintf("member%d", i+1), Nodes: 5})
 	}
@@ -139,7 +141,7 @@ func hubStart(ctx context.Context, o Options) (Row, error) {
 		return Row{}, err
 	}
 	began := time.Now()
-	if err := h.Start(ctx); err != nil {
+	if err := h.Start(ctx, o.HubArgs...); err != nil {
 		return Row{}, err
 	}
 	took := time.Since(began)

@@ -94,7 +94,7 @@ func react(ctx context.Context, o Options, of cell) (reaction, error) {
 	if err != nil {
 		return reaction{}, err
 	}
-	if err := h.Start(ctx); err != nil {
+	if err := h.Start(ctx, o.HubArgs...); err != nil {
 		return reaction{}, err
 	}
 	r, err := measureReaction(ctx, o, h, of)
