@@ -15,11 +15,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	rbaclisters "k8s.io/client-go/listers/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -62,24 +62,26 @@ type follower struct {
 }
 
 func (f *follower) start() {
-	client, err := kubernetes.NewForConfig(f.config)
+	client, err := rbacclient.NewForConfig(f.config) // a client of all groups is megabytes
 	if err != nil {
 		f.err = err
 		return
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trim))
-	rbac := factory.Rbac().V1()
-	f.roles, f.bindings = rbac.ClusterRoles().Lister(), rbac.ClusterRoleBindings().Lister()
-	for _, informer := range []cache.SharedIndexInformer{rbac.ClusterRoles().Informer(), rbac.ClusterRoleBindings().Informer()} {
+	watch := func(resource string, kind runtime.Object) cache.SharedIndexInformer {
+		informer := cache.NewSharedIndexInformer(cache.NewListWatchFromClient(client.RESTClient(), resource, "", fields.Everything()), kind, 0, cache.Indexers{})
 		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(obj any) { f.change(obj) }, UpdateFunc: func(old, obj any) { f.change(old, obj) }, DeleteFunc: func(obj any) { f.change(obj) }})
-		if err != nil {
-			f.err = err
-			return
+		if f.err = errors.Join(f.err, err, informer.SetTransform(trim)); f.err == nil {
+			f.listed = append(f.listed, registration.HasSynced)
 		}
-		f.listed = append(f.listed, registration.HasSynced)
+		return informer
 	}
-	factory.Start(f.done)
+	roles, bindings := watch("clusterroles", &rbacv1.ClusterRole{}), watch("clusterrolebindings", &rbacv1.ClusterRoleBinding{})
+	f.roles, f.bindings = rbaclisters.NewClusterRoleLister(roles.GetIndexer()), rbaclisters.NewClusterRoleBindingLister(bindings.GetIndexer())
+	if f.err == nil {
+		go roles.Run(f.done)
+		go bindings.Run(f.done)
+	}
 }
 
 // trim leaves of a role what says into which clusters it lets.
