@@ -16,6 +16,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -430,6 +431,9 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	if err := server.WaitReady(ctx); err != nil {
 		server.Stop()
+		if file := h.config.Encryption.ProviderConfig; file != "" && strings.Contains(err.Error(), "kms-providers failed") {
+			return nil, fmt.Errorf("the key management service that %s names does not answer, so that no Secret can be read: start it, or correct --encryption-provider-config (%w)", file, err)
+		}
 		return nil, err
 	}
 	h.server = server
