@@ -94,6 +94,8 @@ type Options struct {
 	ForbidOverwrite bool
 	// Turn is this run of the loops, as members are told of it.
 	Turn Turn
+	// Successes is of which successes users are told by events.
+	Successes commit.Successes
 }
 
 // Turn is one run of a hub's loops: where the hub serves, what the run is called, and the run before it if that is known to have ended.
@@ -140,7 +142,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := setup(ctx, mgr, self, o); err != nil {
+	if err := setup(ctx, commit.Telling(mgr, o.Successes), self, o); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -16,6 +16,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -24,6 +25,11 @@ import (
 
 // fleet is a hub with all its loops, and three members that serve the kinds.
 func fleet(t *testing.T, kinds ...membertest.Kind) (*controllertest.Hub, map[string]*membertest.Server) {
+	return fleetTelling(t, "", kinds...)
+}
+
+// fleetTelling is a fleet whose hub tells of these successes.
+func fleetTelling(t *testing.T, successes commit.Successes, kinds ...membertest.Kind) (*controllertest.Hub, map[string]*membertest.Server) {
 	h := controllertest.New(t)
 	members := map[string]*membertest.Server{}
 	for _, name := range []string{"m1", "m2", "m3"} {
@@ -31,7 +37,7 @@ func fleet(t *testing.T, kinds ...membertest.Kind) (*controllertest.Hub, map[str
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, Options{Config: h.Config}) }()
+	go func() { ended <- Run(ctx, Options{Config: h.Config, Successes: successes}) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

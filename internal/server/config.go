@@ -18,6 +18,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/capacity/estimator"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/admission"
 	"github.com/argosy-io/argosy/internal/controller/execute"
@@ -62,6 +63,8 @@ type Config struct {
 	// work.karmada.io/conflict-resolution, and conflictResolution of PropagationPolicies. A namespace does so for itself by the label
 	// argosy.io/forbid-overwrite.
 	ForbidOverwrite bool `json:"forbidOverwrite,omitempty"`
+	// SuccessEvents is of which successes users are told by events: default, all or none. Each event is a write.
+	SuccessEvents string `json:"successEvents"`
 	// KubeconfigOut is one more file to merge the admin kubeconfig into.
 	KubeconfigOut string `json:"kubeconfigOut,omitempty"`
 	// Log is about the hub's log.
@@ -226,7 +229,8 @@ func DefaultConfig() Config {
 			CPUInitializationPeriod: metav1.Duration{Duration: 5 * time.Minute},
 			InitialReadinessDelay:   metav1.Duration{Duration: 30 * time.Second},
 		},
-		Log: LogConfig{Format: "text"},
+		SuccessEvents: string(commit.SuccessesDefault),
+		Log:           LogConfig{Format: "text"},
 	}
 }
 
@@ -280,6 +284,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&a.Tolerance, "horizontal-pod-autoscaler-tolerance", a.Tolerance, "how far the load may be from its target without a change, as a share of it")
 	fs.DurationVar(&a.CPUInitializationPeriod.Duration, "horizontal-pod-autoscaler-cpu-initialization-period", a.CPUInitializationPeriod.Duration, "for how long from its start the CPU of a pod may mislead")
 	fs.DurationVar(&a.InitialReadinessDelay.Duration, "horizontal-pod-autoscaler-initial-readiness-delay", a.InitialReadinessDelay.Duration, "for how long from its start a pod may not have been ready yet")
+	fs.StringVar(&c.SuccessEvents, "success-events", c.SuccessEvents, "of which successes users are told by events, each of which is a write: default (seldom ones), all (each step of each object, as Karmada), none; without a value, all")
+	fs.Lookup("success-events").NoOptDefVal = string(commit.SuccessesAll)
 	e := &c.Members.Estimator
 	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled, "ask the members' scheduler estimators for room, too; the least of what they and the hub know counts")
 	fs.DurationVar(&e.Timeout.Duration, "scheduler-estimator-timeout", e.Timeout.Duration, "how long an estimator is waited for")
@@ -386,6 +392,9 @@ func (c *Config) Validate() error {
 		if duration.Duration < time.Second {
 			return fmt.Errorf("%v is too short: give a second or more with --%s", duration.Duration, flag)
 		}
+	}
+	if _, err := commit.ParseSuccesses(c.SuccessEvents); err != nil {
+		return fmt.Errorf("successEvents %w: correct --success-events", err)
 	}
 	if least := int64(1 << 20); c.Members.AnswerLimit.Value() < least {
 		return fmt.Errorf("members.answerLimit %s is too small for objects: give 1Mi or more with --member-answer-limit", c.Members.AnswerLimit.String())

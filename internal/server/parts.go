@@ -92,6 +92,7 @@ func AllParts() Parts {
 				Config:                 d.Config,
 				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
 				MemberLimits:           d.Members.limits(),
+				Successes:              d.Successes,
 				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},
 				EmptyWorkloads:         d.Members.EmptyWorkloads,
 				WorkDeletions:          d.Members.WorkDeletions,

@@ -36,6 +36,7 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
@@ -78,6 +79,8 @@ type Deps struct {
 	ForbidOverwrite bool
 	// Turn is this run of the loops, for the controllers.
 	Turn controller.Turn
+	// Successes is of which successes users are told.
+	Successes commit.Successes
 	// Descheduler is when replicas are moved after they were placed; nil where that component is left out.
 	Descheduler *DeschedulerConfig
 }
@@ -376,7 +379,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	loopback := apiserver.NewLoopback()
 	done := make(chan struct{})
 	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members, Scheduler: h.config.Scheduler,
-		Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite}
+		Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite, Successes: commit.Successes(h.config.SuccessEvents)}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
 	}

@@ -58,6 +58,7 @@ const (
 	EventGetReplicasFailed           = "GetReplicasFailed"
 	EventGetComponentsFailed         = "GetComponentsFailed"
 	EventGetReplicasSucceed          = "GetReplicasSucceed"
+	EventGetComponentsSucceed        = "GetComponentsSucceed"
 	EventGetDependenciesFailed       = "GetDependenciesFailed"
 	EventGetDependenciesSucceed      = "GetDependenciesSucceed"
 	EventDependencyPolicyConflict    = "DependencyPolicyConflict"
@@ -83,6 +84,8 @@ const (
 	EventCreateExecutionSpaceSucceed = "CreateExecutionSpaceSucceed"
 	EventRemoveExecutionSpaceFailed  = "RemoveExecutionSpaceFailed"
 	EventRemoveExecutionSpaceSucceed = "RemoveExecutionSpaceSucceed"
+	EventSyncImpersonationFailed     = "SyncImpersonationConfigFailed"
+	EventSyncImpersonationSucceed    = "SyncImpersonationConfigSucceed"
 	EventTaintClusterFailed          = "TaintClusterFailed"
 	EventTaintClusterSucceed         = "TaintClusterSucceed"
 )

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -77,7 +76,7 @@ const (
 type reconciler struct {
 	Options
 	client client.Client
-	events record.EventRecorder
+	events commit.Events
 
 	// progress are the bindings whose status waits to be written.
 	progress commit.Pace[types.NamespacedName]
@@ -171,8 +170,12 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 		// What another scheduler did is its own to say.
 		schedule.Confirm(want, metav1.NewTime(r.Clock.Now()))
 	}
-	if _, err := commit.Status(ctx, r.client, b, want); err != nil {
+	wrote, err := commit.Status(ctx, r.client, b, want)
+	if err != nil {
 		return 0, err
+	}
+	if wrote {
+		r.events.Stepped(workv1alpha2.EventAggregateStatusSucceed, "Update "+scope.Describe(b)+" with AggregatedStatus successfully.", b)
 	}
 	r.progress.Told(key)
 	return r.foldIntoTemplate(ctx, want)
@@ -230,6 +233,9 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 	if err == nil && !equality.Semantic.DeepEqual(statusOf(read), statusOf(want)) {
 		if err = r.Templates.UpdateStatus(ctx, want); apierrors.IsNotFound(err) && interpret.KeepsStatus(kind) {
 			err = r.Templates.PatchStatus(ctx, want)
+		}
+		if err == nil {
+			r.events.Stepped(workv1alpha2.EventAggregateStatusSucceed, "Update Resource with AggregatedStatus successfully.", read)
 		}
 	}
 	switch key := client.ObjectKeyFromObject(b); {

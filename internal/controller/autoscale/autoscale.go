@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -67,7 +66,7 @@ type reconciler struct {
 	client client.Client
 	// live reads past the cache, where what was done must not be done again.
 	live   client.Reader
-	events record.EventRecorder
+	events commit.Events
 	told   commit.Told[types.NamespacedName]
 
 	mu        sync.Mutex

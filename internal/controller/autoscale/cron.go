@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,7 +26,7 @@ type cron struct {
 	Options
 	client client.Client
 	live   client.Reader
-	events record.EventRecorder
+	events commit.Events
 	// started is when the hub did: what it was away for is tried from then on.
 	started time.Time
 }

@@ -152,7 +152,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale", fmt.Sprintf("the workload has been given %d replicas", d.Desired))
 	at := metav1.NewTime(now)
 	f.Status.LastScaleTime = &at
-	r.events.Eventf(f, corev1.EventTypeNormal, "SuccessfulRescale", "New size: %d; reason: %s", d.Desired, d.Reason)
+	r.events.Succeeded("SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", d.Desired, d.Reason), f)
 	ctrl.LoggerFrom(ctx).Info("rescaled", "workload", t.template.GetName(), "from", t.replicas, "to", d.Desired, "reason", d.Reason)
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -37,7 +36,7 @@ import (
 type lifecycle struct {
 	client  client.Client
 	members *member.Members
-	events  record.EventRecorder
+	events  commit.Events
 	// definitions are the hub's own.
 	definitions *definition.Watch
 
@@ -79,7 +78,7 @@ func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 		return err
 	}
 	if tainted {
-		l.events.Eventf(cluster, corev1.EventTypeNormal, workv1alpha2.EventTaintClusterSucceed, "Taint cluster succeed: condition Ready is %s", ready.Status)
+		l.events.Succeeded(workv1alpha2.EventTaintClusterSucceed, fmt.Sprintf("Taint cluster succeed: condition Ready is %s", ready.Status), cluster)
 	}
 	return nil
 }
@@ -98,7 +97,7 @@ func (l *lifecycle) openSpace(ctx context.Context, cluster *clusterv1alpha1.Clus
 			l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventCreateExecutionSpaceFailed, "Create execution space(%s) failed: %v", name, err)
 			return fmt.Errorf("create execution space %s: %w", name, err)
 		}
-		l.events.Eventf(cluster, corev1.EventTypeNormal, workv1alpha2.EventCreateExecutionSpaceSucceed, "Create execution space(%s) for cluster(%s) succeed", name, cluster.Name)
+		l.events.Succeeded(workv1alpha2.EventCreateExecutionSpaceSucceed, fmt.Sprintf("Create execution space(%s) for cluster(%s) succeed", name, cluster.Name), cluster)
 		return nil
 	case err != nil:
 		return fmt.Errorf("read execution space %s: %w", name, err)
@@ -209,7 +208,7 @@ func (l *lifecycle) closeSpace(ctx context.Context, cluster *clusterv1alpha1.Clu
 		l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventRemoveExecutionSpaceFailed, "Remove execution space(%s) failed: %v", space.Name, err)
 		return err
 	}
-	l.events.Eventf(cluster, corev1.EventTypeNormal, workv1alpha2.EventRemoveExecutionSpaceSucceed, "Remove execution space(%s) succeed", space.Name)
+	l.events.Succeeded(workv1alpha2.EventRemoveExecutionSpaceSucceed, fmt.Sprintf("Remove execution space(%s) succeed", space.Name), cluster)
 	return nil
 }
 

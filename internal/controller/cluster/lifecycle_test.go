@@ -16,6 +16,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -29,7 +30,7 @@ type life struct {
 func newLife(t *testing.T, objs ...client.Object) *life {
 	c := hub(objs...)
 	said := record.NewFakeRecorder(100)
-	return &life{&lifecycle{client: c, members: member.New(member.Options{Clusters: c, Secrets: c}), events: said}, t, said}
+	return &life{&lifecycle{client: c, members: member.New(member.Options{Clusters: c, Secrets: c}), events: commit.Events{EventRecorder: said}}, t, said}
 }
 
 func (l *life) reconcile() {

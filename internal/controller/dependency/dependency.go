@@ -16,9 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,7 +66,7 @@ type Options struct {
 type reconciler struct {
 	Options
 	client client.Client
-	events record.EventRecorder
+	events commit.Events
 	index  index
 	// injections are of SidecarSets, whose containers need things where pods of others are.
 	injections injections
@@ -197,7 +197,8 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if err != nil {
 		return 0, err
 	}
-	if _, err := commit.Update(ctx, r.client, b, recorded); err != nil {
+	news, err := commit.Update(ctx, r.client, b, recorded)
+	if err != nil {
 		return 0, err
 	}
 
@@ -212,7 +213,9 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 		if clusters := where[obj.GetNamespace()]; clusters != nil {
 			of = dependency.In(recorded, clusters)
 		}
-		if err := r.attach(ctx, of, obj); err != nil {
+		wrote, err := r.attach(ctx, of, obj)
+		news = news || wrote
+		if err != nil {
 			failures = append(failures, fmt.Errorf("%s %s: %w", obj.GetKind(), client.ObjectKeyFromObject(obj), err))
 		}
 	}
@@ -223,6 +226,10 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	}
 	if !complete {
 		again = unsyncedRetry
+	}
+	if news && len(failures) == 0 {
+		r.events.Succeeded(workv1alpha2.EventGetDependenciesSucceed, "Get dependencies("+listed(refs)+") succeed.", tpl)
+		r.events.Succeeded(workv1alpha2.EventSyncScheduleResultSucceed, "Sync schedule results to dependencies succeed.", recorded)
 	}
 	return r.verdict(recorded, tpl, again, failures)
 }
@@ -298,21 +305,21 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []config
 	return objs, wanted, complete, nil
 }
 
-// attach has the binding of one dependency follow b.
-func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding, obj *unstructured.Unstructured) error {
+// attach has the binding of one dependency follow b, and says whether it did not before.
+func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding, obj *unstructured.Unstructured) (wrote bool, err error) {
 	existing, err := scope.Bindings.Get(ctx, r.client, dependency.Key(obj))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("get its binding: %w", err)
+		return false, fmt.Errorf("get its binding: %w", err)
 	}
 	if err != nil {
 		existing = nil
 	}
 	want, err := dependency.Attach(b, obj, existing, uuid.NewString())
 	if err != nil {
-		return err
+		return false, err
 	}
 	if existing == nil {
-		return r.client.Create(ctx, want)
+		return true, r.client.Create(ctx, want)
 	}
 	if !dependency.RequiredBy(existing, client.ObjectKeyFromObject(b)) {
 		if asked, granted := b.BindingSpec(), want.BindingSpec(); asked.ConflictResolution != granted.ConflictResolution || set(asked.PreserveResourcesOnDeletion) != set(granted.PreserveResourcesOnDeletion) {
@@ -321,8 +328,24 @@ func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding, obj *un
 				commit.Name(want), granted.ConflictResolution, set(granted.PreserveResourcesOnDeletion))
 		}
 	}
-	_, err = commit.Update(ctx, r.client, existing, want)
-	return err
+	return commit.Update(ctx, r.client, existing, want)
+}
+
+// listed are the dependencies in words, as far as a message takes them.
+func listed(refs []configv1alpha1.DependentObjectReference) string {
+	const most = 10
+	var out []string
+	for _, ref := range refs[:min(len(refs), most)] {
+		name := ref.Name
+		if ref.LabelSelector != nil {
+			name = metav1.FormatLabelSelector(ref.LabelSelector)
+		}
+		out = append(out, ref.Kind+" "+types.NamespacedName{Namespace: ref.Namespace, Name: name}.String())
+	}
+	if more := len(refs) - most; more > 0 {
+		out = append(out, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(out, ", ")
 }
 
 // madeAgain says whether a binding is being deleted by nobody's order: what depends on it stays then, until it is made again.

@@ -32,6 +32,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -142,7 +143,7 @@ func (h *hub) restart(store *template.Store) {
 			{Group: "apps", Kind: "Deployment"}:        hooks,
 			{Group: "example.io", Kind: "ClusterTool"}: hooks,
 		}, builtin.Tier())},
-		client: h.client, events: h.recorder,
+		client: h.client, events: commit.Events{EventRecorder: h.recorder, Successes: commit.SuccessesNone},
 	}
 }
 

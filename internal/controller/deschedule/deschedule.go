@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -67,7 +66,7 @@ var maxMoved = intstr.FromString("25%")
 type reconciler struct {
 	Options
 	client client.Client
-	events record.EventRecorder
+	events commit.Events
 	// told are the bindings of which users know that nothing can be moved.
 	told commit.Told[types.NamespacedName]
 }
@@ -301,8 +300,8 @@ func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m desched
 	for _, t := range m.Clusters {
 		result = append(result, fmt.Sprintf("%s:%d", t.Name, t.Replicas))
 	}
-	r.tell(b, corev1.EventTypeNormal, workv1alpha2.EventDescheduleBindingSucceed,
-		fmt.Sprintf("Replicas of %s to %s. Result: {%s}", why, deschedule.Listed(m.Took), strings.Join(result, ", ")))
+	r.events.Succeeded(workv1alpha2.EventDescheduleBindingSucceed,
+		fmt.Sprintf("Replicas of %s to %s. Result: {%s}", why, deschedule.Listed(m.Took), strings.Join(result, ", ")), b, scope.TemplateOf(b))
 	return true, nil
 }
 

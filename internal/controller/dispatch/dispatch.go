@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,7 +78,7 @@ type reconciler struct {
 	client client.Client
 	// live reads past the cache, where a verdict on an old state would take something away.
 	live   client.Reader
-	events record.EventRecorder
+	events commit.Events
 	unseen unseen
 	// heirless are the bindings that went by nobody's order, until another one has their Works.
 	heirless heirless
@@ -274,6 +273,11 @@ func (r *reconciler) overrides(ctx context.Context, namespace string) ([]policyv
 // write creates and updates the Works that differ. One cluster's failure leaves the others' Works as they should be.
 func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input) (after time.Duration, err error) {
 	d := dispatch.Decide(ctx, in, r.Interpreter)
+	for _, w := range dispatch.Suspensions(in, d) {
+		if err := r.client.Update(ctx, w); err != nil {
+			return 0, fmt.Errorf("suspend or resume %s: %w", commit.Name(w), err)
+		}
+	}
 	if d.Waits {
 		return d.RecheckAfter, nil // that it is placed is an event
 	}
@@ -326,6 +330,7 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 			}
 		}
 	}
+	r.tellWritten(b, in, results, errs)
 	told := r.tellRefused(ctx, b, errs...)
 	errs = append(errs, told, r.stopPulls(ctx, client.ObjectKeyFromObject(b), d.Pulls))
 	return d.RecheckAfter, errors.Join(errs...)

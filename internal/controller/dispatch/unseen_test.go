@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/commit"
 )
 
 func TestABindingIsNotLetGoWhileTheCacheLacksAWorkOfIts(t *testing.T) {
@@ -37,7 +38,7 @@ func TestABindingIsNotLetGoWhileTheCacheLacksAWorkOfIts(t *testing.T) {
 			},
 		})
 		clock := clocktesting.NewFakePassiveClock(time.Now())
-		r := &reconciler{Options: w.options, client: cache, events: record.NewFakeRecorder(10), unseen: unseen{clock: clock}}
+		r := &reconciler{Options: w.options, client: cache, events: commit.Events{EventRecorder: record.NewFakeRecorder(10)}, unseen: unseen{clock: clock}}
 		r.Clock = clock
 		look := func() reconcile.Result {
 			w.t.Helper()

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,7 +69,7 @@ type reconciler struct {
 	client client.Client
 	// live reads past the cache.
 	live   client.Reader
-	events record.EventRecorder
+	events commit.Events
 	lanes  lanes
 
 	// written are our last writes, until the cache shows them.
@@ -159,7 +158,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return mgr.Add(r)
 }
 
-func newReconciler(c client.Client, events record.EventRecorder, o Options) *reconciler {
+func newReconciler(c client.Client, events commit.Events, o Options) *reconciler {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}

@@ -15,6 +15,7 @@ import (
 
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
@@ -66,7 +67,7 @@ func untold(t *testing.T, clock clock.PassiveClock, kinds ...membertest.Kind) un
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = members.Start(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
-	return untoldWorld{w, newReconciler(w, record.NewFakeRecorder(10), Options{Members: members, Interpreter: interpret.New(builtin.Tier()), Clock: clock})}
+	return untoldWorld{w, newReconciler(w, commit.Events{EventRecorder: record.NewFakeRecorder(10)}, Options{Members: members, Interpreter: interpret.New(builtin.Tier()), Clock: clock})}
 }
 
 // look has the reconciler look at a Work of the member, and report of it.

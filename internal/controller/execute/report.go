@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -213,14 +214,32 @@ func (r *reconciler) tell(was, is *workv1alpha1.Work) {
 		r.events.Event(is, corev1.EventTypeWarning, workv1alpha2.EventSyncFailed, after.Message)
 		log.Info("could not apply", "work", client.ObjectKeyFromObject(is), "message", after.Message)
 	case after.Status == metav1.ConditionTrue && before != nil && before.Status == metav1.ConditionFalse:
-		r.events.Event(is, corev1.EventTypeNormal, workv1alpha2.EventSyncSucceed, after.Message)
+		r.events.Succeeded(workv1alpha2.EventSyncSucceed, after.Message, is)
+	case after.Status == metav1.ConditionTrue && (before == nil || before.ObservedGeneration != after.ObservedGeneration):
+		r.events.Stepped(workv1alpha2.EventSyncSucceed, after.Message, is)
 	}
 	before, after = meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkDispatching), meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkDispatching)
-	if after != nil && after.Reason == clusterv1alpha1.ReasonHeldByAnotherHub || before != nil && before.Reason == clusterv1alpha1.ReasonHeldByAnotherHub {
-		return // the cluster says it once for all its Works
+	held := func(c *metav1.Condition) bool { return c != nil && c.Reason == clusterv1alpha1.ReasonHeldByAnotherHub }
+	switch {
+	case after == nil, held(after), held(before): // the cluster says it once for all its Works
+	case before == nil && after.Status == metav1.ConditionFalse || before != nil && before.Status != after.Status:
+		r.events.Succeeded(workv1alpha2.EventWorkDispatching, after.Message, is)
+	case before == nil:
+		r.events.Stepped(workv1alpha2.EventWorkDispatching, after.Message, is)
 	}
-	if after != nil && (before == nil && after.Status == metav1.ConditionFalse || before != nil && before.Status != after.Status) {
-		r.events.Event(is, corev1.EventTypeNormal, workv1alpha2.EventWorkDispatching, after.Message)
+	r.tellReflected(was, is)
+}
+
+// tellReflected tells that the status and health of an object were read, when they are news.
+func (r *reconciler) tellReflected(was, is *workv1alpha1.Work) {
+	if len(is.Status.ManifestStatuses) == 0 || equality.Semantic.DeepEqual(was.Status.ManifestStatuses, is.Status.ManifestStatuses) {
+		return
+	}
+	status := is.Status.ManifestStatuses[0]
+	object := fmt.Sprintf("object(%s/%s/%s)", status.Identifier.Kind, status.Identifier.Namespace, status.Identifier.Name)
+	r.events.Stepped(workv1alpha2.EventReflectStatusSucceed, "Reflect status for "+object+" succeed.", is)
+	if status.Health != "" && status.Health != workv1alpha1.ResourceUnknown && status.Health != healthOf(was) {
+		r.events.Stepped(workv1alpha2.EventInterpretHealthSucceed, "Interpret health of "+object+" as "+strings.ToLower(string(status.Health))+".", is)
 	}
 }
 

@@ -1,10 +1,13 @@
 package propagate
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -21,4 +24,14 @@ func describe(p policyv1alpha1.Propagation) string {
 		return "policy(" + p.GetNamespace() + "/" + p.GetName() + ")"
 	}
 	return "cluster policy(" + p.GetName() + ")"
+}
+
+// tellMeaning says what was read of a workload.
+func (r *reconciler) tellMeaning(template *unstructured.Unstructured, m propagate.Meaning) {
+	switch {
+	case len(m.Components) > 0:
+		r.events.Stepped(workv1alpha2.EventGetComponentsSucceed, fmt.Sprintf("Get components(%d) succeed.", len(m.Components)), template)
+	case m.Requirements != nil || m.Replicas > 0:
+		r.events.Stepped(workv1alpha2.EventGetReplicasSucceed, fmt.Sprintf("Get replicas(%d) succeed.", m.Replicas), template)
+	}
 }

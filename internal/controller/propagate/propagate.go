@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +47,7 @@ type reconciler struct {
 	client client.Client
 	// live reads past the cache, where a verdict on an old state would take something away.
 	live   client.Reader
-	events record.EventRecorder
+	events commit.Events
 	// failures are the messages that a user was told last, by template.
 	failures commit.Told[key]
 	sidecars sidecars

@@ -31,6 +31,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -119,7 +120,7 @@ func (h *hub) reconciler(store *template.Store) *reconciler {
 			}
 			return h.placed
 		}},
-		client: h.client, live: h.client, events: h.recorder,
+		client: h.client, live: h.client, events: commit.Events{EventRecorder: h.recorder},
 	}
 }
 

@@ -128,14 +128,18 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 			return err
 		}
 	}
-	if err := r.bind(ctx, k, template, chosen, existing); err != nil {
+	bound, err := r.bind(ctx, k, template, chosen, existing)
+	if err != nil {
 		return err
 	}
 	if !waits {
 		r.failures.Forget(k)
 	}
-	if claimed {
-		r.events.Eventf(template, corev1.EventTypeNormal, workv1alpha2.EventApplyPolicySucceed, "Apply %s succeed", describe(chosen))
+	switch text := "Apply " + describe(chosen) + " succeed"; {
+	case claimed:
+		r.events.Succeeded(workv1alpha2.EventApplyPolicySucceed, text, template)
+	case bound:
+		r.events.Stepped(workv1alpha2.EventApplyPolicySucceed, text, template)
 	}
 	return nil
 }
@@ -158,81 +162,84 @@ func (r *reconciler) claim(ctx context.Context, k key, template *unstructured.Un
 	}
 	log.FromContext(ctx).Info("claimed", "policy", describe(chosen))
 	if holder != nil {
-		r.events.Eventf(template, corev1.EventTypeNormal, workv1alpha2.EventPreemptPolicySucceed, "%s preempted %s", describe(chosen), describe(holder))
+		r.events.Succeeded(workv1alpha2.EventPreemptPolicySucceed, describe(chosen)+" preempted "+describe(holder), template)
 	}
 	return got, nil
 }
 
-// bind makes the binding of a template what the policy that holds it says.
-func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) error {
+// bind makes the binding of a template what the policy that holds it says, and says whether it was another before.
+func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) (wrote bool, err error) {
 	if !propagate.Activated(template, p, existing) {
 		if existing == nil || propagate.Belongs(template, existing) != nil {
-			return nil
+			return false, nil
 		}
-		_, err := commit.Update(ctx, r.client, existing, propagate.Hold(template, p, existing))
-		return err
+		return commit.Update(ctx, r.client, existing, propagate.Hold(template, p, existing))
 	}
 	m, unread := r.meaning(ctx, k, template, p)
-	existing, err := interpreter.Report(ctx, r.client, existing, unread, reading...)
+	existing, err = interpreter.Report(ctx, r.client, existing, unread, reading...)
 	if err != nil {
-		return cmp.Or(unread, err)
+		return false, cmp.Or(unread, err)
 	}
 	if unread != nil {
 		// A customization that is broken, or a webhook that is down, keeps no change of the template from the members, such as
 		// the one that goes back to an image that worked: what was read before holds until there is an answer.
 		if interpret.FaultOf(unread, reading...) == nil || !propagate.Read(template, existing) {
-			return unread
+			return false, unread
 		}
 		m.Unread = true
 	} else if err := r.count(ctx, template, &m); err != nil {
-		return err
+		return false, err
 	}
-	if err := r.write(ctx, k, template, p, m, existing); err != nil {
-		return err
+	if wrote, err = r.write(ctx, k, template, p, m, existing); err != nil {
+		return wrote, err
 	}
-	return unread
+	if wrote && unread == nil {
+		r.tellMeaning(template, m)
+	}
+	return wrote, unread
 }
 
 // reading are the operations that a binding's own fields come from.
 var reading = []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretReplica, configv1alpha1.InterpreterOperationInterpretComponent}
 
-// write writes the binding of a template that means m.
-func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation, m propagate.Meaning, existing workv1alpha2.Binding) error {
+// write writes the binding of a template that means m, and says whether it was another before.
+func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation, m propagate.Meaning, existing workv1alpha2.Binding) (wrote bool, err error) {
 	want, err := propagate.Binding(template, p, m, existing)
 	if err != nil {
 		if !errors.Is(err, propagate.ErrTerminating) {
 			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
 		}
-		return err
+		return false, err
 	}
 	if existing == nil {
 		if want, err = r.complete(ctx, template, want); err != nil {
-			return err
+			return false, err
 		}
 		if err := r.client.Create(ctx, want); err != nil {
 			if !commit.Stale(err) {
 				r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
 			}
-			return fmt.Errorf("create %s: %w", commit.Name(want), err)
+			return false, fmt.Errorf("create %s: %w", commit.Name(want), err)
 		}
+		wrote = true
 		if advice := propagate.RunAdvice(template, p); advice != "" {
 			r.events.Event(template, corev1.EventTypeWarning, workv1alpha2.EventApplyPolicySucceed, advice)
 		}
 	} else if err := r.pin(ctx, template, existing, want); err != nil {
-		return err
-	} else if _, err := commit.Update(ctx, r.client, existing, want); err != nil {
+		return false, err
+	} else if wrote, err = commit.Update(ctx, r.client, existing, want); err != nil {
 		if !commit.Stale(err) {
 			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
 		}
-		return err
+		return false, err
 	}
 	if propagate.Waiting(template) {
 		template = template.DeepCopy()
 		propagate.StopWaiting(template)
 		_, err := r.Templates.Update(ctx, template)
-		return err
+		return wrote, err
 	}
-	return nil
+	return wrote, nil
 }
 
 // complete gives a binding that is about to be created what would each cost a write later: its clusters, and if those are known,

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,7 +71,7 @@ const eventReschedule = "RescheduleBindings"
 type reconciler struct {
 	Options
 	client client.Client
-	events record.EventRecorder
+	events commit.Events
 
 	index *index
 	peers peers
@@ -388,7 +387,7 @@ func (r *reconciler) tell(b workv1alpha2.Binding, status *workv1alpha2.ResourceB
 	switch {
 	case news && o.failure != nil:
 		message := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled).Message
-		for _, obj := range []runtime.Object{b, templateOf(b)} {
+		for _, obj := range []runtime.Object{b, scope.TemplateOf(b)} {
 			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventScheduleBindingFailed, message)
 		}
 	case news && !o.told:
@@ -413,13 +412,8 @@ func (r *reconciler) scheduled(b workv1alpha2.Binding) {
 	if copies := schedule.Copies(b); copies != "" {
 		text += " " + copies
 	}
-	r.events.Event(b, corev1.EventTypeNormal, workv1alpha2.EventScheduleBindingSucceed, text)
-}
-
-// templateOf names the template of a binding in events: who wrote it looks there when it does not arrive.
-func templateOf(b workv1alpha2.Binding) *corev1.ObjectReference {
-	ref := b.BindingSpec().Resource
-	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
+	r.events.Succeeded(workv1alpha2.EventScheduleBindingSucceed, text, b)
+	r.events.Stepped(workv1alpha2.EventScheduleBindingSucceed, text, scope.TemplateOf(b))
 }
 
 // clusters is the placement in words: "member1:2, member2:1".

@@ -192,7 +192,7 @@ func TestABindingThatWasConfirmedBeforeItsFirstLookIsTold(t *testing.T) {
 		w.scheduled("m1")
 		w.Has(w.binding)
 		heard := record.NewFakeRecorder(9)
-		r := &reconciler{Options: Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Clock: w.clock}, client: w.Client, events: heard,
+		r := &reconciler{Options: Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Clock: w.clock}, client: w.Client, events: commit.Events{EventRecorder: heard},
 			index: newIndex(policyv1alpha1.DefaultSchedulerName, w.fleet.Snapshot().Plugins())}
 		r.burst.Most = 9
 		look := func(e event.CreateEvent, want int) {
@@ -444,7 +444,7 @@ func TestARebalancingIsNotLostWhileABindingWaitsForItsConfirmation(t *testing.T)
 func TestABurstOfPlacementsIsNotABurstOfEvents(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	events := record.NewFakeRecorder(10 * toldMost)
-	r := &reconciler{Options: Options{Clock: clock}, events: events, burst: commit.Burst{Most: toldMost, Rate: toldRate}}
+	r := &reconciler{Options: Options{Clock: clock}, events: commit.Events{EventRecorder: events}, burst: commit.Burst{Most: toldMost, Rate: toldRate}}
 	told := func(bindings int) int {
 		for range bindings {
 			r.scheduled(&workv1alpha2.ResourceBinding{})
@@ -470,7 +470,7 @@ func TestABurstOfPlacementsIsNotABurstOfEvents(t *testing.T) {
 
 func TestAClusterTellsHowManyBindingsItMovesWhereTheyDoNotTellThemselves(t *testing.T) {
 	events := record.NewFakeRecorder(10)
-	r := &reconciler{events: events, burst: commit.Burst{Most: toldMost, Rate: toldRate}}
+	r := &reconciler{events: commit.Events{EventRecorder: events}, burst: commit.Burst{Most: toldMost, Rate: toldRate}}
 	is := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
 	r.follows(capacity.Change{Old: is, New: is}, toldMost)
 	r.follows(capacity.Change{Old: is}, 10_000) // it is gone: there is nothing to tell it on

@@ -203,8 +203,23 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	r.warn(me, read, service.EventDispatchEndpointSliceFailed, refusal)
 	want := read.DeepCopy()
 	want.Status.Conditions = service.SetConditions(read.Status.Conditions, read.Generation, metav1.NewTime(r.Clock.Now()), applied, dispatched)
-	_, err = commit.Status(ctx, r.client, read, want)
+	told, err := commit.Status(ctx, r.client, read, want)
+	if told && err == nil {
+		r.tellTurned(read, want)
+	}
 	return errors.Join(sending, written, client.IgnoreNotFound(err))
+}
+
+// tellTurned tells which conditions are true that were not.
+func (r *crossCluster) tellTurned(was, is *networkingv1alpha1.MultiClusterService) {
+	for kind, reason := range map[string]string{
+		networkingv1alpha1.ServiceApplied:          service.EventSyncServiceSucceed,
+		networkingv1alpha1.EndpointSliceDispatched: service.EventDispatchEndpointSliceSucceed,
+	} {
+		if c := meta.FindStatusCondition(is.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(was.Status.Conditions, kind) {
+			r.events.Succeeded(reason, c.Message, is)
+		}
+	}
 }
 
 // fleet are the clusters that are there to stay.

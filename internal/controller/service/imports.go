@@ -145,7 +145,10 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	r.warn(me, read, service.EventSyncDerivedServiceFailed, strings.Join(trouble, "; "))
 	want := read.DeepCopy()
 	want.Status = service.ImportStatus(d)
-	_, err = commit.Status(ctx, r.client, read, want)
+	told, err := commit.Status(ctx, r.client, read, want)
+	if told && err == nil && len(trouble) == 0 && len(want.Status.Clusters) > 0 {
+		r.events.Succeeded(service.EventSyncDerivedServiceSucceed, "Sync derived service for serviceImport("+read.Name+") succeed.", read)
+	}
 	return errors.Join(written, client.IgnoreNotFound(err))
 }
 

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -69,7 +68,7 @@ type exchanges struct {
 	client client.Client
 	// live reads past the cache, where a verdict on an old state would take something away.
 	live    client.Reader
-	events  record.EventRecorder
+	events  commit.Events
 	follows *follows
 	told    commit.Told[subject]
 }
@@ -112,7 +111,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 // recording is x with events of its own.
-func (x *exchanges) recording(events record.EventRecorder) *exchanges {
+func (x *exchanges) recording(events commit.Events) *exchanges {
 	return &exchanges{Options: x.Options, client: x.client, live: x.live, events: events, follows: x.follows}
 }
 

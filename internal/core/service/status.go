@@ -18,10 +18,13 @@ import (
 
 // Event reasons, as the contract has them.
 const (
-	EventSyncDerivedServiceFailed    = "SyncDerivedServiceFailed"
-	EventSyncServiceFailed           = "SyncServiceFailed"
-	EventDispatchEndpointSliceFailed = "DispatchEndpointSliceFailed"
-	EventClusterNotFound             = "ClusterNotFound"
+	EventSyncDerivedServiceFailed     = "SyncDerivedServiceFailed"
+	EventSyncDerivedServiceSucceed    = "SyncDerivedServiceSucceed"
+	EventSyncServiceFailed            = "SyncServiceFailed"
+	EventSyncServiceSucceed           = "SyncServiceSucceed"
+	EventDispatchEndpointSliceFailed  = "DispatchEndpointSliceFailed"
+	EventDispatchEndpointSliceSucceed = "DispatchEndpointSliceSucceed"
+	EventClusterNotFound              = "ClusterNotFound"
 )
 
 // The reasons and messages of success, as Karmada's users know them.

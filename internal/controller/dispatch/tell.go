@@ -1,0 +1,56 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// tellWritten tells users which Works were made as they should be, and of the overrides in them: once for all clusters. errs has what
+// came of each result.
+func (r *reconciler) tellWritten(b workv1alpha2.Binding, in dispatch.Input, results []dispatch.Result, errs []error) {
+	written, failed := 0, 0
+	var clusters, policies []string
+	for i, res := range results {
+		switch {
+		case errs[i] != nil || res.Err != nil:
+			failed++
+			continue
+		case !needed(in.Existing[res.Cluster], res.Work):
+			continue
+		}
+		written++
+		for j, rule := range res.Applied.Rules {
+			name := "cluster override policy(" + rule.Policy + ")"
+			if rule.Namespaced {
+				name = "override policy(" + in.Template.GetNamespace() + "/" + rule.Policy + ")"
+			}
+			if !slices.Contains(policies, name) {
+				policies = append(policies, name)
+			}
+			if j == 0 {
+				clusters = append(clusters, res.Cluster)
+			}
+		}
+	}
+	if len(policies) > 0 {
+		r.events.Succeeded(workv1alpha2.EventApplyOverridePolicySucceed,
+			fmt.Sprintf("Apply %s for cluster(%s) succeed.", strings.Join(policies, ", "), few(clusters)), in.Template)
+	}
+	if written > 0 && failed == 0 {
+		r.events.Stepped(workv1alpha2.EventSyncWorkSucceed, "Sync work of "+scope.Describe(b)+" successful.", b, in.Template)
+	}
+}
+
+// few are names as far as a message takes them.
+func few(names []string) string {
+	const most = 10
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
