@@ -86,7 +86,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("set up the cluster controller: %w", err)
 	}
 
-	status := newCollector(mgr.GetClient(), life.events, o)
+	status := newCollector(mgr.GetClient(), commit.Recorder(mgr, "cluster-status-controller"), commit.Recorder(mgr, "unified-auth-controller"), o)
 	o.Members.OnAnswer(status.kick)
 	o.Members.OnTaken(status.kick)
 	if err := mgr.Add(status); err != nil {

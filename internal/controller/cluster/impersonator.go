@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/access"
 	"github.com/argosy-io/argosy/internal/core/credential"
 	"github.com/argosy-io/argosy/internal/member"
@@ -21,8 +22,6 @@ import (
 )
 
 const (
-	// eventSyncImpersonationConfigFailed is Karmada's reason.
-	eventSyncImpersonationConfigFailed = "SyncImpersonationConfigFailed"
 	// grantCheck is how often the right of the impersonator is looked at where nothing is known to have changed: somebody in the member may
 	// have deleted it, or a replica have written by what it knew a moment before.
 	grantCheck = time.Minute
@@ -63,13 +62,16 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 	if known {
 		return
 	}
-	err = c.grant(ctx, m, ref, allowed)
+	granted, err := c.grant(ctx, m, ref, allowed)
 	if ctx.Err() != nil {
 		return
 	}
 	switch {
 	case err == nil:
 		c.told.Forget(cluster.Name)
+		if granted {
+			c.auth.Succeeded(workv1alpha2.EventSyncImpersonationSucceed, "Sync impersonation config succeed.", cluster)
+		}
 		return
 	case !errors.Is(err, member.ErrHeld): // which the condition says
 		text := fmt.Sprintf("let the hub act as its users in cluster %q, without which clusters/proxy may be refused: %v", cluster.Name, err)
@@ -77,7 +79,7 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 			text = strings.ToValidUTF8(text[:textLimit], "") + "…"
 		}
 		if c.told.News(cluster.Name, text) {
-			c.events.Event(cluster, corev1.EventTypeWarning, eventSyncImpersonationConfigFailed, text)
+			c.auth.Event(cluster, corev1.EventTypeWarning, workv1alpha2.EventSyncImpersonationFailed, text)
 		}
 	}
 	if !apierrors.IsForbidden(err) && !errors.Is(err, acting.ErrTheirs) {
@@ -109,27 +111,28 @@ func (c *collector) followGrants(changed <-chan struct{}) {
 	}()
 }
 
-func (c *collector) grant(ctx context.Context, m *member.Member, ref *clusterv1alpha1.LocalSecretReference, allowed access.Allowed) error {
+// grant has the member let the hub act as those allowed, and says whether that was a write.
+func (c *collector) grant(ctx context.Context, m *member.Member, ref *clusterv1alpha1.LocalSecretReference, allowed access.Allowed) (wrote bool, err error) {
 	secret := &corev1.Secret{}
 	if err := c.client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
-		return client.IgnoreNotFound(err) // the proxy says so to who uses it
+		return false, client.IgnoreNotFound(err) // the proxy says so to who uses it
 	}
 	token := string(secret.Data[member.TokenKey])
 	of, ok := credential.Read(token)
 	if !ok {
-		return nil // whoever made another kind of user gave it its rights
+		return false, nil // whoever made another kind of user gave it its rights
 	}
 	hub := string(c.Members.Hub())
-	_, err := acting.Keep(ctx, m.Client(), hub, allowed, access.Identity{})
+	kept, err := acting.Keep(ctx, m.Client(), hub, allowed, access.Identity{})
 	if err != nil && !errors.Is(err, acting.ErrTheirs) {
-		return err
+		return false, err
 	}
-	_, failed := acting.Bind(ctx, m.Client(), hub, of.Namespace, of.Account, func() error {
+	bound, failed := acting.Bind(ctx, m.Client(), hub, of.Namespace, of.Account, func() error {
 		accounts, err := m.Accounts()
 		if err != nil {
 			return err
 		}
 		return member.VerifyToken(ctx, accounts, token, of.Namespace, of.Account)
 	})
-	return errors.Join(err, failed)
+	return kept || bound, errors.Join(err, failed)
 }

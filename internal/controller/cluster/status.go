@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -39,7 +38,8 @@ const (
 type collector struct {
 	Options
 	client client.Client
-	events record.EventRecorder
+	events commit.Events
+	auth   commit.Events // of the right to act as users alone, in the name of the controller that Karmada has for it
 	// started is closed when ctx is set; it bounds the looks.
 	started chan struct{}
 	ctx     context.Context
@@ -62,8 +62,8 @@ type look struct {
 	stop  context.CancelFunc
 }
 
-func newCollector(c client.Client, events record.EventRecorder, o Options) *collector {
-	return &collector{Options: o, client: c, events: events, started: make(chan struct{}), looks: map[string]look{}, impersonators: map[string]grantLook{}, tokens: map[string]tokenLook{}}
+func newCollector(c client.Client, events, auth commit.Events, o Options) *collector {
+	return &collector{Options: o, client: c, events: events, auth: auth, started: make(chan struct{}), looks: map[string]look{}, impersonators: map[string]grantLook{}, tokens: map[string]tokenLook{}}
 }
 
 // Start implements manager.Runnable.

@@ -25,6 +25,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -61,7 +62,7 @@ func newFleet(t *testing.T, objs ...client.Object) *fleet {
 	go func() { defer close(ended); _ = members.Start(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	o := Options{Members: members, Clock: clock}.withDefaults()
-	return &fleet{newCollector(c, record.NewFakeRecorder(100), o), t, c, clock, map[string]*membership.Streak{}}
+	return &fleet{newCollector(c, commit.Events{EventRecorder: record.NewFakeRecorder(100)}, commit.Events{EventRecorder: record.NewFakeRecorder(100)}, o), t, c, clock, map[string]*membership.Streak{}}
 }
 
 // look looks at a member once and returns its Cluster and when the next look is due.

@@ -141,7 +141,7 @@ func tokens(t *testing.T, first func(i *issuer) string) (f *fleet, i *issuer, ro
 	secret.Data = map[string][]byte{"token": []byte(first(i))}
 	f = newFleet(t, cluster, secret)
 	at = f.clock.Now
-	told := f.events.(*record.FakeRecorder)
+	told := f.events.EventRecorder.(*record.FakeRecorder)
 	rotate = func() {
 		t.Helper()
 		m, err := f.Members.Refresh(t.Context(), "m1")
