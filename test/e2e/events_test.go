@@ -19,11 +19,11 @@ func TestEverySuccessIsToldToWhoAsksForIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() { // the last of all: what was applied is removed before
 		if err := f.Stop(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	f.Hub.Apply(t, `
 apiVersion: v1
 kind: Namespace
