@@ -322,6 +322,7 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 		})
 	}
 	all.Wait()
+	r.tellWritten(b, in, results, errs)
 	for i, err := range errs {
 		if errors.Is(err, errNoSpace) {
 			errs[i] = nil
@@ -330,7 +331,6 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 			}
 		}
 	}
-	r.tellWritten(b, in, results, errs)
 	told := r.tellRefused(ctx, b, errs...)
 	errs = append(errs, told, r.stopPulls(ctx, client.ObjectKeyFromObject(b), d.Pulls))
 	return d.RecheckAfter, errors.Join(errs...)
