@@ -352,8 +352,8 @@ func TestReplicasThatAutoscalersOfMembersMoveAreFollowed(t *testing.T) {
 
 		// One that joins gets some, once.
 		w.Join("m3", controllertest.ClusterRole)
-		w.Eventually("the scheduler knows m3", func() string {
-			if w.fleet.Snapshot().Cluster("m3") == nil {
+		w.Eventually("the scheduler knows m3 and what it serves", func() string {
+			if m3 := w.fleet.Snapshot().Cluster("m3"); m3 == nil || len(m3.Status.APIEnablements) == 0 {
 				return "it does not"
 			}
 			return ""
