@@ -60,18 +60,26 @@ func newSecretsStatus(hub *hubFlags) *cobra.Command {
 }
 
 func newSecretsRotateKey(hub *hubFlags) *cobra.Command {
-	return &cobra.Command{
+	master := false
+	cmd := &cobra.Command{
 		Use:   "rotate-key",
 		Short: "Encrypt what is secret with a new key, and drop the old one",
 		Long: `Makes a new key, which all hubs on the store read before one writes with it, rewrites everything that is secret, and drops the old
 key. It returns when that is done. A rotation that is broken off, by this command or by the hub's end, goes on by itself.
 
-The master key in the pki folder, which the keys in the store are sealed with, stays.`,
+The master key in the pki folder, which the keys in the store are sealed with, stays. With --master it is replaced as well: the old one
+opens nothing that is written from then on, and is kept beside the new one as encryption-until-TIME.key, since backups of before need it.
+Where several hubs run on one store, copy encryption.key of the hub that was asked to the others' pki folders when the command says so.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if master {
+				return changeEncryption(cmd, hub, "master")
+			}
 			return changeEncryption(cmd, hub, "")
 		},
 	}
+	cmd.Flags().BoolVar(&master, "master", false, "replace the master key in the pki folder as well")
+	return cmd
 }
 
 func newSecretsRewrite(hub *hubFlags) *cobra.Command {
@@ -130,7 +138,7 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 		}
 		return fmt.Errorf("ask the hub: %w", err)
 	}
-	said := ""
+	said, begin := "", time.Now()
 	for tick := time.NewTicker(300 * time.Millisecond); ; {
 		select {
 		case <-tick.C:
@@ -141,22 +149,38 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 		if err != nil {
 			return err
 		}
-		if s.Step != "" && s.Step != said {
-			said = s.Step
-			fmt.Fprintf(out, "%s …\n", s.Step)
+		step := s.Step
+		if s.Behind > 0 && time.Since(begin) > patience { // hubs that read the store take a moment
+			step = waiting(s, what == "master")
+		}
+		if step != "" && step != said {
+			said = step
+			fmt.Fprintf(out, "%s …\n", step)
 		}
 		switch {
 		case s.Failed != "":
 			return fmt.Errorf("%s; the hub tries again every minute", s.Failed)
 		case !s.Rotating && !s.Rewriting:
 			tick.Stop()
-			if what == "" && (len(before.Keys) == 0 || len(s.Keys) == 0 || s.Keys[0].Name == before.Keys[0].Name) {
+			if what != "rewrite" && (len(before.Keys) == 0 || len(s.Keys) == 0 || s.Keys[0].Name == before.Keys[0].Name) {
 				return errors.New("the hub ended the rotation and has its old key: see its log")
 			}
 			printEncryption(out, s)
 			return nil
 		}
 	}
+}
+
+// patience is how long hubs on one store may take to read keys before a user is told that they are waited for.
+const patience = 3 * time.Second
+
+// waiting says which hubs are waited for, and what to do.
+func waiting(s server.EncryptionStatus, master bool) string {
+	text := fmt.Sprintf("waiting for %d of the hubs on this store to read the new key", s.Behind)
+	if master {
+		text += ": copy encryption.key from the pki folder of the hub that was asked to theirs"
+	}
+	return text
 }
 
 func printEncryption(out io.Writer, s server.EncryptionStatus) {
@@ -188,6 +212,12 @@ func printEncryption(out io.Writer, s server.EncryptionStatus) {
 	}
 	if s.Step != "" {
 		fmt.Fprintf(out, "Now: %s\n", s.Step)
+	}
+	if s.Rotating && s.Behind > 0 {
+		fmt.Fprintf(out, "%d of the hubs on this store have not read the new key yet; if the master key is being replaced, copy encryption.key to their pki folders\n", s.Behind)
+	}
+	if len(s.OldMasterKeys) > 0 {
+		fmt.Fprintf(out, "Master keys of before, in the pki folder: %s. Keep them with the backups of their time, which cannot be read without; nothing newer needs them.\n", strings.Join(s.OldMasterKeys, ", "))
 	}
 	if s.Failed != "" {
 		fmt.Fprintf(out, "The last change failed: %s\n", s.Failed)

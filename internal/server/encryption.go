@@ -272,8 +272,8 @@ func (h *Hub) rewriteSecrets(ctx context.Context) error {
 	return e.ring.Forget(ctx)
 }
 
-// EncryptionPath answers GET with an EncryptionStatus. POST begins a rotation of the key, or with ?rewrite that everything is rewritten
-// that is not kept as it would be written now.
+// EncryptionPath answers GET with an EncryptionStatus. POST begins a rotation of the key, with ?master of the master key too, or with
+// ?rewrite that everything is rewritten that is not kept as it would be written now.
 const EncryptionPath = "/argosy/encryption"
 
 // EncryptionStatus is how the store is encrypted.
@@ -289,6 +289,10 @@ type EncryptionStatus struct {
 	Values     int `json:"values"`
 	Stale      int `json:"stale"`
 	Unreadable int `json:"unreadable"`
+	// Behind is how many hubs on the store have not the keys as this one has them.
+	Behind int `json:"behind,omitempty"`
+	// OldMasterKeys are files of the pki folder with master keys of before, for backups of before.
+	OldMasterKeys []string `json:"oldMasterKeys,omitempty"`
 	// Step is what a change under way does; Failed is what the last one ended with.
 	Step   string `json:"step,omitempty"`
 	Failed string `json:"failed,omitempty"`
@@ -303,7 +307,12 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		s := EncryptionStatus{By: h.mode(), Keys: e.ring.Keys(), Rotating: e.ring.Rotating(), Rewriting: !e.ring.Rewritten(), Values: count.Total, Stale: count.Stale, Unreadable: count.Unreadable}
+		behind, err := e.ring.Behind(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		s := EncryptionStatus{Behind: behind, OldMasterKeys: keyring.OldMasterKeys(MasterKeyFile(h.config.pkiDir())), By: h.mode(), Keys: e.ring.Keys(), Rotating: e.ring.Rotating(), Rewriting: !e.ring.Rewritten(), Values: count.Total, Stale: count.Stale, Unreadable: count.Unreadable}
 		for _, r := range secret {
 			s.Resources = append(s.Resources, r.String())
 		}
@@ -316,11 +325,14 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(s)
 	case http.MethodPost:
-		begin := h.beginRotation
-		if r.URL.Query().Has("rewrite") {
-			begin = e.ring.Again
+		var err error
+		switch query := r.URL.Query(); {
+		case query.Has("rewrite"):
+			err = e.ring.Again(r.Context())
+		default:
+			err = h.beginRotation(r.Context(), query.Has("master"))
 		}
-		if err := begin(r.Context()); err != nil {
+		if err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
 			return
 		}
@@ -330,13 +342,17 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// beginRotation adds a key, which any replica may do. The one that runs the loops sees it, and goes on.
-func (h *Hub) beginRotation(ctx context.Context) error {
+// beginRotation adds a key, and a new master key to seal it if asked, which any replica may do. The one that runs the loops sees it, and
+// goes on.
+func (h *Hub) beginRotation(ctx context.Context, master bool) error {
 	switch {
 	case h.encryption.own:
 		return errors.New("the keys are those of --encryption-provider-config: add one there as the first, and then rewrite with `argosy secrets rewrite`")
 	case !h.config.Encryption.Enabled:
 		return errors.New("the hub does not encrypt (--encrypt-secrets=false): start it without that flag first")
+	}
+	if master {
+		return h.encryption.ring.BeginMaster(ctx)
 	}
 	return h.encryption.ring.Begin(ctx)
 }

@@ -141,15 +141,19 @@ func encryptionStatus(t *testing.T, h *Hub) EncryptionStatus {
 	return s
 }
 
-// rotateKey has the hub rotate and returns when it has.
-func rotateKey(t *testing.T, h *Hub) {
+// rotateKey has the hub rotate, with "master" its master key too, and returns when it has.
+func rotateKey(t *testing.T, h *Hub, what ...string) {
 	t.Helper()
 	before := encryptionStatus(t, h)
 	client, err := kubernetes.NewForConfig(h.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.RESTClient().Post().AbsPath(EncryptionPath).DoRaw(t.Context()); err != nil {
+	request := client.RESTClient().Post().AbsPath(EncryptionPath)
+	for _, w := range what {
+		request = request.Param(w, "")
+	}
+	if _, err := request.DoRaw(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a new key alone", func() string {
@@ -190,7 +194,14 @@ func TestNoFileOfTheStoreHasASecretInPlain(t *testing.T) {
 
 	rotateKey(t, h)
 	check("after a rotation")
-	rotateKey(t, h)
+	old, err := os.ReadFile(master)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotateKey(t, h, "master")
+	if s := encryptionStatus(t, h); len(s.OldMasterKeys) != 1 {
+		t.Errorf("the master key was replaced, and the status says %+v", s)
+	}
 	h.Stop()
 	check = func(when string) {
 		t.Helper()
@@ -231,7 +242,7 @@ func TestNoFileOfTheStoreHasASecretInPlain(t *testing.T) {
 	for what, prepare := range map[string]func() error{
 		"is missing: bring the file back": func() error { return os.Remove(master) },
 		"encryption.key is not the store's": func() error {
-			return os.WriteFile(master, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))), 0o600)
+			return os.WriteFile(master, old, 0o600) // somebody has the one of before
 		},
 		"is damaged: it is not 32 bytes": func() error { return os.WriteFile(master, []byte("half a k"), 0o600) },
 	} {
@@ -420,7 +431,7 @@ func TestHubsOnOneStoreRotateTogether(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}()
-	if err := other.beginRotation(t.Context()); err != nil { // asked of the one that does not run the loops
+	if err := other.beginRotation(t.Context(), false); err != nil { // asked of the one that does not run the loops
 		t.Fatal(err)
 	}
 	was := h.encryption.ring.Keys()[0].Name

@@ -6,10 +6,7 @@ package keyring
 import (
 	"bytes"
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -25,8 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 	encryptaes "k8s.io/apiserver/pkg/storage/value/encrypt/aes"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
-
-	"github.com/argosy-io/argosy/internal/server/pki"
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -35,7 +31,6 @@ const (
 	readersPrefix = "/argosy/encryption-readers/"
 	// valuePrefix begins every value that a ring encrypted; the key's name and a colon follow.
 	valuePrefix = "k8s:enc:argosy:v1:"
-	masterBytes = 32
 )
 
 // ErrBusy is that another change of the keys is under way.
@@ -68,7 +63,7 @@ type Key struct {
 // Ring encrypts and decrypts with the keys that it has now. It is a value.Transformer of Kubernetes' storage.
 type Ring struct {
 	client *clientv3.Client
-	master cipher.AEAD
+	master *masterFile
 	plain  bool
 
 	current atomic.Pointer[state]
@@ -79,7 +74,8 @@ type Ring struct {
 // state is one version of the ring.
 type state struct {
 	document
-	revision int64 // of the document
+	revision int64      // of the document
+	master   *masterKey // that seals the first key
 	value.Transformer
 }
 
@@ -156,7 +152,7 @@ func (o Options) refuseLostRing(ctx context.Context) error {
 
 // create makes a ring of one key, unless there is one by then.
 func (r *Ring) create(ctx context.Context, prefixes []string) error {
-	key, err := r.newKey()
+	key, err := newKey(r.master.keys[0])
 	if err != nil {
 		return err
 	}
@@ -199,11 +195,13 @@ func (r *Ring) take(data []byte, revision int64) error {
 		return fmt.Errorf("there is no key among those of what is encrypted (%s)", documentKey)
 	}
 	var all []value.PrefixTransformer
+	var used []*masterKey
 	for _, k := range s.Keys {
-		seed, err := r.unseal(k)
+		seed, by, err := r.master.unseal(k)
 		if err != nil {
 			return err
 		}
+		used = append(used, by)
 		t, err := encryptaes.NewHKDFExtendedNonceGCMTransformer(seed)
 		if err != nil {
 			return fmt.Errorf("key %s: %w", k.Name, err)
@@ -217,7 +215,13 @@ func (r *Ring) take(data []byte, revision int64) error {
 		all = append(all, unencrypted)
 	}
 	s.Transformer = value.NewPrefixTransformers(errors.New("the value is encrypted with a key that the hub does not have"), all...)
+	s.master = used[0]
 	r.current.Store(s)
+	if s.Next == "" {
+		if err := r.master.forget(used); err != nil {
+			klog.ErrorS(err, "the master key of before stays beside the new one until the next start")
+		}
+	}
 	return nil
 }
 
@@ -282,28 +286,16 @@ func (r *Ring) Again(ctx context.Context) error {
 }
 
 // newKey is a random key, sealed.
-func (r *Ring) newKey() (sealedKey, error) {
-	seed, id, nonce := make([]byte, encryptaes.MinSeedSizeExtendedNonceGCM), make([]byte, 4), make([]byte, r.master.NonceSize())
+func newKey(master *masterKey) (sealedKey, error) {
+	seed, id, nonce := make([]byte, encryptaes.MinSeedSizeExtendedNonceGCM), make([]byte, 4), make([]byte, master.NonceSize())
 	for _, b := range [][]byte{seed, id, nonce} {
 		if _, err := rand.Read(b); err != nil {
 			return sealedKey{}, fmt.Errorf("make a key: %w", err)
 		}
 	}
 	k := sealedKey{Name: "key-" + hex.EncodeToString(id), Created: time.Now().UTC().Truncate(time.Second)}
-	k.Sealed = r.master.Seal(nonce, nonce, seed, []byte(k.Name))
+	k.Sealed = master.Seal(nonce, nonce, seed, []byte(k.Name))
 	return k, nil
-}
-
-func (r *Ring) unseal(k sealedKey) ([]byte, error) {
-	n := r.master.NonceSize()
-	if len(k.Sealed) < n {
-		return nil, fmt.Errorf("key %s is cut off", k.Name)
-	}
-	seed, err := r.master.Open(nil, k.Sealed[:n], k.Sealed[n:], []byte(k.Name))
-	if err != nil {
-		return nil, fmt.Errorf("key %s cannot be unsealed", k.Name)
-	}
-	return seed, nil
 }
 
 // change replaces the document if nobody else did meanwhile, and takes the result.
@@ -326,35 +318,4 @@ func (r *Ring) change(ctx context.Context, amend func(*document) error) error {
 		return errors.Join(ErrBusy, r.load(ctx))
 	}
 	return r.take(data, done.Header.Revision)
-}
-
-func readMaster(file string) (cipher.AEAD, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the master key: %w", err)
-	}
-	key, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(data)))
-	if err != nil || len(key) != masterBytes {
-		return nil, fmt.Errorf("%s is damaged: it is not %d bytes in base64; bring it back from a backup of the pki folder", file, masterBytes)
-	}
-	return aead(key)
-}
-
-func makeMaster(file string) (cipher.AEAD, error) {
-	key := make([]byte, masterBytes)
-	if _, err := rand.Read(key); err != nil {
-		return nil, fmt.Errorf("make the master key: %w", err)
-	}
-	if err := pki.WriteFile(file, []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600); err != nil {
-		return nil, fmt.Errorf("make the master key: %w", err)
-	}
-	return aead(key)
-}
-
-func aead(key []byte) (cipher.AEAD, error) {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCM(block)
 }

@@ -127,20 +127,35 @@ func (r *Ring) Migrate(ctx context.Context, targets []Target, progress func(done
 
 // Begin adds the key that Rotate is to make the first.
 func (r *Ring) Begin(ctx context.Context) error {
-	if r.plain {
+	return r.begin(ctx, func(used *masterKey) (*masterKey, error) { return used, nil })
+}
+
+// BeginMaster adds a key as Begin does, sealed with a new master key: when Rotate has made it the first, the old master key opens nothing.
+// Replicas wait until they have the new one.
+func (r *Ring) BeginMaster(ctx context.Context) error {
+	return r.begin(ctx, r.master.next)
+}
+
+func (r *Ring) begin(ctx context.Context, choose func(used *masterKey) (*masterKey, error)) error {
+	switch s := r.current.Load(); {
+	case r.plain:
 		return errors.New("the hub does not encrypt: turn that on first (--encrypt-secrets)")
-	}
-	key, err := r.newKey()
-	if err != nil {
-		return err
-	}
-	return r.change(ctx, func(d *document) error {
-		if d.Next != "" {
-			return ErrBusy
+	case s.Next != "":
+		return ErrBusy
+	default:
+		master, err := choose(s.master)
+		if err != nil {
+			return err
 		}
-		d.Keys, d.Next = append(d.Keys, key), key.Name
-		return nil
-	})
+		key, err := newKey(master)
+		if err != nil {
+			return err
+		}
+		return r.change(ctx, func(d *document) error {
+			d.Keys, d.Next = append(d.Keys, key), key.Name
+			return nil
+		})
+	}
 }
 
 // Rotate replaces the key that is written with:
@@ -293,21 +308,28 @@ func (r *Ring) followOnce(ctx context.Context, key string) error {
 	}
 }
 
+// Behind is how many replicas that follow have not the ring as it is here.
+func (r *Ring) Behind(ctx context.Context) (int, error) {
+	want := r.current.Load().revision
+	readers, err := r.client.Get(ctx, readersPrefix, clientv3.WithPrefix())
+	if err != nil {
+		return 0, fmt.Errorf("ask which keys replicas read: %w", err)
+	}
+	behind := 0
+	for _, kv := range readers.Kvs {
+		if has, err := strconv.ParseInt(string(kv.Value), 10, 64); err != nil || has < want {
+			behind++
+		}
+	}
+	return behind, nil
+}
+
 // awaitReaders returns when every replica that follows has the ring as it is here. One that died is forgotten after readerLife.
 func (r *Ring) awaitReaders(ctx context.Context) error {
-	want := r.current.Load().revision
 	for {
-		readers, err := r.client.Get(ctx, readersPrefix, clientv3.WithPrefix())
-		if err != nil {
-			return fmt.Errorf("ask which keys replicas read: %w", err)
-		}
-		behind := false
-		for _, kv := range readers.Kvs {
-			has, err := strconv.ParseInt(string(kv.Value), 10, 64)
-			behind = behind || err != nil || has < want
-		}
-		if !behind {
-			return nil
+		behind, err := r.Behind(ctx)
+		if err != nil || behind == 0 {
+			return err
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):

@@ -364,8 +364,19 @@ func WriteFile(file string, data []byte, mode fs.FileMode) error {
 	if err == nil {
 		err = os.Rename(t.Name(), file)
 	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(file)) // without which a machine that loses its power may have the old file
+	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	return nil
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,0 +1,268 @@
+package keyring
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apiserver/pkg/storage/value"
+
+	"github.com/argosy-io/argosy/internal/server/embed/etcd"
+)
+
+const (
+	prefix = "/registry/secrets/"
+	secret = prefix + "shop/password"
+	word   = "correct-horse"
+)
+
+// world is a store with a hub's master key beside it.
+type world struct {
+	*testing.T
+	client *clientv3.Client
+	file   string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	store, err := etcd.Start(t.Context(), etcd.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Stop)
+	client, err := etcd.ConnectAll([]string{store.Endpoint}, "", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return &world{t, client, filepath.Join(t.TempDir(), "encryption.key")}
+}
+
+// open is a hub's start, with the master key in file.
+func (w *world) open(file string) *Ring {
+	w.Helper()
+	r, err := Open(w.Context(), Options{Client: w.client, MasterFile: file, Prefixes: []string{prefix}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r
+}
+
+func (w *world) write(r *Ring) {
+	w.Helper()
+	data, err := r.TransformToStorage(w.Context(), []byte(word), value.DefaultContext(secret))
+	if err != nil {
+		w.Fatal(err)
+	}
+	if _, err := w.client.Put(w.Context(), secret, string(data)); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// reads says why the hub cannot read what was written.
+func (w *world) reads(r *Ring) {
+	w.Helper()
+	got, err := w.client.Get(w.Context(), secret)
+	if err != nil || len(got.Kvs) != 1 {
+		w.Fatal(got, err)
+	}
+	if data, _, err := r.TransformFromStorage(w.Context(), got.Kvs[0].Value, value.DefaultContext(secret)); err != nil || string(data) != word {
+		w.Errorf("the Secret is %q, %v", data, err)
+	}
+}
+
+func (w *world) rotate(r *Ring) {
+	w.Helper()
+	if err := r.Rotate(w.Context(), []Target{{prefix, r}}, func(string, int) {}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// content of a file, without the newline at its end.
+func (w *world) content(file string) string {
+	w.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(bytes.TrimSpace(data))
+}
+
+// A master key is replaced, and wherever a crash breaks that off, the hub starts, reads what was there, and ends it.
+func TestAMasterKeyIsReplacedAndACrashLosesNothing(t *testing.T) {
+	for name, until := range map[string]func(w *world, r *Ring){
+		"before anything": func(*world, *Ring) {},
+		"with the new key in the file": func(w *world, r *Ring) {
+			if _, err := r.master.next(r.current.Load().master); err != nil {
+				w.Fatal(err)
+			}
+		},
+		"with the new key in the store": func(w *world, r *Ring) {
+			if err := r.BeginMaster(w.Context()); err != nil {
+				w.Fatal(err)
+			}
+		},
+		"with the new key written with": func(w *world, r *Ring) {
+			if err := r.BeginMaster(w.Context()); err != nil {
+				w.Fatal(err)
+			}
+			broken, cancel := context.WithCancel(w.Context())
+			err := r.Rotate(broken, []Target{{prefix, r}}, func(step string, _ int) {
+				if strings.HasPrefix(step, "rewriting") {
+					cancel()
+				}
+			})
+			if err == nil {
+				w.Fatal("it was not broken off")
+			}
+		},
+		"with the old key still in the file": func(w *world, r *Ring) {
+			if err := r.BeginMaster(w.Context()); err != nil {
+				w.Fatal(err)
+			}
+			both := w.content(w.file)
+			w.rotate(r)
+			if err := os.WriteFile(w.file, []byte(both), 0o600); err != nil {
+				w.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := w.open(w.file)
+			w.write(r)
+			old := w.content(w.file)
+			until(w, r)
+
+			r = w.open(w.file)
+			w.reads(r)
+			if w.content(w.file) == old || strings.Contains(w.content(w.file), "\n") { // not ended yet
+				if !r.Rotating() {
+					if err := r.BeginMaster(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.rotate(r)
+			}
+			w.reads(r)
+			w.reads(w.open(w.file))
+			if is := w.content(w.file); strings.Contains(is, "\n") || is == old {
+				t.Errorf("the master key is %q, and was %q", is, old)
+			}
+			if info, err := os.Stat(w.file); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("the file is %v, %v", info, err)
+			}
+			kept := OldMasterKeys(w.file)
+			if len(kept) == 0 {
+				t.Fatal("the old master key, which backups need, is gone")
+			}
+			stolen := filepath.Join(filepath.Dir(w.file), kept[0])
+			if w.content(stolen) != old {
+				t.Errorf("%s is not the old master key", kept[0])
+			}
+			if _, err := Open(t.Context(), Options{Client: w.client, MasterFile: stolen, Prefixes: []string{prefix}}); err == nil || !strings.Contains(err.Error(), "is not the store's") {
+				t.Errorf("with the old master key, the store opens with %v", err)
+			}
+			if n, err := r.Look(t.Context(), []Target{{prefix, r}}); err != nil || n.Total != 1 || n.Stale > 0 {
+				t.Errorf("the store has %+v, %v", n, err)
+			}
+		})
+	}
+}
+
+// Rotating the key alone needs no new master key, and one that cannot be written changes nothing.
+func TestAMasterKeyThatCannotBeWrittenStays(t *testing.T) {
+	w := newWorld(t)
+	r := w.open(w.file)
+	w.write(r)
+	old := w.content(w.file)
+	aside := filepath.Dir(w.file) + ".aside"
+	if err := os.Rename(filepath.Dir(w.file), aside); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.BeginMaster(t.Context()); err == nil || !strings.Contains(err.Error(), w.file) {
+		t.Errorf("a folder that is gone gives %v", err)
+	}
+	if r.Rotating() {
+		t.Error("the rotation began all the same")
+	}
+	if err := os.Rename(aside, filepath.Dir(w.file)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.BeginMaster(t.Context()); err != ErrBusy {
+		t.Errorf("a rotation under way gives %v", err)
+	}
+	w.rotate(r)
+	w.reads(r)
+	if w.content(w.file) != old || len(OldMasterKeys(w.file)) > 0 {
+		t.Error("the master key was replaced")
+	}
+}
+
+// Hubs on one store: nothing is written with a new master key before each of them has it.
+func TestHubsOnOneStoreWaitForTheNewMasterKey(t *testing.T) {
+	w := newWorld(t)
+	first := w.open(w.file)
+	w.write(first)
+	others := filepath.Join(t.TempDir(), "encryption.key")
+	copyKey := func() {
+		if err := os.WriteFile(others, []byte(w.content(w.file)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copyKey()
+	second := w.open(others)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); second.Follow(ctx) }()
+	defer func() { cancel(); <-ended }()
+	until := func(what string, holds func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("not within a minute: %s", what)
+			}
+		}
+	}
+	readers := func() int {
+		got, err := w.client.Get(t.Context(), readersPrefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(got.Count)
+	}
+	until("the second follows", func() bool { return readers() == 1 })
+	if err := first.BeginMaster(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rotated := make(chan error, 1)
+	go func() { rotated <- first.Rotate(t.Context(), []Target{{prefix, first}}, func(string, int) {}) }()
+	until("the second is waited for", func() bool { n, err := first.Behind(t.Context()); return err == nil && n == 1 })
+	w.reads(second)
+	if _, err := Open(t.Context(), Options{Client: w.client, MasterFile: others, Prefixes: []string{prefix}}); err == nil || !strings.Contains(err.Error(), "copy it from another hub") {
+		t.Errorf("a hub that starts without the new master key gets %v", err)
+	}
+	select {
+	case err := <-rotated:
+		t.Fatalf("the rotation ended without the second: %v", err)
+	default:
+	}
+
+	copyKey()
+	if err := <-rotated; err != nil {
+		t.Fatal(err)
+	}
+	until("the second has the new key alone", func() bool { return len(second.Keys()) == 1 && !second.Rotating() })
+	w.reads(second)
+	until("both have one master key", func() bool {
+		return w.content(others) == w.content(w.file) && !strings.Contains(w.content(others), "\n")
+	})
+}
