@@ -18,6 +18,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/override"
@@ -315,6 +316,10 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	}
 	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkScaledByMember); c != nil && c.Status == metav1.ConditionTrue {
 		row.Why = strings.TrimPrefix(row.Why+"; "+strings.TrimSuffix(c.Message, "."), "; ")
+	}
+	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkContested); c != nil && c.Status == metav1.ConditionTrue {
+		text, advice, _ := strings.Cut(c.Message, execute.ContestedAdvice)
+		e.find(Attention, row.Name, row.Name+": "+strings.TrimRight(text, " .:"), cmp.Or(strings.TrimSpace(advice), "look at the Work "+w.Namespace+"/"+w.Name))
 	}
 	for _, operation := range []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretHealth, configv1alpha1.InterpreterOperationInterpretStatus} {
 		if c := meta.FindStatusCondition(w.Status.Conditions, string(operation)); c != nil && c.Status == metav1.ConditionFalse {

@@ -30,6 +30,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -557,6 +558,18 @@ var stories = []struct {
 				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
 					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkScaledByMember, Status: metav1.ConditionTrue,
 						Reason: workv1alpha1.ReasonAutoscaled, Message: "HorizontalPodAutoscaler web in the cluster sets its replicas, and they are kept."})
+				}
+			}
+			return h
+		}},
+	{name: "an object that somebody changes again and again", severity: why.Attention, want: `m3: field manager "kubectl" changes /spec/replicas of Deployment shop/web in cluster "m3" again and again`, next: "have it leave that alone",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			for i := range h.Works {
+				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
+					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue,
+						Reason: workv1alpha1.ReasonChangedRepeatedly, Message: execute.Contested("m3", h.Template, "/spec/replicas", "kubectl")})
 				}
 			}
 			return h
