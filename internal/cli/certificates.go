@@ -51,7 +51,7 @@ The hub renews certificates by itself when a third of their life is left, and se
 				if c.Wrong != "" {
 					does = "WRONG: " + c.Wrong
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Name, duration.HumanDuration(now.Sub(c.Begins)), ends, renewed, does)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Name, duration.HumanDuration(now.Sub(c.Made)), ends, renewed, does)
 			}
 			return w.Flush()
 		},

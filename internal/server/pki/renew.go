@@ -29,6 +29,8 @@ type Certificate struct {
 	// Subject and Issuer are empty for a key.
 	Subject string     `json:"subject,omitempty"`
 	Issuer  string     `json:"issuer,omitempty"`
+	// Made is when it was made; Begins is before that by what clocks of clients may be behind.
+	Made    time.Time  `json:"made"`
 	Begins  time.Time  `json:"begins"`
 	Ends    *time.Time `json:"ends,omitempty"`
 	// Renewed is from when on the hub renews it by itself; nil for never.
@@ -64,7 +66,7 @@ func List(dir string, now time.Time) ([]Certificate, error) {
 			if err != nil {
 				c.Wrong = err.Error()
 			} else {
-				c.Begins = info.ModTime()
+				c.Made, c.Begins = info.ModTime(), info.ModTime()
 			}
 			all = append(all, c)
 			continue
@@ -90,9 +92,9 @@ func List(dir string, now time.Time) ([]Certificate, error) {
 			all = append(all, c)
 		}
 	}
-	if keys, err := keyutil.PublicKeysFromFile(f.OldServiceAccountKeys); err == nil {
+	if _, err := keyutil.PublicKeysFromFile(f.OldServiceAccountKeys); err == nil {
 		if info, err := os.Stat(f.OldServiceAccountKeys); err == nil {
-			all = append(all, Certificate{Name: "sa-old", File: f.OldServiceAccountKeys, For: fmt.Sprintf("signed tokens before sa: %d keys whose tokens count on", len(keys)), Begins: info.ModTime()})
+			all = append(all, Certificate{Name: "sa-old", File: f.OldServiceAccountKeys, For: "signed tokens before sa, which count on", Made: info.ModTime(), Begins: info.ModTime()})
 		}
 	}
 	return all, nil
@@ -100,6 +102,7 @@ func List(dir string, now time.Time) ([]Certificate, error) {
 
 func (c *Certificate) describe(x *x509.Certificate, now time.Time) {
 	c.Subject, c.Issuer, c.Begins, c.Ends = x.Subject.String(), x.Issuer.String(), x.NotBefore, &x.NotAfter
+	c.Made = x.NotBefore.Add(min(backdate, x.NotAfter.Sub(x.NotBefore)/2))
 	if now.After(x.NotAfter) {
 		c.Wrong = "it has ended"
 	}
