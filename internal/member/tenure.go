@@ -110,7 +110,7 @@ func (m *Member) decideWhose(ctx context.Context) (tenure.Decision, error) {
 		return tenure.Decision{Verdict: tenure.Hold}, nil
 	}
 	at := m.Client().Resource(leases).Namespace(tenure.Namespace)
-	for {
+	for range stampAttempts {
 		got, err := at.Get(ctx, tenure.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) && m.noLeases(ctx), apierrors.IsForbidden(err):
@@ -145,7 +145,12 @@ func (m *Member) decideWhose(ctx context.Context) (tenure.Decision, error) {
 		m.hold.unchanged(written, now)
 		return tenure.Decision{Verdict: tenure.Hold}, nil
 	}
+	return tenure.Decision{}, fmt.Errorf("stamp cluster %q as this hub's: the lease %s/%s there changed each time it was written, %d times: find out who writes it", m.Name, tenure.Namespace, tenure.Name, stampAttempts)
 }
+
+// stampAttempts is how often the lease is written anew after a conflict, before the member counts as one that cannot be stamped: a hub
+// that another one races with wins or yields in two, and a member that says so for ever is not to keep the hub busy.
+const stampAttempts = 5
 
 // unchanged is how long the stamp has been seen in that version.
 func (h *hold) unchanged(version string, now time.Time) time.Duration {

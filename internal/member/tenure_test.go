@@ -2,6 +2,7 @@ package member_test
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -93,6 +94,29 @@ func TestOfTwoHubsOnlyTheOneThatHoldsAMemberWritesThere(t *testing.T) {
 	}
 	if s.Object(membertest.Lease, "karmada-cluster", "argosy-hub") != nil {
 		t.Error("the stamp stays after its hub has gone")
+	}
+}
+
+// A member that says for ever that somebody else was first costs a few requests, and is told of.
+func TestAMemberWhoseStampAlwaysConflictsIsNotAskedForEver(t *testing.T) {
+	s := membertest.New(t, membertest.Lease)
+	asked := 0
+	s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "/leases") || r.Method == http.MethodGet {
+			return false
+		}
+		asked++
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusConflict)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`))
+		return true
+	})
+	_, m, _ := joined(t, s, member.Options{Self: tenure.Self{Hub: "a", Address: "https://a", Run: "a1"}})
+	if _, err := m.Create(t.Context(), configMap("c", nil, ours)); err == nil || !strings.Contains(err.Error(), "find out who writes it") {
+		t.Errorf("it ended with %v", err)
+	}
+	if asked == 0 || asked > 20 {
+		t.Errorf("the lease was written %d times", asked)
 	}
 }
 

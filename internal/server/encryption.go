@@ -73,8 +73,8 @@ func (c *EncryptionConfig) checkFile() error {
 	return nil
 }
 
-// secret are the resources that hold what is secret: Secrets, what carries them to members, what users write into both, and Clusters,
-// whose proxies have passwords in URLs and headers.
+// secret are the resources that hold what is secret: Secrets, what carries them to members or into namespaces, what users write into
+// both, and Clusters, whose proxies have passwords in URLs and headers.
 var secret = []schema.GroupResource{
 	{Resource: "secrets"},
 	{Group: "work.karmada.io", Resource: "works"},
@@ -83,6 +83,7 @@ var secret = []schema.GroupResource{
 	{Group: "policy.karmada.io", Resource: "overridepolicies"},
 	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies"},
 	{Group: "cluster.karmada.io", Resource: "clusters"},
+	{Group: "apps.kruise.io", Resource: "resourcedistributions"},
 }
 
 // secretKinds are the custom ones of secret.

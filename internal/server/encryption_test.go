@@ -27,6 +27,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/roles"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 )
 
@@ -64,6 +65,23 @@ func found(t *testing.T, dir string, words ...string) []string {
 		t.Fatal(err)
 	}
 	return files
+}
+
+// What the roles keep from people because Secrets are in it is kept from who reads the disk, too.
+func TestWhatHoldsSecretsForRolesIsEncrypted(t *testing.T) {
+	n := 0
+	for _, d := range roles.Decisions {
+		if !d.HoldsSecrets() {
+			continue
+		}
+		n++
+		if r := (schema.GroupResource{Group: d.Group, Resource: d.Resource}); !slices.Contains(secret, r) {
+			t.Errorf("%s is kept in plain, and %s", r, d.Why)
+		}
+	}
+	if n < 4 {
+		t.Errorf("%d kinds hold Secrets", n)
+	}
 }
 
 // keepSecrets writes a Secret, a member's token, a Work that carries the Secret, and a Cluster whose proxy has a password.

@@ -253,6 +253,12 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 			},
 			[]string{"names no host", "--tls-cert-file"},
 		},
+		"groups of an issuer as it names them": {
+			func(_ *testing.T, c *Config) {
+				c.KubeAPIServer.OIDC = OIDCConfig{IssuerURL: "https://issuer.invalid", ClientID: "argosy", GroupsClaim: "groups"}
+			},
+			[]string{"system:masters", "--oidc-groups-prefix"},
+		},
 		"a certificate by name without a key": {
 			func(_ *testing.T, c *Config) { c.KubeAPIServer.TLSSNICertKeys = []string{"/x"} },
 			[]string{"CERTFILE,KEYFILE", "--tls-sni-cert-key"},

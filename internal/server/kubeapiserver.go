@@ -76,7 +76,7 @@ func (c *KubeAPIServerConfig) bindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.UsernameClaim, "oidc-username-claim", o.UsernameClaim, "claim that names the user (default sub)")
 	fs.StringVar(&o.UsernamePrefix, "oidc-username-prefix", o.UsernamePrefix, "what is put before names of users; - is nothing (default the issuer's URL and #, and nothing for the claim email)")
 	fs.StringVar(&o.GroupsClaim, "oidc-groups-claim", o.GroupsClaim, "claim that has the user's groups")
-	fs.StringVar(&o.GroupsPrefix, "oidc-groups-prefix", o.GroupsPrefix, "what is put before names of groups")
+	fs.StringVar(&o.GroupsPrefix, "oidc-groups-prefix", o.GroupsPrefix, "what is put before names of groups; - is nothing, so that the issuer can name the hub's administrators")
 	fs.StringArrayVar(&o.RequiredClaims, "oidc-required-claim", o.RequiredClaims, "KEY=VALUE that a token must claim; may be given again")
 	fs.StringSliceVar(&o.SigningAlgs, "oidc-signing-algs", o.SigningAlgs, "algorithms that tokens may be signed with (default RS256)")
 	fs.StringVar(&o.CAFile, "oidc-ca-file", o.CAFile, "CA of the issuer's certificate (default the system's)")
@@ -117,6 +117,8 @@ func (c *KubeAPIServerConfig) validate(admission []string) error {
 		return fmt.Errorf("kubeAPIServer.oidc.issuerURL %q is not an https URL, so that anybody on the way could issue tokens: correct --oidc-issuer-url", o.IssuerURL)
 	case o.IssuerURL != "" && o.ClientID == "":
 		return errors.New("kubeAPIServer.oidc has no client ID, so that tokens for any other service would be taken: give --oidc-client-id")
+	case o.GroupsClaim != "" && o.GroupsPrefix == "":
+		return errors.New("kubeAPIServer.oidc.groupsPrefix is empty, so that a group system:masters of the issuer would be the hub's administrators: give --oidc-groups-prefix, such as oidc:, or - to take names as they are")
 	case o.IssuerURL != "" && c.AuthenticationConfig != "":
 		return errors.New("kubeAPIServer has both oidc and authenticationConfig: move the issuer into the file of --authentication-config, or leave that out")
 	case (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == ""):
@@ -279,7 +281,9 @@ func (c *KubeAPIServerConfig) flags(dir string, own pki.Files, hosts []string) (
 	set("oidc-username-claim", o.UsernameClaim)
 	set("oidc-username-prefix", o.UsernamePrefix)
 	set("oidc-groups-claim", o.GroupsClaim)
-	set("oidc-groups-prefix", o.GroupsPrefix)
+	if o.GroupsPrefix != "-" {
+		set("oidc-groups-prefix", o.GroupsPrefix)
+	}
 	set("oidc-required-claim", o.RequiredClaims...)
 	set("oidc-signing-algs", strings.Join(o.SigningAlgs, ","))
 	set("oidc-ca-file", o.CAFile)

@@ -146,6 +146,13 @@ func TestAClusterScopedSelectionStaysApproved(t *testing.T) {
 	if _, warnings, err := h.write("developer", labelled, stored); err != nil || warnings != nil {
 		t.Errorf("an update of something else: error %v, warnings %q", err, warnings)
 	}
+	// What becomes of it in members is not for those to say who could not have selected it.
+	for _, change := range []string{"conflictResolution: Overwrite", "placement: {clusterAffinity: {clusterNames: [m1]}}", "preemption: Always", "preserveResourcesOnDeletion: false"} {
+		steered := object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: default},
+			spec: {resourceSelectors: [{apiVersion: v1, kind: Namespace, name: team}], `+change+`}}`)
+		steered.SetLabels(stored.GetLabels())
+		h.refuses("developer", steered, stored, "Namespace is cluster-scoped; use ClusterPropagationPolicy")
+	}
 	grown := object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: default},
 		spec: {resourceSelectors: [{apiVersion: v1, kind: Namespace, name: kube-system}]}}`)
 	grown.SetLabels(stored.GetLabels())

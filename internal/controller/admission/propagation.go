@@ -40,7 +40,7 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 		old = newPropagation(r.GetKind().Kind)
 	}
 	if p.GetNamespace() != "" {
-		if err := o.authorizeClusterScoped(ctx, r, clusterPropagation, p.PropagationSpec().ResourceSelectors, old.PropagationSpec().ResourceSelectors); err != nil {
+		if err := o.authorizeClusterScoped(ctx, r, clusterPropagation, p.PropagationSpec().ResourceSelectors, o.sentBefore(p, old)); err != nil {
 			return err
 		}
 	}
@@ -101,6 +101,20 @@ var (
 	clusterOverride    = counterpart{"ClusterOverridePolicy", "clusteroverridepolicies"}
 )
 
+// sentBefore are the selectors that were stored if nothing but selectors changed since. Whoever changes where templates go, or what
+// becomes of the members' objects, has to be allowed to with each cluster-scoped one.
+func (o *objects) sentBefore(p, old policyv1alpha1.Propagation) []policyv1alpha1.ResourceSelector {
+	is := p.DeepCopyObject().(policyv1alpha1.Propagation)
+	validate.DefaultPropagation(is, o.clusterScoped)
+	was := old.PropagationSpec().DeepCopy()
+	selectors := was.ResourceSelectors
+	was.ResourceSelectors, is.PropagationSpec().ResourceSelectors = nil, nil
+	if !equality.Semantic.DeepEqual(was, is.PropagationSpec()) {
+		return nil
+	}
+	return selectors
+}
+
 // authorizeClusterScoped lets a namespaced policy select cluster-scoped templates for those who might as well write its
 // counterpart, and refuses it to others. Such a selector is stored without a namespace, which no other
 // selector of a namespaced policy is: that is how the approval is known later on. approved are the selectors stored before.
@@ -154,7 +168,14 @@ func (o *objects) authorizeQuotas(ctx context.Context, r request, p, old policyv
 
 var secretKind = schema.GroupKind{Kind: "Secret"}
 
-// authorizeSent lets those say in which clusters Secrets are who may read them: a member has other readers than the hub. What
+// withSecrets are the kinds of templates that are Secrets or hold some.
+var withSecrets = map[schema.GroupKind]schema.GroupVersionResource{
+	secretKind: secrets,
+	{Group: "release.argosy.io", Kind: "EnclosedManifest"}:  {Group: "release.argosy.io", Version: "v1alpha1", Resource: "enclosedmanifests"},
+	{Group: "apps.kruise.io", Kind: "ResourceDistribution"}: {Group: "apps.kruise.io", Version: "v1alpha1", Resource: "resourcedistributions"},
+}
+
+// authorizeSent lets those say in which clusters Secrets are, and what holds them, who may read these: a member has other readers than the hub. What
 // templates depend on is let follow also by those who could write these, and have them name any Secret.
 func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	was, is := old.PropagationSpec(), p.PropagationSpec()
@@ -171,15 +192,18 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 		if p.GetNamespace() != "" {
 			namespace = p.GetNamespace()
 		}
-		what := ""
-		switch {
-		case gk == secretKind && s.Name != "":
-			if !may("get", secrets, namespace, s.Name) {
-				what = "it selects Secret " + s.Name
+		if o.clusterScoped(s) {
+			namespace = ""
+		}
+		what, read := "", secrets
+		switch resource, holds := withSecrets[gk]; {
+		case holds && s.Name != "":
+			if read = resource; !may("get", read, namespace, s.Name) {
+				what = "it selects " + s.Kind + " " + s.Name
 			}
-		case gk == secretKind:
-			if !may("list", secrets, namespace, "") {
-				what = "it selects Secrets"
+		case holds:
+			if read = resource; !may("list", read, namespace, "") {
+				what = "it selects " + s.Kind + "s"
 			}
 		case is.PropagateDeps && !may("list", secrets, namespace, ""):
 			if mapping, err := o.mapper.RESTMapping(gk); err != nil || !may("create", mapping.Resource, namespace, "") {
@@ -191,7 +215,7 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 			if namespace != "" {
 				where = fmt.Sprintf("in namespace %q", namespace)
 			}
-			return admission.NewForbidden(r, fmt.Errorf("spec.resourceSelectors[%d]: %s into the clusters of the placement, for which you need the right to read secrets %s", i, what, where))
+			return admission.NewForbidden(r, fmt.Errorf("spec.resourceSelectors[%d]: %s into the clusters of the placement, for which you need the right to read %s %s", i, what, read.Resource, where))
 		}
 	}
 	return nil

@@ -103,6 +103,19 @@ func TestWhoMayNotReadSecretsDoesNotSendThemToMembers(t *testing.T) {
 		}
 	}
 
+	// Nor what holds Secrets: an operator may write ClusterPropagationPolicies, and reads none of these.
+	for _, c := range []struct{ selector, why string }{
+		{"{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest}", "it selects EnclosedManifests into the clusters of the placement, for which you need the right to read enclosedmanifests in all namespaces"},
+		{"{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, name: e}", "it selects EnclosedManifest e"},
+		{"{apiVersion: apps.kruise.io/v1alpha1, kind: ResourceDistribution}", "it selects ResourceDistributions"},
+	} {
+		p := policy("ClusterPropagationPolicy", "", "resourceSelectors: ["+c.selector+"]"+to("eu"))
+		h.refuses("developer", p, nil, c.why)
+		if _, _, err := h.write("admin", p, nil); err != nil {
+			t.Errorf("who may read all: %v", err)
+		}
+	}
+
 	// Whoever may read them, or could write what names them, sends them.
 	h.reads = map[string]bool{"developer /secrets shop/tls": true}
 	h.may = map[string]bool{"developer create deployments shop": true}

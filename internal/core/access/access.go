@@ -201,8 +201,12 @@ type Member struct {
 	Groups []string `json:"groups"`
 }
 
-// most is how many users let in by groups a member is told of: who called first goes first, and is told of again when he calls.
-const most = 1000
+// most is how many users let in by groups a member is told of, and mostBytes how much their names may take, which stand in an annotation of
+// at most 256 KiB: who called first goes first, and is told of again when he calls.
+const (
+	most      = 1000
+	mostBytes = 128 << 10
+)
 
 // Learn is known with those who are let in yet, and with id if a group lets it in. Who is among the later half stays where he is, so that
 // a call of his is no write.
@@ -229,7 +233,17 @@ func (a Allowed) Learn(known []Member, id Identity) []Member {
 			out = append(out, me)
 		}
 	}
-	return out[max(0, len(out)-most):]
+	out = out[max(0, len(out)-most):]
+	size := 0
+	for i := len(out) - 1; i >= 0; i-- {
+		for _, text := range append([]string{out[i].User}, out[i].Groups...) {
+			size += len(text) + len(`"",`)
+		}
+		if size += len(`{"user":"groups":[]},`); size > mostBytes {
+			return out[i+1:]
+		}
+	}
+	return out
 }
 
 // Rules are what the hub has to be allowed in the member: to act as those named, and as the members of groups that are known.

@@ -204,6 +204,13 @@ func TestAMemberOfAGroupIsInTheRoleAsLongAsTheGroupIsLetIn(t *testing.T) {
 	if n := len(with.Rules[0].ResourceNames); n != most+2 || !slices.Contains(with.Rules[0].ResourceNames, fmt.Sprint("u", most+9)) {
 		t.Errorf("there are %d users", n) // and those whom roles name
 	}
+	// Names of issuers are long, and an annotation takes 256 KiB.
+	for i := range most {
+		with, _ = a.Role(with, "h", Identity{User: fmt.Sprint("https://issuer.example.com/", strings.Repeat("u", 200), "#", i), By: []string{"ops"}})
+	}
+	if n := len(with.Annotations[membersAnnotation]); n > 200<<10 || n < 100<<10 || !strings.Contains(with.Annotations[membersAnnotation], fmt.Sprint("#", most-1)) {
+		t.Errorf("the annotation has %d bytes", n)
+	}
 }
 
 func TestABindingIsOfTheHubsAccountAlone(t *testing.T) {

@@ -19,6 +19,8 @@ var controlPlane = map[string]bool{
 	"config.karmada.io":      true,
 	"search.karmada.io":      true,
 	"events.k8s.io":          true,
+
+	"work.open-cluster-management.io": true,
 }
 
 // memberMade are kinds whose objects a member's controllers make for others of theirs: made elsewhere they would be in the way.

@@ -61,6 +61,9 @@ const (
 	whyCopies     = "it has the content of the Secret that it copies, into all namespaces"
 )
 
+// HoldsSecrets says whether objects of the kind have Secrets, or what they say, in them.
+func (d Decision) HoldsSecrets() bool { return d.Why == whyContent || d.Why == whyCopies }
+
 // Decisions are the whole table. Without a line here a kind of the hub is nobody's but administrators', and a test fails.
 var Decisions = []Decision{
 	// Where templates go, and what they say there.

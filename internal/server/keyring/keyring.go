@@ -36,6 +36,9 @@ const (
 // ErrBusy is that another change of the keys is under way.
 var ErrBusy = errors.New("another change of the keys is under way")
 
+// errSealed is that a key of the ring is sealed with a master key that the hub does not have.
+var errSealed = errors.New("cannot be unsealed")
+
 // document is the ring as it is stored. The first key is written with, all are read with.
 type document struct {
 	Keys []sealedKey `json:"keys"`
@@ -120,18 +123,19 @@ func Open(ctx context.Context, o Options) (*Ring, error) {
 				return nil, err
 			}
 		}
+		// The file stays after a failure: the store may have taken the ring, and not said so.
 		if err := r.create(ctx, o.Prefixes); err != nil {
-			if made {
-				_ = os.Remove(o.MasterFile)
-			}
 			return nil, err
 		}
 	}
-	if err := r.load(ctx); err != nil {
+	switch err := r.load(ctx); {
+	case errors.Is(err, errSealed):
 		if made { // another hub was first, with a key of its own: ours would only mislead
 			_ = os.Remove(o.MasterFile)
 		}
 		return nil, fmt.Errorf("%w: the master key in %s is not the store's; bring that back from a backup of the pki folder, or copy it from another hub on this store", err, o.MasterFile)
+	case err != nil:
+		return nil, err
 	}
 	return r, nil
 }

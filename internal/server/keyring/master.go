@@ -145,7 +145,7 @@ func (f *masterFile) unseal(s sealedKey) (seed []byte, by *masterKey, err error)
 			return nil, nil, err
 		}
 	}
-	return nil, nil, fmt.Errorf("key %s cannot be unsealed with %s", s.Name, f.path)
+	return nil, nil, fmt.Errorf("key %s %w with %s", s.Name, errSealed, f.path)
 }
 
 // forget moves the keys after the first into a file of their own, once the first alone seals the ring.

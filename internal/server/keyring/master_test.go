@@ -175,6 +175,46 @@ func TestAMasterKeyIsReplacedAndACrashLosesNothing(t *testing.T) {
 	}
 }
 
+// A first start that is broken off after the ring is in the store keeps the master key that seals it.
+func TestAFirstStartThatIsBrokenOffKeepsItsMasterKey(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	reads := 0
+	kv := clientv3.NewKV(w.client)
+	w.client.KV = failing{kv, func() error {
+		if reads++; reads > 1 { // the second read of the ring, after it was written
+			cancel()
+			return context.Canceled
+		}
+		return nil
+	}}
+	if _, err := Open(ctx, Options{Client: w.client, MasterFile: w.file, Prefixes: []string{prefix}}); err == nil || strings.Contains(err.Error(), "is not the store's") {
+		t.Fatalf("it ended with %v", err)
+	}
+	w.client.KV = kv
+	if got, err := w.client.Get(t.Context(), documentKey); err != nil || len(got.Kvs) != 1 {
+		t.Fatalf("the ring is %v, %v", got, err)
+	}
+	r := w.open(w.file)
+	w.write(r)
+	w.reads(r)
+}
+
+// failing is a store whose answers to reads of the ring may fail.
+type failing struct {
+	clientv3.KV
+	err func() error
+}
+
+func (f failing) Get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	if key == documentKey {
+		if err := f.err(); err != nil {
+			return nil, err
+		}
+	}
+	return f.KV.Get(ctx, key, o...)
+}
+
 // Rotating the key alone needs no new master key, and one that cannot be written changes nothing.
 func TestAMasterKeyThatCannotBeWrittenStays(t *testing.T) {
 	w := newWorld(t)

@@ -27,12 +27,12 @@ type Certificate struct {
 	File string `json:"file"`
 	For  string `json:"for"`
 	// Subject and Issuer are empty for a key.
-	Subject string     `json:"subject,omitempty"`
-	Issuer  string     `json:"issuer,omitempty"`
+	Subject string `json:"subject,omitempty"`
+	Issuer  string `json:"issuer,omitempty"`
 	// Made is when it was made; Begins is before that by what clocks of clients may be behind.
-	Made    time.Time  `json:"made"`
-	Begins  time.Time  `json:"begins"`
-	Ends    *time.Time `json:"ends,omitempty"`
+	Made   time.Time  `json:"made"`
+	Begins time.Time  `json:"begins"`
+	Ends   *time.Time `json:"ends,omitempty"`
 	// Renewed is from when on the hub renews it by itself; nil for never.
 	Renewed *time.Time `json:"renewed,omitempty"`
 	// Wrong is why it cannot be used.
