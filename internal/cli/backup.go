@@ -69,7 +69,7 @@ func newRestore(hub *hubFlags) *cobra.Command {
 	config, file, accepted := server.DefaultConfig(), "", false
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Make a hub's data folder of a backup",
+		Short: "Restore a backup into an empty data folder",
 		Long: `Makes a hub's data folder of a backup, which must hold nothing yet. "argosy up" then continues from there.
 
 A backup is older than what member clusters run. A restored hub therefore changes nothing in them that is otherwise there than the

@@ -69,8 +69,8 @@ func newCertificatesRenew() *cobra.Command {
 		Short: "Renew certificates with new keys; without names, all but authorities and signing keys",
 		Long: `Renews apiserver, admin and front-proxy, each with a new key: a hub that runs takes them within a minute, without a restart.
 
-With ca or sa it replaces the authority, or the key that signs tokens: what the old one signed counts on, and who trusts the old
-authority alone is served on. Start the hub again for them, and end the trust with "argosy certificates forget-old" when all
+With ca or sa it replaces the authority, or the key that signs tokens. What the old one signed stays valid, and clients that trust only
+the old authority still connect. Restart the hub for these two, and end the trust with "argosy certificates forget-old" once all
 kubeconfigs and tokens are new. Replicas need a copy of the pki folder.`,
 		Example: `  argosy certificates renew
   argosy certificates renew apiserver
@@ -99,8 +99,8 @@ func newCertificatesForgetOld() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget-old",
 		Short: "End the trust in authorities and signing keys that were replaced",
-		Long: `Ends the trust in authorities and keys that were replaced: kubeconfigs that trust the old authority, client certificates of its and
-tokens that the old key signed no longer count. Start the hub again for it.`,
+		Long: `Ends the trust in authorities and keys that were replaced. Kubeconfigs that trust the old authority, client certificates that it signed
+and tokens that the old key signed are no longer valid once the hub has been restarted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {

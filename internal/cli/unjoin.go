@@ -202,7 +202,7 @@ func (u *unjoin) confirm(going membership.Leaving) error {
 	case u.yes || !going.Deletes():
 		return nil
 	case u.answers == nil:
-		return fmt.Errorf("what is deleted in cluster %q is told above: confirm that with --yes, or have everything stay there with --keep-workloads", u.name)
+		return fmt.Errorf("above is what would be deleted in cluster %q: confirm it with --yes, or keep everything there with --keep-workloads", u.name)
 	}
 	fmt.Fprintf(u.out, "Unjoin cluster %s, and delete that there? [y/N] ", u.name)
 	answer, err := bufio.NewReader(u.answers).ReadString('\n')
