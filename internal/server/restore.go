@@ -166,7 +166,13 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 	if err := os.Mkdir(aside, 0o700); err != nil {
 		return m, err
 	}
+	begun := false
 	defer func() {
+		if err != nil && begun {
+			// What is in place is no whole hub, and without its store would begin as an empty one: this has a start refuse.
+			err = fmt.Errorf("%w: the restore did not come to its end; empty %s and %s, and restore again", err, c.DataDir, c.pkiDir())
+			return
+		}
 		if cleaned := os.RemoveAll(aside); err == nil {
 			err = cleaned
 		}
@@ -185,12 +191,16 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 		return m, fmt.Errorf("backup %s: %w", file, err)
 	}
 
-	// 2. Then it is put where it belongs.
 	pkiDir := c.pkiDir()
 	if m.Keys {
 		if err := onlyIn(pkiDir); err != nil {
 			return m, fmt.Errorf("folder %s %w, and the backup has keys, too: choose an empty folder with --pki-dir", pkiDir, err)
 		}
+	}
+
+	// 2. Then it is put where it belongs.
+	begun = true
+	if m.Keys {
 		if err := os.MkdirAll(filepath.Dir(pkiDir), 0o700); err != nil {
 			return m, err
 		}
