@@ -463,13 +463,18 @@ placement: {clusterAffinity: {clusterNames: [m2]}}`)
 	fleet.Hub.Apply(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: role-`+ns+`}}`)
 	kit.Eventually(t, "it is honoured", func() string { return holds(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "role-"+ns, "m2") })
 
-	// What an administrator has approved, a developer may change otherwise.
+	// A developer may have the policy select more of the namespace, and may not say what becomes of what only an administrator could select.
 	if err := developer.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 		t.Fatal(err)
 	}
-	p.Object["spec"].(map[string]any)["priority"] = int64(3)
+	spec := p.Object["spec"].(map[string]any)
+	spec["resourceSelectors"] = append(spec["resourceSelectors"].([]any), map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "more"})
 	if err := developer.Update(t.Context(), p); err != nil {
-		t.Errorf("a developer changes the priority: %v", err)
+		t.Errorf("a developer selects a ConfigMap as well: %v", err)
+	}
+	p.Object["spec"].(map[string]any)["conflictResolution"] = "Overwrite"
+	if err := developer.Update(t.Context(), p); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ClusterRole is cluster-scoped; use ClusterPropagationPolicy") {
+		t.Errorf("a developer has a ClusterRole of members overwritten: %v", err)
 	}
 }
 
