@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
@@ -212,13 +213,14 @@ func (h *Hub) mode() string {
 // way is mode, and what it is for: a hub that finds more resources secret than the one before rewrites those, too.
 func (h *Hub) way() string { return h.mode() + " " + secretNames() }
 
-// retryEncryption is how long after a failure what holds secrets is rewritten again.
-const retryEncryption = time.Minute
+// retryEncryption is how long after each failure in a row what holds secrets is rewritten again: another hub that changed the keys at the
+// same moment costs a second, a store that is away no more than a look a minute.
+var retryEncryption = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: time.Minute}
 
 // runEncryption rewrites, on one replica at a time, what is not kept as it would be written now, and carries out rotations that
 // were begun on any.
 func (h *Hub) runEncryption(ctx context.Context) error {
-	e, ready := h.encryption, time.Time{}
+	e, ready, retry := h.encryption, time.Time{}, retryEncryption
 	if e == nil { // a part of a hub, in a test
 		<-ctx.Done()
 		return nil
@@ -242,9 +244,11 @@ func (h *Hub) runEncryption(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			ready = time.Now().Add(retryEncryption)
-			klog.ErrorS(err, "change how what is secret is kept", "retry", retryEncryption)
+			after := retry.Step()
+			ready = time.Now().Add(after)
+			klog.ErrorS(err, "change how what is secret is kept", "retry", after)
 		case what != "":
+			retry = retryEncryption
 			klog.InfoS(what, "after", time.Since(begin).Round(time.Millisecond))
 		}
 		if what != "" || err != nil {
