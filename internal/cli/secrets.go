@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/argosy-io/argosy/internal/server"
@@ -105,6 +106,7 @@ func (h *hubFlags) kubernetes() (*kubernetes.Clientset, error) {
 
 func encryptionOf(ctx context.Context, client *kubernetes.Clientset) (s server.EncryptionStatus, err error) {
 	data, err := client.RESTClient().Get().AbsPath(server.EncryptionPath).DoRaw(ctx)
+	err = refusal(data, err)
 	switch {
 	case apierrors.IsNotFound(err):
 		return s, errors.New("this hub does not say how it keeps secrets: it is older than this command, or no Argosy")
@@ -115,6 +117,15 @@ func encryptionOf(ctx context.Context, client *kubernetes.Clientset) (s server.E
 		return s, fmt.Errorf("ask the hub how it keeps secrets: %w", err)
 	}
 	return s, nil
+}
+
+// refusal is err in the words of the API server, which client-go leaves unread where an answer is asked for as it is.
+func refusal(answer []byte, err error) error {
+	var said metav1.Status
+	if apierrors.IsForbidden(err) && json.Unmarshal(answer, &said) == nil && said.Message != "" {
+		return &apierrors.StatusError{ErrStatus: said}
+	}
+	return err
 }
 
 // changeEncryption begins a change and returns when it is done.
@@ -136,7 +147,7 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 		if text := strings.TrimSpace(string(answer)); text != "" && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
 			return errors.New(text)
 		}
-		return fmt.Errorf("ask the hub: %w", err)
+		return fmt.Errorf("ask the hub: %w", refusal(answer, err))
 	}
 	said, begin := "", time.Now()
 	for tick := time.NewTicker(300 * time.Millisecond); ; {

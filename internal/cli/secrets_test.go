@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/argosy-io/argosy/internal/server"
+)
+
+func TestWhoMayNotSeeHowSecretsAreKeptIsToldSo(t *testing.T) {
+	s := see(t, nil)
+	const why = `forbidden: User "ann" cannot get path "/argosy/encryption"`
+	s.api.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != server.EncryptionPath {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":403,"reason":"Forbidden","message":%q}`, why)
+		return true
+	})
+	for _, args := range []string{"status", "rotate-key", "rewrite"} {
+		verb := func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newSecrets(hub) }
+		if _, _, err := s.run(verb, "", args); err == nil || !strings.Contains(err.Error(), "ask the hub how it keeps secrets: "+why) {
+			t.Errorf("secrets %s ends with %v", args, err)
+		}
+	}
+}
