@@ -377,7 +377,8 @@ func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListW
 const lookTimeout = 5 * time.Second
 
 // goneBack is an error that has the reflector list anew, if the member's time is before the version that a watch is to go on from: it was
-// restored from an older backup. Its API server would take such a watch, and tell nothing until its time has come there again.
+// restored from an older backup. Its API server would take such a watch, and tell nothing until its time has come there again. A member
+// that does not answer now may be on its way back from one, and have passed that version when it does: it is listed anew, too.
 func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWithContextFunc) error {
 	g.mu.Lock()
 	fresh := g.listed
@@ -390,8 +391,11 @@ func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWit
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	now, err := list(ctx, metav1.ListOptions{Limit: 1})
+	if apierrors.IsTooManyRequests(err) {
+		return err // tried again later, without a list
+	}
 	if err != nil {
-		return nil // the watch itself will say why
+		return apierrors.NewResourceExpired(fmt.Sprintf("cluster %q does not say which resource version it is at: %v", g.m.Name, err))
 	}
 	listed, err := meta.ListAccessor(now)
 	if err != nil {

@@ -391,6 +391,49 @@ func TestWatchSurvivesTheMembersAbsenceAndTellsWhatItMissed(t *testing.T) {
 	}
 }
 
+// A member that is restored from an older backup takes a watch that goes on from a later time, and tells nothing.
+func TestAMemberThatCannotSayWhichTimeItIsAtIsListedAnew(t *testing.T) {
+	s := membertest.New(t)
+	s.Put(configMap("c", map[string]string{"value": "1"}, ours))
+	events := make(recorder, 100)
+	c := hub(s.Cluster("m1"), s.Secret("m1"))
+	members := member.New(member.Options{Clusters: c, Secrets: c, Handler: events.handle})
+	t.Cleanup(func() { members.Forget("m1") })
+	m, err := members.Get("m1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Watch(configMaps)
+	events.next(t)
+	s.Put(configMap("c", map[string]string{"value": "2"}, ours))
+	events.next(t) // by the watch, which is there
+
+	var looked, listed atomic.Bool
+	s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		switch q := r.URL.Query(); {
+		case !strings.HasSuffix(r.URL.Path, "/configmaps"):
+			return false
+		case q.Get("limit") == "1":
+			if looked.Swap(true) {
+				return false
+			}
+			w.WriteHeader(http.StatusServiceUnavailable) // it is starting
+			return true
+		case q.Get("watch") == "":
+			listed.Store(true)
+		case !listed.Load() && q.Get("sendInitialEvents") == "":
+			<-r.Context().Done()
+			return true
+		}
+		return false
+	})
+	s.BreakWatches()
+	s.Put(configMap("c", map[string]string{"value": "3"}, ours))
+	if c := events.next(t); c.new == nil || !looked.Load() {
+		t.Errorf("it is told %v, and the member was asked for its time: %t", c, looked.Load())
+	}
+}
+
 func TestAKindThatIsNotServedIsATypedErrorUntilItIs(t *testing.T) {
 	cloneSet := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"}, Plural: "clonesets", Namespaced: true}
 	s := membertest.New(t)
