@@ -68,6 +68,33 @@ func crd() *metav1.PartialObjectMetadata {
 	return d
 }
 
+// One Work is a user's word: its object goes, and both are made again.
+func TestAUserDeletesOneWork(t *testing.T) {
+	w := newWorld(t)
+	ns := w.namespace()
+	w.create("ConfigMap", ns)
+	kit.Eventually(t, "everything converges", w.wrong)
+	kit.Eventually(t, "no others are deleted that it would be one of", noneKept)
+	before := w.uids("f1")
+	if len(before) != 1 {
+		t.Fatalf("f1 holds %v", before)
+	}
+	for key := range before {
+		name := strings.TrimPrefix(key, "ConfigMap "+ns+"/")
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("f1"), Name: names.Work("ConfigMap", name, ns)}}
+		if err := fleet.Hub.Delete(t.Context(), work); err != nil {
+			t.Fatal(err)
+		}
+		kit.Eventually(t, "the object is made anew", func() string {
+			if now := w.uids("f1"); len(now) != 1 || now[key] == before[key] {
+				return fmt.Sprintf("f1 holds %v, and held %v", now, before)
+			}
+			return ""
+		})
+	}
+	kit.Eventually(t, "everything converges", w.wrong)
+}
+
 // What is gone is no order to delete: whatever of the hub's own somebody takes away, no object leaves a member.
 func TestNothingLeavesAMemberForWhatIsGoneFromTheHub(t *testing.T) {
 	w := newWorld(t)
@@ -223,37 +250,25 @@ spec:
 	})
 }
 
+// noneKept is whether no cluster says that many Works were deleted in it lately.
+func noneKept() string {
+	var clusters clusterv1alpha1.ClusterList
+	if err := fleet.Hub.List(context.Background(), &clusters); err != nil {
+		return err.Error()
+	}
+	for _, c := range clusters.Items {
+		if meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept) {
+			return fmt.Sprint(c.Name, ": ", meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept).Message)
+		}
+	}
+	return ""
+}
+
 func removeWorks(t *testing.T, cluster string) {
 	t.Helper()
 	if err := fleet.Hub.DeleteAllOf(t.Context(), &workv1alpha1.Work{}, client.InNamespace(names.ExecutionSpace(cluster))); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// One Work is a user's word: its object goes, and both are made again.
-func TestAUserDeletesOneWork(t *testing.T) {
-	w := newWorld(t)
-	ns := w.namespace()
-	w.create("ConfigMap", ns)
-	kit.Eventually(t, "everything converges", w.wrong)
-	before := w.uids("f1")
-	if len(before) != 1 {
-		t.Fatalf("f1 holds %v", before)
-	}
-	for key := range before {
-		name := strings.TrimPrefix(key, "ConfigMap "+ns+"/")
-		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("f1"), Name: names.Work("ConfigMap", name, ns)}}
-		if err := fleet.Hub.Delete(t.Context(), work); err != nil {
-			t.Fatal(err)
-		}
-		kit.Eventually(t, "the object is made anew", func() string {
-			if now := w.uids("f1"); len(now) != 1 || now[key] == before[key] {
-				return fmt.Sprintf("f1 holds %v, and held %v", now, before)
-			}
-			return ""
-		})
-	}
-	kit.Eventually(t, "everything converges", w.wrong)
 }
 
 // What users wrote may go with its definition: what was made of it in members stays, and goes when they write it again and delete it.

@@ -171,6 +171,8 @@ type keeping struct {
 	works  int
 	reason string
 	last   time.Time
+	// before is what the condition said when this hub process began: nobody else takes it back.
+	before string
 	// told is how many of the works the condition speaks of.
 	told int
 }
@@ -185,14 +187,36 @@ const (
 func (k *kept) add(cluster, reason string, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	c := k.in(cluster)
+	c.works, c.reason, c.last = c.works+1, reason, now
+}
+
+// in is what was kept in a cluster; its lock is held.
+func (k *kept) in(cluster string) *keeping {
 	if k.clusters == nil {
 		k.clusters = map[string]*keeping{}
 	}
 	if k.clusters[cluster] == nil {
 		k.clusters[cluster] = &keeping{}
 	}
-	c := k.clusters[cluster]
-	c.works, c.reason, c.last = c.works+1, reason, now
+	return k.clusters[cluster]
+}
+
+// recall takes up what clusters say that was kept before this hub process began.
+func (r *reconciler) recall(ctx context.Context) error {
+	var clusters clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list clusters: %w", err)
+	}
+	r.kept.mu.Lock()
+	defer r.kept.mu.Unlock()
+	for i := range clusters.Items {
+		if said := meta.FindStatusCondition(clusters.Items[i].Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept); said != nil && said.Status == metav1.ConditionTrue {
+			c := r.kept.in(clusters.Items[i].Name)
+			c.before, c.last = said.Message, r.Clock.Now()
+		}
+	}
+	return nil
 }
 
 // tellKept says on the clusters what was kept there, until ctx ends.
@@ -205,29 +229,33 @@ func (r *reconciler) tellKept(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		r.tellKeptNow(ctx)
+	}
+}
+
+func (r *reconciler) tellKeptNow(ctx context.Context) {
+	r.kept.mu.Lock()
+	now, say := r.Clock.Now(), map[string]keeping{}
+	for cluster, c := range r.kept.clusters {
+		if over := now.Sub(c.last) >= execute.WaveWindow; over || c.told < c.works {
+			say[cluster] = *c
+		}
+	}
+	r.kept.mu.Unlock()
+	for cluster, c := range say {
+		if err := r.tellKeptIn(ctx, cluster, c, now); err != nil {
+			if !commit.Stale(err) {
+				log.Error(err, "say what was kept", "cluster", cluster)
+			}
+			continue // it is tried again
+		}
 		r.kept.mu.Lock()
-		now, say := r.Clock.Now(), map[string]keeping{}
-		for cluster, c := range r.kept.clusters {
-			if over := now.Sub(c.last) >= execute.WaveWindow; over || c.told < c.works {
-				say[cluster] = *c
+		if is := r.kept.clusters[cluster]; is != nil && is.works == c.works {
+			if is.told = c.works; now.Sub(is.last) >= execute.WaveWindow {
+				delete(r.kept.clusters, cluster)
 			}
 		}
 		r.kept.mu.Unlock()
-		for cluster, c := range say {
-			if err := r.tellKeptIn(ctx, cluster, c, now); err != nil {
-				if !commit.Stale(err) {
-					log.Error(err, "say what was kept", "cluster", cluster)
-				}
-				continue // it is tried again
-			}
-			r.kept.mu.Lock()
-			if is := r.kept.clusters[cluster]; is != nil && is.works == c.works {
-				if is.told = c.works; now.Sub(is.last) >= execute.WaveWindow {
-					delete(r.kept.clusters, cluster)
-				}
-			}
-			r.kept.mu.Unlock()
-		}
 	}
 }
 
@@ -240,8 +268,12 @@ func (r *reconciler) tellKeptIn(ctx context.Context, cluster string, c keeping, 
 	condition := metav1.Condition{Type: clusterv1alpha1.ClusterConditionWorksKept, Status: metav1.ConditionTrue, Reason: clusterv1alpha1.ReasonWorksDeletedByOthers,
 		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(), Message: fmt.Sprintf("%d Works were deleted by nobody's order (%s): nothing was deleted in the cluster, and what still wants them makes them again", c.works, c.reason)}
 	if now.Sub(c.last) >= execute.WaveWindow {
+		since := metav1.NewTime(c.last).UTC().Format(time.RFC3339)
 		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonNoWorksDeletedByOthers
-		condition.Message = fmt.Sprintf("no more since %s, when %d Works were deleted by nobody's order (%s); nothing was deleted in the cluster", metav1.NewTime(c.last).UTC().Format(time.RFC3339), c.works, c.reason)
+		condition.Message = fmt.Sprintf("no more since %s, when %d Works were deleted by nobody's order (%s); nothing was deleted in the cluster", since, c.works, c.reason)
+		if c.works == 0 {
+			condition.Message = fmt.Sprintf("no more since %s, when the hub started; before that: %s", since, c.before)
+		}
 	} else if c.told == 0 {
 		r.events.Event(read, corev1.EventTypeWarning, eventWorksKept, condition.Message)
 	}

@@ -180,6 +180,9 @@ func (r *reconciler) Start(ctx context.Context) error {
 	if err := r.followRestore(ctx); err != nil {
 		return err
 	}
+	if err := r.recall(ctx); err != nil {
+		return err
+	}
 	r.lanes.start(ctx)
 	var all workv1alpha1.WorkList
 	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
