@@ -83,8 +83,12 @@ func (h *Hub) Start(ctx context.Context, args ...string) error {
 func (h *Hub) ready(ctx context.Context) error {
 	var last error
 	for {
-		if last = h.probe(ctx); last == nil {
+		err := h.probe(ctx)
+		if err == nil {
 			return nil
+		}
+		if last == nil || ctx.Err() == nil { // that the wait is over is no answer of the hub
+			last = err
 		}
 		select {
 		case <-ctx.Done():
