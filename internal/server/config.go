@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
 // Config is everything that can be set about a hub. A file, flags and defaults all end up here.
@@ -92,6 +93,9 @@ type MembersConfig struct {
 	// objects, and has on their way besides. A member that goes over one is not Ready.
 	AnswerLimit resource.QuantityValue `json:"answerLimit"`
 	MemoryLimit resource.QuantityValue `json:"memoryLimit"`
+	// ProxyRequests are the most requests of users into members that are under way at once, watches and other streams among them. One
+	// user, and one member, has half of them at most.
+	ProxyRequests int `json:"proxyRequests"`
 	// EmptyWorkloads sends workloads that divide their replicas also to the clusters chosen that get none of them.
 	EmptyWorkloads bool `json:"emptyWorkloads,omitempty"`
 	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute. Of more, none is carried out in a
@@ -213,6 +217,7 @@ func DefaultConfig() Config {
 			SuccessThreshold:      metav1.Duration{Duration: 30 * time.Second},
 			AnswerLimit:           resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultAnswerLimit, resource.BinarySI)},
 			MemoryLimit:           resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultMemoryLimit, resource.BinarySI)},
+			ProxyRequests:         proxy.DefaultRequests,
 			WorkDeletions:         execute.DefaultDeletions.Bound,
 			Estimator: EstimatorConfig{Timeout: metav1.Duration{Duration: 3 * time.Second}, Port: 10352,
 				ServicePrefix: "karmada-scheduler-estimator", ServiceNamespace: names.System},
@@ -272,6 +277,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must answer again before it is Ready")
 	fs.Var(&c.Members.AnswerLimit, "member-answer-limit", "most bytes read of one answer of a member cluster, such as 64Mi; one that sends more is not Ready")
 	fs.Var(&c.Members.MemoryLimit, "member-memory-limit", "most bytes, about, kept of one member cluster's objects, and as many of its answers on their way; one that has more is not Ready")
+	fs.IntVar(&c.Members.ProxyRequests, "member-proxy-requests", c.Members.ProxyRequests, "most requests of users into member clusters under way at once, watches and other streams among them; one user, and one cluster, has half of them at most")
 	fs.IntVar(&c.Members.WorkDeletions, "work-deletions-per-minute", c.Members.WorkDeletions, "how many Works others than the hub may delete within a minute; of more, none is carried out in a member, and all are made again")
 	fs.BoolVar(&c.Members.EmptyWorkloads, "enable-empty-workload-propagation", c.Members.EmptyWorkloads, "send workloads that divide their replicas also to the clusters chosen that get none of them, and keep them there when they are scaled to zero")
 	fs.StringVar(&c.Scheduler.Name, "scheduler-name", c.Scheduler.Name, "name of the hub's scheduler: what names another in its policy's schedulerName is left to that")
@@ -401,6 +407,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Members.MemoryLimit.Cmp(c.Members.AnswerLimit.Quantity) < 0 {
 		return fmt.Errorf("members.memoryLimit %s is less than one answer may have (%s): give more with --member-memory-limit", c.Members.MemoryLimit.String(), c.Members.AnswerLimit.String())
+	}
+	if least := 100; c.Members.ProxyRequests < least {
+		return fmt.Errorf("members.proxyRequests %d are too few for several users: give %d or more with --member-proxy-requests", c.Members.ProxyRequests, least)
 	}
 	if c.Autoscaling.Tolerance <= 0 || c.Autoscaling.Tolerance >= 1 {
 		return fmt.Errorf("autoscaling.tolerance %v is not between 0 and 1: give a share such as 0.1 with --horizontal-pod-autoscaler-tolerance", c.Autoscaling.Tolerance)

@@ -73,7 +73,7 @@ func AllParts() Parts {
 				}
 				return member.Identity(ctx, r)
 			}
-			return proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity}, explained(d, room, nodes, admission.KeepNamespace(next)))
+			return proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity, Requests: d.Members.ProxyRequests}, explained(d, room, nodes, admission.KeepNamespace(next)))
 		},
 		Convert: convert.Review,
 		Restored: func() (map[string]int, int) {

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,13 +57,16 @@ type Options struct {
 	Grants acting.Source
 	// Identity is the hub's, for what it writes in members itself; nil for none.
 	Identity func(context.Context) (string, error)
+	// Requests are the most that are under way at once, streams among them; one user, and one member, has half of them at most.
+	// 0 is DefaultRequests.
+	Requests int
 }
 
 // Handler answers GET, POST and all other methods, streams and upgraded connections among them, at
 // Path(cluster) + path of the member's API. It leaves all else to next, and errors of its own are a metav1.Status. It
 // expects the request's info and user in its context, and that they are authorized.
 func Handler(o Options, next http.Handler) http.Handler {
-	p := &proxy{Options: o, ways: map[string]*way{}, lets: map[string]lets{}}
+	p := &proxy{Options: o, ways: map[string]*way{}, lets: map[string]lets{}, places: newPlaces(o.Requests)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
 		// The path as it was authorized is the path that is served: one of a namespace, say, is another.
@@ -80,6 +84,7 @@ func Handler(o Options, next http.Handler) http.Handler {
 // proxy remembers how members are reached, so that connections are used again.
 type proxy struct {
 	Options
+	places *places
 
 	self atomic.Pointer[string]
 
@@ -140,6 +145,13 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 	id, allowed, err := p.identify(r.Context(), cluster, caller)
 	if err != nil {
 		return err
+	}
+	if !id.Hub { // an administrator is not kept out, as by no queue either
+		leave, err := p.places.take(caller.GetName(), name)
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
 	reach, token, err := p.to(r.Context(), cluster, id)
 	if err != nil {
@@ -467,6 +479,9 @@ func refuse(w http.ResponseWriter, err error) {
 	}
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	w.Header().Set("Content-Type", "application/json")
+	if after, ok := apierrors.SuggestsClientDelay(&apierrors.StatusError{ErrStatus: status}); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(after))
+	}
 	w.WriteHeader(int(status.Code))
 	_ = json.NewEncoder(w).Encode(status) // who asked is gone if it fails
 }

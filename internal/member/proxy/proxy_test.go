@@ -62,6 +62,12 @@ func hub(t *testing.T, objects ...client.Object) (*httptest.Server, client.Clien
 // hubFor is hub with who calls: alice until another is stored.
 func hubFor(t testing.TB, objects ...client.Object) (*httptest.Server, client.Client, *atomic.Value) {
 	t.Helper()
+	return hubOf(t, 0, objects...)
+}
+
+// hubOf has so many requests under way at once; 0 is the default.
+func hubOf(t testing.TB, requests int, objects ...client.Object) (*httptest.Server, client.Client, *atomic.Value) {
+	t.Helper()
 	as := &atomic.Value{}
 	as.Store(alice)
 	s := runtime.NewScheme()
@@ -74,7 +80,7 @@ func hubFor(t testing.TB, objects ...client.Object) (*httptest.Server, client.Cl
 	store := fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()
 	teapot := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	handler := proxy.Handler(proxy.Options{Hub: func() (client.Reader, error) { return store, nil }, Grants: acting.Of(letIn),
-		Identity: func(context.Context) (string, error) { return identity, nil }}, teapot)
+		Identity: func(context.Context) (string, error) { return identity, nil }, Requests: requests}, teapot)
 	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := infos.NewRequestInfo(r)
