@@ -23,7 +23,9 @@ import (
 // Status writes the status of want unless it equals that of read, the object as it was last read.
 // It reports whether it wrote; want carries the new resourceVersion then. Nothing else of want is sent: the server takes
 // the rest from what it has, and to take apart a whole object to throw most of it away is a good part of the cost.
+// A condition's message that the API would refuse is cut, since the refusal would keep all else from being told.
 func Status(ctx context.Context, c client.Client, read, want client.Object) (bool, error) {
+	storable(statusOf(want))
 	if equality.Semantic.DeepEqual(statusOf(read).Interface(), statusOf(want).Interface()) {
 		return false, nil
 	}
@@ -120,6 +122,22 @@ func Name(obj client.Object) string {
 }
 
 // statusOf is the field Status of an API type; all of ours that have a status have that field.
+// messageLimit is the most bytes of a condition's message: the API takes 32768 characters.
+const messageLimit = 32 << 10
+
+func storable(status reflect.Value) {
+	field := status.FieldByName("Conditions")
+	if !field.IsValid() {
+		return
+	}
+	conditions, _ := field.Interface().([]metav1.Condition)
+	for i := range conditions {
+		if m := &conditions[i].Message; len(*m) > messageLimit {
+			*m = strings.ToValidUTF8((*m)[:messageLimit-len("…")], "") + "…"
+		}
+	}
+}
+
 func statusOf(obj client.Object) reflect.Value {
 	v := reflect.ValueOf(obj).Elem().FieldByName("Status")
 	if !v.IsValid() {

@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -128,5 +129,26 @@ func TestADeletionNamesTheObjectThatWasRead(t *testing.T) {
 	}
 	if named != "seen" {
 		t.Errorf("the deletion named UID %q, want the one that was read", named)
+	}
+}
+
+// The API refuses a message of more than 32768 characters, and with it all else of the status.
+func TestAMessageThatIsTooLongDoesNotKeepTheRestFromBeingTold(t *testing.T) {
+	c, n := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w"}})
+	for range 2 {
+		was := read(t, c, "w")
+		want := was.DeepCopy()
+		want.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionFalse, Message: strings.Repeat("é", 100_000)},
+			{Type: workv1alpha1.WorkProgressing, Status: metav1.ConditionTrue, Message: "short"}}
+		if _, err := Status(context.Background(), c, was, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := read(t, c, "w").Status.Conditions
+	if len(got) != 2 || len(got[0].Message) > 32768 || !strings.HasPrefix(got[0].Message, "éé") || !strings.HasSuffix(got[0].Message, "…") || got[1].Message != "short" {
+		t.Errorf("written are %.200v", got)
+	}
+	if *n != 1 {
+		t.Errorf("the same was written %d times, want once", *n)
 	}
 }

@@ -153,14 +153,14 @@ func (m *Member) bound(all APIs) error {
 	kinds, chars := 0, 0
 	for _, list := range all.Lists {
 		kinds += 1 + len(list.APIResources)
-		chars += len(list.GroupVersion)
+		chars += written(list.GroupVersion)
 		for i := range list.APIResources {
-			chars += len(list.APIResources[i].Name) + len(list.APIResources[i].Kind)
+			chars += written(list.APIResources[i].Name) + written(list.APIResources[i].Kind)
 		}
 	}
 	for gv, why := range all.Failed {
 		kinds++
-		chars += len(gv) + len(why)
+		chars += written(gv) + written(why)
 	}
 	if kinds <= kindLimit && chars <= kindNameLimit {
 		m.excesses.clear(discoverySubject)
@@ -171,6 +171,18 @@ func (m *Member) bound(all APIs) error {
 		"delete definitions there that nobody uses"})
 	m.excesses.add(discoverySubject, err, m.o.Clock.Now())
 	return err
+}
+
+// written is how many bytes a name takes in JSON at most: what is no plain letter may take six.
+func written(name string) int {
+	const escaped = len(`\u0000`)
+	n := len(name)
+	for i := range len(name) {
+		if c := name[i]; c < ' ' || c >= 0x7f || strings.IndexByte(`"\<>&`, c) >= 0 {
+			n += escaped - 1
+		}
+	}
+	return n
 }
 
 const discoverySubject = "discovery"

@@ -155,6 +155,11 @@ func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
 			resp.Header.Set("Retry-After", strconv.Itoa(retryLimit))
 		}
 	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		retell(resp, t.m.o.Timeout)
+		t.exceeded(req, nil)
+		return resp, nil
+	}
 	path := req.URL.Path
 	if resp.StatusCode == http.StatusOK && req.URL.Query().Get("watch") == "true" {
 		if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || media == runtime.ContentTypeJSON {

@@ -308,6 +308,9 @@ func TestADiscoveryLargerThanAnyClustersIsRefused(t *testing.T) {
 		"of very many kinds": {func(w http.ResponseWriter, _ *http.Request) {
 			groups(w, 12_000, func(i int) string { return fmt.Sprint("k", i) })
 		}, "it serves 24004 resources"},
+		"of names that take six times their room in JSON": {func(w http.ResponseWriter, _ *http.Request) {
+			groups(w, 2_000, func(int) string { return strings.Repeat("<", 100) })
+		}, "it serves 4004 resources"},
 		"of a thousand versions that are asked for one by one": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			if r.URL.Path != "/apis" {

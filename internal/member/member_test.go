@@ -71,7 +71,12 @@ func (r recorder) none(t *testing.T) {
 // joined is a server that the hub knows as m1.
 func joined(t *testing.T, s *membertest.Server, o member.Options) (*member.Members, *member.Member, client.Client) {
 	t.Helper()
-	c := hub(s.Cluster("m1"), s.Secret("m1"))
+	return joinedAs(t, s.Cluster("m1"), s.Secret("m1"), o)
+}
+
+func joinedAs(t *testing.T, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret, o member.Options) (*member.Members, *member.Member, client.Client) {
+	t.Helper()
+	c := hub(cluster, secret)
 	o.Clusters, o.Secrets = c, c
 	members := member.New(o)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -115,7 +115,7 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	if ended := req.Context().Err(); errors.Is(ended, context.Canceled) || beside && ended != nil {
-		return nil, err
+		return nil, inBrief(err)
 	}
 	g.reach.failed(cause(err))
 	return nil, &unreachableError{cause(err)}
@@ -135,8 +135,10 @@ type asideKey struct{}
 func aside(ctx context.Context) context.Context { return context.WithValue(ctx, asideKey{}, true) }
 
 // cause is the error without what changes from one attempt to the next, such as the local port: the text reaches conditions,
-// and must be the same for the same trouble.
-func cause(err error) error {
+// and must be the same for the same trouble. A text that the member chose is repeated in brief.
+func cause(err error) error { return inBrief(root(err)) }
+
+func root(err error) error {
 	var silence *unreachableError
 	var request *url.Error
 	var timeout interface{ Timeout() bool }

@@ -50,13 +50,24 @@ func CompleteAPIEnablements(current *metav1.Condition, apis []clusterv1alpha1.AP
 	return since(current, c, now)
 }
 
+// mostCauses and causeLimit bound what a condition repeats of a member's words: the API takes 32768 characters.
+const mostCauses, causeLimit = 20, 1 << 10
+
 func because(failed map[string]string) string {
 	if len(failed) == 0 {
 		return ""
 	}
 	var causes []string
-	for _, gv := range slices.Sorted(maps.Keys(failed)) {
-		causes = append(causes, fmt.Sprintf("%s: %s", gv, failed[gv]))
+	for i, gv := range slices.Sorted(maps.Keys(failed)) {
+		if i == mostCauses {
+			causes = append(causes, fmt.Sprintf("and %d more", len(failed)-i))
+			break
+		}
+		cause := fmt.Sprintf("%s: %s", gv, failed[gv])
+		if len(cause) > causeLimit {
+			cause = strings.ToValidUTF8(cause[:causeLimit], "") + "…"
+		}
+		causes = append(causes, cause)
 	}
 	return ": " + strings.Join(causes, "; ")
 }

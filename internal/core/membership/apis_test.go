@@ -1,6 +1,8 @@
 package membership
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,5 +50,17 @@ func TestCompleteAPIEnablementsNamesWhatIsMissing(t *testing.T) {
 				t.Errorf("an hour later the same became %v", again)
 			}
 		})
+	}
+}
+
+// The API refuses a condition whose message has more than 32768 characters, and with it that the member is not Ready.
+func TestWhatAMemberFailsToListIsToldInBrief(t *testing.T) {
+	failed := map[string]string{}
+	for i := range 1000 {
+		failed[fmt.Sprintf("g%04d.io/v1", i)] = strings.Repeat("x", 1000*(i%3+1))
+	}
+	c := CompleteAPIEnablements(nil, nil, failed, time.Now())
+	if len(c.Message) > 32768 || !strings.Contains(c.Message, "g0000.io/v1: xxx") || !strings.Contains(c.Message, "and 980 more") {
+		t.Errorf("it has %d characters: %.100s", len(c.Message), c.Message)
 	}
 }
