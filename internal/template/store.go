@@ -50,6 +50,10 @@ type Store struct {
 	handlers []Handler
 	// changed are the kinds whose definition moved since they were opened.
 	changed map[schema.GroupKind]bool
+	// deletions are the kinds whose definition was seen to be deleted as the API server does that: after all objects of it.
+	deletions map[schema.GroupKind]bool
+	// definitions is nil before Start.
+	definitions cache.SharedIndexInformer
 
 	sidecars sidecars
 }
@@ -75,6 +79,8 @@ func newStore(client dynamic.Interface, mapper meta.ResettableRESTMapper) *Store
 		wake:    make(chan struct{}, 1),
 		kinds:   map[schema.GroupKind]*kind{},
 		changed: map[schema.GroupKind]bool{},
+
+		deletions: map[schema.GroupKind]bool{},
 	}
 }
 
@@ -114,7 +120,8 @@ func (s *Store) Synced(gk schema.GroupKind) bool {
 	return k == nil || k.unserved || (k.informer != nil && k.informer.HasSynced())
 }
 
-// Get reads one object, false if there is none; the kind is watched from now on. Until that is in sync the hub is asked.
+// Get reads one object, false if there is none; the kind is watched from now on. Until that is in sync the hub is asked, with errors
+// as of Live.
 func (s *Store) Get(ctx context.Context, gk schema.GroupKind, namespace, name string) (*unstructured.Unstructured, bool, error) {
 	if k := s.wanted(gk); k != nil && k.informer != nil && k.informer.HasSynced() {
 		obj, found, err := k.informer.GetIndexer().GetByKey(cache.NewObjectName(namespace, name).String())
@@ -123,30 +130,47 @@ func (s *Store) Get(ctx context.Context, gk schema.GroupKind, namespace, name st
 		}
 		return obj.(*unstructured.Unstructured), true, nil
 	}
-	obj, found, err := s.Live(ctx, gk, namespace, name)
-	if meta.IsNoMatchError(err) {
-		return nil, false, nil
-	}
-	return obj, found, err
+	return s.Live(ctx, gk, namespace, name)
 }
 
-// Of reads the template of a binding, false if there is none, or if another has its name by now. The error is propagate.ErrReference
-// for a binding that may not be about what it names.
+// Of reads the template of a binding, false if there is none, if another has its name by now, or if its kind is not served: nothing may
+// be deleted for that. The error is propagate.ErrReference for a binding that may not be about what it names.
 func (s *Store) Of(ctx context.Context, b workv1alpha2.Binding) (*unstructured.Unstructured, bool, error) {
 	if err := propagate.Misdirected(b); err != nil {
 		return nil, false, err
 	}
 	ref := b.BindingSpec().Resource
 	obj, found, err := s.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	if meta.IsNoMatchError(err) {
+		return nil, false, nil
+	}
 	if err != nil || !found || ref.UID != "" && obj.GetUID() != ref.UID {
 		return nil, false, err
 	}
 	return obj, true, nil
 }
 
-// Live asks the hub for one object, false if there is none. A kind that the hub does not serve is a NoMatch error:
-// nothing is known of its objects then.
+// Live asks the hub for one object, false if there is none. A kind that the hub does not serve is a NoMatch error: nothing is known of
+// its objects then, unless somebody deleted its definition, and they went with it.
 func (s *Store) Live(ctx context.Context, gk schema.GroupKind, namespace, name string) (*unstructured.Unstructured, bool, error) {
+	obj, found, err := s.ask(ctx, gk, namespace, name)
+	if !meta.IsNoMatchError(err) {
+		return obj, found, err
+	}
+	if s.deleted(gk) {
+		return nil, false, nil
+	}
+	s.missed(gk)
+	return nil, false, err
+}
+
+// Unknown says whether nothing is known of the objects of a kind that was wanted, as the hub does not serve it.
+func (s *Store) Unknown(gk schema.GroupKind) bool {
+	k := s.wanted(gk)
+	return k != nil && k.unserved && !s.deleted(gk)
+}
+
+func (s *Store) ask(ctx context.Context, gk schema.GroupKind, namespace, name string) (*unstructured.Unstructured, bool, error) {
 	m, err := s.mapper.RESTMapping(gk)
 	if err != nil {
 		return nil, false, err

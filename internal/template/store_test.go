@@ -2,10 +2,12 @@ package template_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	fakediscovery "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/dynamic"
 	fakedynamic "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -186,8 +189,96 @@ func TestAnObjectIsFoundBeforeItsKindIsInMemory(t *testing.T) {
 	if _, found, err := h.store.Get(context.Background(), configMaps, "shop", "a"); !found || err != nil {
 		t.Errorf("found=%v, %v; want it from the hub", found, err)
 	}
-	if _, found, err := h.store.Get(context.Background(), cloneSets, "shop", "a"); found || err != nil {
-		t.Errorf("found=%v, %v; want nothing of a kind that is not served", found, err)
+}
+
+func TestNothingIsKnownOfAKindThatIsNotServedUnlessSomebodyDeletedItsDefinition(t *testing.T) {
+	ctx := context.Background()
+	var h *hub
+	look := func() string {
+		for _, get := range []func(context.Context, schema.GroupKind, string, string) (*unstructured.Unstructured, bool, error){h.store.Get, h.store.Live} {
+			_, found, err := get(ctx, cloneSets, "shop", "web")
+			switch {
+			case found:
+				return "there"
+			case meta.IsNoMatchError(err) != h.store.Unknown(cloneSets) || err != nil && !meta.IsNoMatchError(err):
+				return fmt.Sprintf("%v, known to be unknown: %v", err, h.store.Unknown(cloneSets))
+			case err != nil:
+				return "unknown"
+			}
+		}
+		return "gone"
+	}
+	becomes := func(want string) {
+		t.Helper()
+		got := ""
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			if got = look(); got == want {
+				return
+			}
+		}
+		t.Fatalf("the object is %s, want %s", got, want)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	going := definition("v1alpha1")
+	going.SetFinalizers([]string{"customresourcecleanup.apiextensions.k8s.io"})
+	going.SetDeletionTimestamp(new(metav1.Now()))
+	other := definition("v1alpha1")
+	other.SetName("clonesets2.apps.kruise.io")
+	definitions := func() dynamic.ResourceInterface { return h.dynamic.Resource(crds) }
+
+	for _, tc := range []struct {
+		story string
+		do    func()
+		want  string
+	}{
+		{"it is not served, and its definition stands", func() {
+			_, err := definitions().Update(ctx, definition("v1alpha1"), metav1.UpdateOptions{})
+			must(err)
+		}, "unknown"},
+		{"its definition was lost, by nobody's deletion", func() {
+			must(definitions().Delete(ctx, going.GetName(), metav1.DeleteOptions{}))
+		}, "unknown"},
+		{"its definition is being deleted", func() {
+			_, err := definitions().Update(ctx, going, metav1.UpdateOptions{})
+			must(err)
+		}, "unknown"},
+		{"somebody deleted its definition", func() {
+			_, err := definitions().Update(ctx, going, metav1.UpdateOptions{})
+			must(err)
+			must(definitions().Delete(ctx, going.GetName(), metav1.DeleteOptions{}))
+		}, "gone"},
+		{"somebody deleted one of two definitions of it", func() {
+			_, err := definitions().Create(ctx, other, metav1.CreateOptions{})
+			must(err)
+			_, err = definitions().Update(ctx, going, metav1.UpdateOptions{})
+			must(err)
+			must(definitions().Delete(ctx, going.GetName(), metav1.DeleteOptions{}))
+		}, "unknown"},
+		{"its definition is made again, and not served yet", func() {
+			_, err := definitions().Update(ctx, going, metav1.UpdateOptions{})
+			must(err)
+			must(definitions().Delete(ctx, going.GetName(), metav1.DeleteOptions{}))
+			becomes("gone")
+			_, err = definitions().Create(ctx, definition("v1alpha1"), metav1.CreateOptions{})
+			must(err)
+		}, "unknown"},
+	} {
+		t.Run(tc.story, func(t *testing.T) {
+			h = newHub(t, definition("v1alpha1"), object("apps.kruise.io/v1alpha1", "CloneSet", "shop", "web"))
+			h.served.set(core, resources("v1alpha1"))
+			h.store.Want(cloneSets)
+			h.start()
+			becomes("there")
+			eventually(t, "it is watched", func() bool { return h.store.Served(cloneSets) && h.store.Synced(cloneSets) })
+			h.served.set(core)
+			tc.do()
+			becomes(tc.want)
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package template
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,12 +35,15 @@ func (s *Store) Start(ctx context.Context) error {
 		return fmt.Errorf("watch definitions: %w", err)
 	}
 	if _, err := crds.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    s.definitionChanged,
-		UpdateFunc: func(was, is any) { s.definitionChanged(was); s.definitionChanged(is) },
-		DeleteFunc: s.definitionChanged,
+		AddFunc:    func(obj any) { s.definitionChanged(obj, false) },
+		UpdateFunc: func(was, is any) { s.definitionChanged(was, false); s.definitionChanged(is, false) },
+		DeleteFunc: func(obj any) { s.definitionChanged(obj, true) },
 	}); err != nil {
 		return fmt.Errorf("watch definitions: %w", err)
 	}
+	s.mu.Lock()
+	s.definitions = crds
+	s.mu.Unlock()
 	go crds.RunWithContext(ctx)
 
 	retry := firstRetry
@@ -121,8 +125,19 @@ func (s *Store) reopen(ctx context.Context, gk schema.GroupKind, m *meta.RESTMap
 	go informer.RunWithContext(run)
 }
 
-// definitionChanged has a kind looked at again if somebody wants it.
-func (s *Store) definitionChanged(obj any) {
+// deleted says whether somebody deleted the definition of a kind while this process looked: its objects were deleted then, one by one.
+// One that is merely not there may be back with all of them.
+func (s *Store) deleted(gk schema.GroupKind) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.deletions[gk] && !slices.ContainsFunc(s.definitions.GetStore().List(), func(obj any) bool {
+		crd, ok := obj.(*unstructured.Unstructured)
+		return ok && defines(crd) == gk
+	})
+}
+
+// definitionChanged has a kind looked at again if somebody wants it, and takes note of a definition that is gone.
+func (s *Store) definitionChanged(obj any, gone bool) {
 	if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
 		obj = last.Obj
 	}
@@ -130,32 +145,53 @@ func (s *Store) definitionChanged(obj any) {
 	if !ok {
 		return
 	}
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	gk := schema.GroupKind{Group: group, Kind: name}
-
+	gk := defines(crd)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if gone && crd.GetDeletionTimestamp() != nil {
+		s.deletions[gk] = true
+	} else {
+		delete(s.deletions, gk)
+	}
 	if _, wanted := s.kinds[gk]; wanted {
 		s.changed[gk] = true
 		s.again()
 	}
 }
 
-// onlyNames leaves of a definition what tells its kind: schemas are large.
+// missed has a kind looked for until it is back that is watched and was not served just now: an aggregated API that goes and comes has
+// no definition that would change.
+func (s *Store) missed(gk schema.GroupKind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kinds[gk]; k != nil && k.informer != nil {
+		s.changed[gk] = true
+		s.again()
+	}
+}
+
+// defines is the kind of a definition.
+func defines(crd *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: name}
+}
+
+// onlyNames leaves of a definition what tells its kind, and whether it is going: schemas are large.
 func onlyNames(obj any) (any, error) {
 	crd, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
 	}
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	return &unstructured.Unstructured{Object: map[string]any{
+	gk := defines(crd)
+	small := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": crd.GetAPIVersion(),
 		"kind":       crd.GetKind(),
 		"metadata":   map[string]any{"name": crd.GetName(), "resourceVersion": crd.GetResourceVersion()},
-		"spec":       map[string]any{"group": group, "names": map[string]any{"kind": name}},
-	}}, nil
+		"spec":       map[string]any{"group": gk.Group, "names": map[string]any{"kind": gk.Kind}},
+	}}
+	small.SetDeletionTimestamp(crd.GetDeletionTimestamp())
+	return small, nil
 }
 
 func withoutManagedFields(obj any) (any, error) {

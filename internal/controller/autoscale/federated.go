@@ -9,6 +9,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -173,7 +174,7 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 	}
 	t.kind = propagate.GroupKind(ref.APIVersion, ref.Kind)
 	found := false
-	if t.template, found, err = r.Templates.Get(ctx, t.kind, f.Namespace, ref.Name); err != nil {
+	if t.template, found, err = r.Templates.Get(ctx, t.kind, f.Namespace, ref.Name); err != nil && !meta.IsNoMatchError(err) {
 		return t, nil, err
 	}
 	if !found || t.template.GetDeletionTimestamp() != nil {

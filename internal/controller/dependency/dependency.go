@@ -49,6 +49,11 @@ const (
 	firstRetry = 5 * time.Millisecond
 	// unsyncedRetry is how soon a binding is looked at again whose dependencies are not all in memory yet.
 	unsyncedRetry = time.Second
+	// unservedRetry is how soon a binding is looked at again that may depend on more, of a kind that is not served; objects that appear
+	// come first.
+	unservedRetry = time.Minute
+	// endRetry is how often it is looked at whether a binding that is being deleted goes by somebody's order, while nobody can tell.
+	endRetry = 2 * time.Second
 	// takenRetry is how often a dependency whose binding's name is taken is tried again.
 	takenRetry = time.Minute
 	// missingPatience is how long it may take until a binding is made again that went by nobody's order.
@@ -137,9 +142,12 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if !dependency.Distributes(b) {
 		r.injections.drop(key)
 		r.alone(key)
-		again, err := r.madeAgain(ctx, b)
+		again, known, err := r.madeAgain(ctx, b)
 		if err != nil {
 			return 0, err
+		}
+		if !known {
+			return endRetry, nil // dispatch says so
 		}
 		if again {
 			return 0, commit.RemoveFinalizer(ctx, r.client, b, workv1alpha2.DependenciesDistributorFinalizer)
@@ -166,8 +174,9 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 		return 0, err
 	}
 	refs, err := r.Interpreter.Dependencies(ctx, asked)
+	served := true
 	if err == nil {
-		refs, err = r.further(ctx, key, tpl.GetNamespace(), refs)
+		refs, served, err = r.further(ctx, key, tpl.GetNamespace(), refs)
 	}
 	var rights, watched []configv1alpha1.DependentObjectReference
 	known := true
@@ -181,12 +190,15 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if err = cmp.Or(err, reported); err != nil {
 		return 0, err
 	}
+	if !served {
+		rights = append(rights, recorded(b)...) // what needed it before does so still
+	}
 	refs, again := r.accompanied(b, tpl, dependency.With(refs, rights))
 	if !known {
 		again = unsyncedRetry
 	}
 	refs, failures := dependency.Within(tpl.GetNamespace(), refs)
-	if len(refs)+len(failures) == 0 {
+	if len(refs)+len(failures) == 0 && served {
 		return again, r.release(ctx, key, b, watched...)
 	}
 	// Before anything is looked up: what appears from here on wakes this binding.
@@ -203,7 +215,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	}
 
 	// 3. What of it is there follows; what is wanted no more is let go.
-	objs, wanted, complete, err := r.lookUp(ctx, tpl.GetNamespace(), refs)
+	objs, wanted, missing, err := r.lookUp(ctx, tpl.GetNamespace(), refs)
 	if err != nil {
 		r.fails(recorded, tpl, workv1alpha2.EventGetDependenciesFailed, err)
 		return 0, err
@@ -219,13 +231,15 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 			failures = append(failures, fmt.Errorf("%s %s: %w", obj.GetKind(), client.ObjectKeyFromObject(obj), err))
 		}
 	}
-	if complete {
+	switch {
+	case missing > 0:
+		again = missing
+	case !served:
+		again = unservedRetry
+	default:
 		if err := r.detach(ctx, key, wanted); err != nil {
 			failures = append(failures, err)
 		}
-	}
-	if !complete {
-		again = unsyncedRetry
 	}
 	if news && len(failures) == 0 {
 		r.events.Succeeded(workv1alpha2.EventGetDependenciesSucceed, "Get dependencies("+listed(refs)+") succeed.", tpl)
@@ -266,10 +280,9 @@ func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructu
 }
 
 // lookUp finds the objects that the references of a template in a namespace name and that exist, each once, and the keys of the bindings wanted for them:
-// also for an object with a name that does not exist, whose binding goes with the object. complete says that no object that
-// a label selects can be missing.
-func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []types.NamespacedName, complete bool, err error) {
-	complete = true
+// also for an object with a name that does not exist, whose binding goes with the object. missing is when to look for objects again
+// that a label selects and that cannot be seen now; 0 if all are seen.
+func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []types.NamespacedName, missing time.Duration, err error) {
 	seen := map[types.UID]bool{}
 	add := func(obj *unstructured.Unstructured) {
 		if obj.GetDeletionTimestamp() == nil && dependency.MayFollow(namespace, obj) && !propagate.Excluded(propagate.TemplateOf(obj)) && !seen[obj.GetUID()] {
@@ -283,26 +296,31 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []config
 		if ref.LabelSelector == nil {
 			wanted = append(wanted, types.NamespacedName{Namespace: ref.Namespace, Name: names.Binding(ref.Kind, ref.Name)})
 			obj, found, err := r.Templates.Get(ctx, gk, ref.Namespace, ref.Name)
-			if err != nil {
-				return nil, nil, false, err
+			if err != nil && !meta.IsNoMatchError(err) {
+				return nil, nil, 0, err
 			}
 			if found {
 				add(obj)
 			}
 			continue
 		}
-		complete = complete && r.Templates.Synced(gk)
+		switch {
+		case r.Templates.Unknown(gk):
+			missing = max(missing, unservedRetry)
+		case !r.Templates.Synced(gk):
+			missing = max(missing, unsyncedRetry)
+		}
 		for _, obj := range r.Templates.List(gk, ref.Namespace, nil) {
 			selected, err := dependency.Selects(ref, obj)
 			if err != nil {
-				return nil, nil, false, err
+				return nil, nil, 0, err
 			}
 			if selected {
 				add(obj)
 			}
 		}
 	}
-	return objs, wanted, complete, nil
+	return objs, wanted, missing, nil
 }
 
 // attach has the binding of one dependency follow b, and says whether it did not before.
@@ -348,17 +366,18 @@ func listed(refs []configv1alpha1.DependentObjectReference) string {
 	return strings.Join(out, ", ")
 }
 
-// madeAgain says whether a binding is being deleted by nobody's order: what depends on it stays then, until it is made again.
-func (r *reconciler) madeAgain(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
+// madeAgain says whether a binding is being deleted by nobody's order: what depends on it stays then, until it is made again. known is
+// false while nobody can tell.
+func (r *reconciler) madeAgain(ctx context.Context, b workv1alpha2.Binding) (again, known bool, err error) {
 	if b.GetDeletionTimestamp() == nil || !controllerutil.ContainsFinalizer(b, workv1alpha2.DependenciesDistributorFinalizer) {
-		return false, nil
+		return false, true, nil
 	}
 	ref := b.BindingSpec().Resource
 	e := dispatch.End{}
 	var found bool
-	var err error
-	if e.Template, found, err = r.Templates.Live(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name); err != nil && !meta.IsNoMatchError(err) {
-		return false, err
+	e.Template, found, err = r.Templates.Live(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	if e.Unserved = meta.IsNoMatchError(err); err != nil && !e.Unserved {
+		return false, false, err
 	}
 	if !found {
 		e.Template = nil
@@ -366,11 +385,12 @@ func (r *reconciler) madeAgain(ctx context.Context, b workv1alpha2.Binding) (boo
 	if b.GetNamespace() != "" {
 		ns := &corev1.Namespace{}
 		if err := r.client.Get(ctx, client.ObjectKey{Name: b.GetNamespace()}, ns); client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("get namespace %s: %w", b.GetNamespace(), err)
+			return false, false, fmt.Errorf("get namespace %s: %w", b.GetNamespace(), err)
 		}
 		e.NamespaceGoes = ns.DeletionTimestamp != nil
 	}
-	return !dispatch.Ordered(b, e), nil
+	ordered, known := dispatch.Ordered(b, e)
+	return !ordered, known, nil
 }
 
 // outlive waits for a binding that is gone, and still has dependencies, to be made again, and then has them go: one that went by

@@ -74,10 +74,13 @@ var resources = map[string]schema.GroupVersionResource{
 // clusterScoped are those of them that are in no namespace.
 var clusterScoped = []string{"ClusterTool", "SidecarSet", "ClusterWorkflowTemplate", "ClusterRole"}
 
-// served is an API server's word on resources: one list for each version of a group, as any has.
-func served() *fakediscovery.FakeDiscovery {
+// served is an API server's word on resources, but for those of some kinds: one list for each version of a group, as any has.
+func served(without ...string) *fakediscovery.FakeDiscovery {
 	var served []*metav1.APIResourceList
 	for kind, resource := range resources {
+		if slices.Contains(without, kind) {
+			continue
+		}
 		of := slices.IndexFunc(served, func(l *metav1.APIResourceList) bool { return l.GroupVersion == resource.GroupVersion().String() })
 		if of < 0 {
 			of = len(served)
@@ -145,6 +148,32 @@ func (h *hub) restart(store *template.Store) {
 		}, builtin.Tier())},
 		client: h.client, events: commit.Events{EventRecorder: h.recorder, Successes: commit.SuccessesNone},
 	}
+}
+
+// unserve makes the reconciler one of a hub that does not serve a kind.
+func (h *hub) unserve(kind string) {
+	h.t.Helper()
+	store := template.New(h.templates, served(kind))
+	ctx, stop := context.WithCancel(context.Background())
+	h.t.Cleanup(stop)
+	go func() { _ = store.Start(ctx) }()
+	for kind, resource := range resources {
+		store.Want(schema.GroupKind{Group: resource.Group, Kind: kind})
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
+		ready := true
+		for k, resource := range resources {
+			gk := schema.GroupKind{Group: resource.Group, Kind: k}
+			ready = ready && store.Synced(gk) && store.Unknown(gk) == (k == kind)
+		}
+		if ready {
+			break
+		}
+		if time.Now().After(end) {
+			h.t.Fatal("the store never caught up")
+		}
+	}
+	h.restart(store)
 }
 
 func (h *hub) must(err error) {

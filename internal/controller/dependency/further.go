@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
@@ -14,8 +15,9 @@ import (
 
 // further are the refs of a template in a namespace, and those of the dependencies that lead on, as far as they are there.
 // What is cluster-scoped and leads on needs its dependencies in the namespace of the template. Each is looked at once, so that
-// those that refer to one another end.
-func (r *reconciler) further(ctx context.Context, key types.NamespacedName, namespace string, refs []configv1alpha1.DependentObjectReference) ([]configv1alpha1.DependentObjectReference, error) {
+// those that refer to one another end. complete is false if there may be more: the kind of one that leads on is not served now.
+func (r *reconciler) further(ctx context.Context, key types.NamespacedName, namespace string, refs []configv1alpha1.DependentObjectReference) (all []configv1alpha1.DependentObjectReference, complete bool, err error) {
+	complete = true
 	seen := map[reference]bool{}
 	next := refs
 	for range dependency.Depth {
@@ -28,8 +30,12 @@ func (r *reconciler) further(ctx context.Context, key types.NamespacedName, name
 			r.index.add(key, []configv1alpha1.DependentObjectReference{ref})
 			seen[referenceOf(ref)] = true
 			obj, there, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+			if meta.IsNoMatchError(err) {
+				complete = false
+				continue
+			}
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			if !there || obj.GetDeletionTimestamp() != nil {
 				continue
@@ -40,7 +46,7 @@ func (r *reconciler) further(ctx context.Context, key types.NamespacedName, name
 			}
 			more, err := r.Interpreter.Dependencies(ctx, obj)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			found = append(found, more...)
 		}
@@ -50,5 +56,5 @@ func (r *reconciler) further(ctx context.Context, key types.NamespacedName, name
 		refs = interpret.SortDependencies(slices.Concat(refs, found))
 		next = found
 	}
-	return refs, nil
+	return refs, complete, nil
 }

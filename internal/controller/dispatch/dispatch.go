@@ -168,9 +168,11 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 		return 0, err
 	}
 	if b.GetDeletionTimestamp() != nil {
-		switch ordered, err := r.ordered(ctx, b); {
+		switch ordered, known, err := r.ordered(ctx, b); {
 		case err != nil:
 			return 0, err
+		case !known:
+			return r.wait(ctx, b, works)
 		case !ordered:
 			return 0, r.leave(ctx, b)
 		}

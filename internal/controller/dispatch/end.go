@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,9 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -23,25 +26,33 @@ import (
 // eventWorksKept is the event of a template whose binding went by nobody's order.
 const eventWorksKept = "WorksKept"
 
-// ordered says whether a binding that is being deleted takes its Works along.
-func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
+const (
+	// eventEndWaits is the event of a binding that is being deleted while the kind of its template is not served.
+	eventEndWaits = "TemplateKindNotServed"
+	// unservedRetry is how often it is looked whether the kind is served again.
+	unservedRetry = 2 * time.Second
+)
+
+// ordered says whether a binding that is being deleted takes its Works along; known is false while nobody can tell.
+func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (ordered, known bool, err error) {
 	went, err := r.templateWent(ctx, b)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	e := dispatch.End{DefinitionGoes: went || r.Definitions.Going(definitionOf(b))}
 	ref := b.BindingSpec().Resource
-	if e.Template, _, err = r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name); err != nil {
-		return false, err
+	e.Template, _, err = r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	if e.Unserved = meta.IsNoMatchError(err); err != nil && !e.Unserved {
+		return false, false, err
 	}
-	if dispatch.Ordered(b, e) {
-		return true, nil
+	if ordered, _ := dispatch.Ordered(b, e); ordered {
+		return true, true, nil
 	}
 	// It is rare that it is not, and the caches may be behind: what has just gone would be left behind.
 	if e.Template != nil {
 		live, found, err := r.Templates.Live(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
-		if err != nil && !meta.IsNoMatchError(err) {
-			return false, err
+		if e.Unserved = meta.IsNoMatchError(err); err != nil && !e.Unserved {
+			return false, false, err
 		}
 		if e.Template = live; !found {
 			e.Template = nil
@@ -50,12 +61,25 @@ func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (bool,
 	if b.GetNamespace() != "" {
 		ns := &corev1.Namespace{}
 		if err := r.live.Get(ctx, client.ObjectKey{Name: b.GetNamespace()}, ns); client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("get namespace %s: %w", b.GetNamespace(), err)
+			return false, false, fmt.Errorf("get namespace %s: %w", b.GetNamespace(), err)
 		} else if err == nil {
 			e.NamespaceGoes = ns.DeletionTimestamp != nil
 		}
 	}
-	return dispatch.Ordered(b, e), nil
+	ordered, known = dispatch.Ordered(b, e)
+	return ordered, known, nil
+}
+
+// wait keeps a binding that is being deleted, and its Works, until somebody can tell whether its template still stands. Where no Work is
+// left, or the hub has deleted them all, there is nothing to wait for.
+func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work) (time.Duration, error) {
+	if !slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return w.DeletionTimestamp == nil || !execute.Ordered(&w) }) {
+		return 0, r.finish(ctx, b, works)
+	}
+	ref := b.BindingSpec().Resource
+	r.warn(b, nil, "", eventEndWaits, fmt.Errorf("the binding is deleted, and the hub does not serve %s of %s now, so that nobody can tell whether its template still stands: "+
+		"nothing is deleted in the clusters until it is served again. To have the objects deleted nevertheless, delete the Works of this binding", ref.Kind, ref.APIVersion))
+	return unservedRetry, nil
 }
 
 // templateWent says whether the template of a binding that is being deleted went with its definition, of those that are the hub's own.

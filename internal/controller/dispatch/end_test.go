@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +48,62 @@ func TestABindingThatSomebodyDeletesLeavesItsWorksToTheNextOne(t *testing.T) {
 		if now := w.work("m1").UID; now != before {
 			w.t.Errorf("the next binding has the work %s, which was %s", now, before)
 		}
+	})
+}
+
+// Its kind is not served for a while, as an API that is down: nobody can tell whether the template still stands.
+func TestABindingIsNotTheEndOfItsWorksWhileTheKindOfItsTemplateIsNotServed(t *testing.T) {
+	forBothScopes(t, func(w *world) {
+		w.claim()
+		b := w.bind("id", "m1", "m2")
+		w.becomes("m1:1 m2:1")
+		before := w.work("m1").UID
+		w.Server.Unserve(w.kind)
+		w.Gone(b)
+		w.Eventually("users are told that it waits", func() string {
+			if events := w.Events(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, eventEndWaits) }) {
+				return fmt.Sprint(events)
+			}
+			return ""
+		})
+		w.Quiet()
+		if w.sent() != "m1:1 m2:1" || !w.Has(b) {
+			w.t.Errorf("works are %q, the binding is there: %v; want both to wait", w.sent(), w.Has(b))
+		}
+		w.Server.Serve(w.kind)
+		w.untilGone(b)
+		w.Quiet()
+		w.bind("another", "m1")
+		w.becomes("m1:1")
+		if now := w.work("m1").UID; now != before {
+			w.t.Errorf("the next binding has the work %s, which was %s", now, before)
+		}
+	})
+}
+
+func TestADefinitionThatSomebodyDeletedIsTheEndOfItsTemplatesToo(t *testing.T) {
+	forBothScopes(t, func(w *world) {
+		// Definitions of any kind do; the API server deletes all objects before the definition itself.
+		d := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": w.kind.Group, "names": map[string]any{"kind": w.kind.Kind}}}}
+		d.SetGroupVersionKind(controllertest.Definition.GroupVersionKind)
+		d.SetName("kind.example.com")
+		d.SetFinalizers([]string{"customresourcecleanup.apiextensions.k8s.io"})
+		w.Make(d)
+		w.claim()
+		b := w.bind("id", "m1", "m2")
+		w.becomes("m1:1 m2:1")
+		w.Gone(d)
+		w.Server.Unserve(w.kind)
+		w.Gone(b)
+		w.Eventually("it waits until the definition is gone", func() string {
+			if len(w.Events()) == 0 {
+				return "nobody was told"
+			}
+			return ""
+		})
+		controllertest.Change(w.Hub, d, func(d *unstructured.Unstructured) { d.SetFinalizers(nil) })
+		w.becomes("")
+		w.untilGone(b)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -37,7 +38,7 @@ func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template
 			continue
 		}
 		obj, found, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
-		if err != nil {
+		if err != nil && !meta.IsNoMatchError(err) {
 			return "", err
 		}
 		if !found || propagate.Excluded(propagate.TemplateOf(obj)) {

@@ -54,7 +54,7 @@ func (r *reconciler) reconcileTemplate(ctx context.Context, k key) (reconcile.Re
 
 func (r *reconciler) propagate(ctx context.Context, k key) error {
 	template, found, err := r.Templates.Get(ctx, k.GroupKind, k.Namespace, k.Name)
-	if err != nil {
+	if err != nil && !meta.IsNoMatchError(err) {
 		return err
 	}
 	existing, err := r.binding(ctx, k)

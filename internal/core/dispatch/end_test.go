@@ -33,6 +33,8 @@ func TestTheEndOfABindingIsThatOfItsWorksOnlyWhenItsTemplateEnds(t *testing.T) {
 		end   End
 		want  bool
 	}{
+		{"the kind of its template is not served, and its namespace goes", End{Unserved: true, NamespaceGoes: true}, true},
+		{"the kind of its template is not served, as its definition is going", End{Unserved: true, DefinitionGoes: true}, false},
 		{"its template is gone", End{}, true},
 		{"its template is going", End{Template: template("1", func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&now) })}, true},
 		{"its template was made anew", End{Template: template("2")}, true},
@@ -46,9 +48,12 @@ func TestTheEndOfABindingIsThatOfItsWorksOnlyWhenItsTemplateEnds(t *testing.T) {
 		{"its definition goes, and took it", End{Template: template("1"), DefinitionGoes: true}, false},
 		{"its definition goes while its template does", End{DefinitionGoes: true}, false},
 	} {
-		if got := Ordered(b, tc.end); got != tc.want {
-			t.Errorf("%s: ordered %v, want %v", tc.story, got, tc.want)
+		if got, known := Ordered(b, tc.end); !known || got != tc.want {
+			t.Errorf("%s: ordered %v (known: %v), want %v", tc.story, got, known, tc.want)
 		}
+	}
+	if ordered, known := Ordered(b, End{Unserved: true}); ordered || known {
+		t.Errorf("the kind of its template is not served: ordered %v (known: %v), want it to be unknown", ordered, known)
 	}
 
 	// What follows others has no policy that holds it.
@@ -62,8 +67,8 @@ func TestTheEndOfABindingIsThatOfItsWorksOnlyWhenItsTemplateEnds(t *testing.T) {
 		"others need it, and it is not there":   {End{}, true},
 		"its namespace goes, with those others": {End{Template: free, NamespaceGoes: true}, true},
 	} {
-		if got := Ordered(b, tc.end); got != tc.want {
-			t.Errorf("%s: ordered %v, want %v", story, got, tc.want)
+		if got, known := Ordered(b, tc.end); !known || got != tc.want {
+			t.Errorf("%s: ordered %v (known: %v), want %v", story, got, known, tc.want)
 		}
 	}
 }

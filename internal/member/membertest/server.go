@@ -165,6 +165,14 @@ func (s *Server) Serve(k Kind) {
 	s.kinds = append(s.kinds, k)
 }
 
+// Unserve takes a kind away until it is served again. Its objects stay, as those of an API that is down.
+func (s *Server) Unserve(k Kind) {
+	s.mu.Lock()
+	s.kinds = slices.DeleteFunc(s.kinds, func(served Kind) bool { return served == k })
+	s.mu.Unlock()
+	s.BreakWatches()
+}
+
 // SeparateStatus makes the status of kinds a subresource: a write of one leaves the other as it is.
 func (s *Server) SeparateStatus(kinds ...Kind) {
 	s.mu.Lock()

@@ -1,0 +1,65 @@
+package dependency
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+)
+
+// What nobody can see, since the hub does not serve its kind for a while, is not gone.
+func TestWhatFollowsATemplateStaysWhileAKindIsNotServed(t *testing.T) {
+	web := types.NamespacedName{Namespace: "shop", Name: "web-deployment"}
+	for _, tc := range []struct {
+		story, kind string
+		needs       configv1alpha1.DependentObjectReference
+		deletes     bool
+		want        time.Duration
+	}{
+		{story: "the kind of what is needed by name", kind: "ConfigMap",
+			needs: configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "one"}},
+		{story: "the kind of what labels select", kind: "ConfigMap", want: unservedRetry,
+			needs: configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", LabelSelector: &metav1.LabelSelector{}}},
+		{story: "the kind of what leads to it", kind: "WorkflowTemplate", want: unservedRetry,
+			needs: configv1alpha1.DependentObjectReference{APIVersion: "argoproj.io/v1alpha1", Kind: "WorkflowTemplate", Namespace: "shop", Name: "first"}},
+		{story: "the kind of the template, whose binding somebody deletes", kind: "Deployment", deletes: true, want: endRetry,
+			needs: configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "one"}},
+	} {
+		t.Run(tc.story, func(t *testing.T) {
+			h := newHub(t)
+			first := object("WorkflowTemplate", "shop", "first")
+			first.Object["spec"] = map[string]any{"templates": []any{
+				map[string]any{"container": map[string]any{"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "one"}}}}},
+			}}
+			h.create(first)
+			h.create(object("ConfigMap", "shop", "one"))
+			h.needs = []configv1alpha1.DependentObjectReference{tc.needs}
+			h.workload("Deployment", "shop", "web", "eu")
+			h.settle()
+			follower := types.NamespacedName{Namespace: "shop", Name: "one-configmap"}
+			if r := h.get(follower).BindingSpec().RequiredBy; len(r) != 1 {
+				t.Fatalf("the ConfigMap is required by %v", r)
+			}
+
+			h.unserve(tc.kind)
+			if tc.deletes {
+				h.must(h.client.Delete(t.Context(), h.get(web)))
+			}
+			h.writes = nil
+			for range 2 {
+				got, err := h.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: web})
+				if err != nil || got.RequeueAfter != tc.want {
+					t.Errorf("looked at again after %s (%v), want %s", got.RequeueAfter, err, tc.want)
+				}
+			}
+			if r := h.get(follower).BindingSpec().RequiredBy; len(r) != 1 || h.going(follower) || len(h.writes) > 0 && !tc.deletes {
+				t.Errorf("the ConfigMap is required by %v, going: %v; written: %v", r, h.going(follower), h.writes)
+			}
+		})
+	}
+}
