@@ -343,6 +343,18 @@ func healthOf(w *workv1alpha1.Work) workv1alpha1.ResourceHealth {
 // statusLimit is the most of a member's status that goes into a Work: one too large to be stored would keep all else from being told.
 const statusLimit = 256 << 10
 
+// workLimit is the most bytes of a Work's manifests and its status: etcd takes 1.5 MiB as one object.
+const workLimit = 1400 << 10
+
+// statusRoom is how much of it there is room for beside the manifests.
+func statusRoom(work *workv1alpha1.Work) int {
+	room := workLimit
+	for i := range work.Spec.Workload.Manifests {
+		room -= len(work.Spec.Workload.Manifests[i].Raw)
+	}
+	return max(0, min(statusLimit, room))
+}
+
 // reflect is the manifest's entry in the status of the Work that is to be written, but for its health; nil if its status cannot be
 // read. What cannot be read is told, and said in a condition of the Work.
 func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, interpret.Health) {
@@ -366,8 +378,8 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 		var raw []byte
 		switch raw, err = json.Marshal(status); {
 		case err != nil:
-		case len(raw) > statusLimit:
-			err = fmt.Errorf("its status has %d bytes as JSON, where the hub keeps up to %d of each cluster", len(raw), statusLimit)
+		case len(raw) > statusRoom(work):
+			err = fmt.Errorf("its status has %d bytes as JSON, where the hub keeps up to %d of each cluster", len(raw), statusRoom(work))
 		default:
 			entry.Status = &runtime.RawExtension{Raw: raw}
 		}

@@ -50,6 +50,7 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time)
 		items = append(items, item)
 	}
 	slices.SortFunc(items, func(a, b workv1alpha2.AggregatedStatusItem) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
+	left := fit(items)
 	status.AggregatedStatus = items
 
 	known := meta.FindStatusCondition(status.Conditions, workv1alpha2.FullyApplied) != nil
@@ -71,7 +72,11 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	for _, operation := range reported {
-		interpret.SetFault(&status.Conditions, operation, faults(works, expected, operation), now)
+		lines := faults(works, expected, operation)
+		if operation == configv1alpha1.InterpreterOperationInterpretStatus {
+			lines = append(lines, left...)
+		}
+		interpret.SetFault(&status.Conditions, operation, joined(lines), now)
 	}
 	return status
 }
@@ -101,9 +106,57 @@ var reported = []configv1alpha1.InterpreterOperation{
 	configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationInterpretStatus, configv1alpha1.InterpreterOperationInterpretHealth,
 }
 
-// faults is what the Works in the expected clusters say of an operation that was not answered, by cluster; nil if nothing.
-func faults(works []workv1alpha1.Work, expected []string, operation configv1alpha1.InterpreterOperation) error {
-	var lines []string
+// statusesLimit is the most bytes of statuses and messages that a binding has of all clusters: etcd takes 1.5 MiB as one object. Of
+// 1000 clusters that is 1 KiB each.
+const statusesLimit = 1 << 20
+
+// messageLimit is the most of a message that is left where all of them do not fit.
+const messageLimit = 256
+
+// fit shortens messages, which are whole in the Works, and leaves out the largest statuses until the others fit, so that no cluster keeps
+// what the others say from being written. It says which statuses are left out.
+func fit(items []workv1alpha2.AggregatedStatusItem) (left []string) {
+	const fields = 128 // names and punctuation
+	total := 0
+	for i := range items {
+		total += fields + statusSize(&items[i]) + len(items[i].AppliedMessage)
+	}
+	if total <= statusesLimit {
+		return nil
+	}
+	for i := range items {
+		if m := &items[i].AppliedMessage; total > statusesLimit && len(*m) > messageLimit {
+			total -= len(*m)
+			*m = strings.ToValidUTF8((*m)[:messageLimit], "") + "…"
+			total += len(*m)
+		}
+	}
+	bySize := make([]int, len(items))
+	for i := range items {
+		bySize[i] = i
+	}
+	slices.SortStableFunc(bySize, func(a, b int) int { return cmp.Compare(statusSize(&items[b]), statusSize(&items[a])) })
+	for _, i := range bySize {
+		size := statusSize(&items[i])
+		if total <= statusesLimit || size == 0 {
+			break
+		}
+		left = append(left, fmt.Sprintf("cluster %q: its status has %d bytes, and with it all clusters' would have more than the %d that a binding keeps", items[i].ClusterName, size, statusesLimit))
+		items[i].Status = nil
+		total -= size
+	}
+	return left
+}
+
+func statusSize(item *workv1alpha2.AggregatedStatusItem) int {
+	if item.Status == nil {
+		return 0
+	}
+	return len(item.Status.Raw)
+}
+
+// faults is what the Works in the expected clusters say of an operation that was not answered, by cluster.
+func faults(works []workv1alpha1.Work, expected []string, operation configv1alpha1.InterpreterOperation) (lines []string) {
 	for i := range works {
 		cluster, err := names.ClusterOf(works[i].Namespace)
 		if err != nil || !slices.Contains(expected, cluster) {
@@ -113,6 +166,11 @@ func faults(works []workv1alpha1.Work, expected []string, operation configv1alph
 			lines = append(lines, fmt.Sprintf("cluster %q: %s", cluster, c.Message))
 		}
 	}
+	return lines
+}
+
+// joined is the first of these lines as one error; nil for none.
+func joined(lines []string) error {
 	if len(lines) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -252,5 +253,55 @@ func TestWhatNoInterpreterCouldAnswerIsSaidByClusterUntilItCan(t *testing.T) {
 	b.Status = Binding(b, []workv1alpha1.Work{applied("a")}, later)
 	if c = meta.FindStatusCondition(b.Status.Conditions, "InterpretHealth"); c != nil {
 		t.Errorf("when all is well it is said that %+v", c)
+	}
+}
+
+// etcd takes 1.5 MiB as one object: a few clusters with large statuses would keep all others' from being written.
+func TestLargeStatusesOfSomeClustersDoNotKeepTheOthersFromBeingWritten(t *testing.T) {
+	var names []string
+	var works []workv1alpha1.Work
+	for i := range 500 {
+		name := fmt.Sprintf("m%03d", i)
+		names = append(names, name)
+		state, message, status := metav1.ConditionTrue, "", `{"replicas":1}`
+		if i%10 == 0 {
+			status = fmt.Sprintf(`{"note":%q}`, strings.Repeat("x", 250<<10))
+		}
+		if i%2 == 1 {
+			state, message, status = "False", strings.Repeat("y", 4<<10), ""
+		}
+		works = append(works, work(name, state, message, status))
+	}
+	b := binding(names...)
+	got := Binding(b, works, noon)
+	raw, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(raw) > 1200<<10 {
+		t.Errorf("the status has %d bytes", len(raw))
+	}
+	if len(got.AggregatedStatus) != 500 {
+		t.Errorf("%d clusters are in it, want 500", len(got.AggregatedStatus))
+	}
+	for i, item := range got.AggregatedStatus {
+		small := i%2 == 0 && i%10 != 0
+		if small && (item.Status == nil || string(item.Status.Raw) != `{"replicas":1}`) || i%2 == 0 && !item.Applied || i%2 == 1 && !strings.HasPrefix(item.AppliedMessage, "yyy") {
+			t.Fatalf("of %s is told %.200v", item.ClusterName, item)
+		}
+	}
+	c := meta.FindStatusCondition(got.Conditions, "InterpretStatus")
+	if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, `cluster "m000": its status has 256011 bytes`) || !strings.Contains(c.Message, "more clusters") {
+		t.Errorf("it is said that %+v", c)
+	}
+	b.Status = got
+	if again := Binding(b, works, later); !reflect.DeepEqual(again, got) {
+		t.Error("a second time gives another status")
+	}
+
+	some := append([]workv1alpha1.Work{work("m000", "True", "", fmt.Sprintf(`{"note":%q}`, strings.Repeat("x", 250<<10)))}, works[2:9:9]...)
+	got = Binding(binding(names[:9]...), some, noon)
+	if got.AggregatedStatus[0].Status == nil || meta.FindStatusCondition(got.Conditions, "InterpretStatus") != nil {
+		t.Error("one large status that fits is left out")
 	}
 }
