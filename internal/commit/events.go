@@ -2,6 +2,7 @@ package commit
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,6 +57,22 @@ func Recorder(mgr ctrl.Manager, component string) Events {
 		e.Successes = t.successes
 	}
 	return e
+}
+
+// eventLimit is the most bytes of what an event says: parts of it are words of members and of webhooks.
+const eventLimit = 4 << 10
+
+// Event implements record.EventRecorder.
+func (e Events) Event(obj runtime.Object, kind, reason, message string) {
+	if len(message) > eventLimit {
+		message = strings.ToValidUTF8(message[:eventLimit], "") + "…"
+	}
+	e.EventRecorder.Event(obj, kind, reason, message)
+}
+
+// Eventf implements record.EventRecorder.
+func (e Events) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
+	e.Event(obj, kind, reason, fmt.Sprintf(format, args...))
 }
 
 // Succeeded tells of a success on each of the objects, unless of none is told.

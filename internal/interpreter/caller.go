@@ -31,6 +31,8 @@ const (
 	callTimeout = 10 * time.Second
 	// answerLimit is how long an answer may be, in bytes: an object, and a patch of all of it.
 	answerLimit = 8 << 20
+	// headerLimit is how long its headers may be, in bytes.
+	headerLimit = 1 << 20
 	// idleConnections of one webhook are kept open.
 	idleConnections = 8
 )
@@ -126,7 +128,7 @@ func (c *caller) reach(h webhook.Hook) (*reached, error) {
 	r := &reached{said: said, broken: breaker{patience: 1}, http: &http.Client{
 		Transport: &http.Transport{
 			TLSClientConfig: config, MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
-			Proxy: http.ProxyFromEnvironment,
+			Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: headerLimit,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if s := h.ClientConfig.Service; s != nil {
 					var err error

@@ -147,6 +147,22 @@ func TestAWebhookThatDoesNotAnswerIsToldInWords(t *testing.T) {
 		"down":      {url: gone.URL, ca: goneCA, want: "connection refused"},
 		"500":       {answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "out of beer", 500) }, want: `answers 500 Internal Server Error: "out of beer"`},
 		"elsewhere": {answer: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, good.URL, http.StatusFound) }, want: "answers 302 Found"},
+		"by drops": {answer: func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				_, _ = w.Write([]byte(" "))
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-over:
+					return
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		}, want: "within 1s"},
+		"endless headers": {answer: func(w http.ResponseWriter, _ *http.Request) {
+			for i := range 32 {
+				w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("x", 64<<10))
+			}
+		}, want: "header"},
 		"slow": {answer: func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.ReadAll(r.Body)
 			select {
@@ -168,7 +184,7 @@ func TestAWebhookThatDoesNotAnswerIsToldInWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, bundle, patience := c.url, c.ca, int32(30)
-			if name == "slow" {
+			if name == "slow" || name == "by drops" {
 				patience = 1
 			}
 			if c.answer != nil {

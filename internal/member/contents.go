@@ -23,6 +23,8 @@ import (
 const (
 	contentsPage = 500
 	contentsMost = 20_000
+	// emptyPages are how many pages may have less than was asked for and say that there is more: an API server sends none.
+	emptyPages = 100
 )
 
 // contentsTimeout is how long one request of ContentsAt may take.
@@ -95,6 +97,7 @@ func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster, n
 		}
 	}
 	var contents []execute.Content
+	empty := 0
 	for _, r := range all {
 		o := metav1.ListOptions{Limit: contentsPage}
 		for {
@@ -116,6 +119,12 @@ func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster, n
 			}
 			if o.Continue = list.Continue; o.Continue == "" {
 				break
+			}
+			if len(list.Items) < contentsPage {
+				empty++
+			}
+			if empty > emptyPages {
+				return nil, fmt.Errorf("%w: the pages of %s in %s of cluster %q do not end", ErrContentsUnknown, r.GroupResource(), namespace, cluster)
 			}
 		}
 	}

@@ -24,6 +24,8 @@ const (
 	tokenOfLabel = "argosy.io/token-of"
 	// hubLabel is on it, too: the hub that has the token.
 	hubLabel = "argosy.io/hub"
+	// tokenLimit is the most bytes of a token: it goes into a Secret of the hub, and with each request.
+	tokenLimit = 64 << 10
 )
 
 // IssueToken makes a token of a service account in a member, for the hub of that identity. It is bound to a Secret of its own, empty but for its
@@ -45,6 +47,10 @@ func IssueToken(ctx context.Context, c client.Client, namespace, account, hub st
 	if err := c.SubResource("token").Create(ctx, of, request); err != nil {
 		_ = c.Delete(ctx, anchor) // one that stays is swept with the next token
 		return "", "", fmt.Errorf("request a token of the service account %s/%s: %w", namespace, account, err)
+	}
+	if len(request.Status.Token) > tokenLimit {
+		_ = c.Delete(ctx, anchor)
+		return "", "", fmt.Errorf("request a token of the service account %s/%s: it has %d bytes, where the hub takes %d", namespace, account, len(request.Status.Token), tokenLimit)
 	}
 	return request.Status.Token, anchor.Name, nil
 }

@@ -2,11 +2,13 @@ package member_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,5 +125,27 @@ func TestHeadersOfHTTP2AreBoundedToo(t *testing.T) {
 	}
 	if p := m.Probe(t.Context()); p.Code != http.StatusOK {
 		t.Errorf("with few headers it answers %+v", p)
+	}
+}
+
+func TestPagesThatSayThereIsMoreAndHaveNothingEnd(t *testing.T) {
+	s := membertest.New(t)
+	var asked atomic.Int64
+	s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/namespaces/shop/configmaps") {
+			return false
+		}
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"more"},"items":[]}`)
+		return true
+	})
+	_, m, _ := joined(t, s, member.Options{QPS: -1})
+	_, err := m.Contents(t.Context(), "shop")
+	if !errors.Is(err, member.ErrContentsUnknown) || !strings.Contains(err.Error(), `the pages of configmaps in shop of cluster "m1" do not end`) {
+		t.Errorf("the look into a namespace says %v", err)
+	}
+	if asked.Load() > 200 {
+		t.Errorf("%d pages were asked for", asked.Load())
 	}
 }

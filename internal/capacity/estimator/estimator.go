@@ -27,6 +27,13 @@ const (
 	lastPause  = time.Minute
 )
 
+const (
+	// answerLimit is the most bytes of an answer, which is one number.
+	answerLimit = 64 << 10
+	// headerLimit is the most bytes of its headers, in which an error is told.
+	headerLimit = 16 << 10
+)
+
 // errGone: the estimator is not to be asked any more.
 var errGone = errors.New("its cluster left, or the hub is about to stop")
 
@@ -61,8 +68,8 @@ func New(o Options) (*Estimators, error) {
 		return nil, err
 	}
 	return &Estimators{options: o, addresses: addresses, remotes: map[string]*remote{},
-		dial: []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithDisableServiceConfig(),
-			grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}))}}, nil
+		dial: []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithDisableServiceConfig(), grpc.WithMaxHeaderListSize(headerLimit),
+			grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(answerLimit))}}, nil
 }
 
 // MaxAvailableReplicas is how many more replicas with these requirements, nil for none, a cluster has room for.

@@ -2,6 +2,7 @@ package estimator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -10,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -263,5 +267,46 @@ func TestManyAskWhileClustersComeAndGo(t *testing.T) {
 	all.Wait()
 	if got := show(e.Room(t.Context(), binding(), []string{"a", "b"}), "a", "b"); got != "a=7 b=7" {
 		t.Errorf("in the end it says %s", got)
+	}
+}
+
+func TestAHostileEstimatorIsReadNoFurtherThanOneNumberTakes(t *testing.T) {
+	p := newPeer(t, later)
+	e := connect(t, options(map[string]*peer{"m1": p}))
+	p.says(func(context.Context) (int32, error) {
+		return 0, status.Error(codes.Internal, strings.Repeat("x", 1<<20))
+	})
+	if _, err := e.MaxAvailableReplicas(t.Context(), "m1", nil); err == nil || len(err.Error()) > 32<<10 {
+		t.Errorf("an error without end is told with %d bytes", len(fmt.Sprint(err)))
+	}
+	p.says(func(ctx context.Context) (int32, error) {
+		_ = grpc.SetHeader(ctx, metadata.Pairs("x", strings.Repeat("x", 1<<20)))
+		return 7, nil
+	})
+	if got := show(e.Room(t.Context(), binding(), []string{"m1"}), "m1"); got != "m1=?" {
+		t.Errorf("with a giant header the room is %s", got)
+	}
+	p.says(always(3))
+	if got := show(e.Room(t.Context(), binding(), []string{"m1"}), "m1"); got != "m1=3" {
+		t.Errorf("when it behaves again the room is %s", got)
+	}
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.ForceServerCodec(codec{}), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		in, out := frame(nil), frame(make([]byte, answerLimit+1))
+		if err := s.RecvMsg(&in); err != nil {
+			return err
+		}
+		return s.SendMsg(&out)
+	}))
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	o := options(nil)
+	o.Addresses = []string{"m2=" + listener.Addr().String()}
+	if _, err := connect(t, o).MaxAvailableReplicas(t.Context(), "m2", nil); status.Code(errors.Unwrap(err)) != codes.ResourceExhausted || !strings.Contains(err.Error(), `cluster "m2"`) {
+		t.Errorf("a giant answer is %v, want it refused for its size", err)
 	}
 }
