@@ -26,12 +26,14 @@ const (
 var ErrCredentials = errors.New("unusable credentials")
 
 // Config is the client configuration for a member, from its Cluster and the secret that spec.secretRef names.
-// Rate limits and timeouts are left to the caller. What would run a program or read a file of this machine is refused.
+// Rate limits and timeouts are left to the caller, and so is Dial, which must be set: it gives each client a transport of its own, of
+// which the headers of answers are bounded here. What would run a program or read a file of this machine is refused.
 func Config(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*rest.Config, error) {
 	config, err := credentials(secret)
 	if err != nil {
 		return nil, fmt.Errorf("secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
+	config.Wrap(fewHeaders)
 	if cluster.Spec.APIEndpoint != "" {
 		config.Host = cluster.Spec.APIEndpoint
 	}

@@ -87,7 +87,7 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	config.UserAgent = Manager
 	config.Dial = (&net.Dialer{Timeout: m.o.Timeout / 2, KeepAlive: 30 * time.Second}).DialContext
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		return Bearer(tenant{meter{guard{ownWords{fewHeaders(rt)}, m.reach}, m}, m.mayWrite}, &m.token)
+		return Bearer(tenant{meter{guard{ownWords{rt}, m.reach}, m}, m.mayWrite}, &m.token)
 	})
 	// API server warnings are for the author of a template, who does not read our log.
 	config.WarningHandler = rest.NoWarnings{}

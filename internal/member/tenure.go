@@ -234,7 +234,7 @@ func Guest(config *rest.Config, timeout time.Duration, cluster string, hub func(
 	config.UserAgent, config.WarningHandler = Manager, rest.NoWarnings{}
 	config.QPS = -1 // callers are bounded by what they do
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		return tenant{bounded{small{ownWords{fewHeaders(rt)}}, timeout}, g.mayWrite}
+		return tenant{bounded{small{ownWords{rt}}, timeout}, g.mayWrite}
 	})
 	var err error
 	g.client, err = dynamic.NewForConfig(config)

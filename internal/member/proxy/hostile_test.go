@@ -221,3 +221,36 @@ func TestWhatTellsOfTheCallerInOtherWordsIsLeftOut(t *testing.T) {
 		t.Errorf("the member was told %v", got)
 	}
 }
+
+func TestAMembersHeadersAreReadNoFurtherThanTheirLimit(t *testing.T) {
+	m := membertest.New(t)
+	server, _ := hub(t, joined(m, "eu")...)
+	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/line" {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return true
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, strings.Repeat("x", 900_000)+"\r\n\r\n")
+			return true
+		}
+		for i := range 32 {
+			w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("x", 64<<10))
+		}
+		return true
+	})
+	for _, path := range []string{"/headers", "/line"} {
+		for _, more := range []string{"", "\nConnection: Upgrade\nUpgrade: websocket"} {
+			text := "GET " + proxy.Path("eu") + path + " HTTP/1.1" + more
+			if more != "" {
+				text = strings.Replace(text, " HTTP/1.1", "?upgraded HTTP/1.1", 1)
+			}
+			resp, body := raw(t, server, text)
+			if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, `cluster \"eu\" is not reachable`) || len(body) > 4<<10 {
+				t.Errorf("%s%s: %s with %d bytes: %.200s", path, more, resp.Status, len(body), body)
+			}
+		}
+	}
+}

@@ -196,7 +196,7 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 				refuse(w, unavailable("cluster %q does not accept the token of %s: join the cluster again, which renews it", name, ref))
 				return
 			}
-			refuse(w, unavailable("cluster %q is not reachable at %s: %v; `argosy why cluster %s` tells since when", name, reach.base.Host, err, name))
+			refuse(w, unavailable("cluster %q is not reachable at %s: %.1000v; `argosy why cluster %s` tells since when", name, reach.base.Host, err, name))
 		},
 	}).ServeHTTP(w, r)
 	return nil
