@@ -627,3 +627,53 @@ func TestEachConsumerEndsUpWithTheProvidersEndpointsWhateverHappenedBefore(t *te
 		}
 	}
 }
+
+// A hostile or broken cluster with a slice for each byte that it has would fill the hub's store: each is a Work for each consumer.
+func TestAClusterWithVeryManyEndpointSlicesHasOthersToldOfSome(t *testing.T) {
+	var many, large []Slice
+	for i := range 5000 {
+		many = append(many, sliceIn(fmt.Sprintf("web-%04d", i), "10.0.0.1"))
+	}
+	for i := range 10 {
+		var addresses []string
+		for j := range 50_000 {
+			addresses = append(addresses, fmt.Sprintf("10.%d.%d.%d", i, j/250, j%250))
+		}
+		large = append(large, sliceIn(fmt.Sprintf("web-%d", i), addresses...))
+	}
+	for name, c := range map[string]struct {
+		slices []Slice
+		most   int
+		says   string
+	}{
+		"many":  {many, 100, `cluster "m1": other clusters are told of 100 of its 5000 endpoint slices of the Service`},
+		"large": {large, 2, "of its 10 endpoint slices of the Service"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			x := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m3"})
+			known(x, "m1", c.slices...)
+			known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
+			w.settle(x)
+			d := w.decide(x)
+			from := map[string]int{}
+			for _, work := range d.Works {
+				from[work.Annotations[ProvisionClusterAnnotation]]++
+			}
+			if from["m1"] > c.most || from["m2"] != 1 || from[""] != 1 {
+				t.Errorf("made are %v, want %d of m1 at most, the other provider's and the Service", from, c.most)
+			}
+			if says := Refused(d, w.works()); len(says) != 1 || !strings.Contains(says[0], c.says) {
+				t.Errorf("it is said that %q, want %q", says, c.says)
+			}
+			if got := w.settle(x); len(got) > 0 {
+				t.Errorf("a second time it writes %.200v", got)
+			}
+			known(x, "m1", c.slices[0])
+			w.settle(x)
+			if says := Refused(w.decide(x), w.works()); len(says) > 0 && name == "many" {
+				t.Errorf("with one slice it is said that %q", says)
+			}
+		})
+	}
+}

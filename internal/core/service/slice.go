@@ -72,6 +72,47 @@ type Known struct {
 	Soon bool
 }
 
+// mostSlices and mostSliceBytes bound what one cluster has others told of one Service: each slice is a Work for each consumer, and a
+// broken cluster would fill the hub's store. Kubernetes puts 100 endpoints into a slice, so that 10000 fit.
+const mostSlices, mostSliceBytes = 100, 2 << 20
+
+// bounded are the first slices, up to the bounds.
+func bounded(list []Slice) []Slice {
+	total := 0
+	for i := range list {
+		if total += list[i].size(); i == mostSlices || total > mostSliceBytes {
+			return list[:i]
+		}
+	}
+	return list
+}
+
+// size is about how many bytes the slice has as JSON.
+func (s Slice) size() int {
+	const field = 64
+	n := field + len(s.Name)
+	text := func(p *string) {
+		if p != nil {
+			n += field + len(*p)
+		}
+	}
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		n += field
+		for _, a := range e.Addresses {
+			n += len(a) + len(`"",`)
+		}
+		text(e.Hostname)
+		text(e.Zone)
+	}
+	for i := range s.Ports {
+		n += field
+		text(s.Ports[i].Name)
+		text(s.Ports[i].AppProtocol)
+	}
+	return n
+}
+
 func sorted(list []Slice) []Slice {
 	return slices.SortedFunc(slices.Values(list), func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -117,7 +117,8 @@ func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind + "Succeed", Message: messageDispatched}
 }
 
-// Refused are the Works of the decision that their clusters refused, a line for each cluster, sorted.
+// Refused are the Works of the decision that their clusters refused, and the providers of which not all is told, a line for each
+// cluster, sorted.
 func Refused(d Decision, standing []*workv1alpha1.Work) []string {
 	wanted := map[string]bool{}
 	for _, w := range d.Works {
@@ -130,7 +131,7 @@ func Refused(d Decision, standing []*workv1alpha1.Work) []string {
 			by[cluster] = why
 		}
 	}
-	var out []string
+	out := slices.Clone(d.Cut)
 	for cluster, why := range by {
 		out = append(out, fmt.Sprintf("cluster %q: %s", cluster, why))
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,6 +35,8 @@ type Decision struct {
 	// Silent are the providers that have not answered since the hub looks, sorted: of them counts what they said before. Soon are
 	// those of which the same is true, and that are about to.
 	Silent, Soon []string
+	// Cut says of which providers not all slices are told, a line for each.
+	Cut []string
 	// Portless are the ports of the derived Service that no slice has, by name and protocol: nothing is behind them.
 	Portless []string
 }
@@ -81,7 +84,11 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 		}
 		if len(known.Slices) > 0 {
 			d.From = append(d.From, provider)
-			from[provider] = sorted(known.Slices)
+			taken := bounded(sorted(known.Slices))
+			if from[provider] = taken; len(taken) < len(known.Slices) {
+				d.Cut = append(d.Cut, fmt.Sprintf("cluster %q: other clusters are told of %d of its %d endpoint slices of the Service, since the hub passes on %d slices and %s of one cluster at most: find out what makes so many of them there",
+					provider, len(taken), len(known.Slices), mostSlices, resource.NewQuantity(mostSliceBytes, resource.BinarySI)))
+			}
 		}
 	}
 	d.Portless = portless(x.Derived, from)
