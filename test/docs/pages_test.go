@@ -111,6 +111,30 @@ func TestEachThreatIsHeldByTestsThatThereAre(t *testing.T) {
 	}
 }
 
+// A row of the page of bounds names the tests that hold it, and few rows have none.
+func TestBoundsAreHeldByTestsThatThereAre(t *testing.T) {
+	known, held, bare := tests(t), 0, 0
+	for _, line := range strings.Split(pages(t)[filepath.Join("docs", "bounds.md")], "\n") {
+		if !strings.HasPrefix(line, "| ") || strings.Contains(line, "held by |") {
+			continue
+		}
+		holds := testName.FindAllStringSubmatch(line, -1)
+		if len(holds) == 0 {
+			bare++
+			continue
+		}
+		held++
+		for _, m := range holds {
+			if !known[m[1]] {
+				t.Errorf("there is no %s, which is to hold %q", m[1], line)
+			}
+		}
+	}
+	if held < 20 || bare > 3 {
+		t.Errorf("%d bounds are held by tests and %d by none", held, bare)
+	}
+}
+
 // Each kind whose use is decided is in the table of the page about access, and each test that it names there is.
 func TestThePageOfAccessSaysWhoMayUseEachKind(t *testing.T) {
 	text := pages(t)[filepath.Join("docs", "access.md")]

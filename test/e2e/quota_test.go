@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/test/kit"
 )
@@ -91,4 +93,90 @@ spec: {hard: {count/secrets: "0", count/configmaps: "5"}}`, ns))
 	if err := fleet.Hub.Create(t.Context(), another); !apierrors.IsForbidden(err) {
 		t.Errorf("without a policy the hub lets it through: %v", err)
 	}
+}
+
+// Each is a way to have one more object, or more of one, than a quota that has room for one.
+func TestNoWayOfWritingGoesAroundAQuotaOfTheHub(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, fmt.Sprintf(`apiVersion: v1
+kind: ResourceQuota
+metadata: {name: bound, namespace: %s}
+spec: {hard: {count/configmaps: "2", count/leases.coordination.k8s.io: "1", count/propagationpolicies.policy.karmada.io: "1"}}`, ns))
+	// The namespace has kube-root-ca.crt where Kubernetes' loop for it runs: what is there already counts.
+	taken := "0"
+	if fleet.Hub.Find(t, "v1", "ConfigMap", ns, "kube-root-ca.crt") != nil {
+		taken = "1"
+	}
+	is[any](t, "ConfigMaps are counted", taken, func() any { return used(t, ns, "bound", "count/configmaps") })
+	is[any](t, "Leases are counted", "0", func() any { return used(t, ns, "bound", "count/leases.coordination.k8s.io") })
+	is[any](t, "policies are counted", "0", func() any {
+		return used(t, ns, "bound", "count/propagationpolicies.policy.karmada.io")
+	})
+	configMap := func(name string) client.Object {
+		return kit.Object(t, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}`, name, ns))
+	}
+	dry := configMap("dry")
+	if err := fleet.Hub.Client.Create(t.Context(), dry, client.DryRunAll); err != nil {
+		t.Errorf("a dry run that fits: %v", err)
+	}
+	fits := 2
+	if taken == "1" {
+		fits = 1
+	}
+	// Many at once: the places that are left are given once.
+	made := make(chan error, 20)
+	for i := range cap(made) {
+		go func() { made <- fleet.Hub.Client.Create(context.Background(), configMap(fmt.Sprint("c", i))) }()
+	}
+	got := 0
+	for range cap(made) {
+		if err := <-made; err == nil {
+			got++
+		} else if !apierrors.IsForbidden(err) && !apierrors.IsConflict(err) {
+			t.Errorf("a create at the same time: %v", err)
+		}
+	}
+	if got > fits {
+		t.Errorf("%d of %d at once were let through, where %d fit", got, cap(made), fits)
+	}
+	for ; got < fits; got++ {
+		if err := fleet.Hub.Client.Create(t.Context(), configMap(fmt.Sprint("more", got))); err != nil {
+			t.Fatalf("one that fits: %v", err)
+		}
+	}
+	is[any](t, "the quota is full", "2", func() any { return used(t, ns, "bound", "count/configmaps") })
+
+	named := configMap("x")
+	named.SetName("")
+	named.SetGenerateName("x-")
+	lease := func(name string) client.Object {
+		return kit.Object(t, fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: %s}}`, name, ns))
+	}
+	if err := fleet.Hub.Client.Create(t.Context(), lease("first")); err != nil {
+		t.Fatal(err)
+	}
+	for way, try := range map[string]func() error{
+		"a create":         func() error { return fleet.Hub.Client.Create(t.Context(), configMap("x")) },
+		"a generated name": func() error { return fleet.Hub.Client.Create(t.Context(), named) },
+		"a dry run":        func() error { return fleet.Hub.Client.Create(t.Context(), configMap("x"), client.DryRunAll) },
+		"an apply": func() error {
+			return fleet.Hub.Client.Patch(t.Context(), configMap("x"), client.Apply, client.FieldOwner("me"), client.ForceOwnership)
+		},
+		"an update that makes a Lease": func() error { return fleet.Hub.Client.Update(t.Context(), lease("second")) },
+	} {
+		if err := try(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota: bound") {
+			t.Errorf("%s: %v, want it refused", way, err)
+		}
+	}
+
+	// Policies are bounded too, each of which makes bindings and Works.
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1")))
+	other := kit.Object(t, policy(ns, "q", "v1", "ConfigMap", to("m1")))
+	kit.Eventually(t, "a second policy is refused", func() string {
+		if err := fleet.Hub.Client.Create(t.Context(), other.DeepCopy()); !apierrors.IsForbidden(err) {
+			return fmt.Sprint(err)
+		}
+		return ""
+	})
 }
