@@ -76,6 +76,8 @@ type reconciler struct {
 	written written
 	// progress are the Works whose status waits to be written.
 	progress commit.Pace[types.NamespacedName]
+	// restless are those whose condition or health turned of late.
+	restless restless
 	// applied are the Works that were applied and whose status waits to say so.
 	applied applied
 	// waiting are the Works whose namespace is not in the member.

@@ -315,17 +315,19 @@ func appliedNow(w *workv1alpha1.Work) bool {
 
 // wait is how long a status may still be held back: not at all when a condition or the health changes, or nothing does. That an
 // object has come, and is on its way, is no more than progress: often it is there before that is told. Only of one that its
-// member deletes when it has finished it must be known before.
+// member deletes when it has finished it must be known before. What turns again and again waits as well.
 func (r *reconciler) wait(was, want *workv1alpha1.Work, observed *unstructured.Unstructured) time.Duration {
 	if r.StatusWindow == 0 || equality.Semantic.DeepEqual(was.Status, want.Status) {
 		return 0
 	}
 	came := len(was.Status.Conditions) == 0 && meta.IsStatusConditionTrue(want.Status.Conditions, workv1alpha1.WorkApplied) &&
 		healthOf(want) == workv1alpha1.ResourceUnknown && !interpret.CleansUp(observed)
-	if !came && (healthOf(was) != healthOf(want) || !equality.Semantic.DeepEqual(urgent(was), urgent(want))) {
+	key, now := client.ObjectKeyFromObject(was), r.Clock.Now()
+	turned := !came && (healthOf(was) != healthOf(want) || !equality.Semantic.DeepEqual(urgent(was), urgent(want)))
+	if turned && r.restless.turn(key, now) {
 		return 0
 	}
-	return r.progress.Wait(client.ObjectKeyFromObject(was), r.StatusWindow, r.Clock.Now())
+	return r.progress.Wait(key, r.StatusWindow, now)
 }
 
 // urgent are the conditions whose change does not wait: since when an object is on its way is no more than progress.

@@ -53,6 +53,7 @@ func (r *reconciler) workGone(obj any) {
 	r.written.forget(key)
 	r.others.leave(w.UID)
 	r.progress.Told(key)
+	r.restless.forget(key)
 	r.applied.forget(key)
 	r.waiting.forget(key)
 	r.ended.forget(key)
