@@ -373,8 +373,8 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	if errors.Is(err, member.ErrKindNotServed) && r.unserved(ctx, m, manifest) {
 		return 0, r.letGo(ctx, work) // its objects went with the kind
 	}
-	if err == nil && observed == nil {
-		// The watch may not have shown yet what we created.
+	if err == nil && (observed == nil || execute.Anothers(work, observed)) {
+		// The watch may not have shown yet what we created, or took over.
 		observed, err = m.Get(ctx, manifest.GroupVersionKind(), manifest.GetNamespace(), manifest.GetName())
 	}
 	if err != nil {
@@ -395,7 +395,10 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 		}
 	}
 	kind, _, err := r.act(ctx, m, leaves, manifest, observed, "")
+	held := new(heldError)
 	switch {
+	case errors.As(err, &held):
+		return 0, r.holdsEnd(ctx, work, manifest, held.why) // that it is accepted, or changes, is an event
 	case err != nil:
 		return r.stuck(work, err)
 	case kind == execute.Delete || kind == execute.Wait:

@@ -110,6 +110,13 @@ func (r *reconciler) holds(want *workv1alpha1.Work, manifest *unstructured.Unstr
 	r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonRestored, message, last)
 }
 
+// holdsEnd writes into a Work that is being deleted that the member's object is left alone, and why.
+func (r *reconciler) holdsEnd(ctx context.Context, work *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) error {
+	want := work.DeepCopy()
+	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored, execute.HeldMessage(want, manifest, why), want.Generation)
+	return r.write(ctx, work, want)
+}
+
 // counted are the objects that members have of this hub without a Work, by cluster, of the kinds that are followed there, and the Works
 // that are held since the hub was restored: by what is in memory.
 func (r *reconciler) counted() (orphans map[string]int, held int) {

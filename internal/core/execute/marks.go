@@ -68,6 +68,13 @@ func Owns(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
 	return ownerOf(observed, w) == ours
 }
 
+// Anothers says whether the permanent ID of observed is another's than that of w, which has or had the same name: a store that is older
+// than the member has Works that are being deleted, where there are new ones by now.
+func Anothers(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
+	own, is := w.Labels[workv1alpha2.WorkPermanentIDLabel], field(observed, "labels", workv1alpha2.WorkPermanentIDLabel)
+	return own != "" && is != "" && own != is
+}
+
 // ownerOf reads the marks of observed, as seen from w. Only ours may be deleted; damaged ones are put right.
 func ownerOf(observed *unstructured.Unstructured, w *workv1alpha1.Work) owner {
 	label := func(key string) string { return field(observed, "labels", key) }

@@ -130,6 +130,8 @@ func remove(w *workv1alpha1.Work, observed *unstructured.Unstructured) Action {
 		return Action{Kind: Nothing, Reason: "the object is absent"}
 	case ownerOf(observed, w) != ours:
 		return Action{Kind: Nothing, Reason: "the object is not marked as this work's, so it stays"}
+	case Anothers(w, observed):
+		return Action{Kind: Nothing, Reason: "the object is of another work that had the same name, so it stays"}
 	case Preserved(w):
 		return Action{Kind: Release, Reason: "resources are preserved on deletion", Object: Released(observed)}
 	case observed.GetDeletionTimestamp() != nil:

@@ -218,7 +218,8 @@ func TestNothingIsDeletedThatDoesNotBearTheMarks(t *testing.T) {
 		if r.Intn(2) == 0 {
 			preserving(w)
 		}
-		marked := labels["karmada.io/managed"] == "true" && annotations["work.karmada.io/namespace"] == w.Namespace && annotations["work.karmada.io/name"] == w.Name
+		marked := labels["karmada.io/managed"] == "true" && annotations["work.karmada.io/namespace"] == w.Namespace && annotations["work.karmada.io/name"] == w.Name &&
+			labels["work.karmada.io/permanent-id"] != "id-2"
 		got := execute.Plan(w, nil, observed)
 		if touched := got.Kind == execute.Delete || got.Kind == execute.Release; touched != marked {
 			t.Fatalf("seed %d: %s (%s) of an object with labels %v and annotations %v", seed, got.Kind, got.Reason, labels, annotations)

@@ -23,11 +23,14 @@ const RestoreMark = "argosy-restore"
 //
 //   - an object whose template's generation is higher than the hub's is never rolled back, whoever restored the store and how;
 //   - until the Work was looked at once after a restore, which unsettled says, nothing that it had sent is changed or made again;
+//   - until then it deletes nothing that is of another template by now; what is of another Work by now it never deletes, see Plan;
 //   - what is held stays so, whatever happens to its template, until a user accepts it, or the member has what the hub wants.
 //
 // Users' marks in a member can only have an object left alone, which they could as well by taking its other marks off.
 func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.Unstructured, unsettled bool) string {
 	switch {
+	case action.Kind == Delete:
+		return heldEnd(w, observed, unsettled)
 	case desired == nil, action.Adopts, action.Kind != Create && action.Kind != Apply && action.Kind != Nothing:
 		return ""
 	case action.Kind == Nothing && (observed == nil || !Owns(w, observed) || w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching):
@@ -55,6 +58,23 @@ func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.U
 		return otherwise + key + " is not the hub's"
 	}
 	return ""
+}
+
+// heldEnd says why the object of w, which is being deleted, is not deleted yet; empty if it may be. A user's word on what is held is an
+// order as ever; that the object has another template than w shows that the order is of before that template was made.
+func heldEnd(w *workv1alpha1.Work, observed *unstructured.Unstructured, unsettled bool) string {
+	if !unsettled && !meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore) || Accepted(w) {
+		return ""
+	}
+	manifest, err := Manifest(w)
+	if err != nil {
+		return ""
+	}
+	was, is := field(manifest, "annotations", workv1alpha2.TemplateUIDAnnotation), field(observed, "annotations", workv1alpha2.TemplateUIDAnnotation)
+	if was == "" || is == "" || was == is {
+		return ""
+	}
+	return "its Work is being deleted, and it is of another template than the Work, made since the backup"
 }
 
 // newerTemplate compares the generations of the same template in the hub and in the member. Kinds without a spec have none.
@@ -95,6 +115,11 @@ func HeldMessage(w *workv1alpha1.Work, manifest *unstructured.Unstructured, why 
 	namespace := ""
 	if ns := manifest.GetNamespace(); ns != "" {
 		namespace = " -n " + ns
+	}
+	if w.DeletionTimestamp != nil {
+		return fmt.Sprintf("held after a restore of the hub: %s %s in cluster %s: %s. To have it deleted, as the hub says: `argosy restore accept %s %s%s`; "+
+			"to keep it, take the label %s off it in the cluster",
+			manifest.GetKind(), manifest.GetName(), cluster, why, manifest.GetKind(), manifest.GetName(), namespace, workv1alpha2.ManagedLabel)
 	}
 	return fmt.Sprintf("held after a restore of the hub: %s %s in cluster %s: %s. To have it as the hub says: `argosy restore accept %s %s%s`; "+
 		"to keep what is there, bring the template up to it first, or delete the template with its resources preserved",

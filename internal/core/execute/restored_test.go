@@ -69,12 +69,19 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 		"what is held and was accepted after an earlier restore":               {restoredDeployment, []func(*workv1alpha1.Work){acceptedBefore}, []change{generation("7")}, true, "generation 7"},
 		"what was gone and is held, after the restore was accepted for others": {restoredConfigMap, []func(*workv1alpha1.Work){held}, []change{gone}, false, "not there"},
 		"an object that is deleted by its Work":                                {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{generation("7")}, true, ""},
+		"an object of another template, whose Work is being deleted":           {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, true, "another template"},
+		"the same, without a restore":                                          {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, false, ""},
+		"the same, held before the hub started anew":                           {restoredDeployment, []func(*workv1alpha1.Work){deleting, held}, []change{otherTemplate}, false, "another template"},
+		"the same, held and accepted":                                          {restoredDeployment, []func(*workv1alpha1.Work){deleting, accepted}, []change{otherTemplate}, true, ""},
+		"an object without a template, whose Work is being deleted":            {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{set("", "metadata", "annotations", "resourcetemplate.karmada.io/uid")}, true, ""},
 		"an object of a suspended Work":                                        {restoredDeployment, []func(*workv1alpha1.Work){suspended}, []change{generation("7")}, true, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := work(t, test.manifest, test.work...)
-			observed := desired(t, w, nil)
+			sent := w.DeepCopy()
+			sent.DeletionTimestamp = nil
+			observed := desired(t, sent, nil)
 			for _, change := range test.member {
 				if change == nil {
 					observed = nil

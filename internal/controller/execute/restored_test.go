@@ -1,0 +1,69 @@
+package execute
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+// endInBackup is a hub restored from a backup in which a Work was being deleted, by the hub's order; the member has an object of that name
+// that was made since, of another template and by a Work of that permanent ID.
+func endInBackup(t *testing.T, id string) (*world, *workv1alpha1.Work) {
+	made := make(chan struct{})
+	w := newWorld(t, Options{Restored: func(ctx context.Context) (bool, error) {
+		select {
+		case <-made:
+		case <-ctx.Done():
+		}
+		return true, nil
+	}})
+	u := manifest(membertest.ConfigMap, "shop", "old")
+	u.SetAnnotations(map[string]string{workv1alpha2.TemplateUIDAnnotation: "t1"})
+	work := w.work(u, func(work *workv1alpha1.Work) { work.Finalizers = append(work.Finalizers, execute.OrderedFinalizer) })
+	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful,
+		ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
+	if err := w.Status().Update(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	w.Gone(work)
+
+	u = manifest(membertest.ConfigMap, "shop", "new")
+	u.SetLabels(map[string]string{workv1alpha2.ManagedLabel: "true", workv1alpha2.WorkPermanentIDLabel: id})
+	u.SetAnnotations(map[string]string{workv1alpha2.TemplateUIDAnnotation: "t2",
+		workv1alpha2.WorkNamespaceAnnotation: work.Namespace, workv1alpha2.WorkNameAnnotation: work.Name})
+	w.m1.Put(u)
+	close(made)
+	return w, work
+}
+
+func TestARestoredHubDoesNotDeleteWhatALaterWorkOfThatNameMade(t *testing.T) {
+	t.Parallel()
+	w, work := endInBackup(t, "later")
+	w.gone(work)
+	w.holds(manifest(membertest.ConfigMap, "shop", ""), "new")
+}
+
+func TestARestoredHubDeletesNothingOfALaterTemplateUntilThatIsAccepted(t *testing.T) {
+	t.Parallel()
+	w, work := endInBackup(t, "id")
+	w.Eventually("it says that the template is another", func() string {
+		if c := w.condition(work, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue); !strings.Contains(c.Message, "another template") {
+			return c.Message
+		}
+		return ""
+	})
+	w.holds(manifest(membertest.ConfigMap, "shop", ""), "new")
+	controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
+		work.Annotations = map[string]string{workv1alpha2.AcceptRestoredAnnotation: execute.Acceptance(work)}
+	})
+	w.gone(work)
+	w.holds(manifest(membertest.ConfigMap, "shop", ""), "")
+}
