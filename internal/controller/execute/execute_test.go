@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -37,7 +38,9 @@ type world struct {
 	t       *testing.T
 	m1      *membertest.Server
 	members *member.Members
-	stop    func()
+	// cached is what the controller reads from.
+	cached client.Reader
+	stop   func()
 }
 
 func newWorld(t *testing.T, o Options) *world {
@@ -50,6 +53,7 @@ func newWorld(t *testing.T, o Options) *world {
 		o.Interpreter = interpret.New(builtin.Tier())
 	}
 	w.stop = w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
+		w.cached = mgr.GetClient()
 		w.members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
 		o.Members = w.members
 		if err := mgr.Add(o.Members); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -34,6 +35,16 @@ func endInBackup(t *testing.T, id string) (*world, *workv1alpha1.Work) {
 		t.Fatal(err)
 	}
 	w.Gone(work)
+	w.Eventually("the controller finds it being deleted when it starts", func() string {
+		seen := &workv1alpha1.Work{}
+		if err := w.cached.Get(t.Context(), client.ObjectKeyFromObject(work), seen); err != nil {
+			return err.Error()
+		}
+		if seen.DeletionTimestamp == nil {
+			return "it is not being deleted"
+		}
+		return ""
+	})
 
 	u = manifest(membertest.ConfigMap, "shop", "new")
 	u.SetLabels(map[string]string{workv1alpha2.ManagedLabel: "true", workv1alpha2.WorkPermanentIDLabel: id})
