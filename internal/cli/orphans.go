@@ -83,9 +83,9 @@ func orphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]
 }
 
 func orphansIn(ctx context.Context, hub *rest.Config, cluster string) ([]orphan, error) {
-	there := throughHub(hub, cluster)
-	there.QPS, there.WarningHandler = -1, rest.NoWarnings{} // nobody chose the kinds, some of which are deprecated
-	d, err := discovery.NewDiscoveryClientForConfig(there)
+	through := throughHub(hub, cluster)
+	through.QPS, through.WarningHandler = -1, rest.NoWarnings{} // nobody chose the kinds, some of which are deprecated
+	d, err := discovery.NewDiscoveryClientForConfig(through)
 	if err != nil {
 		return nil, err
 	}
@@ -93,16 +93,13 @@ func orphansIn(ctx context.Context, hub *rest.Config, cluster string) ([]orphan,
 	if lists == nil && failed != nil {
 		return nil, failed
 	}
-	members, err := metadata.NewForConfig(there)
+	members, err := metadata.NewForConfig(through)
 	if err != nil {
 		return nil, err
 	}
 
 	// 1. What is marked. The Works come after: what is made meanwhile has its Work before.
-	var mu sync.Mutex
-	var marked []orphan
-	var asking sync.WaitGroup
-	turns := make(chan struct{}, askedAtOnce)
+	var resources []listed
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -112,20 +109,11 @@ func orphansIn(ctx context.Context, hub *rest.Config, cluster string) ([]orphan,
 			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") || transient[schema.GroupResource{Group: gv.Group, Resource: r.Name}] {
 				continue
 			}
-			turns <- struct{}{}
-			asking.Go(func() {
-				defer func() { <-turns }()
-				found, err := markedOf(ctx, members, gv.WithResource(r.Name), r.Kind, cluster)
-				mu.Lock()
-				defer mu.Unlock()
-				marked = append(marked, found...)
-				if err != nil {
-					failed = errors.Join(failed, fmt.Errorf("list %s: %w", r.Name, err))
-				}
-			})
+			resources = append(resources, listed{gv.WithResource(r.Name), r.Kind})
 		}
 	}
-	asking.Wait()
+	marked, err := markedIn(ctx, members, cluster, resources)
+	failed = errors.Join(failed, err)
 	if len(marked) == 0 {
 		return nil, failed
 	}
@@ -142,19 +130,66 @@ func orphansIn(ctx context.Context, hub *rest.Config, cluster string) ([]orphan,
 	if err != nil {
 		return nil, fmt.Errorf("list its works: %w", err) // without them everything would look like an orphan
 	}
-	return slices.DeleteFunc(marked, func(o orphan) bool { return works[o.Work] }), failed
+	alone := slices.DeleteFunc(marked, func(o orphan) bool { return works[o.Work] })
+	if len(alone) == 0 {
+		return nil, failed
+	}
+
+	// 3. What of that is still there: a Work goes after its object, so what was being deleted is gone by now.
+	resources = nil
+	for _, o := range alone {
+		if r := (listed{o.resource, o.Kind}); !slices.Contains(resources, r) {
+			resources = append(resources, r)
+		}
+	}
+	still, err := markedIn(ctx, members, cluster, resources)
+	there := map[types.UID]bool{}
+	for _, o := range still {
+		there[o.UID] = true
+	}
+	return slices.DeleteFunc(alone, func(o orphan) bool { return !there[o.UID] }), errors.Join(failed, err)
 }
 
-func markedOf(ctx context.Context, c metadata.Interface, resource schema.GroupVersionResource, kind, cluster string) ([]orphan, error) {
+// listed is a resource that a member serves, with its kind.
+type listed struct {
+	schema.GroupVersionResource
+	kind string
+}
+
+// markedIn are the objects of some resources that are marked as the hub's in a member. An error names what could not be listed.
+func markedIn(ctx context.Context, members metadata.Interface, cluster string, resources []listed) ([]orphan, error) {
+	var mu sync.Mutex
+	var marked []orphan
+	var failed error
+	var asking sync.WaitGroup
+	turns := make(chan struct{}, askedAtOnce)
+	for _, r := range resources {
+		turns <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-turns }()
+			found, err := markedOf(ctx, members, r, cluster)
+			mu.Lock()
+			defer mu.Unlock()
+			marked = append(marked, found...)
+			if err != nil {
+				failed = errors.Join(failed, fmt.Errorf("list %s: %w", r.Resource, err))
+			}
+		})
+	}
+	asking.Wait()
+	return marked, failed
+}
+
+func markedOf(ctx context.Context, c metadata.Interface, r listed, cluster string) ([]orphan, error) {
 	var found []orphan
-	err := eachPage(ctx, c.Resource(resource), workv1alpha2.ManagedLabel+"=true", func(m *metav1.PartialObjectMetadata) {
+	err := eachPage(ctx, c.Resource(r.GroupVersionResource), workv1alpha2.ManagedLabel+"=true", func(m *metav1.PartialObjectMetadata) {
 		u := &unstructured.Unstructured{Object: map[string]any{}}
 		u.SetLabels(m.Labels)
 		u.SetAnnotations(m.Annotations)
 		u.SetOwnerReferences(m.OwnerReferences)
 		if work, ok := execute.WorkOf(u, cluster); ok {
-			found = append(found, orphan{Cluster: cluster, APIVersion: resource.GroupVersion().String(), Kind: kind, Namespace: m.Namespace, Name: m.Name,
-				UID: m.UID, Work: work.Name, resource: resource})
+			found = append(found, orphan{Cluster: cluster, APIVersion: r.GroupVersion().String(), Kind: r.kind, Namespace: m.Namespace, Name: m.Name,
+				UID: m.UID, Work: work.Name, resource: r.GroupVersionResource})
 		}
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {

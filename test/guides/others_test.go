@@ -278,12 +278,22 @@ var s002 = []row{
 		s.apply(u, "one made by hand is not scheduled")
 		return "warned"
 	}},
-	{id: "79", block: "S002-Work", want: "accepted", see: func(s *story) string {
+	{id: "79", block: "S002-Work", want: "accepted; its object comes and goes with it", see: func(s *story) string {
 		u := s.doc("S002", 564)
 		u.SetNamespace("karmada-es-member1")
 		s.edit(u, s.ns, "spec", "workload", "manifests", "0", "metadata", "namespace")
 		s.apply(u)
-		return "accepted"
+		in := s.held(s.nginxDoc("nginx", 2), "member1")
+		if err := fleet.Hub.Delete(s.t.Context(), u); err != nil {
+			s.fail("delete the Work: %v", err)
+		}
+		s.until("the object goes with its Work", func() string {
+			if s.find(fleet.Members["member1"], in.GetAPIVersion(), in.GetKind(), in.GetName()) != nil {
+				return "it is in member1"
+			}
+			return ""
+		})
+		return "made in member1, and deleted there with the Work"
 	}},
 	{id: "80", block: "S002-PP-duplicated", chain: "Deployment", want: "all replicas in each", see: func(s *story) string {
 		p := s.apply(s.doc("S002", 612))

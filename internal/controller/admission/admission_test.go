@@ -459,6 +459,12 @@ func TestWorksWrittenByHandAreMadeLikeOurs(t *testing.T) {
 	if len(id) != 36 {
 		t.Errorf("permanent id is %q, want a UUID", id)
 	}
+	if diff := cmp.Diff([]string{"karmada.io/execution-controller"}, stored.GetFinalizers()); diff != "" {
+		t.Errorf("its object would stay when it goes (-want +got):\n%s", diff)
+	}
+	if stray := h.create(`{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {name: w, namespace: default}, spec: {workload: {manifests: []}}}`); len(stray.GetFinalizers()) > 0 {
+		t.Errorf("nobody would take %v off a Work that is for no cluster", stray.GetFinalizers())
+	}
 	manifests, _, _ := unstructured.NestedSlice(stored.Object, "spec", "workload", "manifests")
 	want := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default,
 		labels: {a: b, karmada.io/managed: "true", work.karmada.io/permanent-id: `+id+`},
@@ -472,6 +478,11 @@ func TestWorksWrittenByHandAreMadeLikeOurs(t *testing.T) {
 		t.Errorf("a marked manifest was changed (-want +got):\n%s", diff)
 	}
 
+	freed := stored.DeepCopy()
+	freed.SetFinalizers(nil)
+	if left, _, err := h.write("admin", freed, stored); err != nil || len(left.GetFinalizers()) > 0 {
+		t.Errorf("a finalizer that an administrator takes off comes back: %v (%v)", left.GetFinalizers(), err)
+	}
 	unlabelled := stored.DeepCopy()
 	unlabelled.SetLabels(nil)
 	again, _, err := h.write("admin", unlabelled, stored)

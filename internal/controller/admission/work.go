@@ -6,19 +6,25 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// mutateWork makes a Work that somebody wrote by hand what our own controllers write: with an id, its manifests without what
-// a server had set, and marked. A manifest with marks has been through that; to prune it again would fight an override.
+// mutateWork makes a Work that somebody wrote by hand what our own controllers write: with an id, and the finalizer by which its object
+// in the member ends with it, its manifests without what a server had set, and marked. A manifest with marks has been through that; to
+// prune it again would fight an override.
 func (o *objects) mutateWork(_ context.Context, r request) error {
 	identify(r.obj, r.old, workv1alpha2.WorkPermanentIDLabel)
 	r.disown()
 	r.unorder()
+	if _, err := names.ClusterOf(r.GetNamespace()); err == nil && r.creating() { // elsewhere nobody would take it off
+		controllerutil.AddFinalizer(r.obj, workv1alpha2.ExecutionFinalizer)
+	}
 	var w *workv1alpha1.Work
 	for _, manifest := range manifests(r.obj) {
 		m, ok := manifest.(map[string]any)

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+// What is being deleted with its Work may go between two looks: it was never the hub's without a Work.
+func TestWhatGoesWithItsWorkIsNoOrphan(t *testing.T) {
+	configMaps := membertest.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Plural: "configmaps", Namespaced: true}
+	works := membertest.Kind{GroupVersionKind: workv1alpha1.GroupVersion.WithKind("Work"), Plural: "works", Namespaced: true}
+	member := membertest.New(t, configMaps)
+	for _, name := range []string{"left", "going"} {
+		member.Put(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
+			Labels:      map[string]string{workv1alpha2.ManagedLabel: "true"},
+			Annotations: map[string]string{workv1alpha2.WorkNamespaceAnnotation: "karmada-es-eu", workv1alpha2.WorkNameAnnotation: name}}})
+	}
+	s := see(t, map[string]*membertest.Server{"eu": member})
+	s.api.Serve(works)
+	s.api.Behave(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/works") {
+			member.Remove(configMaps, "shop", "going")
+		}
+		return false
+	})
+	out, said, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newOrphans(hub) }, "")
+	if err != nil || !strings.Contains(out, "left") || strings.Contains(out, "going") {
+		t.Errorf("%s%s (%v), want the object alone that has no Work", out, said, err)
+	}
+}
