@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
 // ErrKindNotServed says that a member does not know a kind in any version. What wraps it names both.
@@ -153,14 +155,14 @@ func (m *Member) bound(all APIs) error {
 	kinds, chars := 0, 0
 	for _, list := range all.Lists {
 		kinds += 1 + len(list.APIResources)
-		chars += written(list.GroupVersion)
+		chars += membership.Written(list.GroupVersion)
 		for i := range list.APIResources {
-			chars += written(list.APIResources[i].Name) + written(list.APIResources[i].Kind)
+			chars += membership.Written(list.APIResources[i].Name) + membership.Written(list.APIResources[i].Kind)
 		}
 	}
 	for gv, why := range all.Failed {
 		kinds++
-		chars += written(gv) + written(why)
+		chars += membership.Written(gv) + membership.Written(why)
 	}
 	if kinds <= kindLimit && chars <= kindNameLimit {
 		m.excesses.clear(discoverySubject)
@@ -171,18 +173,6 @@ func (m *Member) bound(all APIs) error {
 		"delete definitions there that nobody uses"})
 	m.excesses.add(discoverySubject, err, m.o.Clock.Now())
 	return err
-}
-
-// written is how many bytes a name takes in JSON at most: what is no plain letter may take six.
-func written(name string) int {
-	const escaped = len(`\u0000`)
-	n := len(name)
-	for i := range len(name) {
-		if c := name[i]; c < ' ' || c >= 0x7f || strings.IndexByte(`"\<>&`, c) >= 0 {
-			n += escaped - 1
-		}
-	}
-	return n
 }
 
 const discoverySubject = "discovery"

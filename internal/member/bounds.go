@@ -59,7 +59,7 @@ const (
 	// retryLimit is the most seconds that a member's Retry-After counts for: clients sleep as long as it says.
 	retryLimit = 1
 	// the limits of what a member serves, which its Cluster's status lists.
-	kindLimit, kindNameLimit = 10_000, 1 << 20
+	kindLimit, kindNameLimit = 10_000, 768 << 10
 )
 
 // ErrLimit is in every error that comes from a member's answers being more than the hub takes.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -75,15 +76,37 @@ func Resources(nodes []Node, load Load, models []clusterv1alpha1.ResourceModel) 
 	return s
 }
 
-// resourceNames is the most names of resources that a summary takes: it is part of a status, which a store must take.
-const resourceNames = 1000
+// resourceNames and resourceNameBytes are the most names of resources that a summary takes, and what they have in all: it is part of a
+// status, which a store must take.
+const resourceNames, resourceNameBytes = 1000, 64 << 10
 
 // Crowded says why the resources of a cluster are more than a summary takes; empty if they are not.
 func Crowded(s *clusterv1alpha1.ResourceSummary) string {
 	if n := max(len(s.Allocatable), len(s.Allocated), len(s.Allocating)); n > resourceNames {
 		return fmt.Sprintf("its nodes and pods name %d resources, where the hub takes %d; find out what adds so many there", n, resourceNames)
 	}
+	for _, list := range []corev1.ResourceList{s.Allocatable, s.Allocated, s.Allocating} {
+		n := 0
+		for name := range list {
+			n += Written(string(name))
+		}
+		if n > resourceNameBytes {
+			return fmt.Sprintf("the resources that its nodes and pods name have %d bytes of names, where the hub takes %d; find out what adds them there", n, resourceNameBytes)
+		}
+	}
 	return ""
+}
+
+// Written is how many bytes a text takes in JSON at most: what is no plain letter may take six.
+func Written(text string) int {
+	const escaped = len(`\u0000`)
+	n := len(text)
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= 0x7f || strings.IndexByte(`"\<>&`, c) >= 0 {
+			n += escaped - 1
+		}
+	}
+	return n
 }
 
 // less is what is left of have after taken; it may be negative where a node is overcommitted.

@@ -1,7 +1,9 @@
 package membership
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,5 +82,39 @@ func TestModelingsCountEveryNodeByItsScarcestResource(t *testing.T) {
 	got := counts(Resources(nodes, load, models()))
 	if want := map[uint]int{0: 2, 1: 2, 2: 2}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("nodes per grade are %v, want %v", got, want)
+	}
+}
+
+func TestResourcesOfMoreNamesThanASummaryTakesAreSaid(t *testing.T) {
+	named := func(n, length int, letter string) corev1.ResourceList {
+		list := corev1.ResourceList{}
+		for i := range n {
+			list[corev1.ResourceName(fmt.Sprintf("%04d%s", i, strings.Repeat(letter, length)))] = resource.MustParse("1")
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		list corev1.ResourceList
+		says string
+	}{
+		"an honest one":             {named(500, 60, "x"), ""},
+		"many":                      {named(1001, 1, "x"), "name 1001 resources, where the hub takes 1000"},
+		"a long one":                {named(1, 1<<20, "x"), "bytes of names, where the hub takes 65536"},
+		"six times as many in JSON": {named(1000, 20, "<"), "bytes of names, where the hub takes 65536"},
+	} {
+		for _, s := range []clusterv1alpha1.ResourceSummary{{Allocatable: c.list}, {Allocated: c.list}, {Allocating: c.list}} {
+			if why := Crowded(&s); (why == "") != (c.says == "") || !strings.Contains(why, c.says) {
+				t.Errorf("%s: said is %q, want %q", name, why, c.says)
+			}
+		}
+	}
+}
+
+func TestATextIsWrittenInNoMoreThanItIsSaidToBe(t *testing.T) {
+	for _, text := range []string{"", "plain-text.io/v1", "\x00\x1f\n\"\\<>&", "é日本\u2028", "\xff\xfe"} {
+		raw, err := json.Marshal(text)
+		if err != nil || len(raw)-2 > Written(text) {
+			t.Errorf("%q has %d bytes as JSON, said are %d", text, len(raw)-2, Written(text))
+		}
 	}
 }
