@@ -312,7 +312,7 @@ func newOrphansDelete(hub *hubFlags) *cobra.Command {
 		Short: "Delete orphans in their clusters",
 		Long: `Deletes orphans in their clusters: those of a kind and name, or with --all all of a namespace or the fleet. Without --yes it says what
 would go. Each is looked at again before it goes: one that became the fleet's meanwhile, or another of its name, stays. A namespace is
-deleted with all that is in it, so it goes only when it is named.`,
+deleted with all that is in it, and a CustomResourceDefinition with all objects of its kind, so these go only when they are named.`,
 		Example: "  argosy orphans delete deployment web -n shop -C eu --yes\n  argosy orphans delete --all -n shop",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -327,14 +327,20 @@ deleted with all that is in it, so it goes only when it is named.`,
 				return errors.New("name an object, or give --all")
 			}
 			found, err := flags.find(cmd.Context(), hub, kind, name)
+			left := 0
 			if all {
-				found = slices.DeleteFunc(found, func(o orphan) bool { return o.Kind == "Namespace" })
+				found, left = withoutHolders(found)
 			}
 			if err != nil {
 				return err
 			}
-			if len(found) == 0 {
+			switch {
+			case len(found) == 0 && left > 0:
+				return fmt.Errorf("all %d orphans are namespaces and CustomResourceDefinitions, which take others along: name each that shall go", left)
+			case len(found) == 0:
 				return errors.New("there is no such orphan")
+			case left > 0:
+				fmt.Fprintf(cmd.ErrOrStderr(), "%d namespaces and CustomResourceDefinitions are left out, since they take others along: name each that shall go\n", left)
 			}
 			if !yes {
 				if err := printOrphans(cmd.OutOrStdout(), found); err != nil {
@@ -359,6 +365,14 @@ deleted with all that is in it, so it goes only when it is named.`,
 	cmd.Flags().BoolVar(&all, "all", false, "all orphans, of the namespace if one is given with -n")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it")
 	return cmd
+}
+
+// withoutHolders are the orphans that take no others along when they are deleted, and how many do.
+func withoutHolders(all []orphan) (rest []orphan, left int) {
+	rest = slices.DeleteFunc(slices.Clone(all), func(o orphan) bool {
+		return execute.TakesAlong(schema.GroupKind{Group: o.resource.Group, Kind: o.Kind})
+	})
+	return rest, len(all) - len(rest)
 }
 
 func (o *orphan) delete(ctx context.Context, hub *rest.Config) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -36,5 +37,20 @@ func TestWhatGoesWithItsWorkIsNoOrphan(t *testing.T) {
 	out, said, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newOrphans(hub) }, "")
 	if err != nil || !strings.Contains(out, "left") || strings.Contains(out, "going") {
 		t.Errorf("%s%s (%v), want the object alone that has no Work", out, said, err)
+	}
+}
+
+func TestOfAllOrphansThoseAreLeftOutThatTakeOthersAlong(t *testing.T) {
+	of := func(group, resource, kind, name string) orphan {
+		return orphan{Kind: kind, Name: name, resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}}
+	}
+	rest, left := withoutHolders([]orphan{
+		of("", "namespaces", "Namespace", "shop"),
+		of("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "trains.example.com"),
+		of("example.com", "namespaces", "Namespace", "another kind of that name"),
+		of("apps", "deployments", "Deployment", "web"),
+	})
+	if left != 2 || len(rest) != 2 || rest[0].resource.Group != "example.com" || rest[1].Name != "web" {
+		t.Errorf("%d are left out, the rest is %v", left, rest)
 	}
 }

@@ -418,7 +418,7 @@ func (u *unjoin) cleanNamespace(ctx context.Context) error {
 		return err
 	}
 	end, why := execute.EndNamespace(&unstructured.Unstructured{Object: observed}, contents, func(types.NamespacedName) execute.WorkState { return execute.WorkStands })
-	if end != execute.NamespaceDeleted {
+	if end != execute.FateDeleted {
 		fmt.Fprintf(u.out, "namespace %s stays in cluster(%s): %s\n", u.namespace, u.name, why)
 		return nil
 	}

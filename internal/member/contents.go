@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
@@ -64,6 +65,55 @@ func ContentsAt(ctx context.Context, config *rest.Config, cluster, namespace str
 		return nil, fmt.Errorf("discover what cluster %q serves: %w", cluster, err)
 	}
 	return contentsOf(ctx, apis, c, cluster, namespace)
+}
+
+// instancesPage is how many objects of a definition are looked at.
+const instancesPage = 500
+
+// ErrInstancesUnknown says that the objects of a definition cannot be seen. What wraps it says why.
+var ErrInstancesUnknown = errors.New("its objects cannot be seen")
+
+// Instances are objects of a definition in the member, by their metadata; more says that there are others. Any version that is served has
+// all of them; those that are stored in another one are converted, so that a conversion that fails fails the list.
+func (m *Member) Instances(ctx context.Context, definition *unstructured.Unstructured) (objects []execute.Content, more bool, err error) {
+	spec, _ := definition.Object["spec"].(map[string]any)
+	group, _, _ := unstructured.NestedString(spec, "group")
+	plural, _, _ := unstructured.NestedString(spec, "names", "plural")
+	kind, _, _ := unstructured.NestedString(spec, "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(spec, "versions")
+	var served []string
+	for _, v := range versions {
+		v, _ := v.(map[string]any)
+		name, _, _ := unstructured.NestedString(v, "name")
+		if is, _, _ := unstructured.NestedBool(v, "served"); !is || name == "" {
+			continue
+		}
+		if stored, _, _ := unstructured.NestedBool(v, "storage"); stored {
+			served = slices.Insert(served, 0, name) // it has the least to convert
+		} else {
+			served = append(served, name)
+		}
+	}
+	err = errors.New("no version of it is served")
+	for _, version := range served {
+		gvr := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
+		var list *metav1.PartialObjectMetadataList
+		if list, err = m.conn().metadata.Resource(gvr).List(ctx, metav1.ListOptions{Limit: instancesPage}); err != nil {
+			if Unreachable(err) || ctx.Err() != nil {
+				return nil, false, fmt.Errorf("list %s in cluster %q: %w", gvr.GroupResource(), m.Name, err)
+			}
+			continue
+		}
+		for i := range list.Items {
+			c := contentOf(schema.GroupKind{Group: group, Kind: kind}, &list.Items[i], nil)
+			if list.Items[i].Namespace != "" {
+				c.Name = list.Items[i].Namespace + "/" + c.Name
+			}
+			objects = append(objects, c)
+		}
+		return objects, list.Continue != "", nil
+	}
+	return nil, false, fmt.Errorf("%w: list %s.%s in cluster %q: %w", ErrInstancesUnknown, plural, group, m.Name, err)
 }
 
 func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster, namespace string) ([]execute.Content, error) {

@@ -420,11 +420,14 @@ func (r *reconciler) stays(ctx context.Context, m *member.Member, cluster string
 	if awaited, err := r.awaited(ctx, cluster, work); awaited || err != nil {
 		return awaited, 0, err
 	}
-	if !execute.IsNamespace(manifest) || !execute.Owns(work, observed) || execute.Preserved(work) ||
-		observed.GetDeletionTimestamp() != nil {
-		return false, 0, nil
+	switch {
+	case !execute.Owns(work, observed), execute.Preserved(work), observed.GetDeletionTimestamp() != nil:
+	case execute.IsNamespace(manifest):
+		return r.endNamespace(ctx, m, cl, observed)
+	case execute.IsDefinition(manifest):
+		return r.endDefinition(ctx, m, cl, work, observed)
 	}
-	return r.endNamespace(ctx, m, cl, observed)
+	return false, 0, nil
 }
 
 // byWaitingObject finds the Works of ManifestWorks by their object: those alone may have one that another Work keeps, and wait for it.

@@ -15,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -28,31 +29,44 @@ const (
 // endNamespace says whether a namespace of a member is released instead of deleted, for what is in it; or when to ask again.
 func (r *reconciler) endNamespace(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster, observed *unstructured.Unstructured) (stays bool, after time.Duration, err error) {
 	contents, err := m.Contents(ctx, observed.GetName())
+	return r.endOf(ctx, cluster, observed, eventNamespaceReleased, err, false, func(workOf func(types.NamespacedName) execute.WorkState) (execute.Fate, string) {
+		return execute.EndNamespace(observed, contents, workOf)
+	})
+}
+
+// endOf acts on what is decided of an object that takes others along: it stays, goes, or is looked at again after a while. unseen is why
+// those others could not be seen, event tells that it stays, and settles says that Works which stand may be about to go, too.
+func (r *reconciler) endOf(ctx context.Context, cluster *clusterv1alpha1.Cluster, observed *unstructured.Unstructured, event string, unseen error, settles bool,
+	decide func(workOf func(types.NamespacedName) execute.WorkState) (execute.Fate, string)) (stays bool, after time.Duration, err error) {
 	why := ""
 	switch {
-	case errors.Is(err, member.ErrContentsUnknown):
-		why = err.Error() // what cannot be seen is taken for something that stays: nobody may ever see it
-	case err != nil:
-		return false, 0, err
+	case errors.Is(unseen, member.ErrContentsUnknown), errors.Is(unseen, member.ErrInstancesUnknown):
+		why = unseen.Error() // what cannot be seen is taken for something that stays: nobody may ever see it
+	case unseen != nil:
+		return false, 0, unseen
 	default:
 		var failed error
-		end, reason := execute.EndNamespace(observed, contents, func(key types.NamespacedName) execute.WorkState {
+		fate, reason := decide(func(key types.NamespacedName) execute.WorkState {
 			state, err := r.stateOf(ctx, key)
 			failed = errors.Join(failed, err)
+			if state == execute.WorkStands && (settles || cluster.DeletionTimestamp != nil && key.Namespace == names.ExecutionSpace(cluster.Name)) {
+				return execute.WorkGoes // a cluster that leaves loses all of its Works
+			}
 			return state
 		})
 		switch {
 		case failed != nil:
 			return false, 0, failed
-		case end == execute.NamespaceWaits:
+		case fate == execute.FateWaits:
 			return false, contentsCheck, nil
-		case end == execute.NamespaceDeleted:
+		case fate == execute.FateDeleted:
 			return false, 0, nil
 		}
 		why = reason
 	}
-	r.events.Event(cluster, corev1.EventTypeNormal, eventNamespaceReleased, fmt.Sprintf("namespace %s stays in the cluster, and is the hub's no more: %s", observed.GetName(), why))
-	log.Info("released a namespace", "cluster", cluster.Name, "namespace", observed.GetName(), "why", why)
+	kind := observed.GetKind()
+	r.events.Event(cluster, corev1.EventTypeNormal, event, fmt.Sprintf("%s %s stays in the cluster, and is the hub's no more: %s", kind, observed.GetName(), why))
+	log.Info("released", "cluster", cluster.Name, "kind", kind, "name", observed.GetName(), "why", why)
 	return true, 0, nil
 }
 

@@ -12,7 +12,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// CreatedAnnotation is on a namespace in a member that the hub made, and did not find there and adopt: others are never deleted.
+// CreatedAnnotation is on a namespace or definition in a member that the hub made, and did not find there and adopt: others are never
+// deleted.
 const CreatedAnnotation = "argosy.io/created"
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
@@ -22,9 +23,9 @@ func IsNamespace(obj *unstructured.Unstructured) bool {
 	return obj.GroupVersionKind().GroupKind() == namespaceKind
 }
 
-// noteCreation says on a namespace that is to be made, in place, that the hub made it, and keeps that from then on.
+// noteCreation says on what is to be made and takes others along, in place, that the hub made it, and keeps that from then on.
 func noteCreation(manifest, observed *unstructured.Unstructured) {
-	if !IsNamespace(manifest) {
+	if !TakesAlong(manifest.GroupVersionKind().GroupKind()) {
 		return
 	}
 	annotations := child(child(manifest.Object, "metadata"), "annotations")
@@ -34,9 +35,10 @@ func noteCreation(manifest, observed *unstructured.Unstructured) {
 	}
 }
 
-// Content is an object in a namespace of a member, by its metadata.
+// Content is an object in a namespace of a member, or of a definition there, by its metadata.
 type Content struct {
 	schema.GroupKind
+	// Name is with the namespace, "shop/web", for an object of a definition.
 	Name string
 	UID  types.UID
 	// Owners are the objects that it goes with; OwnedAbove says that one of them is in no namespace, so that it is not looked for.
@@ -61,21 +63,23 @@ const (
 	WorkGoes
 )
 
-// NamespaceEnd is what becomes of a namespace in a member when its Work goes.
-type NamespaceEnd string
+// Fate is what becomes of a namespace or definition in a member when its Work goes.
+type Fate string
 
-// The ends of namespaces.
+// The fates.
 const (
-	NamespaceDeleted  NamespaceEnd = "Deleted"
-	NamespaceReleased NamespaceEnd = "Released"
-	NamespaceWaits    NamespaceEnd = "Waits" // for objects in it that the hub is about to delete or release
+	FateDeleted  Fate = "Deleted"
+	FateReleased Fate = "Released"
+	FateWaits    Fate = "Waits" // for objects that the hub is about to delete or release
 )
+
+const notMade = "it was there before the hub sent it"
 
 // EndNamespace decides what becomes of the observed namespace, by what is in it: it is deleted if the hub made it, and if nothing would
 // go with it that the hub did not send there or has preserved. Whatever stays, reason says.
-func EndNamespace(observed *unstructured.Unstructured, contents []Content, workOf func(types.NamespacedName) WorkState) (end NamespaceEnd, reason string) {
+func EndNamespace(observed *unstructured.Unstructured, contents []Content, workOf func(types.NamespacedName) WorkState) (fate Fate, reason string) {
 	if field(observed, "annotations", CreatedAnnotation) != marked {
-		return NamespaceReleased, "it was there before the hub sent it"
+		return FateReleased, notMade
 	}
 	there := make(map[types.UID]bool, len(contents))
 	for _, c := range contents {
@@ -98,17 +102,22 @@ func EndNamespace(observed *unstructured.Unstructured, contents []Content, workO
 	}
 	switch {
 	case len(staying) > 0:
-		slices.Sort(staying)
-		const named = 3
-		reason = strings.Join(staying[:min(named, len(staying))], ", ")
-		if more := len(staying) - named; more > 0 {
-			reason += fmt.Sprintf(" and %d more", more)
-		}
-		return NamespaceReleased, "it holds what does not go: " + reason
+		return FateReleased, "it holds what does not go: " + someOf(staying)
 	case waits != "":
-		return NamespaceWaits, waits + " goes first"
+		return FateWaits, waits + " goes first"
 	}
-	return NamespaceDeleted, "the hub made it, and nothing is left in it"
+	return FateDeleted, "the hub made it, and nothing is left in it"
+}
+
+// someOf are the first of the objects named, and how many there are besides.
+func someOf(names []string) string {
+	slices.Sort(names)
+	const named = 3
+	text := strings.Join(names[:min(named, len(names))], ", ")
+	if more := len(names) - named; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // injected are the objects that clusters put into every namespace.

@@ -41,24 +41,24 @@ func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 		story string
 		ns    *unstructured.Unstructured
 		holds []Content
-		want  NamespaceEnd
+		want  Fate
 		says  string
 	}{
-		{"it is empty but for what is in every namespace", ours, nil, NamespaceDeleted, ""},
-		{"it was there before", adopted, nil, NamespaceReleased, "was there before"},
-		{"a volume that only the member has", ours, []Content{object("", "PersistentVolumeClaim", "data-db-0")}, NamespaceReleased, "PersistentVolumeClaim data-db-0"},
+		{"it is empty but for what is in every namespace", ours, nil, FateDeleted, ""},
+		{"it was there before", adopted, nil, FateReleased, "was there before"},
+		{"a volume that only the member has", ours, []Content{object("", "PersistentVolumeClaim", "data-db-0")}, FateReleased, "PersistentVolumeClaim data-db-0"},
 		{"a Deployment that was preserved, with its pods", ours, []Content{object("apps", "Deployment", "web"), object("apps", "ReplicaSet", "web-1", owned("Deploymentweb")),
-			object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, NamespaceReleased, "it holds what does not go: Deployment web"},
-		{"pods of a Deployment that has gone", ours, []Content{object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, NamespaceDeleted, ""},
-		{"what goes already", ours, []Content{object("", "Pod", "web-1-a", going), object("", "Secret", "s", going)}, NamespaceDeleted, ""},
-		{"what is about to go by the hub", ours, []Content{object("apps", "Deployment", "web", of("goes"))}, NamespaceWaits, "Deployment web"},
-		{"what is about to go, and what stays", ours, []Content{object("apps", "Deployment", "web", of("goes")), object("", "Secret", "s")}, NamespaceReleased, "Secret s"},
-		{"what another Work still sends there", ours, []Content{object("apps", "Deployment", "web", of("stands"))}, NamespaceReleased, "Deployment web"},
-		{"what no Work sends there any more", ours, []Content{object("apps", "Deployment", "web", of("lost"))}, NamespaceReleased, "Deployment web"},
-		{"what belongs to something in no namespace", ours, []Content{object("", "Secret", "s", owned("other"), func(c *Content) { c.OwnedAbove = true })}, NamespaceReleased, "Secret s"},
-		{"another ServiceAccount", ours, []Content{object("", "ServiceAccount", "builder")}, NamespaceReleased, "ServiceAccount builder"},
+			object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, FateReleased, "it holds what does not go: Deployment web"},
+		{"pods of a Deployment that has gone", ours, []Content{object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, FateDeleted, ""},
+		{"what goes already", ours, []Content{object("", "Pod", "web-1-a", going), object("", "Secret", "s", going)}, FateDeleted, ""},
+		{"what is about to go by the hub", ours, []Content{object("apps", "Deployment", "web", of("goes"))}, FateWaits, "Deployment web"},
+		{"what is about to go, and what stays", ours, []Content{object("apps", "Deployment", "web", of("goes")), object("", "Secret", "s")}, FateReleased, "Secret s"},
+		{"what another Work still sends there", ours, []Content{object("apps", "Deployment", "web", of("stands"))}, FateReleased, "Deployment web"},
+		{"what no Work sends there any more", ours, []Content{object("apps", "Deployment", "web", of("lost"))}, FateReleased, "Deployment web"},
+		{"what belongs to something in no namespace", ours, []Content{object("", "Secret", "s", owned("other"), func(c *Content) { c.OwnedAbove = true })}, FateReleased, "Secret s"},
+		{"another ServiceAccount", ours, []Content{object("", "ServiceAccount", "builder")}, FateReleased, "ServiceAccount builder"},
 		{"many", ours, []Content{object("", "Secret", "a"), object("", "Secret", "b"), object("", "Secret", "c"), object("", "Secret", "d"), object("", "Secret", "e")},
-			NamespaceReleased, "Secret a, Secret b, Secret c and 2 more"},
+			FateReleased, "Secret a, Secret b, Secret c and 2 more"},
 	} {
 		t.Run(tc.story, func(t *testing.T) {
 			end, reason := EndNamespace(tc.ns, append(tc.holds, always...), func(w types.NamespacedName) WorkState { return states[w.Name] })
@@ -69,37 +69,46 @@ func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatTheHubMakesSaysSo(t *testing.T) {
-	manifest := func(kind string) *workv1alpha1.Work {
+func TestWhatTakesOthersAlongSaysThatTheHubMadeIt(t *testing.T) {
+	for kind, apiVersion := range map[string]string{"Namespace": "v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1"} {
+		t.Run(kind, func(t *testing.T) { saysThatTheHubMadeIt(t, apiVersion, kind) })
+	}
+	w := &workv1alpha1.Work{}
+	w.Spec.Workload.Manifests = make([]workv1alpha1.Manifest, 1)
+	w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`)
+	if desired, err := Desired(w, nil, nil); err != nil || desired.GetAnnotations()[CreatedAnnotation] != "" {
+		t.Errorf("another object says so, too: %v, %v", desired, err)
+	}
+}
+
+func saysThatTheHubMadeIt(t *testing.T, apiVersion, kind string) {
+	manifest := func() *workv1alpha1.Work {
 		w := &workv1alpha1.Work{}
 		w.Namespace, w.Name = "karmada-es-m1", "w"
 		w.Spec.Workload.Manifests = make([]workv1alpha1.Manifest, 1)
-		w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"shop","annotations":{"argosy.io/created":"true"}}}`)
+		w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","metadata":{"name":"shop","annotations":{"argosy.io/created":"true"}}}`)
 		return w
 	}
-	says := func(kind string, observed *unstructured.Unstructured) string {
-		desired, err := Desired(manifest(kind), observed, nil)
+	says := func(observed *unstructured.Unstructured) string {
+		desired, err := Desired(manifest(), observed, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kind != "Namespace" {
-			return ""
-		}
 		return desired.GetAnnotations()[CreatedAnnotation]
 	}
-	made, err := Desired(manifest("Namespace"), nil, nil)
+	made, err := Desired(manifest(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := says("Namespace", nil); got != "true" {
+	if got := says(nil); got != "true" {
 		t.Errorf("one that is made says %q", got)
 	}
-	if got := says("Namespace", made); got != "true" {
+	if got := says(made); got != "true" {
 		t.Errorf("one that was made says %q", got)
 	}
 	found := made.DeepCopy()
 	found.SetAnnotations(nil)
-	if got := says("Namespace", found); got != "" {
+	if got := says(found); got != "" {
 		t.Errorf("one that was found says %q, whatever its template says", got)
 	}
 	if got := Released(made).GetAnnotations()[CreatedAnnotation]; got != "" {

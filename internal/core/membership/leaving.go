@@ -29,6 +29,8 @@ type Leaving struct {
 	Volumes []string
 	// Namespaces are those that are deleted if nothing is left in them, sorted.
 	Namespaces []string
+	// Definitions are those that are deleted if no object of theirs is left, sorted.
+	Definitions []string
 }
 
 // Leave says what becomes of the objects of a cluster's Works when it leaves. What a Work says is counted, though a member may have
@@ -47,6 +49,8 @@ func Leave(c *clusterv1alpha1.Cluster, works []workv1alpha1.Work) Leaving {
 			l.Kept[gk]++
 		case execute.IsNamespace(m):
 			l.Namespaces = append(l.Namespaces, m.GetName())
+		case execute.IsDefinition(m):
+			l.Definitions = append(l.Definitions, m.GetName())
 		default:
 			l.Deleted[gk]++
 			l.Volumes = append(l.Volumes, volumesOf(m)...)
@@ -54,6 +58,7 @@ func Leave(c *clusterv1alpha1.Cluster, works []workv1alpha1.Work) Leaving {
 	}
 	slices.Sort(l.Volumes)
 	slices.Sort(l.Namespaces)
+	slices.Sort(l.Definitions)
 	return l
 }
 
@@ -90,11 +95,11 @@ func volumesOf(m *unstructured.Unstructured) []string {
 const mostVolumes = 1000
 
 // Deletes says whether anything goes at all.
-func (l Leaving) Deletes() bool { return len(l.Deleted)+len(l.Namespaces) > 0 }
+func (l Leaving) Deletes() bool { return len(l.Deleted)+len(l.Namespaces)+len(l.Definitions) > 0 }
 
 // Objects is how many are deleted or kept.
 func (l Leaving) Objects() int {
-	n := len(l.Namespaces)
+	n := len(l.Namespaces) + len(l.Definitions)
 	for _, by := range []map[schema.GroupKind]int{l.Deleted, l.Kept} {
 		for _, of := range by {
 			n += of
@@ -114,6 +119,9 @@ func (l Leaving) Lines(cluster string) []string {
 	}
 	if len(l.Namespaces) > 0 {
 		lines = append(lines, fmt.Sprintf("deleted if nothing is left in them, and else left to the cluster: the namespaces %s", strings.Join(l.Namespaces, ", ")))
+	}
+	if len(l.Definitions) > 0 {
+		lines = append(lines, fmt.Sprintf("deleted if no object of theirs is left, and else left to the cluster: the CustomResourceDefinitions %s", strings.Join(l.Definitions, ", ")))
 	}
 	if len(l.Kept) > 0 {
 		lines = append(lines, fmt.Sprintf("left to the cluster: %s", perKind(l.Kept)))

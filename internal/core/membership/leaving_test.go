@@ -47,6 +47,10 @@ func TestWhatGoesWithACluster(t *testing.T) {
 			"deleted in cluster m1: 1 StatefulSet.apps",
 			"deleted with what is stored on it: PersistentVolumeClaim shop/data-db-0",
 			"deleted with what is stored on it: PersistentVolumeClaim shop/data-db-1"}},
+		{"a definition goes if nothing of its kind is left", []workv1alpha1.Work{
+			work(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trains.example.com"}}`, false),
+			work(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"boats.example.com"}}`, false)}, false, metav1.ConditionTrue, true, []string{
+			"deleted if no object of theirs is left, and else left to the cluster: the CustomResourceDefinitions boats.example.com, trains.example.com"}},
 		{"and no others", []workv1alpha1.Work{work(fmt.Sprintf(set, "Retain"), false)}, false, metav1.ConditionTrue, true, []string{"deleted in cluster m1: 1 StatefulSet.apps"}},
 		{"a cluster that does not answer keeps all", works, false, metav1.ConditionUnknown, false, []string{"left to the cluster: 3 Deployment.apps, 1 Namespace, 1 PersistentVolumeClaim"}},
 		{"kept, nothing does", works, true, metav1.ConditionTrue, false, []string{"left to the cluster: 3 Deployment.apps, 1 Namespace, 1 PersistentVolumeClaim"}},
