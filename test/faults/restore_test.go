@@ -35,16 +35,18 @@ func (d *drill) made(namespace string, n int) []*template {
 		if i%5 == 0 {
 			kind = "Deployment"
 		}
-		d.create(kind, namespace)
-		d.mu.Lock()
-		for _, tmpl := range d.templates {
-			if tmpl.name == fmt.Sprintf("%s-%d", d.world.name, len(d.templates)-1) {
-				all = append(all, tmpl)
-			}
-		}
-		d.mu.Unlock()
+		all = append(all, d.one(kind, namespace))
 	}
 	return all
+}
+
+// one creates a template.
+func (d *drill) one(kind, namespace string) *template {
+	d.create(kind, namespace)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	name := fmt.Sprintf("%s-%d", d.world.name, len(d.templates)-1)
+	return d.templates[(&template{kind: kind, namespace: namespace, name: name}).key()]
 }
 
 // change gives a template another value.

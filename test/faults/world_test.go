@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,7 +98,7 @@ spec:
 }
 
 func (w *world) clear() {
-	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*kit.Patience)
 	defer cancel()
 	for _, tmpl := range w.templates {
 		if tmpl.kind == "ClusterRole" && !tmpl.gone {
@@ -113,6 +114,23 @@ func (w *world) clear() {
 			w.t.Error(err)
 		}
 	}
+	if w.t.Failed() {
+		return
+	}
+	// The next test may break the hub, which then deletes nothing: what is still there would stay, as an orphan.
+	kit.Eventually(w.t, "nothing is left of the world", func() string {
+		for _, c := range []kit.Cluster{fleet.Hub, fleet.Members[members[0]], fleet.Members[members[1]]} {
+			for _, u := range w.objects(ctx, c) {
+				return c.Name + " has " + keyOf(&u)
+			}
+			for _, ns := range w.namespaces {
+				if err := c.Get(ctx, client.ObjectKey{Name: ns}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+					return fmt.Sprintf("%s has the namespace %s (%v)", c.Name, ns, err)
+				}
+			}
+		}
+		return ""
+	})
 }
 
 func (w *world) roll(n int) int {
