@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/test/kit"
@@ -113,7 +114,7 @@ spec: {hard: {count/configmaps: "2", count/leases.coordination.k8s.io: "1", coun
 	is[any](t, "policies are counted", "0", func() any {
 		return used(t, ns, "bound", "count/propagationpolicies.policy.karmada.io")
 	})
-	configMap := func(name string) client.Object {
+	configMap := func(name string) *unstructured.Unstructured {
 		return kit.Object(t, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}`, name, ns))
 	}
 	dry := configMap("dry")
@@ -161,7 +162,7 @@ spec: {hard: {count/configmaps: "2", count/leases.coordination.k8s.io: "1", coun
 		"a generated name": func() error { return fleet.Hub.Client.Create(t.Context(), named) },
 		"a dry run":        func() error { return fleet.Hub.Client.Create(t.Context(), configMap("x"), client.DryRunAll) },
 		"an apply": func() error {
-			return fleet.Hub.Client.Patch(t.Context(), configMap("x"), client.Apply, client.FieldOwner("me"), client.ForceOwnership)
+			return fleet.Hub.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(configMap("x")), client.FieldOwner("me"), client.ForceOwnership)
 		},
 		"an update that makes a Lease": func() error { return fleet.Hub.Client.Update(t.Context(), lease("second")) },
 	} {
