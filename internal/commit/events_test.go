@@ -9,7 +9,6 @@ import (
 )
 
 func TestAnEventRepeatsWhatMembersAndWebhooksSayInBrief(t *testing.T) {
-	//lint:ignore SA1019 as in Recorder
 	fake := record.NewFakeRecorder(10)
 	e := Events{EventRecorder: fake}
 	long := strings.Repeat("é", 1<<20)

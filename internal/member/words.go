@@ -62,10 +62,11 @@ func retell(resp *http.Response, timeout time.Duration) {
 	if resp.ContentLength >= 0 && resp.ContentLength <= wordsLimit {
 		return
 	}
-	late := time.AfterFunc(timeout, func() { _ = resp.Body.Close() })
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, faultLimit+1))
+	body := resp.Body // which is another one by the time that a late end sees it
+	late := time.AfterFunc(timeout, func() { _ = body.Close() })
+	raw, err := io.ReadAll(io.LimitReader(body, faultLimit+1))
 	late.Stop()
-	_ = resp.Body.Close()
+	_ = body.Close()
 	all := err == nil && len(raw) <= faultLimit
 	if all && len(raw) <= wordsLimit {
 		rebody(resp, raw, resp.Header.Get("Content-Type"))
