@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -48,6 +52,30 @@ type restoreState struct {
 	// Backup is the one that the hub was restored from, while nobody has accepted all of it.
 	Backup map[string]string `json:"backup,omitempty"`
 	Held   []heldWork        `json:"held"`
+	// Unseen are the Works of each cluster that were not looked at since, once the hub has Counted them.
+	Unseen  map[string]int `json:"unseen,omitempty"`
+	Counted bool           `json:"unseenCounted,omitempty"`
+	// notReady are clusters with such Works that do not answer.
+	notReady map[string]bool
+}
+
+// unseen says which Works were not looked at since the restore; empty if all were.
+func (s *restoreState) unseen() string {
+	if s.Backup == nil {
+		return ""
+	}
+	if !s.Counted {
+		return "the hub has not said yet which Works it has looked at"
+	}
+	var of []string
+	for _, cluster := range slices.Sorted(maps.Keys(s.Unseen)) {
+		text := fmt.Sprintf("%d in %s", s.Unseen[cluster], cluster)
+		if s.notReady[cluster] {
+			text += " (not Ready)"
+		}
+		of = append(of, text)
+	}
+	return strings.Join(of, ", ")
 }
 
 func restoreStateOf(ctx context.Context, c client.Client) (restoreState, error) {
@@ -59,6 +87,9 @@ func restoreStateOf(ctx context.Context, c client.Client) (restoreState, error) 
 	}
 	if err == nil {
 		s.Backup = mark.Data
+		if err := s.count(ctx, c, mark.Annotations[execute.UnseenAnnotation]); err != nil {
+			return s, err
+		}
 	}
 	for o := (client.ListOptions{Limit: pageSize}); ; {
 		var page workv1alpha1.WorkList
@@ -83,6 +114,41 @@ func restoreStateOf(ctx context.Context, c client.Client) (restoreState, error) 
 			return s, nil
 		}
 	}
+}
+
+// count reads what the hub has said of the Works that it has not looked at.
+func (s *restoreState) count(ctx context.Context, c client.Client, said string) error {
+	if said == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(said), &s.Unseen); err != nil {
+		return fmt.Errorf("read annotation %s of ConfigMap %s/%s: %w", execute.UnseenAnnotation, names.System, execute.RestoreMark, err)
+	}
+	s.Counted, s.notReady = true, map[string]bool{}
+	for name := range s.Unseen {
+		cluster := &clusterv1alpha1.Cluster{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, cluster); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get cluster %q: %w", name, err)
+		}
+		s.notReady[name] = !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	}
+	return nil
+}
+
+// seenPatience is how long `accept --all` waits for the hub to look at what it has not looked at yet; a variable for tests.
+var seenPatience = 15 * time.Second
+
+// seen is the state once the hub has looked at all, or the last one before patience ends: a hub that has just started sees its clusters as
+// not Ready for a moment.
+func seen(ctx context.Context, c client.Client, patience time.Duration) (s restoreState, err error) {
+	waited := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(context.Context) (bool, error) {
+		s, err = restoreStateOf(ctx, c)
+		return err != nil || s.unseen() == "", nil
+	})
+	if err == nil && waited != nil {
+		err = ctx.Err() // that time is up is in the state
+	}
+	return s, err
 }
 
 func newRestoreStatus(hub *hubFlags) *cobra.Command {
@@ -117,6 +183,9 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 			if s.Backup != nil {
 				fmt.Fprintf(out, "The hub was restored %s from a backup of %s (%s).\n", s.Backup["restored"], s.Backup["taken"], s.Backup["file"])
 			}
+			if unseen := s.unseen(); unseen != "" {
+				fmt.Fprintf(out, "Not looked at yet: %s.\n", unseen)
+			}
 			if len(s.Held) == 0 {
 				fmt.Fprintln(out, "Nothing is held. `argosy restore accept --all` ends the restore.")
 				return nil
@@ -135,13 +204,14 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 }
 
 func newRestoreAccept(hub *hubFlags) *cobra.Command {
-	var all bool
+	var all, force bool
 	var only []string
 	cmd := &cobra.Command{
 		Use:   "accept [KIND NAME]",
 		Short: "Have clusters follow the restored hub: what is held is rolled back, or made again",
 		Long: `Has clusters follow the restored hub: what is held of the object, or with --all everything that is held, is rolled back to what the hub
-says, or made again. With --all the restore is over, and drift is put right as ever. What the hub does not know stays: see "argosy get orphans".`,
+says, or made again. With --all the restore is over, and drift is put right as ever: so it is refused while there are Works that the hub has
+not looked at since, as in a cluster that does not answer. What the hub does not know stays: see "argosy get orphans".`,
 		Example: "  argosy restore accept deployment web -n shop\n  argosy restore accept deployment web -n shop -C eu\n  argosy restore accept --all",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -152,14 +222,24 @@ says, or made again. With --all the restore is over, and drift is put right as e
 			if all == (name != "") || all && len(only) > 0 {
 				return errors.New("name an object, as in `argosy restore accept deployment web -n shop`, or give --all")
 			}
+			if force && !all {
+				return errors.New("--force goes with --all: what is named is accepted as it is held")
+			}
 			c, err := hub.client()
 			if err != nil {
 				return err
 			}
 			namespace := hub.namespaceOrDefault()
 			s, err := restoreStateOf(cmd.Context(), c)
+			if err == nil && all && !force && s.unseen() != "" {
+				s, err = seen(cmd.Context(), c, seenPatience)
+			}
 			if err != nil {
 				return err
+			}
+			if unseen := s.unseen(); all && !force && unseen != "" {
+				return fmt.Errorf("not everything was looked at since the restore: %s. What is newer there would be rolled back, or deleted, unseen. Wait until these "+
+					"clusters are Ready, name what to accept, or say --force", unseen)
 			}
 			n := 0
 			for i := range s.Held {
@@ -191,6 +271,7 @@ says, or made again. With --all the restore is over, and drift is put right as e
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "everything that is held, and end the restore")
+	cmd.Flags().BoolVar(&force, "force", false, "with --all: also what the hub has not looked at since the restore")
 	cmd.Flags().StringSliceVarP(&only, "clusters", "C", nil, "clusters that are to follow (default: all)")
 	return cmd
 }

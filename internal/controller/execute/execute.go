@@ -56,6 +56,10 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Restored says whether the hub was restored from a backup, and nobody has accepted yet what follows. By default it asks the hub.
 	Restored func(context.Context) (bool, error)
+	// TellUnseen is told, while a restore stands, how many Works of each cluster were not looked at since. By default it tells the hub.
+	TellUnseen func(context.Context, map[string]int) error
+	// RestoreCheck is how often it is looked whether a restore was accepted, as long as it is not; default 5 s.
+	RestoreCheck time.Duration
 	// Report, when set, is given what counts the orphans in each cluster, and the Works that are held.
 	Report func(func() (orphans map[string]int, held int))
 }
@@ -126,6 +130,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Restored == nil {
 		o.Restored = restoreMark(mgr.GetAPIReader())
 	}
+	if o.TellUnseen == nil {
+		o.TellUnseen = markUnseen(mgr.GetClient())
+	}
 	r := newReconciler(mgr.GetClient(), commit.Recorder(mgr, "execution-controller"), o)
 	r.live = mgr.GetAPIReader()
 	if o.Report != nil {
@@ -169,6 +176,9 @@ func newReconciler(c client.Client, events commit.Events, o Options) *reconciler
 	}
 	if o.Deletions == nil {
 		o.Deletions = &Deletions{Bound: DefaultDeletions.Bound}
+	}
+	if o.RestoreCheck == 0 {
+		o.RestoreCheck = 5 * time.Second
 	}
 	o.Workers = max(o.Workers, 1)
 	r := &reconciler{Options: o, client: c, live: c, events: events}

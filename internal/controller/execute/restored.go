@@ -2,6 +2,9 @@ package execute
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +29,8 @@ type restored struct {
 	pending atomic.Bool
 	// settled are the Works that were looked at since, and not held: what happens to them from then on is news.
 	settled sync.Map // of types.NamespacedName
+	// unseen is what was told last, by cluster: nil before that.
+	unseen map[string]int
 }
 
 func (s *restored) unsettled(work types.NamespacedName) bool {
@@ -49,15 +54,53 @@ type heldError struct{ why string }
 
 func (e *heldError) Error() string { return e.why }
 
-// restoreCheck is how often it is looked whether a restore was accepted, as long as it is not.
-const restoreCheck = 5 * time.Second
-
 // restoreMark asks the hub whether a restore stands.
 func restoreMark(hub client.Reader) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		err := hub.Get(ctx, types.NamespacedName{Namespace: names.System, Name: execute.RestoreMark}, &corev1.ConfigMap{})
 		return err == nil, client.IgnoreNotFound(err)
 	}
+}
+
+// markUnseen writes into what says that a restore stands how many Works were not looked at since. Where it is gone, nothing is made.
+func markUnseen(hub client.Client) func(context.Context, map[string]int) error {
+	return func(ctx context.Context, unseen map[string]int) error {
+		count, err := json.Marshal(unseen)
+		if err != nil {
+			return err
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, execute.UnseenAnnotation, count)
+		mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark}}
+		return client.IgnoreNotFound(hub.Patch(ctx, mark, client.RawPatch(types.MergePatchType, patch)))
+	}
+}
+
+// tellUnseen has it written how many Works of each cluster were not looked at since the restore, if that changed.
+func (r *reconciler) tellUnseen(ctx context.Context) {
+	var works workv1alpha1.WorkList
+	if err := r.client.List(ctx, &works, client.UnsafeDisableDeepCopy); err != nil {
+		log.Error(err, "list works")
+		return
+	}
+	unseen := map[string]int{}
+	for i := range works.Items {
+		work := &works.Items[i]
+		cluster, err := names.ClusterOf(work.Namespace)
+		if err != nil || !execute.Unseen(work, r.restored.unsettled(client.ObjectKeyFromObject(work))) {
+			continue
+		}
+		if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{}, client.UnsafeDisableDeepCopy); err == nil {
+			unseen[cluster]++
+		}
+	}
+	if r.restored.unseen != nil && maps.Equal(r.restored.unseen, unseen) {
+		return
+	}
+	if err := r.TellUnseen(ctx, unseen); err != nil {
+		log.Error(err, "tell which works were not looked at since the hub was restored")
+		return
+	}
+	r.restored.unseen = unseen
 }
 
 // followRestore returns when it is known whether the hub was restored, and follows that until somebody accepts it.
@@ -80,14 +123,16 @@ func (r *reconciler) followRestore(ctx context.Context) error {
 		return nil
 	}
 	log.Info("the hub was restored: what members have otherwise is left alone until that is accepted")
+	r.tellUnseen(ctx) // what a leader before has told was of its own looks
 	go func() {
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(restoreCheck):
+			case <-time.After(r.RestoreCheck):
 			}
 			if pending, err := r.Restored(ctx); err != nil || pending {
+				r.tellUnseen(ctx)
 				continue
 			}
 			r.restored.pending.Store(false)

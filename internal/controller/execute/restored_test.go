@@ -2,8 +2,12 @@ package execute
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +16,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -77,4 +82,64 @@ func TestARestoredHubDeletesNothingOfALaterTemplateUntilThatIsAccepted(t *testin
 	})
 	w.gone(work)
 	w.holds(manifest(membertest.ConfigMap, "shop", ""), "")
+}
+
+// What a member that does not answer has is not known: until it is looked at, it counts.
+func TestWorksThatWereNotLookedAtSinceARestoreAreTold(t *testing.T) {
+	t.Parallel()
+	made := make(chan struct{})
+	var mu sync.Mutex
+	var told []map[string]int
+	w := newWorld(t, Options{RestoreCheck: 10 * time.Millisecond,
+		Restored: func(ctx context.Context) (bool, error) {
+			select {
+			case <-made:
+			case <-ctx.Done():
+			}
+			return true, nil
+		},
+		TellUnseen: func(_ context.Context, unseen map[string]int) error {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, unseen)
+			return nil
+		}})
+	sent := w.work(manifest(membertest.ConfigMap, "shop", "old"))
+	sent.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful,
+		ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
+	if err := w.Status().Update(t.Context(), sent); err != nil {
+		t.Fatal(err)
+	}
+	stray := sent.DeepCopy() // of a cluster that is not in the fleet
+	stray.ResourceVersion, stray.UID, stray.Namespace = "", "", names.ExecutionSpace("left")
+	w.Make(namespace(stray.Namespace))
+	w.Make(stray)
+	w.Eventually("the controller finds both when it starts", func() string {
+		for _, work := range []*workv1alpha1.Work{sent, stray} {
+			seen := &workv1alpha1.Work{}
+			if err := w.cached.Get(t.Context(), client.ObjectKeyFromObject(work), seen); err != nil {
+				return err.Error()
+			}
+			if work == sent && len(seen.Status.Conditions) == 0 {
+				return "it was never applied"
+			}
+		}
+		return ""
+	})
+	w.m1.Down(true)
+	close(made)
+	says := func(want ...map[string]int) func() string {
+		return func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			if !reflect.DeepEqual(told, want) {
+				return fmt.Sprint(told)
+			}
+			return ""
+		}
+	}
+	w.Eventually("the Work counts while its cluster does not answer", says(map[string]int{"m1": 1}))
+	w.m1.Down(false)
+	w.Eventually("it counts no more when it is held, and nothing was told twice", says(map[string]int{"m1": 1}, map[string]int{}))
+	w.condition(sent, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue)
 }

@@ -18,6 +18,17 @@ import (
 // RestoreMark is the ConfigMap in karmada-system that stands from a restore of the hub until somebody accepts what follows from it.
 const RestoreMark = "argosy-restore"
 
+// UnseenAnnotation is on that ConfigMap, as JSON: by cluster, the Works whose objects there the hub has not looked at since the restore.
+// Without it nobody has counted them yet.
+const UnseenAnnotation = "argosy.io/restore-unseen"
+
+// Unseen says whether it is not known yet what became of the object of w since the backup: to accept everything would change it, whatever
+// it is. unsettled says that w was not looked at since the restore.
+func Unseen(w *workv1alpha1.Work, unsettled bool) bool {
+	return unsettled && (appliedGeneration(w) > 0 || w.DeletionTimestamp != nil) &&
+		!meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
+}
+
 // Held says why action is not to be carried out for w, since the hub's store may be older than the member; empty if it may.
 // A hub that was restored from a backup neither rolls back nor makes again, unseen, what it finds otherwise than it had left it:
 //

@@ -111,3 +111,26 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 		t.Errorf("it says %q", says)
 	}
 }
+
+func TestWhatARestoredHubHasNotLookedAtCounts(t *testing.T) {
+	held := func(w *workv1alpha1.Work) {
+		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkHeldAfterRestore, Status: metav1.ConditionTrue})
+	}
+	neverApplied := func(w *workv1alpha1.Work) { w.Status.Conditions = nil }
+	for name, test := range map[string]struct {
+		work      []func(*workv1alpha1.Work)
+		unsettled bool
+		want      bool
+	}{
+		"sent before the backup":             {nil, true, true},
+		"looked at":                          {nil, false, false},
+		"held":                               {[]func(*workv1alpha1.Work){held}, true, false},
+		"never sent":                         {[]func(*workv1alpha1.Work){neverApplied}, true, false},
+		"being deleted":                      {[]func(*workv1alpha1.Work){deleting}, true, true},
+		"never known to be sent, and leaves": {[]func(*workv1alpha1.Work){neverApplied, deleting}, true, true},
+	} {
+		if got := execute.Unseen(work(t, restoredConfigMap, test.work...), test.unsettled); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}

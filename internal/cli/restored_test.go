@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+// To accept everything is to accept what was seen: a cluster that has not answered since the restore may have anything.
+func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
+	patience := seenPatience
+	seenPatience = time.Millisecond
+	t.Cleanup(func() { seenPatience = patience })
+	works := membertest.Kind{GroupVersionKind: workv1alpha1.GroupVersion.WithKind("Work"), Plural: "works", Namespaced: true}
+	restored := func(unseen string) *seeing {
+		s := see(t, map[string]*membertest.Server{"eu": membertest.New(t)})
+		s.api.Serve(works)
+		mark := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark}, Data: map[string]string{"file": "b", "restored": "now", "taken": "then"}}
+		if unseen != "" {
+			mark.Annotations = map[string]string{execute.UnseenAnnotation: unseen}
+		}
+		s.api.Put(mark)
+		return s
+	}
+	stands := func(s *seeing) bool {
+		return s.api.Object(membertest.ConfigMap, names.System, execute.RestoreMark) != nil
+	}
+	accept := func(s *seeing, args ...string) (string, error) {
+		out, said, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newRestoreAccept(hub) }, "", args...)
+		return out + said, err
+	}
+
+	s := restored(`{"eu":3}`)
+	out, _, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newRestoreStatus(hub) }, "")
+	if err != nil || !strings.Contains(out, "Not looked at yet: 3 in eu (not Ready).") {
+		t.Errorf("status says %s (%v)", out, err)
+	}
+	if out, err := accept(s, "--all"); err == nil || !strings.Contains(err.Error(), "3 in eu (not Ready)") || !strings.Contains(err.Error(), "--force") || !stands(s) {
+		t.Errorf("%s (%v), want it refused and the restore to stand: %t", out, err, stands(s))
+	}
+	if out, err := accept(s, "--force", "configmap", "c"); err == nil || !strings.Contains(err.Error(), "--all") {
+		t.Errorf("%s (%v), want --force to go with --all alone", out, err)
+	}
+	if out, err := accept(s, "--all", "--force"); err != nil || stands(s) {
+		t.Errorf("%s (%v), want the restore over: %t", out, err, !stands(s))
+	}
+
+	s = restored("{}")
+	if out, err := accept(s, "--all"); err != nil || !strings.Contains(out, "The restore is over") || stands(s) {
+		t.Errorf("%s (%v), want the restore over: %t", out, err, !stands(s))
+	}
+	if out, err := accept(s, "--all"); err != nil {
+		t.Errorf("%s (%v), want no error where nothing was restored", out, err)
+	}
+
+	s = restored("three")
+	if out, err := accept(s, "--all"); err == nil || !strings.Contains(err.Error(), execute.UnseenAnnotation) || !stands(s) {
+		t.Errorf("%s (%v), want what cannot be read refused", out, err)
+	}
+	if state := (&restoreState{Backup: map[string]string{}}); state.unseen() == "" {
+		t.Error("before the hub has counted, everything counts as seen")
+	}
+}
