@@ -53,7 +53,7 @@ func (r recorder) next(t *testing.T) change {
 	select {
 	case c := <-r:
 		return c
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no event came")
 		return change{}
 	}
@@ -636,7 +636,7 @@ func TestLoadSumsLivePods(t *testing.T) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}

@@ -62,7 +62,7 @@ func TestEndpointsAreFollowedOfTheServicesThatAreAskedForAndAsLong(t *testing.T)
 			if of != want {
 				t.Errorf("it is told of %s, want %s", of, want)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("it is not told of %s", want)
 		}
 	}

@@ -99,8 +99,8 @@ users: [{name: me, user: {token: abc}}]
 	t.Run("the controllers run", func(t *testing.T) {
 		select {
 		case <-led:
-		case <-time.After(10 * time.Second):
-			t.Error("not after 10 s")
+		case <-time.After(time.Minute):
+			t.Error("not within a minute")
 		}
 	})
 	t.Run("strangers see health and nothing else", func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestReplicasTakeTurns(t *testing.T) {
 		select {
 		case name := <-began:
 			return name
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("nobody works")
 			return ""
 		}

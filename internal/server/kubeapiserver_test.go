@@ -205,7 +205,7 @@ func whoami(ctx context.Context, client kubernetes.Interface) (string, []string,
 // eventually waits for a condition, which says what is missing.
 func eventually(t *testing.T, what string, missing func() string) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(90 * time.Second)
 	last := ""
 	for time.Now().Before(deadline) {
 		if last = missing(); last == "" {

@@ -62,7 +62,7 @@ spec:
 // members' objects.
 func versions(t *testing.T, w *world) map[string]string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	all := map[string]string{}
 	add := func(c kit.Cluster, apiVersion string, kinds ...string) {

@@ -323,7 +323,7 @@ func (w *world) work(namespace string, creations int, pause time.Duration) {
 func (w *world) wrong() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	live := w.live()
 	for _, name := range members {
@@ -355,14 +355,14 @@ func (w *world) live() map[string]*template {
 func (w *world) memberWrong(member string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return compare(member, w.live(), w.objects(ctx, fleet.Members[member]))
 }
 
 // uids are those of the world's objects in a member, by template key.
 func (w *world) uids(member string) map[string]types.UID {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	all := map[string]types.UID{}
 	for _, u := range w.objects(ctx, fleet.Members[member]) {

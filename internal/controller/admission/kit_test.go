@@ -139,7 +139,7 @@ func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstruct
 
 func (h *hub) wait(what string, holds func() bool) {
 	h.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			h.t.Fatalf("timed out: %s", what)
 		}

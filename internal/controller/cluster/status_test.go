@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -357,11 +358,13 @@ func TestASlowMemberDelaysOnlyItself(t *testing.T) {
 	good, slow := healthyMember(t), healthyMember(t)
 	release := make(chan struct{})
 	asked := make(chan struct{}, 100)
+	var givenUp atomic.Bool
 	slow.Behave(func(_ http.ResponseWriter, r *http.Request) bool {
 		asked <- struct{}{}
 		select {
 		case <-release:
 		case <-r.Context().Done():
+			givenUp.Store(true)
 		}
 		return true
 	})
@@ -380,10 +383,10 @@ func TestASlowMemberDelaysOnlyItself(t *testing.T) {
 	reconcileNow("slow")
 	<-asked
 	reconcileNow("good")
-	deadline := time.Now().Add(time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !meta.IsStatusConditionTrue(f.cluster("good").Status.Conditions, "Ready") {
-		if time.Now().After(deadline) {
-			t.Fatal("while a member hangs, another did not become ready within a second")
+		if givenUp.Load() || time.Now().After(deadline) {
+			t.Fatal("while a member hangs, another did not become ready")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -391,7 +394,7 @@ func TestASlowMemberDelaysOnlyItself(t *testing.T) {
 	probes := len(good.Requests("GET /readyz"))
 	f.kick("good")
 	for len(good.Requests("GET /readyz")) == probes {
-		if time.Now().After(deadline.Add(10 * time.Second)) {
+		if time.Now().After(deadline.Add(time.Minute)) {
 			t.Fatal("a member that answers again was not looked at")
 		}
 		time.Sleep(5 * time.Millisecond)

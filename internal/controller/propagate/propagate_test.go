@@ -164,7 +164,7 @@ func (h *hub) settle() []string {
 // catchUp waits until the store knows what the server holds.
 func (h *hub) catchUp() {
 	h.t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		same := true
 		for kind, resource := range resources {
 			gk := schema.GroupKind{Group: resource.Group, Kind: kind}

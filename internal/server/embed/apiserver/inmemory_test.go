@@ -36,7 +36,7 @@ func get(t *testing.T, ctx context.Context, c *http.Client) (*http.Response, err
 // eventually fails the test when f does not come true.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !f(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}

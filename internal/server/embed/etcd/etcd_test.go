@@ -18,7 +18,7 @@ func put(t *testing.T, endpoint, key, value string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if value != "" {
 		if _, err := c.Put(ctx, key, value); err != nil {
