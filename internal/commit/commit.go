@@ -121,10 +121,10 @@ func Name(obj client.Object) string {
 	return kind + " " + obj.GetName()
 }
 
-// statusOf is the field Status of an API type; all of ours that have a status have that field.
 // messageLimit is the most bytes of a condition's message: the API takes 32768 characters.
 const messageLimit = 32 << 10
 
+// storable cuts, in place, the messages of a status's conditions that the API would refuse.
 func storable(status reflect.Value) {
 	field := status.FieldByName("Conditions")
 	if !field.IsValid() {
@@ -138,6 +138,7 @@ func storable(status reflect.Value) {
 	}
 }
 
+// statusOf is the field Status of an API type; all of ours that have a status have that field.
 func statusOf(obj client.Object) reflect.Value {
 	v := reflect.ValueOf(obj).Elem().FieldByName("Status")
 	if !v.IsValid() {
