@@ -460,7 +460,10 @@ func TestHubsOnOneStoreRotateTogether(t *testing.T) {
 	eventually(t, "one new key at both", func() string {
 		for _, ring := range [][]string{keyNames(h), keyNames(other)} {
 			if len(ring) != 1 || ring[0] == was {
-				return fmt.Sprint(keyNames(h), keyNames(other))
+				e := h.encryption
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				return fmt.Sprintf("%v and %v, it was %s; step %q, failure %v", keyNames(h), keyNames(other), was, e.step, e.failed)
 			}
 		}
 		return ""

@@ -69,6 +69,8 @@ type Ring struct {
 	master *masterFile
 	plain  bool
 
+	// taking lets one version at a time be taken, so that none replaces a later one.
+	taking  sync.Mutex
 	current atomic.Pointer[state]
 	// changing lets one change of the keys run at a time.
 	changing sync.Mutex
@@ -190,7 +192,13 @@ func (r *Ring) load(ctx context.Context) error {
 	return r.take(found.Kvs[0].Value, found.Kvs[0].ModRevision)
 }
 
+// take has a version of the ring used, unless a later one is already.
 func (r *Ring) take(data []byte, revision int64) error {
+	r.taking.Lock()
+	defer r.taking.Unlock()
+	if has := r.current.Load(); has != nil && has.revision >= revision {
+		return nil
+	}
 	s := &state{revision: revision}
 	if err := json.Unmarshal(data, &s.document); err != nil {
 		return fmt.Errorf("the keys of what is encrypted (%s) cannot be read: %w", documentKey, err)

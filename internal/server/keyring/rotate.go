@@ -268,8 +268,11 @@ func (r *Ring) followOnce(ctx context.Context, key string) error {
 	if err != nil {
 		return fmt.Errorf("keep the lease: %w", err)
 	}
+	// told is the version that others were last told this replica has: a later one, though this replica itself made it, is watched for.
+	var told int64
 	tell := func() error {
-		_, err := r.client.Put(ctx, key, strconv.FormatInt(r.current.Load().revision, 10), clientv3.WithLease(lease.ID))
+		told = r.current.Load().revision
+		_, err := r.client.Put(ctx, key, strconv.FormatInt(told, 10), clientv3.WithLease(lease.ID))
 		return err
 	}
 	// In this order nobody believes for a moment that this replica has what it has not, nor that it is not there.
@@ -282,7 +285,7 @@ func (r *Ring) followOnce(ctx context.Context, key string) error {
 	if err := tell(); err != nil {
 		return fmt.Errorf("say which keys are read: %w", err)
 	}
-	changes := r.client.Watch(ctx, documentKey, clientv3.WithRev(r.current.Load().revision+1))
+	changes := r.client.Watch(ctx, documentKey, clientv3.WithRev(told+1))
 	for {
 		select {
 		case _, ok := <-alive:
@@ -294,7 +297,7 @@ func (r *Ring) followOnce(ctx context.Context, key string) error {
 				return fmt.Errorf("watch the keys: %w", change.Err())
 			}
 			for _, e := range change.Events {
-				if e.Type != clientv3.EventTypePut || e.Kv.ModRevision <= r.current.Load().revision {
+				if e.Type != clientv3.EventTypePut {
 					continue
 				}
 				if err := r.take(e.Kv.Value, e.Kv.ModRevision); err != nil {
