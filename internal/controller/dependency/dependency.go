@@ -142,6 +142,9 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if !dependency.Distributes(b) {
 		r.injections.drop(key)
 		r.alone(key)
+		if dependency.Holds(b) {
+			return 0, nil // that it is gone, or placed, is an event
+		}
 		again, known, err := r.madeAgain(ctx, b)
 		if err != nil {
 			return 0, err

@@ -243,6 +243,12 @@ func object(kind, namespace, name string) *unstructured.Unstructured {
 	return u
 }
 
+func (h *hub) update(u *unstructured.Unstructured) {
+	h.t.Helper()
+	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Update(context.Background(), u, metav1.UpdateOptions{})
+	h.must(err)
+}
+
 func (h *hub) create(u *unstructured.Unstructured) *unstructured.Unstructured {
 	h.t.Helper()
 	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Create(context.Background(), u, metav1.CreateOptions{})
@@ -258,9 +264,19 @@ func (h *hub) workload(kind, namespace, name string, clusters ...string) types.N
 	p.Spec.PropagateDeps = true
 	b, err := propagate.Binding(u, p, propagate.Meaning{ID: "id of " + name}, nil)
 	h.must(err)
-	b.BindingSpec().Clusters = targets(clusters...)
 	h.must(h.client.Create(context.Background(), b))
-	return client.ObjectKeyFromObject(b)
+	key := client.ObjectKeyFromObject(b)
+	h.place(key, clusters...)
+	return key
+}
+
+// place has the scheduler give a binding its clusters.
+func (h *hub) place(key types.NamespacedName, clusters ...string) {
+	h.t.Helper()
+	h.change(key, func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets(clusters...) })
+	b := h.get(key)
+	b.BindingStatus().LastScheduledTime = new(metav1.Now())
+	h.must(h.client.Status().Update(context.Background(), b))
 }
 
 func targets(clusters ...string) []workv1alpha2.TargetCluster {
@@ -332,7 +348,7 @@ func TestDependenciesFollow(t *testing.T) {
 		if w := h.settle(); len(w) != 0 {
 			t.Errorf("after a restart it wrote %v", w)
 		}
-		h.change(independent, func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets("asia") })
+		h.place(independent, "asia")
 		h.settle()
 		if c := h.get(settings).BindingSpec().RequiredBy[0].Clusters; len(c) != 1 || c[0].Name != "asia" {
 			t.Errorf("it stays in %v", c)
@@ -347,7 +363,7 @@ func TestDependenciesAreLetGo(t *testing.T) {
 			h.change(independent, func(s *workv1alpha2.ResourceBindingSpec) { s.PropagateDeps = false })
 		},
 		"when the template has no clusters": func(h *hub, independent types.NamespacedName) {
-			h.change(independent, func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = nil })
+			h.place(independent)
 		},
 		"when the binding is deleted": func(h *hub, independent types.NamespacedName) {
 			h.must(h.client.Delete(context.Background(), h.get(independent)))

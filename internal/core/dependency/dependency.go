@@ -23,12 +23,22 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // Distributes says whether b takes its dependencies along now. When it does not, it is detached from all of them.
 func Distributes(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	return spec.PropagateDeps && len(spec.Clusters) > 0 && b.GetDeletionTimestamp() == nil
+}
+
+// Holds says whether what is attached to b, which does not distribute, stays as it is: b is on its way out and has let go already or is
+// made again, or it was made again and nobody has said yet where it goes.
+func Holds(b workv1alpha2.Binding) bool {
+	if b.GetDeletionTimestamp() != nil {
+		return !slices.Contains(b.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer)
+	}
+	return b.BindingSpec().PropagateDeps && schedule.NeverPlaced(b)
 }
 
 // Selects says whether obj is, or is one of, what ref names: by group and kind, namespace, and name or labels.

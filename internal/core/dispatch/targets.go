@@ -44,7 +44,7 @@ func Targets(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
 
 // Unwanted are those of the existing Works that are to be deleted: b's own, in clusters that are neither targets nor
 // being left gracefully; all of its own if b is being deleted. Works that are not marked as b's are never among them, but those that
-// it has inherited.
+// it has inherited, once it was placed.
 func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha1.Work {
 	keep := map[string]bool{}
 	if b.GetDeletionTimestamp() == nil {
@@ -85,9 +85,10 @@ func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluste
 	if id == "" {
 		return nil
 	}
+	undecided := b.GetDeletionTimestamp() == nil && schedule.NeverPlaced(b)
 	var out []workv1alpha1.Work
 	for _, w := range existing {
-		if w.Labels[label] != id && !inherited(b, &w) {
+		if w.Labels[label] != id && (undecided || !inherited(b, &w)) {
 			continue
 		}
 		if cluster, err := names.ClusterOf(w.Namespace); err == nil && in(cluster) {

@@ -503,6 +503,32 @@ func TestUnwantedWorks(t *testing.T) {
 			}
 		})
 	}
+	t.Run("not what a binding made again inherits, before it was placed", func(t *testing.T) {
+		in := input(t, configMap, "{placement: {}, clusters: [{name: eu}]}")
+		in.Binding.SetLabels(map[string]string{"resourcebinding.karmada.io/permanent-id": "the old one"})
+		of := []workv1alpha1.Work{*works(t, in)["eu"]}
+		b := binding(t, tmpl, "placement: {}").(*workv1alpha2.ResourceBinding)
+		if got := dispatch.Unwanted(b, of); len(got) > 0 {
+			t.Errorf("got %d", len(got))
+		}
+		for story, b := range map[string]*workv1alpha2.ResourceBinding{
+			"placed elsewhere": binding(t, tmpl, "{placement: {}, clusters: [{name: us}]}").(*workv1alpha2.ResourceBinding),
+			"placed, and without clusters since": func() *workv1alpha2.ResourceBinding {
+				b := b.DeepCopy()
+				b.Status.LastScheduledTime = new(metav1.Now())
+				return b
+			}(),
+			"deleted": func() *workv1alpha2.ResourceBinding {
+				b := b.DeepCopy()
+				b.DeletionTimestamp = new(metav1.Now())
+				return b
+			}(),
+		} {
+			if got := dispatch.Unwanted(b, of); len(got) != 1 {
+				t.Errorf("%s: got %d", story, len(got))
+			}
+		}
+	})
 	t.Run("none of a binding without an id", func(t *testing.T) {
 		b := binding(t, tmpl, "{}")
 		b.SetLabels(nil)

@@ -40,6 +40,13 @@ func Due(b workv1alpha2.Binding, s Snapshot) (Reason, bool) {
 	return reason, reason != notDue
 }
 
+// NeverPlaced says whether b has no clusters because no run has found any for it yet. A binding that is made again in place of one that
+// somebody deleted may be so for a moment, or for as long as nothing fits: that is no order to take anything away.
+func NeverPlaced(b workv1alpha2.Binding) bool {
+	spec := b.BindingSpec()
+	return spec.Placement != nil && len(spec.Clusters) == 0 && b.BindingStatus().LastScheduledTime == nil
+}
+
 func due(b workv1alpha2.Binding, s Snapshot) Reason {
 	spec, status := b.BindingSpec(), b.BindingStatus()
 	if spec.Placement == nil {
