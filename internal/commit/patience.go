@@ -15,3 +15,11 @@ const lastRetry = 2 * time.Minute
 func Patience[T comparable](first time.Duration) workqueue.TypedRateLimiter[T] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](first, max(first, lastRetry))
 }
+
+// Sooner is the shorter of two delays, of which 0 is never.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}

@@ -331,6 +331,7 @@ func TestAMultiClusterServiceSaysWhereItIsNotPlaced(t *testing.T) {
 	controllertest.Change(x.Hub, m3, func(c *clusterv1alpha1.Cluster) {
 		c.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
 	})
+	x.Quiet() // the fleet takes it from the cache
 	x.Make(&corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}})
 	s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"), Spec: networkingv1alpha1.MultiClusterServiceSpec{
 		Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},

@@ -101,49 +101,58 @@ func TestNothingLeavesAMemberForWhatIsGoneFromTheHub(t *testing.T) {
 	w.work(w.namespace(), 40, 0)
 	kit.Eventually(t, "everything converges", w.wrong)
 	witnesses := []*witness{w.witness("f1"), w.witness("f2")}
-	// What follows a template has a binding of its own, that no policy holds.
+	// What follows templates has a binding of its own, that no policy holds: here of one in each cluster.
 	ns := w.namespace()
 	fleet.Hub.Apply(t, fmt.Sprintf(`
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: follows, namespace: %[1]s}
-spec: {propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: leads}], placement: {clusterAffinity: {clusterNames: [f1]}}}
----
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: follows, namespace: %[1]s}
+metadata: {name: follows, namespace: %s}`, ns))
+	for leader, cluster := range map[string]string{"leads": "f1", "leads-too": "f2"} {
+		fleet.Hub.Apply(t, fmt.Sprintf(`
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: %[2]s, namespace: %[1]s}
+spec: {propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: %[2]s}], placement: {clusterAffinity: {clusterNames: [%[3]s]}}}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: leads, namespace: %[1]s}
+metadata: {name: %[2]s, namespace: %[1]s}
 spec:
   replicas: 1
-  selector: {matchLabels: {app: leads}}
+  selector: {matchLabels: {app: %[2]s}}
   template:
-    metadata: {labels: {app: leads}}
-    spec: {containers: [{name: c, image: "example.com/c:1", envFrom: [{configMapRef: {name: follows}}]}]}`, ns))
-	follower := func() string {
-		if u := fleet.Members["f1"].Find(t, "v1", "ConfigMap", ns, "follows"); u != nil {
-			return string(u.GetUID())
-		}
-		return ""
+    metadata: {labels: {app: %[2]s}}
+    spec: {containers: [{name: c, image: "example.com/c:1", envFrom: [{configMapRef: {name: follows}}]}]}`, ns, leader, cluster))
 	}
-	kit.Eventually(t, "the follower is there", func() string {
-		if follower() == "" {
-			return "not yet"
+	followers := func() string {
+		var uids []string
+		for _, cluster := range []string{"f1", "f2"} {
+			uid := "absent"
+			if u := fleet.Members[cluster].Find(t, "v1", "ConfigMap", ns, "follows"); u != nil {
+				uid = string(u.GetUID())
+			}
+			uids = append(uids, cluster+" "+uid)
+		}
+		return strings.Join(uids, ", ")
+	}
+	kit.Eventually(t, "the followers are there", func() string {
+		if seen := followers(); strings.Contains(seen, "absent") {
+			return seen
 		}
 		return ""
 	})
-	was := follower()
-	// attached is whether the follower has a binding that stands, and a Work.
+	was := followers()
+	// attached is whether the follower has a binding that stands, and its Works.
 	attached := func() string {
 		b, work := &workv1alpha2.ResourceBinding{}, &workv1alpha1.Work{}
-		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "follows-configmap"}, b); err != nil || b.DeletionTimestamp != nil || len(b.Spec.RequiredBy) == 0 {
+		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "follows-configmap"}, b); err != nil || b.DeletionTimestamp != nil || len(b.Spec.RequiredBy) != 2 {
 			return fmt.Sprintf("%v, its binding is required by %v", err, b.Spec.RequiredBy)
 		}
-		key := client.ObjectKey{Namespace: names.ExecutionSpace("f1"), Name: names.Work("ConfigMap", "follows", ns)}
-		if err := fleet.Hub.Get(t.Context(), key, work); err != nil || work.DeletionTimestamp != nil {
-			return fmt.Sprintf("%v, its Work", err)
+		for _, cluster := range []string{"f1", "f2"} {
+			key := client.ObjectKey{Namespace: names.ExecutionSpace(cluster), Name: names.Work("ConfigMap", "follows", ns)}
+			if err := fleet.Hub.Get(t.Context(), key, work); err != nil || work.DeletionTimestamp != nil {
+				return fmt.Sprintf("%v, its Work for %s", err, cluster)
+			}
 		}
 		return ""
 	}
@@ -172,7 +181,7 @@ spec:
 				t.Fatal(err)
 			}
 		}},
-		{"the binding of what follows another", func(t *testing.T) {
+		{"the binding of what follows others", func(t *testing.T) {
 			b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "follows-configmap"}}
 			if err := fleet.Hub.Delete(t.Context(), b); err != nil {
 				t.Fatal(err)
@@ -203,8 +212,8 @@ spec:
 			tc.do(t)
 			kit.Eventually(t, "everything converges", w.wrong)
 			kit.Eventually(t, "the follower has all it needs", attached)
-			if now := follower(); now != was {
-				t.Errorf("the follower is %q, and was %q", now, was)
+			if now := followers(); now != was {
+				t.Errorf("the followers are %s; they were %s", now, was)
 			}
 			for _, seen := range witnesses {
 				if wrong := seen.testimony(w); wrong != "" {
@@ -232,13 +241,16 @@ spec:
 	}
 
 	// And what users mean is done: they delete all templates.
-	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "leads")
-	kit.Eventually(t, "the follower goes with what it follows", func() string {
-		if follower() != "" {
-			return "it is there"
-		}
-		return ""
-	})
+	_, second, _ := strings.Cut(was, ", ")
+	for _, gone := range []struct{ leader, leaves string }{{"leads", "f1 absent, " + second}, {"leads-too", "f1 absent, f2 absent"}} {
+		fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, gone.leader)
+		kit.Eventually(t, "a follower goes with what it follows", func() string {
+			if now := followers(); now != gone.leaves {
+				return now
+			}
+			return ""
+		})
+	}
 	w.clear()
 	kit.Eventually(t, "all that users deleted is gone", func() string {
 		for _, member := range members {

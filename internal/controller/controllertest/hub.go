@@ -17,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -42,7 +44,7 @@ import (
 )
 
 // Patience is how long a test waits for what should become true. Machines that run tests are slow and shared.
-const Patience = 20 * time.Second
+const Patience = time.Minute
 
 // Kinds of templates and of the hub that are not in membertest.
 var (
@@ -116,6 +118,8 @@ type Hub struct {
 
 	t       *testing.T
 	counted int
+	// caches are those of the controllers that run.
+	caches []cache.Cache
 }
 
 // New is a hub without clusters. It ends with the test.
@@ -200,6 +204,7 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 			return
 		}
 		stopped = true
+		h.caches = slices.DeleteFunc(h.caches, func(c cache.Cache) bool { return c == mgr.GetCache() })
 		cancel()
 		if err := <-ended; err != nil {
 			h.t.Errorf("the controllers ended with %v", err)
@@ -209,6 +214,7 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		h.t.Fatal("the caches never filled")
 	}
+	h.caches = append(h.caches, mgr.GetCache())
 	return stop
 }
 
@@ -253,8 +259,30 @@ func (h *Hub) ClusterStatus(name string, change func(*clusterv1alpha1.ClusterSta
 		c := &clusterv1alpha1.Cluster{}
 		h.must(h.Get(h.t.Context(), client.ObjectKey{Name: name}, c))
 		change(&c.Status)
-		return h.Status().Update(h.t.Context(), c)
+		if err := h.Status().Update(h.t.Context(), c); err != nil {
+			return err
+		}
+		h.seen(c)
+		return nil
 	}))
+}
+
+// seen waits until the controllers' caches have a cluster as it is: what they decide for an object that is written next may depend on
+// it, and caches of two kinds may be behind each other.
+func (h *Hub) seen(c *clusterv1alpha1.Cluster) {
+	h.t.Helper()
+	for _, cache := range h.caches {
+		h.Eventually("the controllers see "+c.Name, func() string {
+			in := &clusterv1alpha1.Cluster{}
+			if err := cache.Get(h.t.Context(), client.ObjectKeyFromObject(c), in); err != nil {
+				return err.Error()
+			}
+			if newer, err := resourceversion.CompareResourceVersion(in.ResourceVersion, c.ResourceVersion); err != nil || newer < 0 {
+				return fmt.Sprintf("they see version %s, not %s (%v)", in.ResourceVersion, c.ResourceVersion, err)
+			}
+			return ""
+		})
+	}
 }
 
 // Ready sets the condition Ready of a cluster.
@@ -279,6 +307,9 @@ func Change[T client.Object](h *Hub, obj T, change func(T)) {
 		change(obj)
 		err := h.Update(h.t.Context(), obj)
 		if err == nil {
+			if c, is := client.Object(obj).(*clusterv1alpha1.Cluster); is {
+				h.seen(c)
+			}
 			return
 		}
 		if !strings.Contains(err.Error(), "has been modified") {

@@ -178,12 +178,18 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 		}
 		return 0, r.finish(ctx, b, works)
 	}
-	if err := r.remove(ctx, b, dispatch.Unwanted(b, works)); err != nil {
+	unwanted, again := dispatch.Unwanted(b, works, r.Clock.Now())
+	if err := r.remove(ctx, b, unwanted); err != nil {
 		return 0, err
 	}
-	if len(dispatch.Purging(b, works)) > 0 {
-		return 0, nil // what leaves directly leaves first; that it is gone is an event
+	if len(dispatch.Purging(b, works)) == 0 { // what leaves directly leaves first; that it is gone is an event
+		after, err = r.bring(ctx, b)
 	}
+	return commit.Sooner(after, again), err
+}
+
+// bring makes the Works that a binding is to have. It also says when to look again; 0 for never.
+func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding) (after time.Duration, err error) {
 	template, found, err := r.Templates.Of(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
 		r.warn(b, nil, "", workv1alpha2.EventSyncWorkFailed, err)

@@ -69,7 +69,10 @@ func (r *reconciler) judgeEnd(ctx context.Context, cluster string, work *workv1a
 		if client.IgnoreNotFound(err) != nil {
 			return "", 0, "", err
 		}
-		e.Unwanted = err == nil && b.GetDeletionTimestamp() == nil && len(dispatch.Unwanted(b, []workv1alpha1.Work{*work})) > 0
+		if err == nil && b.GetDeletionTimestamp() == nil {
+			unwanted, _ := dispatch.Unwanted(b, []workv1alpha1.Work{*work}, r.Clock.Now())
+			e.Unwanted = len(unwanted) > 0
+		}
 	}
 	e.Others, e.Known, e.Unseen = r.others.count(work, r.Clock.Now())
 	kind, after, reason := execute.JudgeEnd(work, e)

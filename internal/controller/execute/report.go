@@ -61,20 +61,12 @@ func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1a
 	}
 	again := r.contested(ctx, m, want, manifest)
 	if wait := r.wait(work, want, observed); wait > 0 {
-		return sooner(wait, again), nil
+		return commit.Sooner(wait, again), nil
 	}
 	if unanswered(want) {
-		return sooner(interpretRetry, again), r.write(ctx, work, want)
+		return commit.Sooner(interpretRetry, again), r.write(ctx, work, want)
 	}
-	return sooner(deadline, again), r.write(ctx, work, want)
-}
-
-// sooner is the shorter of two times to wait, of which 0 is for ever.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
+	return commit.Sooner(deadline, again), r.write(ctx, work, want)
 }
 
 // vanished takes what was said of an object off the status that is to be written: it is not there, or not ours.

@@ -144,7 +144,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	if err != nil || failed != nil {
 		return 0, errors.Join(client.IgnoreNotFound(err), failed)
 	}
-	after = sooner(after, look)
+	after = commit.Sooner(after, look)
 
 	// 3. Go when it is time.
 	remaining, ends := ocm.Remaining(want, r.Clock.Now())
@@ -154,7 +154,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	if remaining <= 0 {
 		return 0, commit.Delete(ctx, r.client, want)
 	}
-	return sooner(after, remaining), nil
+	return commit.Sooner(after, remaining), nil
 }
 
 // carryOut makes the Works what they should be. Why one cannot be written is in the decision, too; the error is stale if nothing failed
@@ -217,14 +217,6 @@ func (r *reconciler) create(ctx context.Context, w *workv1alpha1.Work) error {
 		return fmt.Errorf("it stands already with %q for its annotation %s, not %q: delete it, or annotate it so", mark, ocmv1.ManifestWorkAnnotation, want)
 	}
 	return err
-}
-
-// sooner is the shorter of two delays, of which 0 is never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }
 
 // behind is err, or a conflict if nothing failed but for an old cache.

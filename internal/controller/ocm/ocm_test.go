@@ -644,6 +644,7 @@ func TestAClusterThatIsAwayHoldsUpADeletionAndItIsToldWhy(t *testing.T) {
 	mw := w.make("it", "", configMap("a", "1"))
 	w.says(mw, "Applied", "True")
 	w.Ready("m1", metav1.ConditionFalse, clusterv1alpha1.ReasonClusterNotReachable)
+	w.Quiet() // who takes the objects away sees it too
 	w.Gone(mw)
 	w.says(mw, "Deleting", `True WorkDeleting The objects are taken from the cluster, or left to it, before the ManifestWork goes: cluster "m1" is not ready`)
 	w.holds("a", "1")

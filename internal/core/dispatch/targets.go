@@ -42,10 +42,14 @@ func Targets(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
 	return targets
 }
 
+// heirTime is how long a binding that was made again keeps Works in clusters that it does not want: the bindings that it follows may be
+// made again later than it, and policies say more than once what they mean.
+const heirTime = time.Minute
+
 // Unwanted are those of the existing Works that are to be deleted: b's own, in clusters that are neither targets nor
 // being left gracefully; all of its own if b is being deleted. Works that are not marked as b's are never among them, but those that
-// it has inherited, once it was placed.
-func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha1.Work {
+// it has inherited, once it was placed and had heirTime: again is when these are, 0 if that is an event.
+func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work, now time.Time) (unwanted []workv1alpha1.Work, again time.Duration) {
 	keep := map[string]bool{}
 	if b.GetDeletionTimestamp() == nil {
 		for _, c := range Targets(b) {
@@ -57,7 +61,23 @@ func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alph
 			}
 		}
 	}
-	return filter(b, existing, func(cluster string) bool { return !keep[cluster] })
+	unwanted = filter(b, existing, func(cluster string) bool { return !keep[cluster] })
+	if b.GetDeletionTimestamp() != nil {
+		return unwanted, 0
+	}
+	left := min(heirTime, b.GetCreationTimestamp().Add(heirTime).Sub(now))
+	if left <= 0 && !schedule.NeverPlaced(b) {
+		return unwanted, 0
+	}
+	label := idLabel(b)
+	unwanted = slices.DeleteFunc(unwanted, func(w workv1alpha1.Work) bool {
+		if w.Labels[label] == b.GetLabels()[label] {
+			return false
+		}
+		again = max(left, 0)
+		return true
+	})
+	return unwanted, again
 }
 
 // Purging are those of the existing Works that have to be gone before b's copies elsewhere may start: b is leaving
@@ -85,10 +105,9 @@ func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluste
 	if id == "" {
 		return nil
 	}
-	undecided := b.GetDeletionTimestamp() == nil && schedule.NeverPlaced(b)
 	var out []workv1alpha1.Work
 	for _, w := range existing {
-		if w.Labels[label] != id && (undecided || !inherited(b, &w)) {
+		if w.Labels[label] != id && !inherited(b, &w) {
 			continue
 		}
 		if cluster, err := names.ClusterOf(w.Namespace); err == nil && in(cluster) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -495,7 +496,8 @@ func TestUnwantedWorks(t *testing.T) {
 				}
 				return out
 			}
-			if diff := cmp.Diff(tt.unwanted, clusters(dispatch.Unwanted(b, existing))); diff != "" {
+			unwanted, _ := dispatch.Unwanted(b, existing, time.Now())
+			if diff := cmp.Diff(tt.unwanted, clusters(unwanted)); diff != "" {
 				t.Errorf("unwanted: %s", diff)
 			}
 			if diff := cmp.Diff(tt.purging, clusters(dispatch.Purging(b, existing))); diff != "" {
@@ -503,36 +505,44 @@ func TestUnwantedWorks(t *testing.T) {
 			}
 		})
 	}
-	t.Run("not what a binding made again inherits, before it was placed", func(t *testing.T) {
+	t.Run("what a binding made again inherits, not at once", func(t *testing.T) {
 		in := input(t, configMap, "{placement: {}, clusters: [{name: eu}]}")
 		in.Binding.SetLabels(map[string]string{"resourcebinding.karmada.io/permanent-id": "the old one"})
 		of := []workv1alpha1.Work{*works(t, in)["eu"]}
-		b := binding(t, tmpl, "placement: {}").(*workv1alpha2.ResourceBinding)
-		if got := dispatch.Unwanted(b, of); len(got) > 0 {
-			t.Errorf("got %d", len(got))
-		}
-		for story, b := range map[string]*workv1alpha2.ResourceBinding{
-			"placed elsewhere": binding(t, tmpl, "{placement: {}, clusters: [{name: us}]}").(*workv1alpha2.ResourceBinding),
-			"placed, and without clusters since": func() *workv1alpha2.ResourceBinding {
-				b := b.DeepCopy()
-				b.Status.LastScheduledTime = new(metav1.Now())
-				return b
-			}(),
-			"deleted": func() *workv1alpha2.ResourceBinding {
-				b := b.DeepCopy()
-				b.DeletionTimestamp = new(metav1.Now())
-				return b
-			}(),
+		now := time.Now()
+		for _, tt := range []struct {
+			story, spec     string
+			age             time.Duration
+			placed, deleted bool
+			unwanted        int
+			again           time.Duration
+		}{
+			{"made this moment, placed elsewhere", "{placement: {}, clusters: [{name: us}]}", 0, true, false, 0, time.Minute},
+			{"followed by one, and perhaps soon by more", "requiredBy: [{name: x, clusters: [{name: us}]}]", 20 * time.Second, false, false, 0, 40 * time.Second},
+			{"made by a clock that is ahead", "{placement: {}, clusters: [{name: us}]}", -time.Hour, true, false, 0, time.Minute},
+			{"a minute old", "{placement: {}, clusters: [{name: us}]}", time.Minute, true, false, 1, 0},
+			{"a minute old, and followed by one", "requiredBy: [{name: x, clusters: [{name: us}]}]", time.Minute, false, false, 1, 0},
+			{"never placed", "placement: {}", time.Hour, false, false, 0, 0},
+			{"placed once, and without clusters since", "placement: {}", time.Hour, true, false, 1, 0},
+			{"deleted, as somebody ordered", "placement: {}", 0, false, true, 1, 0},
 		} {
-			if got := dispatch.Unwanted(b, of); len(got) != 1 {
-				t.Errorf("%s: got %d", story, len(got))
+			b := binding(t, tmpl, tt.spec)
+			b.SetCreationTimestamp(metav1.NewTime(now.Add(-tt.age)))
+			if tt.placed {
+				b.BindingStatus().LastScheduledTime = &metav1.Time{Time: now}
+			}
+			if tt.deleted {
+				b.SetDeletionTimestamp(&metav1.Time{Time: now})
+			}
+			if got, again := dispatch.Unwanted(b, of, now); len(got) != tt.unwanted || again != tt.again {
+				t.Errorf("%s: %d are unwanted, and it is looked at again after %s; want %d, %s", tt.story, len(got), again, tt.unwanted, tt.again)
 			}
 		}
 	})
 	t.Run("none of a binding without an id", func(t *testing.T) {
 		b := binding(t, tmpl, "{}")
 		b.SetLabels(nil)
-		if got := dispatch.Unwanted(b, append(existing, workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-eu"}})); len(got) > 0 {
+		if got, _ := dispatch.Unwanted(b, append(existing, workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-eu"}}), time.Now()); len(got) > 0 {
 			t.Errorf("unwanted: %v", got)
 		}
 	})
