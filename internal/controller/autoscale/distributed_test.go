@@ -19,6 +19,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -57,6 +58,19 @@ func (w *world) binding() *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Namespace, b.Name = "shop", names.Binding(w.kind.Kind, "web")
 	return b
+}
+
+// placed has the scheduler say that it placed the workload.
+func (w *world) placed() {
+	w.t.Helper()
+	b := w.binding()
+	if !w.Has(b) {
+		w.t.Fatal("there is no binding")
+	}
+	b.Status.LastScheduledTime = &metav1.Time{Time: w.clock.Now()}
+	if err := w.Status().Update(w.t.Context(), b); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // made has the autoscaler of a cluster say what it made of the replicas.
@@ -324,7 +338,8 @@ func TestAClusterWithoutExecutionSpaceHoldsNothingUp(t *testing.T) {
 func TestAutoscalersGoWithTheirPolicy(t *testing.T) {
 	for what, change := range map[string]func(*world){
 		"the binding is gone": func(w *world) { w.Gone(w.binding()) },
-		"it is in no cluster": func(w *world) {
+		"it is in no cluster any more": func(w *world) {
+			w.placed()
 			controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = nil })
 		},
 	} {
@@ -340,4 +355,43 @@ func TestAutoscalersGoWithTheirPolicy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Somebody deletes the binding of a workload that a policy holds: it is made again, and the autoscalers stay until it says that they go.
+func TestAutoscalersStayWhileTheBindingIsMadeAgain(t *testing.T) {
+	w := newWorld(t, controllertest.Deployment)
+	p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+	web := &unstructured.Unstructured{}
+	web.SetGroupVersionKind(w.kind.GroupVersionKind)
+	web.SetNamespace("shop")
+	web.SetName("web")
+	controllertest.Change(w.Hub, web, func(u *unstructured.Unstructured) { propagate.Claim(u, p) })
+	w.Make(w.distributed())
+	w.bounds("a 1-6, b 1-6")
+	before := autoscaler("a")
+	w.Has(before)
+	stays := func(when string) {
+		t.Helper()
+		w.Quiet()
+		w.bounds("a 1-6, b 1-6")
+		if now := autoscaler("a"); !w.Has(now) || now.UID != before.UID {
+			t.Errorf("%s, the autoscaler of a is another", when)
+		}
+	}
+
+	old := w.binding()
+	w.Has(old)
+	w.Gone(w.binding())
+	w.says("web", "AbleToScale=False/FailedGetBinding")
+	stays("while there is no binding")
+
+	anew := old.DeepCopy()
+	anew.UID, anew.ResourceVersion, anew.Spec.Clusters = "", "", nil
+	w.Make(anew)
+	w.says("web", "AbleToScale=False/FailedGetTargetClusters")
+	stays("while it is not placed")
+
+	controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = old.Spec.Clusters })
+	w.says("web", "AbleToScale=True")
+	stays("when it is placed")
 }

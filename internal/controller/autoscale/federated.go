@@ -24,6 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/autoscale"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/validate"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -198,11 +199,14 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 	if err != nil || !propagate.Of(t.binding, t.kind, ref.Name) {
 		problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "no policy propagates %s %s: it has no binding", ref.Kind, ref.Name)
 		problem.gone = true
+		if _, held := propagate.Claimed(t.template); held && err != nil {
+			problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "the binding of %s %s is missing: its policy has it made", ref.Kind, ref.Name)
+		}
 		return t, problem, nil
 	}
 	if len(t.binding.BindingSpec().Clusters) == 0 && t.replicas > 0 {
 		problem = unable(autoscalingv1alpha1.ReasonFailedGetTargetClusters, "%s %s is in no cluster: see the condition Scheduled of binding %s", ref.Kind, ref.Name, t.binding.GetName())
-		problem.gone = true
+		problem.gone = !schedule.NeverPlaced(t.binding)
 		return t, problem, nil
 	}
 	return t, nil, nil

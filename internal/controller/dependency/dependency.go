@@ -171,7 +171,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if !found || tpl.GetUID() != b.BindingSpec().Resource.UID {
 		return 0, nil // the binding goes soon, or is made anew
 	}
-	asked, where, err := r.sidecars(ctx, key, tpl)
+	asked, where, unread, err := r.sidecars(ctx, key, tpl)
 	if err != nil {
 		r.fails(b, tpl, workv1alpha2.EventGetDependenciesFailed, err)
 		return 0, err
@@ -197,7 +197,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 		rights = append(rights, recorded(b)...) // what needed it before does so still
 	}
 	refs, again := r.accompanied(b, tpl, dependency.With(refs, rights))
-	if !known {
+	if again = commit.Sooner(again, unread); !known {
 		again = unsyncedRetry
 	}
 	refs, failures := dependency.Within(tpl.GetNamespace(), refs)
@@ -399,9 +399,9 @@ func (r *reconciler) madeAgain(ctx context.Context, b workv1alpha2.Binding) (aga
 // outlive waits for a binding that is gone, and still has dependencies, to be made again, and then has them go: one that went by
 // somebody's order took them along before.
 func (r *reconciler) outlive(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	attached, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byIndependent: mark(key)}, client.UnsafeDisableDeepCopy)
+	attached, err := r.attached(ctx, key)
 	if err != nil {
-		return 0, fmt.Errorf("list the bindings attached to %s: %w", key, err)
+		return 0, err
 	}
 	if len(attached) > 0 {
 		since, _ := r.missing.LoadOrStore(key, time.Now())
@@ -429,11 +429,20 @@ func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b wo
 	return err
 }
 
+// attached are the bindings that carry a mark of that of the key, which are not to be changed.
+func (r *reconciler) attached(ctx context.Context, key types.NamespacedName) ([]workv1alpha2.Binding, error) {
+	all, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byIndependent: mark(key)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the bindings attached to %s: %w", key, err)
+	}
+	return all, nil
+}
+
 // detach frees every binding that is attached to that of the key and not wanted.
 func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wanted []types.NamespacedName) error {
-	attached, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byIndependent: mark(key)}, client.UnsafeDisableDeepCopy)
+	attached, err := r.attached(ctx, key)
 	if err != nil {
-		return fmt.Errorf("list the bindings attached to %s: %w", key, err)
+		return err
 	}
 	var failures []error
 	for _, b := range dependency.Leaving(key, wanted, attached) {

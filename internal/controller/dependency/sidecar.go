@@ -6,20 +6,24 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -96,18 +100,23 @@ func injected(i dependency.Injection, workload *unstructured.Unstructured) bool 
 }
 
 // sidecars are a SidecarSet as it is asked for its dependencies, and the clusters in which it has some, by namespace: where workloads
-// are that it injects into. Other templates are themselves, and their clusters nil: all of theirs.
-func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName, tpl *unstructured.Unstructured) (*unstructured.Unstructured, map[string]map[string]bool, error) {
+// are that it injects into. Other templates are themselves, and their clusters nil: all of theirs. again is when to look again, since
+// not all workloads are in memory; 0 for never.
+func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName, tpl *unstructured.Unstructured) (asked *unstructured.Unstructured, where map[string]map[string]bool, again time.Duration, err error) {
 	i, ok, err := dependency.InjectionOf(tpl)
 	if err != nil || !ok {
 		r.injections.drop(key)
-		return tpl, nil, err
+		return tpl, nil, 0, err
 	}
 	seen := injection{i, map[types.NamespacedName]bool{}}
 	// Before anything is looked up: what comes from here on wakes this binding.
 	r.injections.set(key, seen)
 	into := map[types.NamespacedName]bool{}
-	where := map[string]map[string]bool{}
+	unsure, again, err := r.unread(ctx)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	where = map[string]map[string]bool{}
 	for _, gk := range r.Templates.Kinds() {
 		for _, workload := range r.Templates.List(gk, "", nil) {
 			if !injected(i, workload) {
@@ -117,32 +126,90 @@ func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName, tpl
 			into[at] = true
 			labels, _, err := template.NamespaceLabels(ctx, r.client, at.Namespace)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, 0, err
 			}
 			if !i.SelectsNamespace(at.Namespace, labels) || names.Reserved(at.Namespace) {
 				continue
 			}
 			b, err := scope.Bindings.Get(ctx, r.client, at)
-			if apierrors.IsNotFound(err) {
-				continue // its coming wakes this one
+			if client.IgnoreNotFound(err) != nil {
+				return nil, nil, 0, fmt.Errorf("get binding %s: %w", at, err)
 			}
-			if err != nil {
-				return nil, nil, fmt.Errorf("get binding %s: %w", at, err)
+			if err != nil || schedule.NeverPlaced(b) {
+				unsure[at.Namespace] = true // it is new, or made again: that it is placed wakes this one
+				continue
 			}
-			for _, c := range b.BindingSpec().Clusters {
-				if where[at.Namespace] == nil {
-					where[at.Namespace] = map[string]bool{}
-				}
-				where[at.Namespace][c.Name] = true
-			}
+			add(where, at.Namespace, b.BindingSpec().Clusters)
 		}
 	}
 	r.injections.set(key, injection{i, into})
-	if len(where) == 0 {
-		return tpl, where, nil
+	if err := r.stays(ctx, key, unsure, where); err != nil {
+		return nil, nil, 0, err
 	}
-	narrowed, err := dependency.Narrowed(tpl, slices.Sorted(maps.Keys(where)))
-	return narrowed, where, err
+	if len(where) == 0 {
+		return tpl, where, again, nil
+	}
+	asked, err = dependency.Narrowed(tpl, slices.Sorted(maps.Keys(where)))
+	return asked, where, again, err
+}
+
+// unread are the namespaces with bindings whose templates are not in memory, as at a start, and when to look again; 0 for never.
+func (r *reconciler) unread(ctx context.Context) (namespaces map[string]bool, again time.Duration, err error) {
+	all, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list bindings: %w", err)
+	}
+	namespaces = map[string]bool{}
+	kinds := map[schema.GroupKind]time.Duration{}
+	for _, b := range all {
+		ref := b.BindingSpec().Resource
+		gk := propagate.GroupKind(ref.APIVersion, ref.Kind)
+		retry, known := kinds[gk]
+		if !known {
+			switch {
+			case r.Templates.Unknown(gk):
+				retry = unservedRetry
+			case !r.Templates.Synced(gk):
+				retry = unsyncedRetry
+			}
+			kinds[gk] = retry
+		}
+		if retry > 0 {
+			namespaces[b.GetNamespace()] = true
+			again = commit.Sooner(again, retry)
+		}
+	}
+	return namespaces, again, nil
+}
+
+// stays adds to where the clusters in which something follows the binding of that key in namespaces of which it is unsure whether it is
+// still needed there.
+func (r *reconciler) stays(ctx context.Context, key types.NamespacedName, unsure map[string]bool, where map[string]map[string]bool) error {
+	if len(unsure) == 0 {
+		return nil
+	}
+	attached, err := r.attached(ctx, key)
+	if err != nil {
+		return err
+	}
+	for _, b := range attached {
+		for _, by := range b.BindingSpec().RequiredBy {
+			if unsure[b.GetNamespace()] && by.Namespace == key.Namespace && by.Name == key.Name {
+				add(where, b.GetNamespace(), by.Clusters)
+			}
+		}
+	}
+	return nil
+}
+
+// add adds clusters to those of a namespace.
+func add(where map[string]map[string]bool, namespace string, clusters []workv1alpha2.TargetCluster) {
+	if where[namespace] == nil && len(clusters) > 0 {
+		where[namespace] = map[string]bool{}
+	}
+	for _, c := range clusters {
+		where[namespace][c.Name] = true
+	}
 }
 
 // namespaceChanged wakes the SidecarSets when a namespace is another by its labels.

@@ -103,10 +103,33 @@ func TestWhatSidecarsNeedFollowsThemToTheWorkloadsTheyAreInjectedInto(t *testing
 	}
 	follows("when it has moved", "logs-sidecarset in eu us")
 
+	store := h.r.Templates
+	h.unserve("Deployment")
+	for range 2 {
+		again, err := h.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: logs})
+		if by := h.get(settings).BindingSpec().RequiredBy; err != nil || again.RequeueAfter != unservedRetry || len(by) != 1 || len(by[0].Clusters) != 2 {
+			t.Errorf("while workloads are not in memory, it is required by %v (%v), and looked at again after %s", by, err, again.RequeueAfter)
+		}
+	}
+	h.restart(store)
+	follows("when they are again", "logs-sidecarset in eu us")
+
+	gone := h.get(placed)
+	gone.SetFinalizers(nil)
+	h.must(h.client.Update(t.Context(), gone))
+	h.must(h.client.Delete(t.Context(), gone))
+	follows("when somebody has deleted the binding of the workload", "logs-sidecarset in eu us")
+	anew, err := propagate.Binding(web, alone, propagate.Meaning{ID: "another id"}, nil)
+	h.must(err)
+	h.must(h.client.Create(t.Context(), anew))
+	follows("when that is made again, and not placed", "logs-sidecarset in eu us")
+	h.place(placed, "us")
+	follows("when it is placed", "logs-sidecarset in us")
+
 	other := web.DeepCopy()
 	_ = unstructured.SetNestedField(other.Object, "no", "spec", "template", "metadata", "labels", "logs")
 	wakes("when it is another", h.r.injections.moved(web, other), true)
-	_, err := h.templates.Resource(resources["Deployment"]).Namespace("shop").Update(context.Background(), other, metav1.UpdateOptions{})
+	_, err = h.templates.Resource(resources["Deployment"]).Namespace("shop").Update(context.Background(), other, metav1.UpdateOptions{})
 	h.must(err)
 	follows("when it is no longer injected into", "none")
 }
