@@ -101,42 +101,47 @@ func TestNothingLeavesAMemberForWhatIsGoneFromTheHub(t *testing.T) {
 	w.work(w.namespace(), 40, 0)
 	kit.Eventually(t, "everything converges", w.wrong)
 	witnesses := []*witness{w.witness("f1"), w.witness("f2")}
-	// What follows templates has a binding of its own, that no policy holds: here of one in each cluster.
+	// What follows templates has a binding of its own, that no policy holds: here of one in each cluster. Those are of groups, so that
+	// their bindings are made before anybody says where they go.
 	ns := w.namespace()
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: follows, namespace: %s}`, ns))
-	for leader, cluster := range map[string]string{"leads": "f1", "leads-too": "f2"} {
+	places := []struct{ leader, cluster string }{{"leads", "f1"}, {"leads-too", "f2"}}
+	for _, at := range places {
 		fleet.Hub.Apply(t, fmt.Sprintf(`
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
 metadata: {name: %[2]s, namespace: %[1]s}
-spec: {propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: %[2]s}], placement: {clusterAffinity: {clusterNames: [%[3]s]}}}
+spec: {propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: %[2]s}], placement: {clusterAffinity: {clusterNames: [%[3]s]}, workloadAffinity: {affinity: {groupByLabelKey: app}}}}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: %[2]s, namespace: %[1]s}
+metadata: {name: %[2]s, namespace: %[1]s, labels: {app: %[2]s}}
 spec:
   replicas: 1
   selector: {matchLabels: {app: %[2]s}}
   template:
     metadata: {labels: {app: %[2]s}}
-    spec: {containers: [{name: c, image: "example.com/c:1", envFrom: [{configMapRef: {name: follows}}]}]}`, ns, leader, cluster))
+    spec: {containers: [{name: c, image: "example.com/c:1", envFrom: [{configMapRef: {name: follows}}]}]}`, ns, at.leader, at.cluster))
 	}
 	followers := func() string {
 		var uids []string
-		for _, cluster := range []string{"f1", "f2"} {
+		for _, at := range places {
 			uid := "absent"
-			if u := fleet.Members[cluster].Find(t, "v1", "ConfigMap", ns, "follows"); u != nil {
+			if u := fleet.Members[at.cluster].Find(t, "v1", "ConfigMap", ns, "follows"); u != nil {
 				uid = string(u.GetUID())
 			}
-			uids = append(uids, cluster+" "+uid)
+			if u := fleet.Members[at.cluster].Find(t, "apps/v1", "Deployment", ns, at.leader); u != nil {
+				uid += " of " + string(u.GetUID())
+			}
+			uids = append(uids, at.cluster+" "+uid)
 		}
 		return strings.Join(uids, ", ")
 	}
 	kit.Eventually(t, "the followers are there", func() string {
-		if seen := followers(); strings.Contains(seen, "absent") {
+		if seen := followers(); strings.Contains(seen, "absent") || strings.Count(seen, " of ") != len(places) {
 			return seen
 		}
 		return ""
@@ -145,13 +150,13 @@ spec:
 	// attached is whether the follower has a binding that stands, and its Works.
 	attached := func() string {
 		b, work := &workv1alpha2.ResourceBinding{}, &workv1alpha1.Work{}
-		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "follows-configmap"}, b); err != nil || b.DeletionTimestamp != nil || len(b.Spec.RequiredBy) != 2 {
+		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "follows-configmap"}, b); err != nil || b.DeletionTimestamp != nil || len(b.Spec.RequiredBy) != len(places) {
 			return fmt.Sprintf("%v, its binding is required by %v", err, b.Spec.RequiredBy)
 		}
-		for _, cluster := range []string{"f1", "f2"} {
-			key := client.ObjectKey{Namespace: names.ExecutionSpace(cluster), Name: names.Work("ConfigMap", "follows", ns)}
+		for _, at := range places {
+			key := client.ObjectKey{Namespace: names.ExecutionSpace(at.cluster), Name: names.Work("ConfigMap", "follows", ns)}
 			if err := fleet.Hub.Get(t.Context(), key, work); err != nil || work.DeletionTimestamp != nil {
-				return fmt.Sprintf("%v, its Work for %s", err, cluster)
+				return fmt.Sprintf("%v, its Work for %s", err, at.cluster)
 			}
 		}
 		return ""
