@@ -24,7 +24,7 @@ func TestWhichSidecarSetsInjectIntoAWorkload(t *testing.T) {
 	workload.Object["spec"] = map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}}
 	injecting := func(when string, want ...string) {
 		t.Helper()
-		eventually(t, when, func() bool {
+		h.eventually(when, func() bool {
 			sets, err := h.store.Injecting(t.Context(), namespaces, workload)
 			if err != nil {
 				t.Fatal(err)

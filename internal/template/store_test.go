@@ -21,6 +21,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/template"
+	"github.com/argosy-io/argosy/internal/template/templatetest"
 )
 
 var (
@@ -37,6 +38,7 @@ type hub struct {
 	dynamic *fakedynamic.FakeDynamicClient
 	served  *served
 	store   *template.Store
+	watches *templatetest.Watches
 }
 
 // served is discovery whose answer a test changes.
@@ -80,6 +82,7 @@ func newHub(t *testing.T, objs ...runtime.Object) *hub {
 		{Group: kruise.Group, Version: "v1beta1", Resource: "clonesets"}: "CloneSetList",
 		crds: "CustomResourceDefinitionList",
 	}, objs...)
+	h.watches = templatetest.Of(h.dynamic, crds)
 	h.store = template.New(h.dynamic, h.served)
 	return h
 }
@@ -94,6 +97,7 @@ func (h *hub) start() {
 			h.t.Errorf("the store ended with %v", err)
 		}
 	})
+	h.eventually("definitions are watched", func() bool { return true })
 }
 
 func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
@@ -113,14 +117,15 @@ func resources(version string) *metav1.APIResourceList {
 	return &metav1.APIResourceList{GroupVersion: kruise.Group + "/" + version, APIResources: []metav1.APIResource{{Name: "clonesets", Kind: "CloneSet", Namespaced: true}}}
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
+// eventually waits until that holds, and all that was listed is watched.
+func (h *hub) eventually(what string, holds func() bool) {
+	h.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if holds() {
+		if holds() && h.watches.All() {
 			return
 		}
 	}
-	t.Fatalf("never: %s", what)
+	h.t.Fatalf("never: %s", what)
 }
 
 func TestAWantedKindIsKeptInMemory(t *testing.T) {
@@ -145,7 +150,7 @@ func TestAWantedKindIsKeptInMemory(t *testing.T) {
 	if h.store.Synced(configMaps) {
 		t.Error("a kind is in sync before anybody looked")
 	}
-	eventually(t, "ConfigMaps are in memory", func() bool { return h.store.Synced(configMaps) })
+	h.eventually("ConfigMaps are in memory", func() bool { return h.store.Synced(configMaps) })
 
 	got, found, err := h.store.Get(context.Background(), configMaps, "shop", "held")
 	if err != nil || !found || got.GetManagedFields() != nil {
@@ -169,7 +174,7 @@ func TestAWantedKindIsKeptInMemory(t *testing.T) {
 
 	// Who subscribes late hears of all that is there, and of what follows.
 	h.store.Subscribe(func(was, is *unstructured.Unstructured) { count(was, is) })
-	eventually(t, "both subscribers heard of both", func() bool {
+	h.eventually("both subscribers heard of both", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return seen["held"] == 2 && seen["free"] == 2
@@ -177,7 +182,7 @@ func TestAWantedKindIsKeptInMemory(t *testing.T) {
 	if err := h.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("bank").Delete(context.Background(), "free", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both subscribers heard of the deletion", func() bool {
+	h.eventually("both subscribers heard of the deletion", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return seen["gone free"] == 2
@@ -209,19 +214,19 @@ func TestNothingIsKnownOfAKindThatIsNotServedUnlessSomebodyDeletedItsDefinition(
 		return "gone"
 	}
 	becomes := func(want string) {
-		t.Helper()
+		h.t.Helper()
 		got := ""
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			if got = look(); got == want {
 				return
 			}
 		}
-		t.Fatalf("the object is %s, want %s", got, want)
+		h.t.Fatalf("the object is %s, want %s", got, want)
 	}
 	must := func(err error) {
-		t.Helper()
+		h.t.Helper()
 		if err != nil {
-			t.Fatal(err)
+			h.t.Fatal(err)
 		}
 	}
 	going := definition("v1alpha1")
@@ -274,7 +279,7 @@ func TestNothingIsKnownOfAKindThatIsNotServedUnlessSomebodyDeletedItsDefinition(
 			h.store.Want(cloneSets)
 			h.start()
 			becomes("there")
-			eventually(t, "it is watched", func() bool { return h.store.Served(cloneSets) && h.store.Synced(cloneSets) })
+			h.eventually("it is watched", func() bool { return h.store.Served(cloneSets) && h.store.Synced(cloneSets) })
 			h.served.set(core)
 			tc.do()
 			becomes(tc.want)
@@ -301,7 +306,7 @@ func TestAKindThatComesLaterIsPickedUp(t *testing.T) {
 	h := newHub(t)
 	h.store.Want(cloneSets)
 	h.start()
-	eventually(t, "the missing kind is known to be empty", func() bool { return h.store.Synced(cloneSets) })
+	h.eventually("the missing kind is known to be empty", func() bool { return h.store.Synced(cloneSets) })
 	time.Sleep(500 * time.Millisecond) // the distances between the looks have grown
 
 	h.served.set(core, resources("v1alpha1"))
@@ -312,7 +317,7 @@ func TestAKindThatComesLaterIsPickedUp(t *testing.T) {
 	if _, err := h.dynamic.Resource(crds).Create(ctx, definition("v1alpha1"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the CloneSet is in memory", func() bool { return len(h.store.List(cloneSets, "shop", nil)) == 1 })
+	h.eventually("the CloneSet is in memory", func() bool { return len(h.store.List(cloneSets, "shop", nil)) == 1 })
 }
 
 func TestAKindFollowsItsPreferredVersion(t *testing.T) {
@@ -327,7 +332,7 @@ func TestAKindFollowsItsPreferredVersion(t *testing.T) {
 		}
 		return ""
 	}
-	eventually(t, "v1alpha1 is in memory", func() bool { return version() == "apps.kruise.io/v1alpha1" })
+	h.eventually("v1alpha1 is in memory", func() bool { return version() == "apps.kruise.io/v1alpha1" })
 
 	beta := schema.GroupVersionResource{Group: kruise.Group, Version: "v1beta1", Resource: "clonesets"}
 	if _, err := h.dynamic.Resource(beta).Namespace("shop").Create(ctx, object("apps.kruise.io/v1beta1", "CloneSet", "shop", "web"), metav1.CreateOptions{}); err != nil {
@@ -337,13 +342,13 @@ func TestAKindFollowsItsPreferredVersion(t *testing.T) {
 	if _, err := h.dynamic.Resource(crds).Update(ctx, definition("v1beta1"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "v1beta1 took its place", func() bool { return version() == "apps.kruise.io/v1beta1" })
+	h.eventually("v1beta1 took its place", func() bool { return version() == "apps.kruise.io/v1beta1" })
 
 	h.served.set(core)
 	if err := h.dynamic.Resource(crds).Delete(ctx, "clonesets.apps.kruise.io", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a kind that is no longer served is not watched", func() bool { return version() == "" && h.store.Synced(cloneSets) })
+	h.eventually("a kind that is no longer served is not watched", func() bool { return version() == "" && h.store.Synced(cloneSets) })
 }
 
 func TestWhatSteersTheHubIsNeverWatched(t *testing.T) {

@@ -38,6 +38,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
+	"github.com/argosy-io/argosy/internal/template/templatetest"
 )
 
 // hub is a hub in memory: templates behind a real store, bindings behind a fake client with the real index.
@@ -125,12 +126,18 @@ func newHub(t *testing.T) *hub {
 		lists[resource] = kind + "List"
 	}
 	h.templates = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
+	watches := templatetest.Of(h.templates, slices.Collect(maps.Keys(lists))...)
 	store := template.New(h.templates, served())
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	go func() { _ = store.Start(ctx) }()
 	for kind, resource := range resources {
 		store.Want(schema.GroupKind{Group: resource.Group, Kind: kind})
+	}
+	for end := time.Now().Add(time.Minute); !watches.All(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the templates are never watched")
+		}
 	}
 	h.restart(store)
 	return h

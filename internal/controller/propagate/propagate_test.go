@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +38,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
+	"github.com/argosy-io/argosy/internal/template/templatetest"
 )
 
 // hub is a hub in memory: templates behind a real store, policies and bindings behind a fake client with the real indexes.
@@ -88,12 +91,14 @@ func newHub(t *testing.T) *hub {
 		b = b.WithIndex(i.object, i.field, i.values)
 	}
 	h.client = b.Build()
-	h.templates = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+	lists := map[schema.GroupVersionResource]string{
 		resources["ConfigMap"]:   "ConfigMapList",
 		resources["ClusterRole"]: "ClusterRoleList",
 		resources["Service"]:     "ServiceList",
 		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: "CustomResourceDefinitionList",
-	})
+	}
+	h.templates = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
+	watches := templatetest.Of(h.templates, slices.Collect(maps.Keys(lists))...)
 	h.templates.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		h.writes = append(h.writes, "update template")
 		return false, nil, nil
@@ -106,6 +111,11 @@ func newHub(t *testing.T) *hub {
 	t.Cleanup(stop)
 	go func() { _ = store.Start(ctx) }()
 	store.Want(schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, serviceKind)
+	for end := time.Now().Add(time.Minute); !watches.All(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the templates are never watched")
+		}
+	}
 
 	h.r = h.reconciler(store)
 	return h

@@ -1,0 +1,49 @@
+// Package templatetest helps tests of what reads templates.
+package templatetest
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// Watches knows what a fake client watches. The fake forgets what happens between a list and the watch that goes on from it, which an API
+// server does not: a test writes when there is nothing in between.
+type Watches struct {
+	mu sync.Mutex
+	// open are the resources that were listed, and are not watched since.
+	open map[schema.GroupVersionResource]bool
+}
+
+// Of follows a client that nobody has used yet. The resources are those that will be listed in any case.
+func Of(client *fake.FakeDynamicClient, resources ...schema.GroupVersionResource) *Watches {
+	w := &Watches{open: map[schema.GroupVersionResource]bool{}}
+	for _, r := range resources {
+		w.open[r] = true
+	}
+	client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.open[action.GetResource()] = true
+		return false, nil, nil
+	})
+	client.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		watched, err := client.Tracker().Watch(action.GetResource(), action.GetNamespace())
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.open, action.GetResource())
+		return true, watched, err
+	})
+	return w
+}
+
+// All says whether everything that was listed, or was to be, is watched.
+func (w *Watches) All() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.open) == 0
+}
