@@ -18,6 +18,7 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // Status writes the status of want unless it equals that of read, the object as it was last read.
@@ -132,9 +133,7 @@ func storable(status reflect.Value) {
 	}
 	conditions, _ := field.Interface().([]metav1.Condition)
 	for i := range conditions {
-		if m := &conditions[i].Message; len(*m) > messageLimit {
-			*m = strings.ToValidUTF8((*m)[:messageLimit-len("…")], "") + "…"
-		}
+		conditions[i].Message = text.Cut(conditions[i].Message, messageLimit)
 	}
 }
 

@@ -2,12 +2,13 @@ package commit
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // Successes is of which successes users are told by events. Each event is a write; failures are always told.
@@ -64,10 +65,7 @@ const eventLimit = 4 << 10
 
 // Event implements record.EventRecorder.
 func (e Events) Event(obj runtime.Object, kind, reason, message string) {
-	if len(message) > eventLimit {
-		message = strings.ToValidUTF8(message[:eventLimit], "") + "…"
-	}
-	e.EventRecorder.Event(obj, kind, reason, message)
+	e.EventRecorder.Event(obj, kind, reason, text.Cut(message, eventLimit))
 }
 
 // Eventf implements record.EventRecorder.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/access"
 	"github.com/argosy-io/argosy/internal/core/credential"
+	"github.com/argosy-io/argosy/internal/core/text"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
 )
@@ -74,12 +74,10 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 		}
 		return
 	case !errors.Is(err, member.ErrHeld): // which the condition says
-		text := fmt.Sprintf("let the hub act as its users in cluster %q, without which clusters/proxy may be refused: %v", cluster.Name, err)
-		if len(text) > textLimit { // a member says what it likes
-			text = strings.ToValidUTF8(text[:textLimit], "") + "…"
-		}
-		if c.told.News(cluster.Name, text) {
-			c.auth.Event(cluster, corev1.EventTypeWarning, workv1alpha2.EventSyncImpersonationFailed, text)
+		why := fmt.Sprintf("let the hub act as its users in cluster %q, without which clusters/proxy may be refused: %v", cluster.Name, err)
+		why = text.Cut(why, textLimit) // a member says what it likes
+		if c.told.News(cluster.Name, why) {
+			c.auth.Event(cluster, corev1.EventTypeWarning, workv1alpha2.EventSyncImpersonationFailed, why)
 		}
 	}
 	if !apierrors.IsForbidden(err) && !errors.Is(err, acting.ErrTheirs) {

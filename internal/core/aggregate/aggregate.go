@@ -23,6 +23,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // Binding is the status of b that follows from works: aggregatedStatus, the condition FullyApplied, and what no interpreter could
@@ -93,13 +94,7 @@ func Unwritten(conditions []metav1.Condition) (lines []string) {
 }
 
 // shortened is as much of a message as another one repeats of it; all of it stands in its own condition.
-func shortened(message string) string {
-	const limit = 1 << 10
-	if len(message) <= limit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:limit], "") + "…"
-}
+func shortened(message string) string { return text.Cut(message, 1<<10) }
 
 // reported are the operations of which Works say that they were not answered.
 var reported = []configv1alpha1.InterpreterOperation{
@@ -127,7 +122,7 @@ func fit(items []workv1alpha2.AggregatedStatusItem) (left []string) {
 	for i := range items {
 		if m := &items[i].AppliedMessage; total > statusesLimit && len(*m) > messageLimit {
 			total -= len(*m)
-			*m = strings.ToValidUTF8((*m)[:messageLimit], "") + "…"
+			*m = text.Cut(*m, messageLimit)
 			total += len(*m)
 		}
 	}

@@ -3,12 +3,12 @@ package interpret
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // ReasonFault is the reason of the condition of an operation that could not be answered.
@@ -43,15 +43,8 @@ func SetFault(conditions *[]metav1.Condition, operation configv1alpha1.Interpret
 		return meta.RemoveStatusCondition(conditions, string(operation))
 	}
 	return meta.SetStatusCondition(conditions, metav1.Condition{Type: string(operation), Status: metav1.ConditionFalse, Reason: ReasonFault,
-		Message: message(fault), LastTransitionTime: now})
+		Message: text.Cut(fault.Error(), messageLimit), LastTransitionTime: now})
 }
 
-// message is as much of an error as a condition bears.
-func message(err error) string {
-	const limit = 4 << 10
-	text := err.Error()
-	if len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit], "") + "…"
-	}
-	return text
-}
+// messageLimit is the most bytes of an error that a condition says.
+const messageLimit = 4 << 10

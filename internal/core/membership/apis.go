@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // APIEnablements are the kinds that discovery listed, sorted by group and version and then by name, without subresources.
@@ -63,11 +64,7 @@ func because(failed map[string]string) string {
 			causes = append(causes, fmt.Sprintf("and %d more", len(failed)-i))
 			break
 		}
-		cause := fmt.Sprintf("%s: %s", gv, failed[gv])
-		if len(cause) > causeLimit {
-			cause = strings.ToValidUTF8(cause[:causeLimit], "") + "…"
-		}
-		causes = append(causes, cause)
+		causes = append(causes, text.Cut(fmt.Sprintf("%s: %s", gv, failed[gv]), causeLimit))
 	}
 	return ": " + strings.Join(causes, "; ")
 }

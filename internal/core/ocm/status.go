@@ -16,6 +16,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // Seen is what is known of an object of a ManifestWork.
@@ -284,10 +285,7 @@ type stamp struct {
 const messageLimit = 32 * 1024
 
 func (s stamp) set(all *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string) {
-	if len(message) > messageLimit {
-		message = strings.ToValidUTF8(message[:messageLimit-len("…")], "") + "…"
-	}
-	meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: s.generation, LastTransitionTime: s.now})
+	meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: text.Cut(message, messageLimit), ObservedGeneration: s.generation, LastTransitionTime: s.now})
 }
 
 // conditions are those of a type that the manifests have, as far as they are about the generation.

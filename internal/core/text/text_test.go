@@ -1,0 +1,34 @@
+package text_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/argosy-io/argosy/internal/core/text"
+)
+
+func TestATextIsCutBetweenItsCharacters(t *testing.T) {
+	for _, tt := range []struct {
+		s    string
+		most int
+		want string
+	}{
+		{"", 3, ""},
+		{"short", 5, "short"},
+		{"longer", 5, "lo…"},
+		{"longer", 3, "…"},
+		{"äöü", 6, "äöü"},
+		{"äöü", 5, "ä…"},
+		{"aäöü", 6, "aä…"},
+		{"aaäöü", 6, "aa…"},
+	} {
+		got := text.Cut(tt.s, tt.most)
+		if got != tt.want || len(got) > tt.most || !utf8.ValidString(got) {
+			t.Errorf("%q in %d bytes: %q, want %q", tt.s, tt.most, got, tt.want)
+		}
+	}
+	if got := text.Cut(strings.Repeat("☸", 1000), 100); len(got) > 100 || !utf8.ValidString(got) {
+		t.Errorf("got %q", got)
+	}
+}
