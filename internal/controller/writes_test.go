@@ -125,9 +125,12 @@ func TestATemplateOfThreeMembersCostsTenWritesOnTheHub(t *testing.T) {
 				t.Errorf("written: %v, want %v", got, want)
 			}
 			// The tenth is the event.
-			if got := h.Events(); len(got) != 1 || !strings.Contains(got[0], workv1alpha2.EventScheduleBindingSucceed) {
-				t.Errorf("told: %v, want that it was scheduled, and no more", got)
-			}
+			h.Eventually("it is told that it was scheduled, and no more", func() string {
+				if got := h.Events(); len(got) != 1 || !strings.Contains(got[0], workv1alpha2.EventScheduleBindingSucceed) {
+					return fmt.Sprintf("told: %v", got)
+				}
+				return ""
+			})
 			for name, m := range members {
 				writes := slices.DeleteFunc(m.Writes(), func(w string) bool { return !strings.Contains(w, " "+c.kind.Plural+" ") })
 				if len(writes) != 1 {

@@ -241,9 +241,12 @@ spec:
 		}
 		return ""
 	})
-	if told := fleet.Hub.Told(t, "Cluster", "", "f1", "WorksKept"); len(told) == 0 {
-		t.Error("no event says so")
-	}
+	kit.Eventually(t, "an event says so", func() string {
+		if len(fleet.Hub.Told(t, "Cluster", "", "f1", "WorksKept")) == 0 {
+			return "none does"
+		}
+		return ""
+	})
 
 	// And what users mean is done: they delete all templates.
 	_, second, _ := strings.Cut(was, ", ")

@@ -126,7 +126,10 @@ func TestATokenOfAMemberEndsAndIsRevoked(t *testing.T) {
 	})
 	refused("the token that never ends", given)
 	ready(t, fleet.Hub, "f1", "ClusterReady")
-	if told := fleet.Hub.Told(t, "Cluster", "", "f1", "MemberTokenRotated"); len(told) == 0 {
-		t.Error("no event tells of the new token")
-	}
+	kit.Eventually(t, "an event tells of the new token", func() string {
+		if len(fleet.Hub.Told(t, "Cluster", "", "f1", "MemberTokenRotated")) == 0 {
+			return "none does"
+		}
+		return ""
+	})
 }

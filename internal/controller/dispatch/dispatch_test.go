@@ -339,13 +339,13 @@ func TestAFailureOfOneClusterIsToldOnceAndHoldsUpNoOther(t *testing.T) {
 		w.bind("id", "m1", "m2")
 		w.becomes("m2:1")
 		time.Sleep(400 * time.Millisecond) // several attempts
-		// Once on the binding, once on the template.
-		if got := w.told(workv1alpha2.EventSyncWorkFailed); len(got) != 2 {
-			w.t.Errorf("told %v, want it once on the binding and once on the template", got)
-		}
-		if got := w.told(workv1alpha2.EventApplyOverridePolicyFailed); len(got) != 2 || !strings.Contains(got[0], "missing") {
-			w.t.Errorf("told %v, want it once on the binding and once on the template", got)
-		}
+		w.Eventually("it is told once on the binding and once on the template", func() string {
+			failed, overrides := w.told(workv1alpha2.EventSyncWorkFailed), w.told(workv1alpha2.EventApplyOverridePolicyFailed)
+			if len(failed) != 2 || len(overrides) != 2 || !strings.Contains(overrides[0], "missing") {
+				return fmt.Sprintf("told %v and %v", failed, overrides)
+			}
+			return ""
+		})
 		w.Eventually("the binding says so", w.written(metav1.ConditionFalse, `for cluster "m1": `))
 		w.Gone(p)
 		w.becomes("m1:1 m2:1")

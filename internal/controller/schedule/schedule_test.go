@@ -288,9 +288,7 @@ func TestWhatFitsNowhereIsToldOnceAndScheduledWhenAClusterComes(t *testing.T) {
 		if got := w.written(); len(got) != 2 {
 			w.t.Errorf("written: %q, want the binding and one status", got)
 		}
-		if n := w.told(workv1alpha2.EventScheduleBindingFailed); n != 2 {
-			w.t.Errorf("told %d times, want once on the binding and once on the template", n)
-		}
+		w.hear(workv1alpha2.EventScheduleBindingFailed, 2) // once on the binding and once on the template
 		w.Join("m1", controllertest.ClusterRole)
 		w.scheduled("m1")
 	})
