@@ -94,7 +94,7 @@ type MembersConfig struct {
 	AnswerLimit resource.QuantityValue `json:"answerLimit"`
 	MemoryLimit resource.QuantityValue `json:"memoryLimit"`
 	// ProxyRequests are the most requests of users into members that are under way at once, watches and other streams among them. One
-	// user, and one member, has half of them at most.
+	// user, and one member, has half of them at most, and one user in one member a quarter.
 	ProxyRequests int `json:"proxyRequests"`
 	// EmptyWorkloads sends workloads that divide their replicas also to the clusters chosen that get none of them.
 	EmptyWorkloads bool `json:"emptyWorkloads,omitempty"`
@@ -277,7 +277,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must answer again before it is Ready")
 	fs.Var(&c.Members.AnswerLimit, "member-answer-limit", "most bytes read of one answer of a member cluster, such as 64Mi; one that sends more is not Ready")
 	fs.Var(&c.Members.MemoryLimit, "member-memory-limit", "most bytes, about, kept of one member cluster's objects, and as many of its answers on their way; one that has more is not Ready")
-	fs.IntVar(&c.Members.ProxyRequests, "member-proxy-requests", c.Members.ProxyRequests, "most requests of users into member clusters under way at once, watches and other streams among them; one user, and one cluster, has half of them at most")
+	fs.IntVar(&c.Members.ProxyRequests, "member-proxy-requests", c.Members.ProxyRequests, "most requests of users into member clusters under way at once, watches and other streams among them; one user, and one cluster, has half of them at most, and one user in one cluster a quarter")
 	fs.IntVar(&c.Members.WorkDeletions, "work-deletions-per-minute", c.Members.WorkDeletions, "how many Works others than the hub may delete within a minute; of more, none is carried out in a member, and all are made again")
 	fs.BoolVar(&c.Members.EmptyWorkloads, "enable-empty-workload-propagation", c.Members.EmptyWorkloads, "send workloads that divide their replicas also to the clusters chosen that get none of them, and keep them there when they are scaled to zero")
 	fs.StringVar(&c.Scheduler.Name, "scheduler-name", c.Scheduler.Name, "name of the hub's scheduler: what names another in its policy's schedulerName is left to that")

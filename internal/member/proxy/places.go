@@ -23,21 +23,27 @@ type places struct {
 	taken    int
 	users    map[string]int
 	clusters map[string]int
+	shares   map[share]int
 }
 
+// share is what one user has of one cluster.
+type share struct{ user, cluster string }
+
 func newPlaces(most int) *places {
-	return &places{most: cmp.Or(most, DefaultRequests), users: map[string]int{}, clusters: map[string]int{}}
+	return &places{most: cmp.Or(most, DefaultRequests), users: map[string]int{}, clusters: map[string]int{}, shares: map[share]int{}}
 }
 
 // take has a request of the user into the cluster be under way until leave is called, once. The error is an API error.
 func (p *places) take(user, cluster string) (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	half := p.most / 2
+	half, quarter := p.most/2, p.most/4
 	who := ""
 	switch {
 	case p.users[user] >= half:
 		who = fmt.Sprintf("%d requests of user %q into clusters are under way, the most that one user may have", half, user)
+	case p.shares[share{user, cluster}] >= quarter:
+		who = fmt.Sprintf("%d requests of user %q into this cluster are under way, the most that one user may have in one cluster", quarter, user)
 	case p.clusters[cluster] >= half:
 		who = fmt.Sprintf("%d requests into this cluster are under way, the most that one cluster may have", half)
 	case p.taken >= p.most:
@@ -59,11 +65,12 @@ func (p *places) add(user, cluster string, n int) {
 	p.taken += n
 	count(p.users, user, n)
 	count(p.clusters, cluster, n)
+	count(p.shares, share{user, cluster}, n)
 }
 
 // count forgets whom it has nothing of.
-func count(by map[string]int, name string, n int) {
-	if by[name] += n; by[name] == 0 {
-		delete(by, name)
+func count[K comparable](by map[K]int, whose K, n int) {
+	if by[whose] += n; by[whose] == 0 {
+		delete(by, whose)
 	}
 }

@@ -107,7 +107,9 @@ func TestOneUsersStreamsAndOneMembersLeaveRoomForTheOthers(t *testing.T) {
 			t.Fatalf("another user is refused: %s", status.Message)
 		}
 	}
+	called("carol")
 	refused("eu has its half", "eu", "100 requests into this cluster are under way")
+	called("bob")
 	for range 50 {
 		if code, status, _ := s.open("us"); code != http.StatusOK {
 			t.Fatalf("another member is refused: %s", status.Message)
@@ -134,5 +136,24 @@ func TestOneUsersStreamsAndOneMembersLeaveRoomForTheOthers(t *testing.T) {
 	} else {
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
+	}
+}
+
+func TestOneUserLeavesRoomForOthersInACluster(t *testing.T) {
+	server, _, as := hubOf(t, 40, joined(watched(t), "eu")...)
+	s := &streams{t: t, server: server}
+	t.Cleanup(s.endAll)
+	for _, name := range []string{"alice", "bob"} {
+		as.Store(&user.DefaultInfo{Name: name, Groups: []string{"devs"}})
+		for i := range 10 {
+			if code, status, _ := s.open("eu"); code != http.StatusOK {
+				t.Fatalf("stream %d of %s: %d %s", i, name, code, status.Message)
+			}
+		}
+		if code, status, _ := s.open("eu"); code != http.StatusTooManyRequests {
+			t.Errorf("one more of %s: %d %q", name, code, status.Message)
+		} else if says := fmt.Sprintf("10 requests of user %q into this cluster are under way", name); name == "alice" && !strings.Contains(status.Message, says) {
+			t.Errorf("%s is told %q, want %q", name, status.Message, says)
+		}
 	}
 }

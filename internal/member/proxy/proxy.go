@@ -57,7 +57,8 @@ type Options struct {
 	Grants acting.Source
 	// Identity is the hub's, for what it writes in members itself; nil for none.
 	Identity func(context.Context) (string, error)
-	// Requests are the most that are under way at once, streams among them; one user, and one member, has half of them at most.
+	// Requests are the most that are under way at once, streams among them; one user, and one member, has half of them at most,
+	// and one user in one member a quarter.
 	// 0 is DefaultRequests.
 	Requests int
 }

@@ -130,7 +130,7 @@ func Open(ctx context.Context, o Options) (*Ring, error) {
 			return nil, err
 		}
 	}
-	switch err := r.load(ctx); {
+	switch _, err := r.load(ctx); {
 	case errors.Is(err, errSealed):
 		if made { // another hub was first, with a key of its own: ours would only mislead
 			_ = os.Remove(o.MasterFile)
@@ -180,16 +180,16 @@ func (r *Ring) create(ctx context.Context, prefixes []string) error {
 	return nil
 }
 
-// load takes the ring as it is in the store.
-func (r *Ring) load(ctx context.Context) error {
+// load takes the ring as it is in the store, at that revision of the store.
+func (r *Ring) load(ctx context.Context) (revision int64, err error) {
 	found, err := r.client.Get(ctx, documentKey)
 	if err != nil {
-		return fmt.Errorf("read the keys of what is encrypted in the store: %w", err)
+		return 0, fmt.Errorf("read the keys of what is encrypted in the store: %w", err)
 	}
 	if len(found.Kvs) == 0 {
-		return fmt.Errorf("the keys of what is encrypted (%s) are gone from the store", documentKey)
+		return 0, fmt.Errorf("the keys of what is encrypted (%s) are gone from the store", documentKey)
 	}
-	return r.take(found.Kvs[0].Value, found.Kvs[0].ModRevision)
+	return found.Header.Revision, r.take(found.Kvs[0].Value, found.Kvs[0].ModRevision)
 }
 
 // take has a version of the ring used, unless a later one is already.
@@ -327,7 +327,8 @@ func (r *Ring) change(ctx context.Context, amend func(*document) error) error {
 	case err != nil:
 		return fmt.Errorf("write the keys of what is encrypted: %w", err)
 	case !done.Succeeded:
-		return errors.Join(ErrBusy, r.load(ctx))
+		_, err := r.load(ctx)
+		return errors.Join(ErrBusy, err)
 	}
 	return r.take(data, done.Header.Revision)
 }

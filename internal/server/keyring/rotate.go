@@ -268,24 +268,23 @@ func (r *Ring) followOnce(ctx context.Context, key string) error {
 	if err != nil {
 		return fmt.Errorf("keep the lease: %w", err)
 	}
-	// told is the version that others were last told this replica has: a later one, though this replica itself made it, is watched for.
-	var told int64
 	tell := func() error {
-		told = r.current.Load().revision
-		_, err := r.client.Put(ctx, key, strconv.FormatInt(told, 10), clientv3.WithLease(lease.ID))
+		_, err := r.client.Put(ctx, key, strconv.FormatInt(r.current.Load().revision, 10), clientv3.WithLease(lease.ID))
 		return err
 	}
 	// In this order nobody believes for a moment that this replica has what it has not, nor that it is not there.
 	if err := tell(); err != nil {
 		return fmt.Errorf("say which keys are read: %w", err)
 	}
-	if err := r.load(ctx); err != nil {
+	seen, err := r.load(ctx)
+	if err != nil {
 		return err
 	}
 	if err := tell(); err != nil {
 		return fmt.Errorf("say which keys are read: %w", err)
 	}
-	changes := r.client.Watch(ctx, documentKey, clientv3.WithRev(told+1))
+	// Of what this replica itself changes from now on it tells, too; what came before is compacted in time, and cannot be watched.
+	changes := r.client.Watch(ctx, documentKey, clientv3.WithRev(seen+1))
 	for {
 		select {
 		case _, ok := <-alive:

@@ -2,6 +2,7 @@ package keyring
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,53 @@ func TestWhoFollowsIsNotBehindForGood(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			t.Fatalf("of %d that follow %d are behind, and nothing changes any more", readers.Count, behind)
+		}
+	}
+}
+
+// The API server has the store forget what was before a few minutes ago, and with it since when the keys are as they are.
+func TestWhoBeginsToFollowLateFollows(t *testing.T) {
+	w := newWorld(t)
+	r, other := w.open(w.file), w.open(w.file)
+	for i := range 10 {
+		last, err := w.client.Put(t.Context(), "/something/else", fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 9 {
+			if _, err := w.client.Compact(t.Context(), last.Header.Revision); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.followOnce(ctx, readersPrefix+"late") }()
+	defer cancel()
+	changed := false
+	for end := time.Now().Add(time.Minute); ; {
+		select {
+		case err := <-ended:
+			t.Fatalf("it follows no more: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+		readers, err := w.client.Get(t.Context(), readersPrefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if readers.Count == 1 && !changed {
+			changed = true
+			if err := other.Again(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if behind, err := other.Behind(t.Context()); err != nil {
+			t.Fatal(err)
+		} else if changed && behind == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("it does not get what another changes")
 		}
 	}
 }
