@@ -163,9 +163,10 @@ func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	path := req.URL.Path
 	if resp.StatusCode == http.StatusOK && req.URL.Query().Get("watch") == "true" {
 		if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || media == runtime.ContentTypeJSON {
-			resp.Body = &watchBody{ReadCloser: resp.Body, over: func() error {
+			g := gaugeOf(req.Context())
+			resp.Body = &watchBody{ReadCloser: resp.Body, gauge: g, over: func() error {
 				err := eventError(path)
-				if g := gaugeOf(req.Context()); g != nil {
+				if g != nil {
 					g.exceed(err)
 				} else {
 					t.exceeded(req, err)
@@ -248,9 +249,11 @@ func (b *answerBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// watchBody ends a watch with an event of JSON that does not end: its reader would keep all of it.
+// watchBody ends a watch with an event of JSON that does not end: its reader would keep all of it. Nor is more read of a watch whose
+// objects went over a limit.
 type watchBody struct {
 	io.ReadCloser
+	gauge *gauge // nil for a watch that nothing counts
 	over  func() error
 	event int
 	err   error
@@ -258,6 +261,10 @@ type watchBody struct {
 
 func (b *watchBody) Read(p []byte) (int, error) {
 	if b.err != nil {
+		return 0, b.err
+	}
+	if b.gauge != nil && b.gauge.pause() > 0 {
+		b.err = ErrLimit
 		return 0, b.err
 	}
 	n, err := b.ReadCloser.Read(p)
@@ -500,15 +507,11 @@ func (g *gauge) exceed(err error) {
 	}
 }
 
-// resting is closed, or nil, when the watch may be tried.
-func (g *gauge) resting() <-chan time.Time {
+// pause is how long the watch still has to rest; not above 0 when it may be tried.
+func (g *gauge) pause() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	wait := time.Until(g.rest)
-	if wait <= 0 {
-		return nil
-	}
-	return time.After(wait)
+	return time.Until(g.rest)
 }
 
 // Transformer trims what a watch lists before all of it is there, and counts it. It never fails: the reflector would log the object.

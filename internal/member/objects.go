@@ -99,9 +99,9 @@ func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Obje
 		c := m.conn()
 		until, end := context.WithCancel(c.ctx)
 		stop := context.AfterFunc(ctx, end)
-		if rested := gauge.resting(); rested != nil {
+		if pause := gauge.pause(); pause > 0 {
 			select {
-			case <-rested:
+			case <-time.After(pause):
 			case <-until.Done():
 			}
 		}

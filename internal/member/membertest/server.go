@@ -375,6 +375,7 @@ func (s *Server) BreakWatches() {
 	defer s.mu.Unlock()
 	for w := range s.watchers {
 		w.end()
+		delete(s.watchers, w) // what changes from now on is told to new ones alone
 	}
 }
 
