@@ -99,7 +99,7 @@ func (m *Member) Instances(ctx context.Context, definition *unstructured.Unstruc
 		gvr := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
 		var list *metav1.PartialObjectMetadataList
 		if list, err = m.conn().metadata.Resource(gvr).List(ctx, metav1.ListOptions{Limit: instancesPage}); err != nil {
-			if Unreachable(err) || ctx.Err() != nil {
+			if passing(err) || ctx.Err() != nil {
 				return nil, false, fmt.Errorf("list %s in cluster %q: %w", gvr.GroupResource(), m.Name, err)
 			}
 			continue
@@ -114,6 +114,11 @@ func (m *Member) Instances(ctx context.Context, definition *unstructured.Unstruc
 		return objects, list.Continue != "", nil
 	}
 	return nil, false, fmt.Errorf("%w: list %s.%s in cluster %q: %w", ErrInstancesUnknown, plural, group, m.Name, err)
+}
+
+// passing says that a request failed for what will be over, so that it says nothing of what was asked for.
+func passing(err error) bool {
+	return Unreachable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsUnauthorized(err)
 }
 
 func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster, namespace string) ([]execute.Content, error) {
@@ -156,7 +161,7 @@ func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster, n
 				break // the kind has gone since
 			}
 			switch {
-			case err != nil && (Unreachable(err) || ctx.Err() != nil):
+			case err != nil && (passing(err) || ctx.Err() != nil):
 				return nil, fmt.Errorf("list %s in %s of cluster %q: %w", r.GroupResource(), namespace, cluster, err)
 			case err != nil:
 				return nil, fmt.Errorf("%w: list %s in %s of cluster %q: %w", ErrContentsUnknown, r.GroupResource(), namespace, cluster, err)

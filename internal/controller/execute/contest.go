@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -22,12 +23,10 @@ import (
 type contests struct {
 	mu    sync.Mutex
 	works map[types.NamespacedName]*contest
-	// written are the objects whose last write by the hub the watch may not have shown yet: what is seen meanwhile is nobody's doing.
-	written map[types.NamespacedName]write
+	// written are the versions that the hub wrote last, of objects that have not been seen since: an older look says nothing of what
+	// somebody else did.
+	written map[types.NamespacedName]string
 }
-
-// write is one write of an object, by the versions before and after it.
-type write struct{ onto, version string }
 
 type contest struct {
 	execute.Contest
@@ -50,34 +49,41 @@ func (c *contests) of(work types.NamespacedName, now time.Time) contest {
 	return *known
 }
 
-// wrote takes note of what was written for an action, and counts it as a repair if it is one: one that put right what somebody
-// did, and not one that was planned by a look from before the last write.
+// wrote takes note of what was written for an action, and counts it as a repair if it is one: one that put right what somebody did. One
+// that was planned by a look from before the last write is none, nor one that changed nothing.
 func (c *contests) wrote(work types.NamespacedName, action execute.Action, observed, after *unstructured.Unstructured, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var is write
-	if observed != nil {
-		is.onto = observed.GetResourceVersion()
-	}
-	if after != nil {
-		is.version = after.GetResourceVersion()
-	}
 	if c.works == nil {
-		c.works, c.written = map[types.NamespacedName]*contest{}, map[types.NamespacedName]write{}
+		c.works, c.written = map[types.NamespacedName]*contest{}, map[types.NamespacedName]string{}
 	}
-	was, known := c.written[work]
-	c.written[work] = is
-	if !action.Repairs || known && (observed != nil && was.onto == is.onto || was.version == is.version) {
+	stale := c.stale(work, observed)
+	if after != nil {
+		c.written[work] = after.GetResourceVersion()
+	}
+	if !action.Repairs || stale || observed != nil && after != nil && observed.GetResourceVersion() == after.GetResourceVersion() {
 		return
 	}
 	c.repaired(work, action.Path, now)
 }
 
 // settled says that the object was seen as it is to be.
-func (c *contests) settled(work types.NamespacedName) {
+func (c *contests) settled(work types.NamespacedName, observed *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.written, work)
+	if !c.stale(work, observed) {
+		delete(c.written, work)
+	}
+}
+
+// stale says whether the object was observed before the hub wrote it last. It is called with mu held.
+func (c *contests) stale(work types.NamespacedName, observed *unstructured.Unstructured) bool {
+	written, known := c.written[work]
+	if !known || observed == nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(observed.GetResourceVersion(), written)
+	return err == nil && order < 0
 }
 
 // repaired is called with mu held.

@@ -24,7 +24,7 @@ const definitionSettle = 5 * time.Second
 func (r *reconciler) endDefinition(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, observed *unstructured.Unstructured) (stays bool, after time.Duration, err error) {
 	objects, more, err := m.Instances(ctx, observed)
 	settles := r.Clock.Since(work.DeletionTimestamp.Time) < definitionSettle
-	return r.endOf(ctx, cluster, observed, eventDefinitionReleased, err, settles, func(workOf func(types.NamespacedName) execute.WorkState) (execute.Fate, string) {
+	return r.endOf(ctx, cluster, work, observed, eventDefinitionReleased, err, settles, func(workOf func(types.NamespacedName) execute.WorkState) (execute.Fate, string) {
 		return execute.EndDefinition(observed, objects, more, workOf)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ type trains struct {
 }
 
 func newTrains(t *testing.T) *trains {
-	w := &trains{world: newWorld(t, Options{})}
+	w := &trains{world: newWorld(t, Options{UnseenSettle: time.Second})}
 	kind := func(version string) membertest.Kind {
 		return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: version, Kind: "Train"}, Plural: "trains", Namespaced: true}
 	}
@@ -201,20 +202,26 @@ func TestADefinitionWhoseObjectsCannotBeSeenStays(t *testing.T) {
 	t.Parallel()
 	for story, tc := range map[string]struct {
 		refused []string
+		as      int
+		times   int64
 		stays   bool
 	}{
-		"no version can be listed":                                     {[]string{"v1", "v2"}, true},
-		"the version that is stored cannot be listed, but another can": {[]string{"v2"}, false},
+		"no version can be listed, as when a webhook that converts is down": {[]string{"v1", "v2"}, http.StatusInternalServerError, 1000, true},
+		"the version that is stored cannot be listed, but another can":      {[]string{"v2"}, http.StatusInternalServerError, 1000, false},
+		"no version can be listed for a moment":                             {[]string{"v1", "v2"}, http.StatusInternalServerError, 2, false},
+		"the member has too much to do":                                     {[]string{"v1", "v2"}, http.StatusTooManyRequests, 6, false},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			w := newTrains(t)
 			w.send()
+			var asked atomic.Int64
 			w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
-				if r.Method != http.MethodGet || !slices.ContainsFunc(tc.refused, func(v string) bool { return r.URL.Path == "/apis/example.com/"+v+"/trains" }) {
+				if r.Method != http.MethodGet || !slices.ContainsFunc(tc.refused, func(v string) bool { return r.URL.Path == "/apis/example.com/"+v+"/trains" }) ||
+					r.URL.Query().Get("watch") != "" || asked.Add(1) > tc.times {
 					return false
 				}
-				rw.WriteHeader(http.StatusInternalServerError) // as when a webhook that converts is down
+				rw.WriteHeader(tc.as)
 				return true
 			})
 			w.Gone(w.work)

@@ -52,6 +52,9 @@ type Options struct {
 	Definitions *definition.Watch
 	// Deletions is what becomes of Works that others delete; default DefaultDeletions without waiting.
 	Deletions *Deletions
+	// UnseenSettle is how long what a namespace or a definition would take along, and cannot be seen, is asked for again before it is
+	// taken for something that stays; default 30 s.
+	UnseenSettle time.Duration
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
 	// Restored says whether the hub was restored from a backup, and nobody has accepted yet what follows. By default it asks the hub.
@@ -92,6 +95,8 @@ type reconciler struct {
 	ended ended
 	// missed are the Works of what runs once whose object was there and was looked for in vain, once.
 	missed sync.Map // of types.NamespacedName
+	// waitsSince are the Works of namespaces and definitions that wait for what is in them, by when that began.
+	waitsSince sync.Map // of types.NamespacedName and time.Time
 	// others are the Works that others than the hub have deleted, kept those whose objects stay.
 	others others
 	kept   kept
@@ -168,6 +173,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 func newReconciler(c client.Client, events commit.Events, o Options) *reconciler {
+	if o.UnseenSettle == 0 {
+		o.UnseenSettle = 30 * time.Second
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -263,6 +271,9 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		return failed(false, err)
 	}
 	observed, err := observe(ctx, m, manifest)
+	if errors.Is(err, member.ErrKindNotServed) {
+		r.restored.see(client.ObjectKeyFromObject(work)) // it went with its kind
+	}
 	if err != nil {
 		return failed(false, err)
 	}
@@ -281,6 +292,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, observed, scaler, held.why) }, 0, nil
 	}
 	if err != nil {
+		r.restored.see(client.ObjectKeyFromObject(work))
 		if commit.NamespaceMissing(err) {
 			// In this order: the namespace may arrive in between.
 			r.waiting.add(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
@@ -292,6 +304,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		return failed(gone, err)
 	}
 	r.waiting.remove(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
+	r.restored.settle(client.ObjectKeyFromObject(work))
 	if kind == execute.Wait {
 		return nil, deletionCheck, nil
 	}
@@ -302,7 +315,6 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	if kind == execute.Create || kind == execute.Apply {
 		r.applied.put(work)
 	}
-	r.restored.settle(client.ObjectKeyFromObject(work))
 	var look time.Duration
 	if observed != nil && !execute.Owns(work, observed) {
 		if execute.CreateOnly(work) && !suspended(work) {
@@ -393,6 +405,9 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	leaves := work
 	if observed != nil {
 		stays, after, err := r.stays(ctx, m, cluster, work, manifest, observed)
+		if held := new(heldError); errors.As(err, &held) {
+			return 0, r.holdsEnd(ctx, work, manifest, held.why)
+		}
 		if err != nil {
 			return r.stuck(work, err)
 		}
@@ -410,7 +425,11 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	case errors.As(err, &held):
 		return 0, r.holdsEnd(ctx, work, manifest, held.why) // that it is accepted, or changes, is an event
 	case err != nil:
+		r.restored.see(client.ObjectKeyFromObject(work))
 		return r.stuck(work, err)
+	}
+	r.restored.settle(client.ObjectKeyFromObject(work))
+	switch {
 	case kind == execute.Delete || kind == execute.Wait:
 		return deletionCheck, nil
 	}
@@ -431,10 +450,16 @@ func (r *reconciler) stays(ctx context.Context, m *member.Member, cluster string
 		return awaited, 0, err
 	}
 	switch {
-	case !execute.Owns(work, observed), execute.Preserved(work), observed.GetDeletionTimestamp() != nil:
-	case execute.IsNamespace(manifest):
-		return r.endNamespace(ctx, m, cl, observed)
-	case execute.IsDefinition(manifest):
+	case !execute.Owns(work, observed), execute.Anothers(work, observed), execute.Preserved(work), observed.GetDeletionTimestamp() != nil:
+	case execute.IsNamespace(manifest), execute.IsDefinition(manifest):
+		// Before a look at what would go along, which may wait for others that are held.
+		if why := r.held(work, execute.Action{Kind: execute.Delete}, nil, observed); why != "" {
+			return false, 0, &heldError{why}
+		}
+		r.restored.settle(client.ObjectKeyFromObject(work))
+		if execute.IsNamespace(manifest) {
+			return r.endNamespace(ctx, m, cl, work, observed)
+		}
 		return r.endDefinition(ctx, m, cl, work, observed)
 	}
 	return false, 0, nil
@@ -603,7 +628,7 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 		}
 	}
 	action := r.Members.Hub().Plan(r.applied.told(work), desired, observed)
-	if why := execute.Held(work, action, desired, observed, r.restored.unsettled(client.ObjectKeyFromObject(work))); why != "" {
+	if why := r.held(work, action, desired, observed); why != "" {
 		return action.Kind, observed, &heldError{why}
 	}
 	if action.Repairs && r.contests.of(client.ObjectKeyFromObject(work), r.Clock.Now()).Pause(r.Clock.Now()) > 0 {
@@ -628,7 +653,7 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 	}
 	switch key := client.ObjectKeyFromObject(work); {
 	case action.Kind == execute.Nothing:
-		r.contests.settled(key)
+		r.contests.settled(key, observed)
 	case err == nil && (action.Kind == execute.Create || action.Kind == execute.Apply):
 		r.contests.wrote(key, action, observed, after, r.Clock.Now())
 	}

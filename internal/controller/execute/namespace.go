@@ -20,27 +20,35 @@ import (
 )
 
 const (
-	// contentsCheck is how soon a namespace is looked at again in which something is about to go first.
-	contentsCheck = 500 * time.Millisecond
+	// contentsCheck is how soon a namespace is looked at again in which something is about to go first, contentsCheckMost how soon one
+	// that has waited for long: for what is held until a user accepts it, that may be days.
+	contentsCheck, contentsCheckMost = 500 * time.Millisecond, 30 * time.Second
 	// eventNamespaceReleased is the event of a cluster in which a namespace stays that the hub has sent there.
 	eventNamespaceReleased = "NamespaceReleased"
 )
 
 // endNamespace says whether a namespace of a member is released instead of deleted, for what is in it; or when to ask again.
-func (r *reconciler) endNamespace(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster, observed *unstructured.Unstructured) (stays bool, after time.Duration, err error) {
+func (r *reconciler) endNamespace(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, observed *unstructured.Unstructured) (stays bool, after time.Duration, err error) {
 	contents, err := m.Contents(ctx, observed.GetName())
-	return r.endOf(ctx, cluster, observed, eventNamespaceReleased, err, false, func(workOf func(types.NamespacedName) execute.WorkState) (execute.Fate, string) {
+	return r.endOf(ctx, cluster, work, observed, eventNamespaceReleased, err, false, func(workOf func(types.NamespacedName) execute.WorkState) (execute.Fate, string) {
 		return execute.EndNamespace(observed, contents, workOf)
 	})
 }
 
 // endOf acts on what is decided of an object that takes others along: it stays, goes, or is looked at again after a while. unseen is why
 // those others could not be seen, event tells that it stays, and settles says that Works which stand may be about to go, too.
-func (r *reconciler) endOf(ctx context.Context, cluster *clusterv1alpha1.Cluster, observed *unstructured.Unstructured, event string, unseen error, settles bool,
+func (r *reconciler) endOf(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, observed *unstructured.Unstructured, event string, unseen error, settles bool,
 	decide func(workOf func(types.NamespacedName) execute.WorkState) (execute.Fate, string)) (stays bool, after time.Duration, err error) {
 	why := ""
+	now := r.Clock.Now()
+	first, _ := r.waitsSince.LoadOrStore(client.ObjectKeyFromObject(work), now)
+	waited := now.Sub(first.(time.Time))
+	after = max(contentsCheck, min(contentsCheckMost, waited/4))
 	switch {
 	case errors.Is(unseen, member.ErrContentsUnknown), errors.Is(unseen, member.ErrInstancesUnknown):
+		if waited < r.UnseenSettle {
+			return false, after, nil
+		}
 		why = unseen.Error() // what cannot be seen is taken for something that stays: nobody may ever see it
 	case unseen != nil:
 		return false, 0, unseen
@@ -58,7 +66,7 @@ func (r *reconciler) endOf(ctx context.Context, cluster *clusterv1alpha1.Cluster
 		case failed != nil:
 			return false, 0, failed
 		case fate == execute.FateWaits:
-			return false, contentsCheck, nil
+			return false, after, nil
 		case fate == execute.FateDeleted:
 			return false, 0, nil
 		}

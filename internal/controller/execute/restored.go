@@ -27,27 +27,36 @@ import (
 type restored struct {
 	// pending says that nobody has accepted yet what follows from it.
 	pending atomic.Bool
-	// settled are the Works that were looked at since, and not held: what happens to them from then on is news.
-	settled sync.Map // of types.NamespacedName
-	// unseen is what was told last, by cluster: nil before that.
-	unseen map[string]int
+	// looked are the Works whose objects were looked at since, true for those that were not held: what happens to these from then on is news.
+	looked sync.Map // of types.NamespacedName and bool
+	// told is how many were told last that are unseen, by cluster: nil before that.
+	told map[string]int
 }
 
 func (s *restored) unsettled(work types.NamespacedName) bool {
-	if !s.pending.Load() {
-		return false
+	settled, _ := s.looked.Load(work)
+	return s.pending.Load() && settled != true
+}
+
+func (s *restored) unseen(work types.NamespacedName) bool {
+	_, seen := s.looked.Load(work)
+	return s.pending.Load() && !seen
+}
+
+// see takes note that it is known what became of the object of a Work, though something else is in the way of what is to be done with it.
+func (s *restored) see(work types.NamespacedName) {
+	if s.pending.Load() {
+		s.looked.LoadOrStore(work, false)
 	}
-	_, settled := s.settled.Load(work)
-	return !settled
 }
 
 func (s *restored) settle(work types.NamespacedName) {
 	if s.pending.Load() {
-		s.settled.Store(work, nil)
+		s.looked.Store(work, true)
 	}
 }
 
-func (s *restored) forget(work types.NamespacedName) { s.settled.Delete(work) }
+func (s *restored) forget(work types.NamespacedName) { s.looked.Delete(work) }
 
 // heldError says that what is to be done is not done since the hub was restored.
 type heldError struct{ why string }
@@ -86,21 +95,21 @@ func (r *reconciler) tellUnseen(ctx context.Context) {
 	for i := range works.Items {
 		work := &works.Items[i]
 		cluster, err := names.ClusterOf(work.Namespace)
-		if err != nil || !execute.Unseen(work, r.restored.unsettled(client.ObjectKeyFromObject(work))) {
+		if err != nil || !execute.Unseen(work, r.restored.unseen(client.ObjectKeyFromObject(work))) {
 			continue
 		}
 		if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{}, client.UnsafeDisableDeepCopy); err == nil {
 			unseen[cluster]++
 		}
 	}
-	if r.restored.unseen != nil && maps.Equal(r.restored.unseen, unseen) {
+	if r.restored.told != nil && maps.Equal(r.restored.told, unseen) {
 		return
 	}
 	if err := r.TellUnseen(ctx, unseen); err != nil {
 		log.Error(err, "tell which works were not looked at since the hub was restored")
 		return
 	}
-	r.restored.unseen = unseen
+	r.restored.told = unseen
 }
 
 // followRestore returns when it is known whether the hub was restored, and follows that until somebody accepts it.
@@ -136,12 +145,17 @@ func (r *reconciler) followRestore(ctx context.Context) error {
 				continue
 			}
 			r.restored.pending.Store(false)
-			r.restored.settled.Clear()
+			r.restored.looked.Clear()
 			log.Info("the restore of the hub was accepted")
 			return
 		}
 	}()
 	return nil
+}
+
+// held says why what is planned for a Work is not carried out since the hub was restored; empty if it may be.
+func (r *reconciler) held(work *workv1alpha1.Work, action execute.Action, desired, observed *unstructured.Unstructured) string {
+	return execute.Held(work, action, desired, observed, r.restored.unsettled(client.ObjectKeyFromObject(work)))
 }
 
 // holds says in the Work that is to be written that the member's object is left alone, and why.

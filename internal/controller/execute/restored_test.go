@@ -6,10 +6,13 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -142,4 +145,58 @@ func TestWorksThatWereNotLookedAtSinceARestoreAreTold(t *testing.T) {
 	w.m1.Down(false)
 	w.Eventually("it counts no more when it is held, and nothing was told twice", says(map[string]int{"m1": 1}, map[string]int{}))
 	w.condition(sent, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue)
+}
+
+// Else the restore could never be accepted as a whole in a fleet that has such Works, as a large one has.
+func TestAWorkThatCannotBeAppliedIsLookedAtAllTheSame(t *testing.T) {
+	t.Parallel()
+	for name, story := range map[string]struct {
+		kind membertest.Kind
+		is   func(w *world, u *unstructured.Unstructured)
+	}{
+		"its object is somebody else's by now": {membertest.ConfigMap, func(w *world, u *unstructured.Unstructured) { w.m1.Put(u) }},
+		"its kind is not served any more":      {membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gone"}, Plural: "gones", Namespaced: true}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			made := make(chan struct{})
+			var told atomic.Pointer[map[string]int]
+			w := newWorld(t, Options{RestoreCheck: 10 * time.Millisecond,
+				Restored: func(ctx context.Context) (bool, error) {
+					select {
+					case <-made:
+					case <-ctx.Done():
+					}
+					return true, nil
+				},
+				TellUnseen: func(_ context.Context, unseen map[string]int) error { told.Store(&unseen); return nil }})
+			u := manifest(story.kind, "shop", "old")
+			if story.is != nil {
+				story.is(w, u)
+			}
+			sent := w.work(u)
+			sent.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful,
+				ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
+			if err := w.Status().Update(t.Context(), sent); err != nil {
+				t.Fatal(err)
+			}
+			w.Eventually("the controller knows that it was applied", func() string {
+				seen := &workv1alpha1.Work{}
+				if err := w.cached.Get(t.Context(), client.ObjectKeyFromObject(sent), seen); err != nil {
+					return err.Error()
+				}
+				if len(seen.Status.Conditions) == 0 {
+					return "it was never applied"
+				}
+				return ""
+			})
+			close(made)
+			w.Eventually("nothing is left to be looked at", func() string {
+				if unseen := told.Load(); unseen == nil || len(*unseen) > 0 {
+					return fmt.Sprint(unseen)
+				}
+				return ""
+			})
+		})
+	}
 }

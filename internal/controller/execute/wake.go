@@ -58,6 +58,7 @@ func (r *reconciler) workGone(obj any) {
 	r.waiting.forget(key)
 	r.ended.forget(key)
 	r.missed.Delete(key)
+	r.waitsSince.Delete(key)
 	r.restored.forget(key)
 	r.contests.forget(key)
 	r.told.ForgetAll(func(s subject) bool { return s.work == key })

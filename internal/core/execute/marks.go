@@ -68,11 +68,12 @@ func Owns(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
 	return ownerOf(observed, w) == ours
 }
 
-// Anothers says whether the permanent ID of observed is another's than that of w, which has or had the same name: a store that is older
-// than the member has Works that are being deleted, where there are new ones by now.
+// Anothers says whether observed, which w was applied to, has the permanent ID of another Work since, of the same name: a store that is
+// older than the member has Works that are being deleted, where there are new ones by now. What w was never applied to has the ID of the
+// Work before it, which was made again.
 func Anothers(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
 	own, is := w.Labels[workv1alpha2.WorkPermanentIDLabel], field(observed, "labels", workv1alpha2.WorkPermanentIDLabel)
-	return own != "" && is != "" && own != is
+	return own != "" && is != "" && own != is && appliedGeneration(w) > 0
 }
 
 // ownerOf reads the marks of observed, as seen from w. Only ours may be deleted; damaged ones are put right.

@@ -67,7 +67,8 @@ func suspended(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) }
 func overwriting(w *workv1alpha1.Work) {
 	w.Annotations = map[string]string{"work.karmada.io/conflict-resolution": "overwrite"}
 }
-func changed(w *workv1alpha1.Work) { w.Generation++ }
+func changed(w *workv1alpha1.Work)   { w.Generation++ }
+func unapplied(w *workv1alpha1.Work) { w.Status = workv1alpha1.WorkStatus{} }
 
 const service = `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {ports: [{port: 80}]}}`
 
@@ -143,6 +144,8 @@ func TestPlan(t *testing.T) {
 		{"a deleted work leaves an object of nobody", changes{deleting, overwriting}, member(marks{}), execute.Nothing, "stays"},
 		{"a deleted work leaves an object of another", changes{deleting}, member(marks{"true", "karmada-es-eu", "other-1", "id-9"}), execute.Nothing, "stays"},
 		{"a deleted work leaves the object of a later work of its name", changes{deleting}, member(marks{"true", "karmada-es-eu", "web-1", "id-9"}), execute.Nothing, "had the same name"},
+		{"a deleted work takes the object of the work before it along, made again and never applied", changes{unapplied, deleting}, member(marks{"true", "karmada-es-eu", "web-1", "id-0"}), execute.Delete, ""},
+		{"a preserving work lets the object of the work before it go", changes{unapplied, deleting, preserving}, member(marks{"true", "karmada-es-eu", "web-1", "id-0"}), execute.Release, "preserved"},
 		{"a preserving work leaves the object of a later work of its name as it is", changes{deleting, preserving}, member(marks{"true", "karmada-es-eu", "web-1", "id-9"}), execute.Nothing, "stays"},
 		{"a deleted work takes an object along that lost the permanent ID", changes{deleting}, member(marks{"true", "karmada-es-eu", "web-1", ""}), execute.Delete, ""},
 		{"a deleted work leaves an object with half of its marks", changes{deleting}, member(marks{"", "karmada-es-eu", "web-1", "id-1"}), execute.Nothing, "stays"},

@@ -23,9 +23,9 @@ const RestoreMark = "argosy-restore"
 const UnseenAnnotation = "argosy.io/restore-unseen"
 
 // Unseen says whether it is not known yet what became of the object of w since the backup: to accept everything would change it, whatever
-// it is. unsettled says that w was not looked at since the restore.
-func Unseen(w *workv1alpha1.Work, unsettled bool) bool {
-	return unsettled && (appliedGeneration(w) > 0 || w.DeletionTimestamp != nil) &&
+// it is. unseen says that w was not looked at since the restore.
+func Unseen(w *workv1alpha1.Work, unseen bool) bool {
+	return unseen && (appliedGeneration(w) > 0 || w.DeletionTimestamp != nil) &&
 		!meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
 }
 
@@ -42,9 +42,9 @@ func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.U
 	switch {
 	case action.Kind == Delete:
 		return heldEnd(w, observed, unsettled)
-	case desired == nil, action.Adopts, action.Kind != Create && action.Kind != Apply && action.Kind != Nothing:
+	case desired == nil, action.Adopts, action.Kind == Conflict, action.Kind == Release:
 		return ""
-	case action.Kind == Nothing && (observed == nil || !Owns(w, observed) || w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching):
+	case action.Kind != Create && action.Kind != Apply && (observed == nil || !Owns(w, observed) || suspended(w)):
 		return ""
 	case Accepted(w):
 		return ""
@@ -60,6 +60,9 @@ func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.U
 	}
 	if action.Kind == Create {
 		return "it is not there, and the hub had sent it before the backup"
+	}
+	if action.Kind == Wait {
+		return "it is being deleted there, and the hub had sent it before the backup"
 	}
 	const otherwise = "it is otherwise there than the hub had left it: "
 	if path, differs := difference(desired, observed); differs {

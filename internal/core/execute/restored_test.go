@@ -41,6 +41,7 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 	otherTemplate := set("t2", "metadata", "annotations", "resourcetemplate.karmada.io/uid")
 	type change = func(*unstructured.Unstructured)
 	gone := change(nil)
+	going := func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(new(metav1.Unix(1, 0))) }
 
 	tests := map[string]struct {
 		manifest  string
@@ -53,28 +54,30 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 		"a newer generation after users changed the older template":           {restoredDeployment, []func(*workv1alpha1.Work){changed}, []change{generation("7")}, false, "generation 7"},
 		"drift of an object whose template is as the hub's":                   {restoredDeployment, nil, []change{set(int64(9), "spec", "replicas")}, false, ""},
 		"an older generation": {restoredDeployment, nil, []change{generation("4")}, false, ""},
-		"another template's generation, as of one that was made anew":          {restoredDeployment, nil, []change{otherTemplate, generation("7")}, false, ""},
-		"the same, at the first look after a restore":                          {restoredDeployment, nil, []change{otherTemplate, generation("7")}, true, "otherwise"},
-		"a generation that is none":                                            {restoredDeployment, nil, []change{generation("many")}, false, ""},
-		"a ConfigMap of other content, at the first look after a restore":      {restoredConfigMap, nil, []change{set("new", "data", "a")}, true, "data.a differs"},
-		"a ConfigMap with more content, at the first look after a restore":     {restoredConfigMap, nil, []change{set("new", "data", "b")}, true, "data.b"},
-		"a ConfigMap of other content, without a restore":                      {restoredConfigMap, nil, []change{set("new", "data", "a")}, false, ""},
-		"a ConfigMap as it was left, at the first look after a restore":        {restoredConfigMap, nil, nil, true, ""},
-		"an object that is gone, at the first look after a restore":            {restoredConfigMap, nil, []change{gone}, true, "not there"},
-		"an object that is gone, without a restore":                            {restoredConfigMap, nil, []change{gone}, false, ""},
-		"an object that the hub had not sent before the backup":                {restoredConfigMap, []func(*workv1alpha1.Work){neverApplied}, []change{gone}, true, ""},
-		"what is held, once the template has overtaken it":                     {restoredDeployment, []func(*workv1alpha1.Work){held, changed}, []change{set(int64(9), "spec", "replicas")}, false, "spec.replicas differs"},
-		"what was held and is as the hub wants it now":                         {restoredDeployment, []func(*workv1alpha1.Work){held}, nil, false, ""},
-		"what is held and was accepted":                                        {restoredDeployment, []func(*workv1alpha1.Work){accepted}, []change{generation("7")}, true, ""},
-		"what is held and was accepted after an earlier restore":               {restoredDeployment, []func(*workv1alpha1.Work){acceptedBefore}, []change{generation("7")}, true, "generation 7"},
-		"what was gone and is held, after the restore was accepted for others": {restoredConfigMap, []func(*workv1alpha1.Work){held}, []change{gone}, false, "not there"},
-		"an object that is deleted by its Work":                                {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{generation("7")}, true, ""},
-		"an object of another template, whose Work is being deleted":           {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, true, "another template"},
-		"the same, without a restore":                                          {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, false, ""},
-		"the same, held before the hub started anew":                           {restoredDeployment, []func(*workv1alpha1.Work){deleting, held}, []change{otherTemplate}, false, "another template"},
-		"the same, held and accepted":                                          {restoredDeployment, []func(*workv1alpha1.Work){deleting, accepted}, []change{otherTemplate}, true, ""},
-		"an object without a template, whose Work is being deleted":            {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{set("", "metadata", "annotations", "resourcetemplate.karmada.io/uid")}, true, ""},
-		"an object of a suspended Work":                                        {restoredDeployment, []func(*workv1alpha1.Work){suspended}, []change{generation("7")}, true, ""},
+		"another template's generation, as of one that was made anew":              {restoredDeployment, nil, []change{otherTemplate, generation("7")}, false, ""},
+		"the same, at the first look after a restore":                              {restoredDeployment, nil, []change{otherTemplate, generation("7")}, true, "otherwise"},
+		"a generation that is none":                                                {restoredDeployment, nil, []change{generation("many")}, false, ""},
+		"a ConfigMap of other content, at the first look after a restore":          {restoredConfigMap, nil, []change{set("new", "data", "a")}, true, "data.a differs"},
+		"a ConfigMap with more content, at the first look after a restore":         {restoredConfigMap, nil, []change{set("new", "data", "b")}, true, "data.b"},
+		"a ConfigMap of other content, without a restore":                          {restoredConfigMap, nil, []change{set("new", "data", "a")}, false, ""},
+		"a ConfigMap as it was left, at the first look after a restore":            {restoredConfigMap, nil, nil, true, ""},
+		"an object that is gone, at the first look after a restore":                {restoredConfigMap, nil, []change{gone}, true, "not there"},
+		"an object that is gone, without a restore":                                {restoredConfigMap, nil, []change{gone}, false, ""},
+		"an object that the hub had not sent before the backup":                    {restoredConfigMap, []func(*workv1alpha1.Work){neverApplied}, []change{gone}, true, ""},
+		"what is held, once the template has overtaken it":                         {restoredDeployment, []func(*workv1alpha1.Work){held, changed}, []change{set(int64(9), "spec", "replicas")}, false, "spec.replicas differs"},
+		"what was held and is as the hub wants it now":                             {restoredDeployment, []func(*workv1alpha1.Work){held}, nil, false, ""},
+		"what is held and was accepted":                                            {restoredDeployment, []func(*workv1alpha1.Work){accepted}, []change{generation("7")}, true, ""},
+		"what is held and was accepted after an earlier restore":                   {restoredDeployment, []func(*workv1alpha1.Work){acceptedBefore}, []change{generation("7")}, true, "generation 7"},
+		"what was gone and is held, after the restore was accepted for others":     {restoredConfigMap, []func(*workv1alpha1.Work){held}, []change{gone}, false, "not there"},
+		"an object that is deleted by its Work":                                    {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{generation("7")}, true, ""},
+		"an object of another template, whose Work is being deleted":               {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, true, "another template"},
+		"another template's object whose Work is being deleted, without a restore": {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, false, ""},
+		"the same, held before the hub started anew":                               {restoredDeployment, []func(*workv1alpha1.Work){deleting, held}, []change{otherTemplate}, false, "another template"},
+		"the same, held and accepted":                                              {restoredDeployment, []func(*workv1alpha1.Work){deleting, accepted}, []change{otherTemplate}, true, ""},
+		"an object without a template, whose Work is being deleted":                {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{set("", "metadata", "annotations", "resourcetemplate.karmada.io/uid")}, true, ""},
+		"an object that is being deleted in the member":                            {restoredDeployment, nil, []change{going}, true, "being deleted there"},
+		"the same, without a restore":                                              {restoredDeployment, nil, []change{going}, false, ""},
+		"an object of a suspended Work":                                            {restoredDeployment, []func(*workv1alpha1.Work){suspended}, []change{generation("7")}, true, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
