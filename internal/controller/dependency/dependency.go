@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -218,7 +219,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	}
 
 	// 3. What of it is there follows; what is wanted no more is let go.
-	objs, wanted, missing, err := r.lookUp(ctx, tpl.GetNamespace(), refs)
+	objs, wanted, unclear, err := r.lookUp(ctx, tpl.GetNamespace(), refs)
 	if err != nil {
 		r.fails(recorded, tpl, workv1alpha2.EventGetDependenciesFailed, err)
 		return 0, err
@@ -234,15 +235,13 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 			failures = append(failures, fmt.Errorf("%s %s: %w", obj.GetKind(), client.ObjectKeyFromObject(obj), err))
 		}
 	}
-	switch {
-	case missing > 0:
-		again = missing
-	case !served:
-		again = unservedRetry
-	default:
-		if err := r.detach(ctx, key, wanted); err != nil {
-			failures = append(failures, err)
-		}
+	for _, after := range unclear {
+		again = commit.Sooner(again, after)
+	}
+	if !served {
+		again = commit.Sooner(again, unservedRetry)
+	} else if err := r.detach(ctx, key, wanted, unclear); err != nil {
+		failures = append(failures, err)
 	}
 	if news && len(failures) == 0 {
 		r.events.Succeeded(workv1alpha2.EventGetDependenciesSucceed, "Get dependencies("+listed(refs)+") succeed.", tpl)
@@ -283,9 +282,10 @@ func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructu
 }
 
 // lookUp finds the objects that the references of a template in a namespace name and that exist, each once, and the keys of the bindings wanted for them:
-// also for an object with a name that does not exist, whose binding goes with the object. missing is when to look for objects again
-// that a label selects and that cannot be seen now; 0 if all are seen.
-func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []types.NamespacedName, missing time.Duration, err error) {
+// also for an object with a name that does not exist, whose binding goes with the object. unclear are the kinds of objects that a label
+// selects and that cannot be seen now, with when to look again.
+func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []types.NamespacedName, unclear map[schema.GroupKind]time.Duration, err error) {
+	unclear = map[schema.GroupKind]time.Duration{}
 	seen := map[types.UID]bool{}
 	add := func(obj *unstructured.Unstructured) {
 		if obj.GetDeletionTimestamp() == nil && dependency.MayFollow(namespace, obj) && !propagate.Excluded(propagate.TemplateOf(obj)) && !seen[obj.GetUID()] {
@@ -300,7 +300,7 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []config
 			wanted = append(wanted, types.NamespacedName{Namespace: ref.Namespace, Name: names.Binding(ref.Kind, ref.Name)})
 			obj, found, err := r.Templates.Get(ctx, gk, ref.Namespace, ref.Name)
 			if err != nil && !meta.IsNoMatchError(err) {
-				return nil, nil, 0, err
+				return nil, nil, nil, err
 			}
 			if found {
 				add(obj)
@@ -309,21 +309,21 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []config
 		}
 		switch {
 		case r.Templates.Unknown(gk):
-			missing = max(missing, unservedRetry)
+			unclear[gk] = unservedRetry
 		case !r.Templates.Synced(gk):
-			missing = max(missing, unsyncedRetry)
+			unclear[gk] = unsyncedRetry
 		}
 		for _, obj := range r.Templates.List(gk, ref.Namespace, nil) {
 			selected, err := dependency.Selects(ref, obj)
 			if err != nil {
-				return nil, nil, 0, err
+				return nil, nil, nil, err
 			}
 			if selected {
 				add(obj)
 			}
 		}
 	}
-	return objs, wanted, missing, nil
+	return objs, wanted, unclear, nil
 }
 
 // attach has the binding of one dependency follow b, and says whether it did not before.
@@ -417,7 +417,7 @@ func (r *reconciler) outlive(ctx context.Context, key types.NamespacedName) (tim
 func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding, watched ...configv1alpha1.DependentObjectReference) error {
 	r.index.set(key, watched)
 	r.recovers(key)
-	if err := r.detach(ctx, key, nil); err != nil || b == nil {
+	if err := r.detach(ctx, key, nil, nil); err != nil || b == nil {
 		return err
 	}
 	want, err := dependency.Record(b, nil)
@@ -438,14 +438,17 @@ func (r *reconciler) attached(ctx context.Context, key types.NamespacedName) ([]
 	return all, nil
 }
 
-// detach frees every binding that is attached to that of the key and not wanted.
-func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wanted []types.NamespacedName) error {
+// detach frees every binding that is attached to that of the key and not wanted, but those of kinds of which that is unclear.
+func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wanted []types.NamespacedName, unclear map[schema.GroupKind]time.Duration) error {
 	attached, err := r.attached(ctx, key)
 	if err != nil {
 		return err
 	}
 	var failures []error
 	for _, b := range dependency.Leaving(key, wanted, attached) {
+		if ref := b.BindingSpec().Resource; unclear[propagate.GroupKind(ref.APIVersion, ref.Kind)] > 0 {
+			continue
+		}
 		want, remove := dependency.Detach(key, b)
 		if remove {
 			failures = append(failures, r.remove(ctx, b, want))

@@ -63,3 +63,26 @@ func TestWhatFollowsATemplateStaysWhileAKindIsNotServed(t *testing.T) {
 		})
 	}
 }
+
+// A kind that is misspelt, or comes with an operator that is not there, holds up what is of that kind alone.
+func TestWhatATemplateNeedsNoMoreIsLetGoThoughAnotherKindIsNotServed(t *testing.T) {
+	web := types.NamespacedName{Namespace: "shop", Name: "web-deployment"}
+	h := newHub(t)
+	h.create(object("ConfigMap", "shop", "one"))
+	selects := configv1alpha1.DependentObjectReference{APIVersion: "example.com/v1", Kind: "Misspelt", Namespace: "shop", LabelSelector: &metav1.LabelSelector{}}
+	h.needs = []configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "one"}, selects}
+	h.workload("Deployment", "shop", "web", "eu")
+	h.settle()
+	follower := types.NamespacedName{Namespace: "shop", Name: "one-configmap"}
+	if r := h.get(follower).BindingSpec().RequiredBy; len(r) != 1 {
+		t.Fatalf("the ConfigMap is required by %v", r)
+	}
+	h.needs = h.needs[1:]
+	got, err := h.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: web})
+	if err != nil || got.RequeueAfter == 0 {
+		t.Errorf("looked at again after %s (%v), want soon", got.RequeueAfter, err)
+	}
+	if !h.going(follower) {
+		t.Error("the ConfigMap follows still")
+	}
+}

@@ -78,7 +78,8 @@ func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding, works []w
 	}
 	ref := b.BindingSpec().Resource
 	r.warn(b, nil, "", eventEndWaits, fmt.Errorf("the binding is deleted, and the hub does not serve %s of %s now, so that nobody can tell whether its template still stands: "+
-		"nothing is deleted in the clusters until it is served again. To have the objects deleted nevertheless, delete the Works of this binding", ref.Kind, ref.APIVersion))
+		"nothing is deleted in the clusters until it is served again. To have the objects deleted nevertheless, delete the Works of this binding, no more "+
+		"than --work-deletions-per-minute (10 by default) within a minute: of more, the objects stay", ref.Kind, ref.APIVersion))
 	return unservedRetry, nil
 }
 

@@ -43,7 +43,7 @@ func Targets(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
 }
 
 // heirTime is how long a binding that was made again keeps Works in clusters that it does not want: the bindings that it follows may be
-// made again later than it, and policies say more than once what they mean.
+// made again later than it. What has replicas and follows nothing does not wait for that: it would run twice.
 const heirTime = time.Minute
 
 // Unwanted are those of the existing Works that are to be deleted: b's own, in clusters that are neither targets nor
@@ -66,6 +66,9 @@ func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work, now time.Tim
 		return unwanted, 0
 	}
 	left := min(heirTime, b.GetCreationTimestamp().Add(heirTime).Sub(now))
+	if spec := b.BindingSpec(); spec.Replicas > 0 && len(spec.RequiredBy) == 0 {
+		left = 0
+	}
 	if left <= 0 && !schedule.NeverPlaced(b) {
 		return unwanted, 0
 	}
