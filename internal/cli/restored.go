@@ -59,13 +59,16 @@ type restoreState struct {
 	notReady map[string]bool
 }
 
-// unseen says which Works were not looked at since the restore; empty if all were.
+// unseen says, as a sentence, which Works were not looked at since the restore; empty if all were.
 func (s *restoreState) unseen() string {
 	if s.Backup == nil {
 		return ""
 	}
 	if !s.Counted {
-		return "the hub has not said yet which Works it has looked at"
+		return "The hub has not counted yet which Works it has not looked at: it does so when it starts."
+	}
+	if len(s.Unseen) == 0 {
+		return ""
 	}
 	var of []string
 	for _, cluster := range slices.Sorted(maps.Keys(s.Unseen)) {
@@ -75,7 +78,7 @@ func (s *restoreState) unseen() string {
 		}
 		of = append(of, text)
 	}
-	return strings.Join(of, ", ")
+	return "Not looked at yet: " + strings.Join(of, ", ") + "."
 }
 
 func restoreStateOf(ctx context.Context, c client.Client) (restoreState, error) {
@@ -183,10 +186,15 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 			if s.Backup != nil {
 				fmt.Fprintf(out, "The hub was restored %s from a backup of %s (%s).\n", s.Backup["restored"], s.Backup["taken"], s.Backup["file"])
 			}
-			if unseen := s.unseen(); unseen != "" {
-				fmt.Fprintf(out, "Not looked at yet: %s.\n", unseen)
+			unseen := s.unseen()
+			if unseen != "" {
+				fmt.Fprintln(out, unseen)
 			}
-			if len(s.Held) == 0 {
+			switch {
+			case len(s.Held) == 0 && unseen != "":
+				fmt.Fprintln(out, "Nothing is held so far.")
+				return nil
+			case len(s.Held) == 0:
 				fmt.Fprintln(out, "Nothing is held. `argosy restore accept --all` ends the restore.")
 				return nil
 			}
@@ -208,9 +216,9 @@ func newRestoreAccept(hub *hubFlags) *cobra.Command {
 	var only []string
 	cmd := &cobra.Command{
 		Use:   "accept [KIND NAME]",
-		Short: "Have clusters follow the restored hub: what is held is rolled back, or made again",
+		Short: "Have clusters follow the restored hub: what is held is rolled back, made again or deleted",
 		Long: `Has clusters follow the restored hub: what is held of the object, or with --all everything that is held, is rolled back to what the hub
-says, or made again. With --all the restore is over, and drift is put right as ever: so it is refused while there are Works that the hub has
+says, made again, or deleted where the hub has its deletion under way. With --all the restore is over, and drift is put right as ever: so it is refused while there are Works that the hub has
 not looked at since, as in a cluster that does not answer. What the hub does not know stays: see "argosy get orphans".`,
 		Example: "  argosy restore accept deployment web -n shop\n  argosy restore accept deployment web -n shop -C eu\n  argosy restore accept --all",
 		Args:    cobra.MaximumNArgs(2),
@@ -238,8 +246,8 @@ not looked at since, as in a cluster that does not answer. What the hub does not
 				return err
 			}
 			if unseen := s.unseen(); all && !force && unseen != "" {
-				return fmt.Errorf("not everything was looked at since the restore: %s. What is newer there would be rolled back, or deleted, unseen. Wait until these "+
-					"clusters are Ready, name what to accept, or say --force", unseen)
+				return fmt.Errorf("not everything was looked at since the restore. %s What is newer there would be rolled back, or deleted, unseen. Wait until that is "+
+					"done, for which the hub has to run and the clusters have to be Ready, name what to accept, or say --force", unseen)
 			}
 			n := 0
 			for i := range s.Held {

@@ -46,6 +46,9 @@ func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
 	if err != nil || !strings.Contains(out, "Not looked at yet: 3 in eu (not Ready).") {
 		t.Errorf("status says %s (%v)", out, err)
 	}
+	if strings.Contains(out, "accept --all") {
+		t.Errorf("status names what is refused: %s", out)
+	}
 	if out, err := accept(s, "--all"); err == nil || !strings.Contains(err.Error(), "3 in eu (not Ready)") || !strings.Contains(err.Error(), "--force") || !stands(s) {
 		t.Errorf("%s (%v), want it refused and the restore to stand: %t", out, err, stands(s))
 	}
