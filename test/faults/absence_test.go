@@ -75,7 +75,7 @@ func TestAUserDeletesOneWork(t *testing.T) {
 	w.create("ConfigMap", ns)
 	kit.Eventually(t, "everything converges", w.wrong)
 	kit.Eventually(t, "no others are deleted that it would be one of", noneKept)
-	before := w.uids("f1")
+	before := w.look("f1")
 	if len(before) != 1 {
 		t.Fatalf("f1 holds %v", before)
 	}
@@ -86,7 +86,7 @@ func TestAUserDeletesOneWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		kit.Eventually(t, "the object is made anew", func() string {
-			if now := w.uids("f1"); len(now) != 1 || now[key] == before[key] {
+			if now := w.look("f1"); len(now) != 1 || now[key].uid == before[key].uid {
 				return fmt.Sprintf("f1 holds %v, and held %v", now, before)
 			}
 			return ""
@@ -262,8 +262,8 @@ spec:
 	w.clear()
 	kit.Eventually(t, "all that users deleted is gone", func() string {
 		for _, member := range members {
-			if objs := w.objects(context.Background(), fleet.Members[member]); len(objs) > 0 {
-				return fmt.Sprintf("%d objects are left in %s", len(objs), member)
+			if objs, err := w.objects(context.Background(), fleet.Members[member]); err != nil || len(objs) > 0 {
+				return fmt.Sprintf("%d objects are left in %s (%v)", len(objs), member, err)
 			}
 		}
 		return ""

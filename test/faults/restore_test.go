@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/test/kit"
@@ -65,21 +64,6 @@ func (d *drill) change(tmpl *template, value int) {
 		return fleet.Hub.Update(ctx, u)
 	})
 	tmpl.value = value
-}
-
-// found is an object in a member as it was at one look.
-type found struct {
-	uid     types.UID
-	version string
-	value   string
-}
-
-func (d *drill) look(member string) map[string]found {
-	all := map[string]found{}
-	for _, u := range d.objects(d.t.Context(), fleet.Members[member]) {
-		all[keyOf(&u)] = found{u.GetUID(), u.GetResourceVersion(), valueOf(&u)}
-	}
-	return all
 }
 
 // argosy runs a verb that must go well.
@@ -385,13 +369,9 @@ func TestAMemberRestoredFromAnOlderBackupIsBroughtUpToDate(t *testing.T) {
 	older := filepath.Join(t.TempDir(), "older")
 	restart := func(while func() error) {
 		t.Helper()
-		member.Kill()
+		back := kill(t, member)
 		err := while()
-		ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
-		defer cancel()
-		if started := member.Restart(ctx); err == nil {
-			err = started
-		}
+		back()
 		if err != nil {
 			t.Fatal(err)
 		}

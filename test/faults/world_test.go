@@ -120,7 +120,11 @@ func (w *world) clear() {
 	// The next test may break the hub, which then deletes nothing: what is still there would stay, as an orphan.
 	kit.Eventually(w.t, "nothing is left of the world", func() string {
 		for _, c := range []kit.Cluster{fleet.Hub, fleet.Members[members[0]], fleet.Members[members[1]]} {
-			for _, u := range w.objects(ctx, c) {
+			objs, err := w.objects(ctx, c)
+			if err != nil {
+				return err.Error()
+			}
+			for _, u := range objs {
 				return c.Name + " has " + keyOf(&u)
 			}
 			for _, ns := range w.namespaces {
@@ -327,7 +331,7 @@ func (w *world) wrong() string {
 	defer cancel()
 	live := w.live()
 	for _, name := range members {
-		if wrong := compare(name, live, w.objects(ctx, fleet.Members[name])); wrong != "" {
+		if wrong := w.compare(ctx, name, live); wrong != "" {
 			return wrong
 		}
 	}
@@ -357,22 +361,37 @@ func (w *world) memberWrong(member string) string {
 	defer w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return compare(member, w.live(), w.objects(ctx, fleet.Members[member]))
+	return w.compare(ctx, member, w.live())
 }
 
-// uids are those of the world's objects in a member, by template key.
-func (w *world) uids(member string) map[string]types.UID {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	all := map[string]types.UID{}
-	for _, u := range w.objects(ctx, fleet.Members[member]) {
-		all[keyOf(&u)] = u.GetUID()
-	}
+// found is an object in a member as it was at one look.
+type found struct {
+	uid     types.UID
+	version string
+	value   string
+}
+
+// look finds the world's objects in a member that answers, or will soon, by template key.
+func (w *world) look(member string) map[string]found {
+	w.t.Helper()
+	all := map[string]found{}
+	kit.Eventually(w.t, "a look at "+member, func() string {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		objs, err := w.objects(ctx, fleet.Members[member])
+		if err != nil {
+			return err.Error()
+		}
+		for _, u := range objs {
+			all[keyOf(&u)] = found{u.GetUID(), u.GetResourceVersion(), valueOf(&u)}
+		}
+		return ""
+	})
 	return all
 }
 
 // objects are those of the world in a cluster.
-func (w *world) objects(ctx context.Context, c kit.Cluster) []unstructured.Unstructured {
+func (w *world) objects(ctx context.Context, c kit.Cluster) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	for _, kind := range []string{"v1 ConfigMapList", "apps/v1 DeploymentList", "rbac.authorization.k8s.io/v1 ClusterRoleList"} {
 		var list unstructured.UnstructuredList
@@ -380,14 +399,18 @@ func (w *world) objects(ctx context.Context, c kit.Cluster) []unstructured.Unstr
 		list.SetAPIVersion(apiVersion)
 		list.SetKind(name)
 		if err := c.List(ctx, &list, client.MatchingLabels{worldLabel: w.name}); err != nil {
-			w.t.Logf("list in %s: %v", c.Name, err)
+			return nil, fmt.Errorf("list in %s: %w", c.Name, err)
 		}
 		all = append(all, list.Items...)
 	}
-	return all
+	return all, nil
 }
 
-func compare(member string, live map[string]*template, objs []unstructured.Unstructured) string {
+func (w *world) compare(ctx context.Context, member string, live map[string]*template) string {
+	objs, err := w.objects(ctx, fleet.Members[member])
+	if err != nil {
+		return err.Error()
+	}
 	got := map[string]string{}
 	for i := range objs {
 		key := keyOf(&objs[i])
@@ -481,7 +504,11 @@ func (w *world) worksWrong(ctx context.Context, live map[string]*template) strin
 
 // statusWrong says which Deployment's status on the hub is not the sum of the members'.
 func (w *world) statusWrong(ctx context.Context, live map[string]*template) string {
-	for _, u := range w.objects(ctx, fleet.Hub) {
+	objs, err := w.objects(ctx, fleet.Hub)
+	if err != nil {
+		return err.Error()
+	}
+	for _, u := range objs {
 		if u.GetKind() != "Deployment" {
 			continue
 		}
