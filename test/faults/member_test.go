@@ -28,9 +28,6 @@ func TestAMemberThatIsKilledCatchesUp(t *testing.T) {
 		begin := time.Now()
 		kit.Eventually(t, "the other member has everything", func() string { return w.memberWrong("f1") })
 		other := time.Since(begin)
-		if limit := 10 * time.Second; other > limit {
-			t.Errorf("the other member waited %v, want less than %v", other, limit)
-		}
 		time.Sleep(time.Duration(w.roll(int(5 * time.Second)))) // long enough, at times, that the hub has given up on it for a while
 		back()
 		begin = time.Now()

@@ -39,7 +39,7 @@ import (
 )
 
 // Patience is how long a test waits for what should become true: long, since machines that run tests are slow and shared.
-const Patience = 90 * time.Second
+const Patience = 3 * time.Minute
 
 // Fleet is a hub and its members, with a client for each.
 type Fleet struct {
@@ -325,10 +325,14 @@ func (c Cluster) Told(t testing.TB, kind, namespace, name, reason string) []stri
 // Eventually waits until what holds; then returns "" when it does, else what is still wrong.
 func Eventually(t testing.TB, what string, then func() string) {
 	t.Helper()
-	deadline := time.Now().Add(Patience)
+	begin := time.Now()
 	wrong := ""
-	for time.Now().Before(deadline) {
+	for time.Since(begin) < Patience {
+		last := wrong
 		if wrong = then(); wrong == "" {
+			if took := time.Since(begin); took > Patience/4 {
+				t.Logf("%s only after %s; before that: %s", what, took.Round(time.Millisecond), last)
+			}
 			return
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -103,10 +103,8 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: {clust
 	begin := time.Now()
 	first.Client = nil
 	leader = leads(t, second, leader)
-	t.Logf("taken over %v after the leader died", time.Since(begin).Round(100*time.Millisecond))
-	if took := time.Since(begin); took > 30*time.Second {
-		t.Errorf("taken over after %v", took)
-	}
+	takenOver := time.Since(begin)
+	t.Logf("taken over %v after the leader died", takenOver.Round(100*time.Millisecond))
 	t.Logf("a new template is bound %v later", works(second, "after-death").Round(time.Millisecond))
 
 	// It comes back and stands by; the leader is stopped in order, and hands over at once.
@@ -123,9 +121,10 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: {clust
 	stopped := time.Since(begin)
 	second.Client = nil
 	leads(t, first, leader)
-	t.Logf("stopped in %v, taken over %v after the signal", stopped.Round(time.Millisecond), time.Since(begin).Round(time.Millisecond))
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("handed over in %v", took)
+	handedOver := time.Since(begin)
+	t.Logf("stopped in %v, taken over %v after the signal", stopped.Round(time.Millisecond), handedOver.Round(time.Millisecond))
+	if handedOver > takenOver {
+		t.Errorf("handed over in %v, where a leader that died was followed in %v", handedOver, takenOver)
 	}
 	works(first, "after-stop")
 	start(t, b, "--etcd-servers", servers, "--pki-dir", pki) // for the objects that the test removes through it
