@@ -2,26 +2,40 @@
 SHELL := /bin/bash
 GO ?= go
 KUBERNETES_VERSION := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes 2>/dev/null)
-COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+# What the binary says of its source (internal/version). The date is that of the commit, so that the same source makes the same binary.
+VERSION ?= $(shell git describe --tags --match 'v[0-9]*' --always --abbrev=12 --dirty 2>/dev/null)
+COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
+DATE := $(shell TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null)
+TREE := $(if $(COMMIT),$(if $(filter %-dirty,$(shell git describe --always --dirty 2>/dev/null)),dirty,clean))
+OURS := github.com/argosy-io/argosy/internal/version
 LDFLAGS := -s -w \
+	-X $(OURS).version=$(VERSION) -X $(OURS).commit=$(COMMIT) -X $(OURS).date=$(DATE) -X $(OURS).treeState=$(TREE) \
 	-X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
 	-X k8s.io/component-base/version.gitCommit=$(COMMIT) \
-	-X k8s.io/component-base/version.gitTreeState=clean
+	-X k8s.io/component-base/version.buildDate=$(DATE) \
+	-X k8s.io/component-base/version.gitTreeState=$(TREE)
 TOOL := $(GO) tool -modfile=tools/go.mod
+# What a release is made for, and where it goes. Nothing of this machine is in it: the same commit makes the same bytes.
+PLATFORMS := linux/amd64 linux/arm64
+DIST := $(CURDIR)/dist
+BINARIES := $(foreach platform,$(PLATFORMS),$(DIST)/argosy-$(subst /,-,$(platform)))
 # The core is pure, so its tests are quick and run with the race detector; so do the controllers'.
 CORE := ./api/... ./internal/core/... ./internal/scope/... ./internal/commit/...
 CONTROLLERS := ./internal/controller/... ./internal/member/... ./internal/template/... ./internal/capacity/... ./internal/interpreter/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test fuzz check bench generate
+.PHONY: help build ldflags demo test upgrade-test fuzz check bench generate binaries image release
 
 help: ## Show what may be asked.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build bin/argosy. The first build compiles Kubernetes and takes some minutes.
 	@if [ ! -x bin/argosy ]; then echo "building argosy: the first build compiles etcd and Kubernetes, which takes 3 to 5 minutes; then seconds"; fi
 	@mkdir -p bin
 	@./hack/progress.sh "building argosy" $(GO) build -ldflags '$(LDFLAGS)' -o bin/argosy ./cmd/argosy
+
+ldflags:
+	@echo '$(LDFLAGS)'
 
 demo: build ## A hub, two simulated members, and an OpenKruise CloneSet on its way through them.
 	@bin/argosy demo $(ARGS)
@@ -32,16 +46,24 @@ test: build ## All tests, the ones on real API servers included.
 	$(GO) test -race -short $(CORE) $(CONTROLLERS)
 	@echo "each fuzz target for three seconds; make fuzz does it longer"
 	@GO=$(GO) FUZZTIME=3s FUZZ= ./hack/fuzz.sh
+	@echo "each alert of deploy/monitoring is made to fire, in Prometheus' own engine: a module of its own"
+	cd test/alerts && $(GO) test ./...
 	@echo "everything else, on real API servers"
+	cd tools && ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test ./...
 	ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test -timeout 30m -p 2 $$($(GO) list ./... | grep -vE '/(api|internal/core|internal/scope|internal/commit|internal/controller|internal/member|internal/template|internal/capacity|internal/interpreter)(/|$$)')
+
+upgrade-test: build ## A hub of the version before, then this one on its data: PREVIOUS=REF, else the last tag or the commit before.
+	@previous=$$(PREVIOUS='$(PREVIOUS)' ./hack/previous.sh) && \
+	ARGOSY_BINARY=$(CURDIR)/bin/argosy ARGOSY_PREVIOUS_BINARY=$$previous $(GO) test -count=1 -v -timeout 15m -run 'ThePreviousVersion' ./test/up
 
 fuzz: ## What users may write, at random: FUZZTIME=1m for each target, FUZZ=NAME for some.
 	@GO=$(GO) ./hack/fuzz.sh
 
 check: ## Format, vet, lint with the import rules, core tests: under a minute when warm.
-	@out=$$(gofmt -l api cmd internal test); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w:"; echo "$$out"; exit 1; fi
+	@out=$$(gofmt -l api cmd internal test tools); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
+	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./...
 	$(GO) test $(CORE)
 
 bench: build ## The figures of ARCHITECTURE.md section 6, beside their targets; also as bench.json.
@@ -50,3 +72,20 @@ bench: build ## The figures of ARCHITECTURE.md section 6, beside their targets; 
 generate: ## Make deepcopy functions and CRDs again from the API types.
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd:crdVersions=v1 paths=./api/... output:crd:dir=api/crds
+
+binaries:
+	@mkdir -p $(DIST)
+	@for platform in $(PLATFORMS); do \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} ./hack/progress.sh "building argosy for $$platform" \
+			$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(DIST)/argosy-$${platform/\//-} ./cmd/argosy || exit 1; \
+	done
+
+image: binaries ## The container image for amd64 and arm64, as an OCI layout in dist/image; needs no container runtime.
+	cd tools && $(GO) run ./image --version '$(VERSION)' --commit '$(COMMIT)' --date '$(DATE)' --output $(DIST)/image --archive $(DIST)/argosy-image.tar \
+		$(foreach platform,$(PLATFORMS),--binary $(platform)=$(DIST)/argosy-$(subst /,-,$(platform)))
+
+release: image ## Everything of a release in dist: binaries, SBOMs, image, Helm chart, SHA256SUMS.
+	@rm -f $(DIST)/argosy-*.tgz
+	@for binary in $(BINARIES); do $(TOOL) cyclonedx-gomod bin -json -noserial -notimestamp -std -version '$(VERSION)' -output $$binary.cdx.json $$binary || exit 1; done
+	cd tools && $(GO) run ./chart --chart $(CURDIR)/charts/argosy --version '$(VERSION)' --date '$(DATE)' --output $(DIST)
+	cd $(DIST) && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum > SHA256SUMS

@@ -25,7 +25,7 @@ var served = map[string]struct {
 	columns                      string
 }{
 	"clusters.cluster.karmada.io": {"Cluster", "Cluster", "", "", []string{"v1alpha1"}, true,
-		"Version Mode Ready Age Zones Region Provider API-Endpoint Proxy-URL"},
+		"Version Mode Ready Age Taints Zones Region Provider API-Endpoint Proxy-URL"},
 	"propagationpolicies.policy.karmada.io": {"PropagationPolicy", "Namespaced", "pp", "karmada-io", []string{"v1alpha1"}, false,
 		"CONFLICT-RESOLUTION PRIORITY AGE"},
 	"clusterpropagationpolicies.policy.karmada.io": {"ClusterPropagationPolicy", "Cluster", "cpp", "karmada-io", []string{"v1alpha1"}, false,

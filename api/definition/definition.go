@@ -369,6 +369,8 @@ var scalars = map[string]apiextensionsv1.JSONSchemaProps{
 	"intstr": {XIntOrString: true},
 	// any is an object whose fields are Kubernetes' own, or nobody's.
 	"any": {Type: "object", XPreserveUnknownFields: new(true)},
+	// atomic is one whose managed fields do not name what is in it: of a large one they would take a good part of its size again.
+	"atomic": {Type: "object", XPreserveUnknownFields: new(true), XMapType: new("atomic")},
 	// value is anything at all.
 	"value": {XPreserveUnknownFields: new(true)},
 }

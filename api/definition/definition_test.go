@@ -24,6 +24,7 @@ func TestWhatTheNotationMeans(t *testing.T) {
 		`{old~: string, new: string}`:          `{"type":"object","properties":{"new":{"type":"string"}}}`,
 		`{c^: string}`:                         `{"type":"object","properties":{"c":{"type":"string"}}}`,
 		`{s: {matchLabels: {"*": string}}}`:    `{"type":"object","properties":{"s":{"type":"object","properties":{"matchLabels":{"type":"object","additionalProperties":{"type":"string"}}}}}}`,
+		`{s: atomic}`:                          `{"type":"object","properties":{"s":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"x-kubernetes-map-type":"atomic"}}}`,
 		`{t: any - The pod. It says "a - b".}`: `{"type":"object","properties":{"t":{"description":"The pod. It says \"a - b\".","type":"object","x-kubernetes-preserve-unknown-fields":true}}}`,
 	} {
 		kinds, err := read(spec)

@@ -34,11 +34,11 @@ func TestBindingsOfTheBenchmarkGoWhereItWaitsForThem(t *testing.T) {
 		}
 	}
 	place(chosen(0))
-	tainted := fleet[0].DeepCopy()
-	tainted.Spec.Taints = append(tainted.Spec.Taints, drain)
-	if !schedule.Affects(b, fleet[0], tainted, schedule.Plugins{}) {
-		t.Error("the taint does not concern them")
+	unlabelled := fleet[0].DeepCopy()
+	delete(unlabelled.Labels, meant)
+	if !schedule.Affects(b, fleet[0], unlabelled, schedule.Plugins{}) {
+		t.Error("the label does not concern them")
 	}
-	fleet[0] = tainted
+	fleet[0] = unlabelled
 	place(chosen(1))
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -38,6 +39,8 @@ type Fleet struct {
 	Clock clock.PassiveClock
 
 	members *member.Members // nil if only summaries are known
+	// bindings reads bindings from a cache; nil if only summaries are known.
+	bindings client.Reader
 	// placing is held from the question for room to the assumption of what is placed there.
 	placing    sync.Mutex
 	estimators []func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity

@@ -14,10 +14,10 @@ import (
 // the scheduler of this hub knows besides.
 var (
 	freeDesc = prometheus.NewDesc("argosy_cluster_free",
-		"What is left on nodes that take pods after their pods and what is expected there: cores of cpu, bytes of memory, pods.",
+		"Free capacity of schedulable nodes, after their pods and the pods expected there: cores of cpu, bytes of memory, pods.",
 		[]string{"member_cluster", "resource"}, nil)
 	expectedDesc = prometheus.NewDesc("argosy_cluster_expected_pods",
-		"Pods that room is kept for: replicas that were placed and are not seen yet, and pods without a node.", []string{"member_cluster"}, nil)
+		"Pods that capacity is reserved for: replicas that were placed and are not observed yet, and pods without a node.", []string{"member_cluster"}, nil)
 )
 
 // measured is the fleet of this process that is told of.

@@ -41,8 +41,8 @@ type assumed struct {
 
 // Measure has the fleet know the room of members from their nodes and pods, wherever those are followed, and what is about
 // to run there from the bindings of c. Without it, the clusters' summaries are all there is. It is called before the caches start.
-func (f *Fleet) Measure(ctx context.Context, c ctrlcache.Informers, members *member.Members) error {
-	f.members = members
+func (f *Fleet) Measure(ctx context.Context, c ctrlcache.Cache, members *member.Members) error {
+	f.members, f.bindings = members, c
 	measured.Store(f)
 	members.OnRoom(func(cluster string) {
 		f.recall(cluster)

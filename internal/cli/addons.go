@@ -27,6 +27,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/addon"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // ofKarmada are the addons of Karmada, and what they are here: part of the hub, if it serves the group, or not there.
@@ -50,7 +51,7 @@ func newAddons(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "addons",
 		Short: "Install operators such as OpenKruise in clusters of the fleet",
-		Long: `Install operators such as OpenKruise in clusters of the fleet, from manifests that are rendered already, and say which addons of
+		Long: `Install operators such as OpenKruise in clusters of the fleet from rendered manifests, and list which addons of
 Karmada the hub has.`,
 		Args: cobra.NoArgs,
 	}
@@ -73,7 +74,7 @@ func newAddonsOf(cmd *cobra.Command, hub *hubFlags) (addons, error) {
 func newAddonsList(hub *hubFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "Say which addons there are",
+		Short: "List the addons",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := newAddonsOf(cmd, hub)
@@ -110,7 +111,7 @@ func (a addons) list(ctx context.Context) error {
 		case there:
 			row(k.name, "enabled", k.here)
 		default:
-			row(k.name, "disabled", "the hub has nothing of the kind")
+			row(k.name, "disabled", "not provided")
 		}
 	}
 	objects, err := a.objects(ctx, "")
@@ -136,9 +137,9 @@ func (a addons) list(ctx context.Context) error {
 				missing = append(missing, o.Name)
 			}
 		}
-		details := fmt.Sprintf("%d objects, all applied", len(byAddon[name]))
+		details := text.Count(len(byAddon[name]), "object") + ", all applied"
 		if len(missing) > 0 {
-			details = fmt.Sprintf("%d objects, %d not applied: `argosy why enclosedmanifest %s`", len(byAddon[name]), len(missing), missing[0])
+			details = fmt.Sprintf("%s, %d not applied: `argosy why enclosedmanifest %s`", text.Count(len(byAddon[name]), "object"), len(missing), missing[0])
 		}
 		row(name, "enabled", details)
 	}
@@ -163,7 +164,7 @@ func (a addons) applied(ctx context.Context, template string) (string, error) {
 	b := &workv1alpha2.ClusterResourceBinding{}
 	err := a.client.Get(ctx, types.NamespacedName{Name: names.Binding(releasev1alpha1.EnclosedManifestKind.Kind, template)}, b)
 	if apierrors.IsNotFound(err) {
-		return "no policy holds it yet", nil
+		return "no policy claims it yet", nil
 	}
 	if err != nil {
 		return "", err
@@ -189,7 +190,7 @@ func newAddonsEnable(hub *hubFlags) *cobra.Command {
 	patience := 2 * time.Minute
 	cmd := &cobra.Command{
 		Use:   "enable NAME -f MANIFESTS",
-		Short: "Install an operator in clusters, or bring it up to date",
+		Short: "Install or upgrade an operator in clusters",
 		Long: `Installs an operator in clusters from its manifests, as rendered by "helm template" for example, or brings it up to date.
 
 Each manifest is written to the hub enclosed, so that the hub itself acts on none: its own definitions of OpenKruise's kinds stay as
@@ -200,7 +201,8 @@ of conversions, and the data of kruise-webhook-certs. Hooks of Helm do not run; 
 The addons of Karmada need no installing: they are part of the hub, or they are not there.`,
 		Example: `  helm template kruise openkruise/kruise | argosy addons enable openkruise -f -
   argosy addons enable openkruise -f kruise/ --clusters eu,us`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := newAddonsOf(cmd, hub)
 			if err != nil {
@@ -242,9 +244,9 @@ The addons of Karmada need no installing: they are part of the hub, or they are 
 	f := cmd.Flags()
 	f.StringArrayVarP(&files, "filename", "f", nil, "file or folder with the manifests; - is standard input")
 	f.StringSliceVar(&o.Clusters, "clusters", nil, "clusters to install it in, separated by commas (default: all, also those that join later)")
-	f.BoolVar(&o.Overwrite, "overwrite", false, "take over what a cluster has already, such as an operator that was installed by hand")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "take over what a cluster already has, such as an operator that was installed by hand")
 	f.DurationVar(&patience, "wait", patience, "how long each stage may take to be in all clusters")
-	f.BoolVar(&dryRun, "dry-run", false, "say what would be installed, and write nothing")
+	f.BoolVar(&dryRun, "dry-run", false, "show what would be installed, and write nothing")
 	return cmd
 }
 
@@ -267,15 +269,15 @@ func (a addons) karmadas(name string, enable bool) error {
 		case there && enable:
 			fmt.Fprintf(a.out, "%s is enabled: it is %s\n", k.name, k.here)
 		case there:
-			errs = append(errs, fmt.Errorf("%s is %s: it cannot be taken out by this command", k.name, k.here))
+			errs = append(errs, fmt.Errorf("%s is %s; this command cannot disable it", k.name, k.here))
 		case enable:
-			errs = append(errs, fmt.Errorf("%s is not there: the hub has nothing of the kind, and it cannot be installed", k.name))
+			errs = append(errs, fmt.Errorf("%s is not provided and cannot be installed", k.name))
 		default:
-			fmt.Fprintf(a.out, "%s is disabled: the hub has nothing of the kind\n", k.name)
+			fmt.Fprintf(a.out, "%s is disabled: not provided\n", k.name)
 		}
 	}
 	if !found {
-		return fmt.Errorf("there is no addon %q: `argosy addons list` lists those that there are", name)
+		return fmt.Errorf("there is no addon %q: `argosy addons list` shows all addons", name)
 	}
 	return errors.Join(errs...)
 }
@@ -306,7 +308,7 @@ func (a addons) enable(ctx context.Context, name string, all []addon.Object, o a
 		if err := a.client.Get(ctx, client.ObjectKeyFromObject(p), p); client.IgnoreNotFound(err) != nil {
 			return err
 		} else if err == nil && p.Labels[addon.Label] != name {
-			return fmt.Errorf("there is a ClusterPropagationPolicy %s that is none of an addon: choose another name for the addon", p.Name)
+			return fmt.Errorf("the ClusterPropagationPolicy %s exists and does not belong to an addon: choose another name for the addon", p.Name)
 		}
 		err := createOrUpdate(ctx, a.client, p, func() {
 			metav1.SetMetaDataLabel(&p.ObjectMeta, addon.Label, name)
@@ -333,7 +335,7 @@ func (a addons) enable(ctx context.Context, name string, all []addon.Object, o a
 		if err := a.await(ctx, written, patience); err != nil {
 			return fmt.Errorf("%s of %s: %w", stage, name, err)
 		}
-		fmt.Fprintf(a.out, "%s: %d objects of %s\n", name, len(written), stage)
+		fmt.Fprintf(a.out, "%s: %s of %s\n", name, text.Count(len(written), "object"), stage)
 	}
 	have, err := a.objects(ctx, name)
 	if err != nil {
@@ -392,7 +394,7 @@ func (a addons) await(ctx context.Context, templates []string, patience time.Dur
 		return true, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("not in all clusters after %s: %s. The command goes on when it is run again", patience, waits)
+		return fmt.Errorf("not in all clusters after %s: %s. Run the command again to continue", patience, waits)
 	}
 	return err
 }
@@ -401,10 +403,11 @@ func newAddonsDisable(hub *hubFlags) *cobra.Command {
 	patience := 2 * time.Minute
 	cmd := &cobra.Command{
 		Use:   "disable NAME",
-		Short: "Take an operator out of the clusters",
+		Short: "Uninstall an operator from the clusters",
 		Long: `Takes an operator that was installed by "addons enable" out of the clusters: its webhooks first, then what runs.
 Its definitions and namespaces stay there, and are no longer the fleet's: with a definition, all objects of the kind would go.`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := newAddonsOf(cmd, hub)
 			if err != nil {
@@ -426,7 +429,7 @@ func (a addons) disable(ctx context.Context, name string, patience time.Duration
 		return err
 	}
 	if len(have) == 0 {
-		return fmt.Errorf("there is no addon %q: `argosy addons list` lists those that there are", name)
+		return fmt.Errorf("there is no addon %q: `argosy addons list` shows all addons", name)
 	}
 	for stage := addon.Stages - 1; stage >= 0; stage-- {
 		var gone []string

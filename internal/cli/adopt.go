@@ -44,18 +44,19 @@ func newAdopt(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "adopt KIND NAME --cluster CLUSTER",
 		Aliases: []string{"promote"},
-		Short:   "Take an object that lives in a cluster into the fleet, without restarting a pod",
-		Long: `Takes an object that lives in a member cluster into the fleet: makes a template of it on the hub, and a policy that sends the
+		Short:   "Bring an object that runs in a cluster under the hub's management, without restarting a pod",
+		Long: `Brings an object that runs in a member cluster under the hub's management: creates a template of it on the hub, and a policy that sends the
 template to that cluster and takes over what is there.
 
-Before anything is written, the hub's own admission and the member's are asked what would come of it, with the overrides that
-apply. If that would have pods restarted, replaced or removed, the adoption is refused, and the fields are named. If the hub has
-a template of that name already, that is what is compared, and it stays as it is. KIND is a kind, plural or short name, with
+Before anything is written, a dry run goes through the admission of the hub and of the member, with the overrides that
+apply. If pods would be restarted, replaced or removed, the adoption is refused, and the fields are named. If the hub has
+a template of that name already, that one is compared and stays as it is. KIND is a kind, plural or short name, with
 ".group" if several have it. In scripts for karmadactl it is called promote.`,
 		Example: `  argosy adopt cloneset web -n shop --cluster eu --dry-run
   argosy adopt cloneset web -n shop --cluster eu
   karmadactl promote deployment web -n shop -C eu --cluster-kubeconfig eu.kubeconfig`,
-		Args: oneObject("cloneset web"),
+		ValidArgsFunction: oneOfHub(hub),
+		Args:              oneObject("cloneset web"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(a.output); err != nil {
 				return err
@@ -70,10 +71,10 @@ a template of that name already, that is what is compared, and it stays as it is
 	_ = cmd.MarkFlagRequired("cluster") // fails only for a flag that is not there
 	f.StringVar(&flags.kubeconfig, "cluster-kubeconfig", "", "kubeconfig of the member cluster (default: through the hub, which needs the right to use clusters/proxy)")
 	f.StringVar(&flags.context, "cluster-context", "", "context of the member cluster in its kubeconfig (default: the current one)")
-	f.BoolVar(&a.createPolicy, "auto-create-policy", true, "make a policy that sends the template to the cluster; without, the template says itself that it takes over what is there")
+	f.BoolVar(&a.createPolicy, "auto-create-policy", true, "create a policy that sends the template to the cluster; if false, an annotation of the template lets it take over the object")
 	f.StringVar(&a.policyName, "policy-name", "", "name of that policy (default: NAME-KIND)")
-	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be, and write nothing")
-	f.BoolVar(&a.force, "force", false, "adopt even if pods are restarted, replaced or removed by it")
+	f.BoolVar(&a.dryRun, "dry-run", false, "show what would change, and write nothing")
+	f.BoolVar(&a.force, "force", false, "adopt even if that restarts, replaces or removes pods")
 	f.StringVarP(&a.output, "output", "o", "", "json or yaml, for programs: what would change, and what is written")
 	return cmd
 }
@@ -149,7 +150,7 @@ func (a *adoption) run(ctx context.Context, hub *hubFlags, flags *memberFlags) e
 	var refused error
 	if len(result.Disturbs) > 0 && !a.force {
 		refused = fmt.Errorf("%s in cluster %q is not adopted, as its pods would not stay as they are:\n  %s\nNothing was written. "+
-			"Put the template, or the overrides of the hub, right, or adopt it with --force", objectName(result.live), a.cluster, strings.Join(result.Disturbs, "\n  "))
+			"Fix the template or the hub's overrides, or adopt it with --force", objectName(result.live), a.cluster, strings.Join(result.Disturbs, "\n  "))
 	}
 	if refused == nil && !a.dryRun && !result.Managed {
 		if err := a.write(ctx, result); err != nil {
@@ -352,7 +353,7 @@ func (a *adoption) alone(ctx context.Context, template *unstructured.Unstructure
 	for _, target := range b.BindingSpec().Clusters {
 		if !applied[target.Name] && !a.force {
 			return fmt.Errorf("the hub's %s goes to cluster %q, too, where it is not applied: what is there would be taken over with it. "+
-				"See `argosy why`, and adopt it when that is put right, or with --force", objectName(template), target.Name)
+				"See `argosy why`, and adopt it when that is fixed, or with --force", objectName(template), target.Name)
 		}
 	}
 	return nil
@@ -451,7 +452,7 @@ func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructur
 		if p.GetNamespace() == policy.GetNamespace() && p.GetName() == policy.GetName() {
 			have, want := p.PropagationSpec(), policy.PropagationSpec()
 			if !equality.Semantic.DeepEqual(have.ResourceSelectors, want.ResourceSelectors) || have.ConflictResolution != want.ConflictResolution {
-				return false, nil, fmt.Errorf("there is a policy %s that says something else: choose another name with --policy-name", policy.GetName())
+				return false, nil, fmt.Errorf("the policy %s exists with other content: choose another name with --policy-name", policy.GetName())
 			}
 			made = false
 		} else if holder, ok := propagate.Claimed(template); ok && propagate.HolderOf(p) == holder {
@@ -536,7 +537,7 @@ func (a *adoption) arrived(ctx context.Context, result *adopted) error {
 		return err == nil && execute.Owns(w, now), err
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s is on the hub, and is not the fleet's in cluster %q after %s: `argosy why` says what it waits for", objectName(result.live), a.cluster, arrivalTimeout)
+		return fmt.Errorf("%s is on the hub, but is not adopted in cluster %q after %s: `argosy why` shows what it waits for", objectName(result.live), a.cluster, arrivalTimeout)
 	}
 	return err
 }
@@ -544,17 +545,17 @@ func (a *adoption) arrived(ctx context.Context, result *adopted) error {
 func (a *adoption) print(result *adopted) {
 	what := objectName(result.live)
 	if result.Managed {
-		fmt.Fprintf(a.out, "%s in cluster %q is the fleet's already\n", what, a.cluster)
+		fmt.Fprintf(a.out, "%s in cluster %q is adopted already\n", what, a.cluster)
 		return
 	}
 	switch {
 	case result.there != nil:
-		fmt.Fprintf(a.out, "The hub has a template of that name, and it stays as it is.\n")
+		fmt.Fprintf(a.out, "The hub already has a template of that name; it is not changed.\n")
 	case len(result.Differences) == 0:
-		fmt.Fprintf(a.out, "The template is made as the object is.\n")
+		fmt.Fprintf(a.out, "The template is a copy of the object.\n")
 	}
 	if !result.Asked {
-		fmt.Fprintf(a.out, "Cluster %q cannot say what it would make of it, so this is by what is applied alone.\n", a.cluster)
+		fmt.Fprintf(a.out, "Cluster %q cannot do a dry run of it, so only the fields that are applied are compared.\n", a.cluster)
 	}
 	if len(result.Differences) == 0 {
 		fmt.Fprintf(a.out, "Nothing in %s changes but the marks of the fleet.\n", what)
@@ -569,7 +570,7 @@ func (a *adoption) print(result *adopted) {
 	default:
 		fmt.Fprintf(a.out, "%s in cluster %q is adopted\n", what, a.cluster)
 		if !a.createPolicy {
-			fmt.Fprintln(a.out, "No policy was made: it is sent when one selects it.")
+			fmt.Fprintln(a.out, "No policy was created: the template is propagated when a policy selects it.")
 		}
 	}
 }

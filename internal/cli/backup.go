@@ -3,16 +3,14 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc/grpclog"
 
+	"github.com/argosy-io/argosy/internal/core/text"
 	"github.com/argosy-io/argosy/internal/server"
 )
-
-// quietly keeps what gRPC says of each connection that it makes and ends from the terminal: what fails is an error.
-func quietly() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)) }
 
 // storeFlags are those of the hub's configuration that say where its store and keys are.
 func storeFlags(cmd *cobra.Command, config *server.Config, file *string, names ...string) {
@@ -21,7 +19,7 @@ func storeFlags(cmd *cobra.Command, config *server.Config, file *string, names .
 	for _, name := range append([]string{"data-dir", "pki-dir"}, names...) {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
-	cmd.Flags().StringVar(file, "config", "", "file with the hub's configuration, as `argosy config` prints it; flags override it")
+	cmd.Flags().StringVar(file, "config", "", "the hub's configuration `FILE`, as printed by argosy config; flags override it")
 }
 
 var externalEtcd = []string{"etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile"}
@@ -30,39 +28,66 @@ func newBackup() *cobra.Command {
 	config, file, to, withoutKeys := server.DefaultConfig(), "", "", false
 	cmd := &cobra.Command{
 		Use:   "backup",
-		Short: "Take a backup of the hub while it runs: its store as it is at one moment, and its keys",
-		Long: `Takes a backup of the hub while it runs: its store as it is at one moment, and its keys, in one file with checksums. It is to be run
-where the hub's data folder is, as its user, since the keys are there; no API gives them away. A hub that does not run is backed up
+		Short: "Back up a running hub: a consistent snapshot of its store, and its keys",
+		Long: `Backs up a running hub: a consistent snapshot of its store, and its keys, in one file with checksums. Run it
+where the hub's data folder is, as its user, since the keys are there; no API exposes them. A stopped hub can be backed up
 as well.
 
-The file is readable to its user alone: it holds all Secrets of the hub, and the tokens of its member clusters. A hub also takes
+Only its owner can read the file: it holds all Secrets of the hub, and the tokens of its member clusters. A hub also takes
 backups by itself, see --backup-interval of "argosy up".`,
 		Example: `  argosy backup
   argosy backup --to /mnt/backups
   argosy backup --to hub.tar.gz --without-keys
+  argosy backup --to - > hub.tar.gz
   argosy backup --etcd-servers https://10.0.0.1:2379 --etcd-cafile ca.crt --to /mnt/backups`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
 			}
-			quietly()
+			said, stream := cmd.OutOrStdout(), to == "-"
+			if stream {
+				said = cmd.ErrOrStderr()
+				dir, err := os.MkdirTemp("", "argosy-backup-") // a backup is checked whole before it is one
+				if err != nil {
+					return err
+				}
+				defer os.RemoveAll(dir)
+				to = dir
+			}
 			path, m, err := server.Backup(cmd.Context(), config, to, !withoutKeys, cmd.ErrOrStderr())
 			if err != nil {
 				return err
+			}
+			if stream {
+				if err := send(path, cmd.OutOrStdout()); err != nil {
+					return err
+				}
+				path = "standard output"
 			}
 			keys := "with the hub's keys"
 			if !m.Keys {
 				keys = "without the hub's keys, which are to be kept elsewhere"
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d objects of revision %d, %s\n", path, m.Objects, m.Revision, keys)
+			fmt.Fprintf(said, "%s: %s of revision %d, %s\n", path, text.Count(m.Objects, "object"), m.Revision, keys)
 			return nil
 		},
 	}
 	storeFlags(cmd, &config, &file, append([]string{"backup-dir"}, externalEtcd...)...)
-	cmd.Flags().StringVar(&to, "to", "", "file to write, or folder for one (default: the folder of the hub's own backups)")
+	cmd.Flags().StringVar(&to, "to", "", "file to write, folder for one, or - for standard output (default: the folder of the hub's own backups)")
 	cmd.Flags().BoolVar(&withoutKeys, "without-keys", false, "leave the hub's keys and certificates out")
 	return cmd
+}
+
+// send copies a file to out.
+func send(file string, out io.Writer) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(out, f)
+	return err
 }
 
 func newRestore(hub *hubFlags) *cobra.Command {
@@ -70,11 +95,11 @@ func newRestore(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore a backup into an empty data folder",
-		Long: `Makes a hub's data folder of a backup, which must hold nothing yet. "argosy up" then continues from there.
+		Long: `Restores a backup into an empty data folder. "argosy up" then continues from there.
 
-A backup is older than what member clusters run. A restored hub therefore changes nothing in them that is otherwise there than the
-backup says: what is newer is not rolled back, what was deleted is not made again, and what the backup does not know is left alone.
-All of that is listed: "argosy restore status" has what is held, "argosy get orphans" what the backup does not know. What is held
+A backup is older than what member clusters run. A restored hub therefore changes nothing in them that differs from the
+backup: newer objects are not rolled back, deleted objects are not recreated, and unknown objects are not touched.
+"argosy restore status" lists what is held, "argosy get orphans" the objects that the backup does not know. What is held
 follows the hub again after "argosy restore accept".`,
 		Example: `  argosy restore /mnt/backups/argosy-20260301T120000Z-r4711.tar.gz
   argosy restore hub.tar.gz --data-dir /var/lib/argosy
@@ -91,9 +116,9 @@ follows the hub again after "argosy restore accept".`,
 				return err
 			}
 			out := cmd.OutOrStdout()
-			fmt.Fprintf(out, "Restored %d objects of revision %d, taken %s, into %s\n", m.Objects, m.Revision, m.Time.Format("2006-01-02 15:04:05 MST"), config.DataDir)
+			fmt.Fprintf(out, "Restored %s of revision %d, taken %s, into %s\n", text.Count(m.Objects, "object"), m.Revision, m.Time.Format("2006-01-02 15:04:05 MST"), config.DataDir)
 			if !m.Keys {
-				fmt.Fprintf(out, "The backup has no keys: put the hub's pki folder at %s before you start it. What is encrypted in the store can be read with its encryption.key alone, and no token or certificate of before is good with new keys.\n",
+				fmt.Fprintf(out, "The backup has no keys: put the hub's pki folder at %s before you start it. What is encrypted in the store can be read only with its encryption.key, and tokens and certificates issued before are not valid with new keys.\n",
 					config.PKI())
 			}
 			fmt.Fprintf(out, "Next: `argosy up --data-dir %s`, then `argosy restore status` and `argosy get orphans`\n", config.DataDir)
@@ -101,7 +126,7 @@ follows the hub again after "argosy restore accept".`,
 		},
 	}
 	storeFlags(cmd, &config, &file)
-	cmd.Flags().BoolVar(&accepted, "accept", false, "hold nothing: roll member clusters back to what the backup says at once")
+	cmd.Flags().BoolVar(&accepted, "accept", false, "hold nothing: roll member clusters back to the backup at once")
 	cmd.AddCommand(newRestoreStatus(hub), newRestoreAccept(hub))
 	return cmd
 }
@@ -110,17 +135,16 @@ func newDefrag() *cobra.Command {
 	config, file, disarm := server.DefaultConfig(), "", false
 	cmd := &cobra.Command{
 		Use:   "defrag",
-		Short: "Give back to the disk what the hub's store does not use",
-		Long: `Gives back to the disk what the hub's store does not use. Reads and writes wait meanwhile, a second or so for each 100 MiB in use.
-A hub does so by itself when half of its store is unused. It is to be run where the hub's data folder is, as its user.
+		Short: "Defragment the hub's store and free the disk space it does not use",
+		Long: `Frees the disk space that the hub's store does not use. Reads and writes wait meanwhile, about a second for each 100 MiB in use.
+A hub does so by itself when half of its store is unused. Run it where the hub's data folder is, as its user.
 
-With --disarm it also mends a store that is full: it drops old revisions, defragments, and takes the alarm NOSPACE back.`,
+With --disarm it also repairs a full store: it compacts old revisions, defragments, and clears the NOSPACE alarm.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
 			}
-			quietly()
 			before, after, err := server.Defragment(cmd.Context(), config, disarm)
 			if err != nil {
 				return err
@@ -136,7 +160,7 @@ With --disarm it also mends a store that is full: it drops old revisions, defrag
 		},
 	}
 	storeFlags(cmd, &config, &file, externalEtcd...)
-	cmd.Flags().BoolVar(&disarm, "disarm", false, "drop old revisions before, and take the alarm NOSPACE back after")
+	cmd.Flags().BoolVar(&disarm, "disarm", false, "compact old revisions before, and clear the NOSPACE alarm after")
 	return cmd
 }
 

@@ -17,7 +17,7 @@ func newBench() *cobra.Command {
 	var output, format string
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure time, writes, CPU and memory beside their targets",
+		Short: "Measure time, writes, CPU and memory against their targets",
 		Long: `Runs a hub and three simulated members on this machine and measures what propagation costs. Times are multiples of a
 floor measured in the same run: a plain client that writes the same objects straight into the members.`,
 		Args: cobra.NoArgs,
@@ -30,7 +30,7 @@ floor measured in the same run: a plain client that writes the same objects stra
 				return err
 			}
 			defer os.RemoveAll(o.Dir)
-			progress := newSteps(cmd.ErrOrStderr())
+			progress := newSteps(cmd.ErrOrStderr(), colors(cmd, cmd.ErrOrStderr()))
 			o.Say = func(format string, args ...any) { progress.begin(fmt.Sprintf(format, args...)) }
 			rows, err := bench.Run(cmd.Context(), o)
 			if err != nil {
@@ -56,7 +56,7 @@ floor measured in the same run: a plain client that writes the same objects stra
 	}
 	cmd.Flags().IntVar(&o.ConfigMaps, "configmaps", 300, "number of ConfigMaps to propagate")
 	cmd.Flags().IntVar(&o.Deployments, "deployments", 200, "number of Deployments to propagate")
-	cmd.Flags().IntVar(&o.Bindings, "bindings", 10_000, "number of bindings to schedule in a hub without members, and again after a taint")
+	cmd.Flags().IntVar(&o.Bindings, "bindings", 10_000, "number of bindings to schedule in a hub without members, and again when they must move")
 	cmd.Flags().BoolVar(&o.Full, "full", false, "show also how scheduling in a hub grows with 10 to 1,000 clusters and 1,000 to 10,000 bindings, in about a quarter of an hour")
 	cmd.Flags().IntVar(&o.Workers, "workers", 16, "objects created at once")
 	cmd.Flags().StringArrayVar(&o.HubArgs, "hub-arg", nil, "argument of \"argosy up\" for the hubs that are measured, repeatable: --hub-arg=--encrypt-secrets=false shows what encryption costs")

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +29,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/install"
 	"github.com/argosy-io/argosy/internal/server"
 )
 
@@ -34,10 +37,14 @@ import (
 // It is kubectl's genericclioptions.RESTClientGetter, so that kubectl's verbs can be had for the hub.
 type hubFlags struct {
 	kubeconfig, context, namespace string
+	// calledBy is how this binary was called: argosy, karmadactl or "kubectl karmada".
+	calledBy string
+	// reached is how the one look at the hub ended.
+	reached func() error
 }
 
 func (h *hubFlags) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&h.kubeconfig, "kubeconfig", "", "kubeconfig of the hub (default: KUBECONFIG, else the hub that \"argosy up\" started here)")
+	fs.StringVar(&h.kubeconfig, "kubeconfig", "", "kubeconfig of the hub (default: KUBECONFIG, else the hub that \"argosy up\" started or \"argosy install\" installed here)")
 	fs.StringVar(&h.context, "karmada-context", "", "context of the hub in the kubeconfig (default: the current one)")
 	fs.StringVarP(&h.namespace, "namespace", "n", "", "namespace of the request")
 }
@@ -48,15 +55,68 @@ var errNoHub = errors.New("no hub found: start one here with `argosy up`, or nam
 // ToRawKubeConfigLoader is the kubeconfig of the hub, not read yet.
 func (h *hubFlags) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: h.kubeconfig}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: h.context, Context: clientcmdapi.Context{Namespace: h.namespace}}
 	switch env := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); {
 	case h.kubeconfig != "":
 	case env != "":
 		rules = clientcmd.NewDefaultClientConfigLoadingRules()
 	default:
-		rules.ExplicitPath = server.DefaultKubeconfig()
+		file, own := hubHere()
+		if !own {
+			config, err := installedAccess(file)
+			if err != nil { // locate says so
+				config = clientcmdapi.NewConfig()
+			}
+			return clientcmd.NewDefaultClientConfig(*config, overrides)
+		}
+		rules.ExplicitPath = file
 	}
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: h.context, Context: clientcmdapi.Context{Namespace: h.namespace}}
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}
+
+// hubHere is the admin kubeconfig of the hub on this machine: that of `argosy up` if there is one, which is the user's own, else that of
+// `argosy install`, which root alone may read.
+func hubHere() (file string, own bool) {
+	file, installed := server.DefaultKubeconfig(), server.AdminKubeconfig(install.DataDir)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(installed); err == nil {
+			return installed, false
+		}
+	}
+	return file, true
+}
+
+// installedAccess is what the admin kubeconfig of an installed hub says of the hub. The hub's system user writes that file and root reads
+// it, so that nothing in it is run, read or trusted beyond the hub's address, its authorities and a client certificate.
+func installedAccess(file string) (*clientcmdapi.Config, error) {
+	read, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig of the hub: %w", err)
+	}
+	refused := func(what string) error {
+		return fmt.Errorf("%s has %s, which a hub does not write there: name the file with --kubeconfig if you trust it", file, what)
+	}
+	config := clientcmdapi.NewConfig()
+	config.CurrentContext = read.CurrentContext
+	for name, u := range read.AuthInfos {
+		switch {
+		case u.Exec != nil || u.AuthProvider != nil:
+			return nil, refused(fmt.Sprintf("user %q with a command or auth provider", name))
+		case u.ClientCertificate != "" || u.ClientKey != "" || u.TokenFile != "":
+			return nil, refused(fmt.Sprintf("user %q with files of other places", name))
+		}
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: u.ClientCertificateData, ClientKeyData: u.ClientKeyData}
+	}
+	for name, c := range read.Clusters {
+		if c.CertificateAuthority != "" || c.ProxyURL != "" || c.InsecureSkipTLSVerify {
+			return nil, refused(fmt.Sprintf("cluster %q with a certificate authority file, a proxy, or without verification", name))
+		}
+		config.Clusters[name] = &clientcmdapi.Cluster{Server: c.Server, TLSServerName: c.TLSServerName, CertificateAuthorityData: c.CertificateAuthorityData}
+	}
+	for name, c := range read.Contexts {
+		config.Contexts[name] = &clientcmdapi.Context{Cluster: c.Cluster, AuthInfo: c.AuthInfo, Namespace: c.Namespace}
+	}
+	return config, nil
 }
 
 // Named says whether a hub is named; without, it is the one that was started here, if one was.
@@ -64,14 +124,38 @@ func (h *hubFlags) Named() bool {
 	return h.kubeconfig != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
 }
 
-// ToRESTConfig is how the hub is reached.
+// ToRESTConfig is how the hub is reached, which was tried.
 func (h *hubFlags) ToRESTConfig() (*rest.Config, error) {
+	config, err := h.locate()
+	if err != nil {
+		return nil, err
+	}
+	if h.reached == nil {
+		h.reached = sync.OnceValue(func() error { return reach(config) })
+	}
+	if err := h.reached(); err != nil {
+		return nil, err
+	}
+	return config, nil
+}
+
+// locate is how the hub is to be reached, whatever is there.
+func (h *hubFlags) locate() (*rest.Config, error) {
 	if !h.Named() {
-		if _, err := os.Stat(server.DefaultKubeconfig()); errors.Is(err, fs.ErrNotExist) {
+		file, own := hubHere()
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 			return nil, errNoHub
+		}
+		if !own {
+			if _, err := installedAccess(file); err != nil {
+				return nil, err
+			}
 		}
 	}
 	config, err := h.ToRawKubeConfigLoader().ClientConfig()
+	if clientcmd.IsEmptyConfig(err) && h.Named() {
+		return nil, fmt.Errorf("kubeconfig of the hub %s: it is missing, or names no cluster; check --kubeconfig and KUBECONFIG", cmp.Or(h.kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar)))
+	}
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, errNoHub
 	}
@@ -79,6 +163,7 @@ func (h *hubFlags) ToRESTConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig of the hub: %w", err)
 	}
 	config.QPS = -1 // a person's command need not be slowed down
+	config.WarningHandler = warnings
 	return config, nil
 }
 
@@ -181,6 +266,9 @@ func (m *memberFlags) endpoint() (endpoint, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: m.kubeconfig}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: m.context})
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return endpoint{}, fmt.Errorf("--cluster-kubeconfig %q names no cluster; give the kubeconfig of the member", m.kubeconfig)
+	}
 	if err != nil {
 		return endpoint{}, fmt.Errorf("--cluster-kubeconfig %s: %w", m.kubeconfig, err)
 	}
@@ -207,5 +295,6 @@ func (e endpoint) client() (client.Client, error) {
 	config := rest.CopyConfig(e.config)
 	config.Timeout = requestTimeout
 	config.QPS = -1
+	config.WarningHandler = warnings
 	return client.New(config, client.Options{Scheme: scheme})
 }

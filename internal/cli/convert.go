@@ -20,8 +20,8 @@ func newConvert() *cobra.Command {
 	var files []string
 	cmd := &cobra.Command{
 		Use:   "convert -f FILE",
-		Short: "Rewrite manifests to the spelling in which the hub stores them",
-		Long: `Rewrite manifests to the spelling in which the hub stores them.
+		Short: "Rewrite manifests to the form in which the hub stores them",
+		Long: `Rewrite manifests to the form in which the hub stores them.
 
 The hub accepts some spellings that public guides use and the Karmada API does not know, and warns when it rewrites
 them. This does the same to a file. Other objects pass through as they are; of those that change, comments are lost.`,

@@ -26,6 +26,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/examples"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/text"
 	"github.com/argosy-io/argosy/internal/lab"
 	"github.com/argosy-io/argosy/internal/sim"
 )
@@ -40,19 +41,20 @@ func newDemo() *cobra.Command {
 	d := &demo{}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show an OpenKruise CloneSet on its way through a hub and simulated members",
-		Long: `Starts a hub and simulated members on this machine, applies the manifests of examples/, and shows each step of the
-CloneSet's way: claimed, scheduled, applied in each member, ready, and its status back as one.
+		Short: "Propagate an OpenKruise CloneSet through a hub to simulated members",
+		Long: `Starts a hub and simulated members on this machine, applies the manifests of examples/, and shows each step of a
+CloneSet: claimed, scheduled, applied in each member, ready, and its status aggregated on the hub.
 Everything lives in a temporary folder and ends with the command.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d.out = cmd.OutOrStdout()
-			d.steps = newSteps(d.out)
+			out, flush := painted(cmd)
+			defer flush()
+			d.out, d.steps = out, newSteps(cmd.OutOrStdout(), out.on)
 			return d.run(cmd.Context())
 		},
 	}
 	cmd.Flags().IntVar(&d.members, "members", 2, "number of simulated members")
-	cmd.Flags().BoolVar(&d.exit, "exit", false, "end when all is shown; the exit code is 0 only if all that was shown was really ready")
+	cmd.Flags().BoolVar(&d.exit, "exit", false, "exit when all steps are done; the exit code is 0 only if everything became ready")
 	return cmd
 }
 
@@ -130,7 +132,7 @@ func (d *demo) start(ctx context.Context, dir string) error {
 		return err
 	}
 	d.hub, err = dynamic.NewForConfig(config)
-	d.steps.done("%d clusters are Ready", d.members)
+	d.steps.done("%s Ready", text.Count(d.members, "cluster"))
 	return err
 }
 

@@ -142,7 +142,7 @@ func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simul
 		}
 		record, err := why.NodesOf(ctx, r.config, o.GetName())
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) {
-			r.warnings = append(r.warnings, fmt.Sprintf("nodes are not known, and the clusters' summaries are gone by: %s answers %v; who may get that nonResourceURL learns what the scheduler knows", why.NodesPath, err))
+			r.warnings = append(r.warnings, fmt.Sprintf("nodes are not known, so the resource summaries of the clusters are used: %s returned %v; a user who may get that nonResourceURL sees what the scheduler knows", why.NodesPath, err))
 			break
 		}
 		if err != nil {
@@ -305,7 +305,7 @@ func readDocument(at string, text []byte) ([]simulate.Object, error) {
 	}
 	var head metav1.TypeMeta
 	if err := json.Unmarshal(text, &head); err != nil || head.Kind == "" || head.APIVersion == "" {
-		return nil, errors.New("it is no object of Kubernetes: set apiVersion and kind")
+		return nil, errors.New("it is not a Kubernetes object: set apiVersion and kind")
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(text); err != nil {
@@ -318,7 +318,7 @@ func readDocument(at string, text []byte) ([]simulate.Object, error) {
 	err := u.EachListItem(func(obj apiruntime.Object) error {
 		item := obj.(*unstructured.Unstructured)
 		if item.GetKind() == "" || item.GetAPIVersion() == "" {
-			return fmt.Errorf("item %d is no object of Kubernetes: set apiVersion and kind", len(all)+1)
+			return fmt.Errorf("item %d is not a Kubernetes object: set apiVersion and kind", len(all)+1)
 		}
 		all = append(all, simulate.Object{Unstructured: item, Source: fmt.Sprintf("%s, item %d", at, len(all)+1)})
 		return nil

@@ -20,11 +20,11 @@ var foreign = []struct {
 		"leader-elect-resource-name", "leader-elect-resource-namespace"}, why: "hubs that share an etcd always elect a leader, with Kubernetes' own timings"},
 	{names: []string{"kube-api-qps", "kube-api-burst"}, why: "the scheduler is in the API server's process, and its requests are not limited"},
 	{names: []string{"rate-limiter-base-delay", "rate-limiter-max-delay", "rate-limiter-qps", "rate-limiter-bucket-size"},
-		why: "what waits is woken by what it waits for, not after a while"},
+		why: "waiting bindings are retried when what they wait for changes, not after a delay"},
 	{names: []string{"metrics-bind-address", "health-probe-bind-address", "secure-port"}, why: "metrics and health are at the hub's own address, /metrics and /readyz"},
 	{names: []string{"enable-pprof"}, bare: true, why: "profiles are at the hub's own address, /debug/pprof"},
 	{names: []string{"profiling-bind-address"}, why: "profiles are at the hub's own address, /debug/pprof"},
-	{names: []string{"feature-gates"}, why: "there are no gates: what the hub can do is on"},
+	{names: []string{"feature-gates"}, why: "the hub has no feature gates: every feature is enabled"},
 	{names: []string{"logging-format"}, why: "the log's format is --log-format"},
 }
 

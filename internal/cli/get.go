@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,8 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/kubectl/pkg/cmd/apiresources"
 	"k8s.io/kubectl/pkg/cmd/get"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/completion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -30,7 +33,9 @@ import (
 // members have.
 func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	where := &scopeFlags{}
-	cmd := get.NewCmdGet("argosy", cmdutil.NewFactory(hub), streams)
+	out := &painter{out: streams.Out}
+	streams.Out = out
+	cmd := get.NewCmdGet(hub.calledBy, cmdutil.NewFactory(&place{hubFlags: hub}), streams)
 	where.bind(cmd, scopeHub, scopeMembers, scopeAll)
 	cmd.Example += `
 
@@ -40,11 +45,16 @@ func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 		# Watch a deployment on the hub and in two clusters
 		argosy get deployment web -n shop -s all -C eu,us -w
 
-		# List what clusters run for this hub and the hub knows nothing of, as after a restore
+		# List objects in clusters that carry this hub's marks but that the hub does not know, as after a restore
 		argosy get orphans`
 	kubectl := cmd.Run
 	cmd.Run = nil
+	cmd.ValidArgsFunction = silent(hub, completion.ResourceTypeAndNameCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if output, _ := cmd.Flags().GetString("output"); output == "" || output == "wide" {
+			out.on = colors(cmd, out.out)
+			defer out.flush()
+		}
 		if len(args) == 1 && slices.Contains([]string{"orphan", "orphans"}, strings.ToLower(args[0])) {
 			output, _ := cmd.Flags().GetString("output")
 			chosen, _ := cmd.Flags().GetStringSlice("clusters")
@@ -80,8 +90,17 @@ func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 			fmt.Fprintln(cmd.ErrOrStderr(), "No resources found")
 			return nil
 		}
-		return printClusters(cmd.OutOrStdout(), list, time.Now(), printers.PrintOptions{Wide: output == "wide", NoHeaders: noHeaders})
+		return printClusters(out, list, time.Now(), printers.PrintOptions{Wide: output == "wide", NoHeaders: noHeaders})
 	}
+	return cmd
+}
+
+// newAPIResources is kubectl's, which the help of get and describe names.
+func newAPIResources(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := apiresources.NewCmdAPIResources(&place{hubFlags: hub}, streams)
+	kubectl := cmd.Run
+	cmd.Run = nil
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return fatal(func() { kubectl(cmd, args) }) }
 	return cmd
 }
 
@@ -114,7 +133,7 @@ func clusterTable(flags *pflag.FlagSet, args []string) (names []string, ok bool)
 		switch f.Name {
 		case "output":
 			ok = ok && (f.Value.String() == "" || f.Value.String() == "wide")
-		case "kubeconfig", "karmada-context", "operation-scope", "namespace", "all-namespaces", "no-headers":
+		case "kubeconfig", "karmada-context", "color", "operation-scope", "namespace", "all-namespaces", "no-headers":
 		case "selector":
 			ok = ok && len(args) == 1
 		default:
@@ -148,7 +167,7 @@ func clusters(ctx context.Context, c client.Client, names []string, selector str
 func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time, o printers.PrintOptions) error {
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string"}, {Name: "Version", Type: "string"}, {Name: "Mode", Type: "string"},
-		{Name: "Ready", Type: "string"}, {Name: "Age", Type: "string"},
+		{Name: "Ready", Type: "string"}, {Name: "Age", Type: "string"}, {Name: "Taints", Type: "string"},
 		{Name: "Zones", Type: "string", Priority: 1}, {Name: "Region", Type: "string", Priority: 1}, {Name: "Provider", Type: "string", Priority: 1},
 		{Name: "API-Endpoint", Type: "string", Priority: 1}, {Name: "Proxy-URL", Type: "string", Priority: 1},
 		{Name: "Kruise", Type: "string", Priority: 1},
@@ -160,13 +179,23 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 			ready = string(cond.Status)
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
-			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready, duration.HumanDuration(now.Sub(c.CreationTimestamp.Time)),
+			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready, duration.HumanDuration(now.Sub(c.CreationTimestamp.Time)), orNone(strings.Join(repels(c), ",")),
 			orNone(strings.Join(c.Spec.Zones, ",")), orNone(c.Spec.Region), orNone(c.Spec.Provider),
 			orNone(c.Spec.APIEndpoint), orNone(c.Spec.ProxyURL),
 			orNone(membership.OpenKruise(c.Status.APIEnablements).String()),
 		}})
 	}
 	return printTable(out, table, o)
+}
+
+// repels are the taints by which a cluster keeps new workloads away, such as "cluster.karmada.io/unschedulable:NoSchedule" of one that is cordoned.
+func repels(c *clusterv1alpha1.Cluster) (taints []string) {
+	for _, t := range c.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
+			taints = append(taints, t.ToString())
+		}
+	}
+	return taints
 }
 
 func orNone(s string) string {

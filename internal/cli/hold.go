@@ -56,7 +56,7 @@ func (j *join) mayHold(ctx context.Context) (*coordinationv1.Lease, error) {
 		if signs, err := j.karmada(ctx); err != nil {
 			return nil, err
 		} else if signs != "" {
-			fmt.Fprintf(j.out, "warning: %s: a Karmada control plane may manage cluster(%s). It leaves no stamp and heeds none, so that two would undo each other's writes: unjoin it there first\n", signs, j.name)
+			fmt.Fprintf(j.out, "warning: %s: a Karmada control plane may manage cluster(%s). It does not respect the Lease by which hubs claim a cluster, so the two would undo each other's writes: unjoin the cluster there first\n", signs, j.name)
 		}
 	}
 	return lease, nil

@@ -42,10 +42,10 @@ func newJoin(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join NAME --cluster-kubeconfig FILE",
 		Short: "Join a cluster to the fleet",
-		Long: `Makes an account for the hub in the cluster, and hands the hub its token. The kubeconfig given is used for that only;
-its user needs the right to do anything in the cluster, because the account gets it.
-Joining a cluster again under its name makes a new token and revokes the old one.
-A cluster that another live hub holds is refused, unless it is to be taken over.`,
+		Long: `Creates a service account for the hub in the cluster, and gives the hub its token. The kubeconfig is used for that only;
+its user needs cluster-admin rights in the cluster, because the account gets them.
+Joining a cluster again under the same name creates a new token and revokes the old one.
+A cluster that another running hub manages is refused, unless --take-over is given.`,
 		Example: "  argosy join eu --cluster-kubeconfig eu.kubeconfig --cluster-region eu-west\n  argosy join eu --cluster-kubeconfig eu.kubeconfig --take-over",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,7 +75,7 @@ A cluster that another live hub holds is refused, unless it is to be taken over.
 	cmd.Flags().StringVar(&j.provider, "cluster-provider", "", "provider of the cluster")
 	cmd.Flags().StringVar(&j.region, "cluster-region", "", "region of the cluster")
 	cmd.Flags().StringSliceVar(&j.zones, "cluster-zones", nil, "zones of the cluster, separated by commas")
-	cmd.Flags().BoolVar(&j.takeOver, "take-over", false, "join the cluster also if another hub holds it: that one stops writing there, and what it sent stays")
+	cmd.Flags().BoolVar(&j.takeOver, "take-over", false, "join the cluster even if another hub manages it: that hub stops writing there, and the objects it sent stay")
 	cmd.Flags().BoolVar(&j.dryRun, "dry-run", false, "check everything and change nothing")
 	return cmd
 }
@@ -112,14 +112,17 @@ func (j *join) run(ctx context.Context) error {
 	if err != nil {
 		return unreachable(j.name, j.endpoint.config.Host, err)
 	}
+	if j.hubID, err = hubIdentity(ctx, j.hub); err != nil {
+		return err
+	}
+	if system, err := hubIdentity(ctx, j.member); err == nil && system == j.hubID {
+		return fmt.Errorf("--cluster-kubeconfig leads to the hub itself (%s), which cannot be a member of its own fleet; give the kubeconfig of cluster %q", j.endpoint.config.Host, j.name)
+	}
 	var members clusterv1alpha1.ClusterList
 	if err := j.hub.List(ctx, &members); err != nil {
 		return fmt.Errorf("list the clusters of the hub: %w", err)
 	}
 	if j.again, err = joinable(j.name, id, members.Items); err != nil {
-		return err
-	}
-	if j.hubID, err = hubIdentity(ctx, j.hub); err != nil {
 		return err
 	}
 	lease, err := j.mayHold(ctx)
@@ -204,7 +207,7 @@ func joinable(name, id string, members []clusterv1alpha1.Cluster) (again bool, e
 			return false, fmt.Errorf("this cluster is a member under the name %q already (id %s); unjoin that first, or use that name", m.Name, id)
 		case m.Name != name:
 		case m.DeletionTimestamp != nil:
-			return false, fmt.Errorf("cluster %q is being removed; join it again when `argosy get clusters` lists it no more", name)
+			return false, fmt.Errorf("cluster %q is being removed; join it again when `argosy get clusters` no longer lists it", name)
 		case m.Spec.SyncMode == clusterv1alpha1.Pull:
 			return false, fmt.Errorf("cluster %q is registered in Pull mode; unregister it before joining it in Push mode", name)
 		case m.Spec.ID != id:
@@ -238,9 +241,24 @@ func clusterID(ctx context.Context, c client.Client) (string, error) {
 // unreachable says what to do about a member that gave no proper answer.
 func unreachable(name, host string, err error) error {
 	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-		return fmt.Errorf("cluster %q at %s refuses the user of --cluster-kubeconfig (%w); use one with all rights in the cluster", name, host, err)
+		return &sentence{fmt.Sprintf("not authorised in cluster %q at %s: %s; use a --cluster-kubeconfig with all rights in the cluster", name, host, denial(err)), err}
 	}
-	return fmt.Errorf("cluster %q cannot be reached at %s (%w); check that it runs, that this machine may reach it, and --cluster-kubeconfig and --cluster-context", name, host, err)
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &status):
+		return &sentence{fmt.Sprintf("cluster %q at %s answered, but not as a cluster that can be used: %s; check that it is healthy, and --cluster-kubeconfig and --cluster-context", name, host, err), err}
+	case untrusted(err):
+		return &sentence{fmt.Sprintf("the certificate of cluster %q at %s is not trusted: %s; check certificate-authority-data and tls-server-name in --cluster-kubeconfig", name, host, cause(err, requestTimeout)), err}
+	}
+	return &sentence{fmt.Sprintf("cluster %q at %s is not responding: %s; check that it is running and reachable from this machine, and --cluster-kubeconfig and --cluster-context", name, host, cause(err, requestTimeout)), err}
+}
+
+// denial is what an API server says of a request that it does not allow.
+func denial(err error) string {
+	if apierrors.IsUnauthorized(err) {
+		return "the credentials are missing or not valid"
+	}
+	return cause(err, requestTimeout)
 }
 
 // account makes a service account in the member, and a token of it.

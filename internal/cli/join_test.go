@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -28,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -344,8 +347,10 @@ func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
 		says   []string
 	}{
 		"no tokens":      {noTokens, []string{`cluster "m1"`, "request a token of the service account karmada-cluster/karmada-m1", "no key to sign with"}},
-		"nobody listens": {failing(errors.New("connection refused")), []string{"cannot be reached at https://m1", "connection refused", "--cluster-kubeconfig"}},
-		"refused user":   {failing(apierrors.NewUnauthorized("Unauthorized")), []string{"refuses the user"}},
+		"nobody listens": {failing(errors.New("connection refused")), []string{`cluster "m1" at https://m1 is not responding`, "connection refused", "--cluster-kubeconfig"}},
+		"a web server":   {failing(apierrors.NewNotFound(corev1.Resource("namespaces"), "kube-system")), []string{"answered, but not as a cluster that can be used", "--cluster-context"}},
+		"another CA":     {failing(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), []string{`certificate of cluster "m1" at https://m1 is not trusted`, "certificate-authority-data"}},
+		"refused user":   {failing(apierrors.NewUnauthorized("Unauthorized")), []string{"not authorised in cluster \"m1\"", "the credentials are missing or not valid"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			j, _ := joining("m1", fakeHub(), tc.member)
@@ -509,6 +514,60 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 	}
 }
 
+func TestADeadClusterIsUnjoinedByForceAlone(t *testing.T) {
+	for story, tc := range map[string]struct {
+		on   func(*unjoin)
+		dead bool // the hub has not seen it yet
+		// reason is why it is not ready; empty for no answer.
+		reason, err string
+	}{
+		"it is refused":                            {err: `cluster "m1" is not responding`},
+		"also when it has died just now":           {dead: true, err: "--force"},
+		"by force":                                 {on: func(u *unjoin) { u.force = true }},
+		"when all stays there anyway":              {on: func(u *unjoin) { u.keep = true }},
+		"called as karmadactl, like that":          {on: func(u *unjoin) { u.dead = true }},
+		"that it is confirmed says nothing":        {on: func(u *unjoin) { u.yes = true }, err: "bring it back"},
+		"it is another hub's, and is left to that": {reason: clusterv1alpha1.ReasonHeldByAnotherHub},
+	} {
+		t.Run(story, func(t *testing.T) {
+			cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"}, Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: "Push"},
+				Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse}}}}
+			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "web"}}
+			work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "web"}}`)}}}
+			binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}, Spec: workv1alpha2.ResourceBindingSpec{
+				Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}},
+				Clusters:  []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}, {Name: "m2", Replicas: 2}}}}
+			if tc.dead {
+				cluster.Status.Conditions[0].Status = metav1.ConditionTrue
+			}
+			if tc.reason != "" {
+				cluster.Status.Conditions[0].Reason, cluster.Status.Conditions[0].Message = tc.reason, "hub b holds it"
+			}
+			hub := fakeHub(cluster, work, binding)
+			u, out := unjoining("m1", hub, nil)
+			u.yes = true
+			u.probe = func(context.Context) error { return errors.New("no answer") }
+			if tc.on != nil {
+				tc.on(u)
+			}
+			err := u.run(t.Context())
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("got %v, want %q", err, tc.err)
+			}
+			for _, say := range []string{"left to the cluster: 1 Deployment.apps", "nothing can be deleted there", "3 replicas of 1 workload may keep running there while they are placed in other clusters as well"} {
+				if !strings.Contains(out.String(), say) {
+					t.Errorf("it does not say %q:\n%s", say, out)
+				}
+			}
+			if left := exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1"); left != (err != nil) {
+				t.Errorf("the cluster is left: %v", left)
+			} else if !left && !strings.Contains(out.String(), "argosy orphans") {
+				t.Errorf("what to do later is not said:\n%s", out)
+			}
+		})
+	}
+}
+
 func TestUnjoinSaysWhatItWaitsForAndForceDoesNotWait(t *testing.T) {
 	cluster := &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u", Finalizers: []string{"karmada.io/cluster-controller"}},
@@ -575,14 +634,15 @@ func TestGetClustersPrintsTheColumnsThatScriptsRead(t *testing.T) {
 				APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1alpha1", Resources: []clusterv1alpha1.APIResource{{Kind: "CloneSet"}}}},
 				Conditions:     []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
 		},
-		{ObjectMeta: metav1.ObjectMeta{Name: "m2", CreationTimestamp: metav1.NewTime(now)}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "m2", CreationTimestamp: metav1.NewTime(now)}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push", Taints: []corev1.Taint{
+			{Key: "cluster.karmada.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}, {Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}}},
 	}
 	for name, tc := range map[string]struct {
 		o    printers.PrintOptions
 		want [][]string
 	}{
-		"table": {printers.PrintOptions{}, [][]string{{"NAME", "VERSION", "MODE", "READY", "AGE"}, {"m1", "v1.36.3", "Push", "True", "90m"}, {"m2", "Push", "Unknown", "0s"}}},
-		"wide":  {printers.PrintOptions{Wide: true, NoHeaders: true}, [][]string{{"m1", "v1.36.3", "Push", "True", "90m", "a,b", "eu", "<none>", "https://m1", "<none>", "v1alpha1"}, {"m2", "Push", "Unknown", "0s", "<none>", "<none>", "<none>", "<none>", "<none>", "<none>"}}},
+		"table": {printers.PrintOptions{}, [][]string{{"NAME", "VERSION", "MODE", "READY", "AGE", "TAINTS"}, {"m1", "v1.36.3", "Push", "True", "90m", "<none>"}, {"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule"}}},
+		"wide":  {printers.PrintOptions{Wide: true, NoHeaders: true}, [][]string{{"m1", "v1.36.3", "Push", "True", "90m", "<none>", "a,b", "eu", "<none>", "https://m1", "<none>", "v1alpha1"}, {"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule", "<none>", "<none>", "<none>", "<none>", "<none>", "<none>"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -604,6 +664,7 @@ func TestOnlyTheTableOfClustersIsOurs(t *testing.T) {
 		"cluster m1 -o wide":                       true,
 		"Clusters -l a=b --no-headers":             true,
 		"clusters -n x":                            true,
+		"clusters --color never":                   true,
 		"clusters -o json":                         false,
 		"clusters -w":                              false,
 		"clusters --show-labels":                   false,
@@ -615,6 +676,7 @@ func TestOnlyTheTableOfClustersIsOurs(t *testing.T) {
 		hub := &hubFlags{}
 		cmd := newGet(hub, std)
 		hub.bind(cmd.Flags())
+		cmd.Flags().String("color", "auto", "")
 		if err := cmd.Flags().Parse(strings.Fields(line)); err != nil {
 			t.Fatal(err)
 		}
@@ -630,7 +692,7 @@ func TestTheHubIsFoundInOrder(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", data)
 	t.Setenv("KUBECONFIG", "")
 	host := func(h hubFlags) (string, error) {
-		c, err := h.ToRESTConfig()
+		c, err := h.locate()
 		if err != nil {
 			return "", err
 		}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/kubectl/pkg/cmd/logs"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/completion"
 )
 
 // followed is how many logs of one cluster are followed at once, unless --max-log-requests says another number: kubectl's five are
@@ -35,20 +36,20 @@ func newLogs(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	cmd.Short = "Print the logs of pods in member clusters"
 	cmd.Long = `Prints the logs of a pod, of all pods of a workload, or of those that a selector matches.
 
-Of one cluster the output is kubectl's. Of several, or with --all-clusters, each line starts with the cluster it is from, and
-KIND/NAME means all pods of the workload, each line with its pod; clusters that have no such workload are left out.`
+For one cluster the output is that of kubectl. For several, or with --all-clusters, each line starts with its cluster, and
+KIND/NAME means all pods of the workload, each line with its pod; clusters without that workload are skipped.`
 	cmd.Example = `  argosy logs web-1 -n shop -C eu -f
   argosy logs deployment/web -n shop --all-clusters --tail 20
   argosy logs cloneset/web -n shop --all-clusters -f
   argosy logs -l app=web -n shop -C eu,us -f`
 	where.bind(cmd)
-	cmd.Flags().BoolVar(&where.all, "all-clusters", false, "of all clusters of the fleet, each line with its cluster")
+	cmd.Flags().BoolVar(&where.all, "all-clusters", false, "print the logs of all clusters, each line prefixed with its cluster")
 	kubectl := cmd.Run
 	cmd.Run = nil
-	cmd.ValidArgsFunction = nil
+	cmd.ValidArgsFunction = silent(hub, completion.PodResourceNameAndContainerCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !where.all && len(where.clusters) == 0 {
-			return errors.New("name the cluster with --cluster, or ask --all-clusters: pods run in members")
+			return errors.New("name the cluster with --cluster, or use --all-clusters: pods run in member clusters")
 		}
 		places, err := where.places(cmd.Context(), hub, true)
 		if err != nil {
@@ -228,7 +229,7 @@ func selectorOf(u *unstructured.Unstructured) (string, error) {
 	if selector, _, _ := unstructured.NestedString(u.Object, "status", "labelSelector"); selector != "" {
 		return selector, nil
 	}
-	return "", fmt.Errorf("%s %q does not say which pods are its own: name them, or select them with -l", u.GetKind(), u.GetName())
+	return "", fmt.Errorf("%s %q has no selector for its pods: name the pods, or select them with -l", u.GetKind(), u.GetName())
 }
 
 // lines writes whole lines with a prefix, for many who share out.

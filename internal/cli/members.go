@@ -22,6 +22,7 @@ import (
 	kubectldescribe "k8s.io/kubectl/pkg/cmd/describe"
 	"k8s.io/kubectl/pkg/cmd/exec"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/completion"
 
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
@@ -39,6 +40,9 @@ type place struct {
 // ToRESTConfig is how the place is reached.
 func (p *place) ToRESTConfig() (*rest.Config, error) {
 	config, err := p.hubFlags.ToRESTConfig()
+	if p.cluster == "" && errors.Is(err, errPlainCluster) {
+		return p.locate() // as karmadactl looks into a member by its own kubeconfig
+	}
 	if err != nil || p.cluster == "" {
 		return config, err
 	}
@@ -106,9 +110,9 @@ const (
 func (s *scopeFlags) bind(cmd *cobra.Command, scopes ...string) {
 	if len(scopes) > 0 {
 		cmd.Flags().StringVarP(&s.scope, "operation-scope", "s", "", "where to look: "+strings.Join(scopes, ", ")+
-			"; without, members if clusters are named, else karmada, which is the hub")
+			"; karmada is the hub (default: members if --cluster is given, otherwise karmada)")
 	}
-	cmd.Flags().StringSliceVarP(&s.clusters, "cluster", "C", nil, "member clusters, separated by commas; without, all of them")
+	cmd.Flags().StringSliceVarP(&s.clusters, "cluster", "C", nil, "member clusters, comma-separated (default: all)")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		switch name {
 		case "clusters":
@@ -180,7 +184,7 @@ func (s *scopeFlags) only(ctx context.Context, hub *hubFlags) (*place, error) {
 	case len(s.clusters) > 1:
 		return nil, fmt.Errorf("name one cluster with --cluster, not %s", strings.Join(s.clusters, ", "))
 	case len(s.clusters) == 0 && s.scope != scopeHub:
-		return nil, errors.New("name the cluster with --cluster: pods run in members; `argosy get pods -s members` tells where")
+		return nil, errors.New("name the cluster with --cluster: pods run in members; `argosy get pods -s members` lists them with their clusters")
 	}
 	if len(s.clusters) == 0 {
 		return &place{hubFlags: hub}, nil
@@ -215,7 +219,7 @@ func inOne(cmd *cobra.Command, hub *hubFlags, in *place) *cobra.Command {
 	where.bind(cmd, scopeHub, scopeMembers)
 	kubectl := cmd.Run
 	cmd.Run = nil
-	cmd.ValidArgsFunction = nil // it would ask the hub
+	cmd.ValidArgsFunction = silent(hub, completion.PodResourceNameCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		at, err := where.only(cmd.Context(), hub)
 		if err != nil {
@@ -233,14 +237,14 @@ func inOne(cmd *cobra.Command, hub *hubFlags, in *place) *cobra.Command {
 func newDescribe(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	in, where := &place{hubFlags: hub}, &scopeFlags{}
 	out := &bytes.Buffer{}
-	cmd := kubectldescribe.NewCmdDescribe("argosy", cmdutil.NewFactory(in), genericiooptions.IOStreams{In: streams.In, Out: out, ErrOut: streams.ErrOut})
+	cmd := kubectldescribe.NewCmdDescribe(hub.calledBy, cmdutil.NewFactory(in), genericiooptions.IOStreams{In: streams.In, Out: out, ErrOut: streams.ErrOut})
 	cmd.Example = `  argosy describe deployment web -n shop
   argosy describe pod web-1 -n shop -C eu
   argosy describe deployment web -n shop -s members`
 	where.bind(cmd, scopeHub, scopeMembers, scopeAll)
 	kubectl := cmd.Run
 	cmd.Run = nil
-	cmd.ValidArgsFunction = nil
+	cmd.ValidArgsFunction = silent(hub, completion.ResourceTypeAndNameCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		places, err := where.places(cmd.Context(), hub, false)
 		if err != nil {

@@ -156,7 +156,7 @@ func TestLogsOfTheFleetSayWhereEachLineIsFrom(t *testing.T) {
 		"a workload in one cluster":     {args: []string{"cloneset/web", "--cluster", "us"}, want: []string{"four"}},
 		"one that is nowhere":           {args: []string{"web-9", "--all-clusters"}, err: `cluster "eu": `},
 		"one that does not answer":      {args: []string{"cloneset/web", "--all-clusters"}, down: true, want: all, err: `the logs of cluster "down" are not complete`},
-		"no cluster named":              {args: []string{"web-3"}, err: "name the cluster with --cluster, or ask --all-clusters"},
+		"no cluster named":              {args: []string{"web-3"}, err: "name the cluster with --cluster, or use --all-clusters"},
 		"both":                          {args: []string{"web-3", "--all-clusters", "-C", "eu"}, err: "contradict each other"},
 		"another cluster":               {args: []string{"web-3", "-C", "xx"}, err: `there is no cluster "xx": the fleet has eu, jp, us`},
 	} {

@@ -27,6 +27,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // orphan is an object in a member that is marked as the hub's, and whose Work the hub does not have.
@@ -258,9 +259,9 @@ func newOrphans(hub *hubFlags) *cobra.Command {
 	flags, output := &orphanFlags{}, ""
 	cmd := &cobra.Command{
 		Use:   "orphans",
-		Short: "List what clusters run for this hub and the hub knows nothing of",
-		Long: `Lists the objects in member clusters that are marked as this hub's and have no Work: after a restore of an older backup, those that were
-made since. The hub leaves them alone. "argosy adopt" makes templates of them, "argosy orphans delete" deletes them.`,
+		Short: "List objects in clusters that carry this hub's marks but that the hub does not know",
+		Long: `Lists the objects in member clusters that carry this hub's marks and have no Work: after the restore of an older backup, those
+created since. The hub does not touch them. "argosy adopt" creates templates of them, "argosy orphans delete" deletes them.`,
 		Example: `  argosy get orphans
   argosy orphans -C eu -o json
   argosy adopt deployment web -n shop --cluster eu
@@ -310,9 +311,10 @@ func newOrphansDelete(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete [KIND NAME]",
 		Short: "Delete orphans in their clusters",
-		Long: `Deletes orphans in their clusters: those of a kind and name, or with --all all of a namespace or the fleet. Without --yes it says what
-would go. Each is looked at again before it goes: one that became the fleet's meanwhile, or another of its name, stays. A namespace is
-deleted with all that is in it, and a CustomResourceDefinition with all objects of its kind, so these go only when they are named.`,
+		Long: `Deletes orphans in their clusters: those of a kind and name, or with --all those of a namespace or of the whole fleet. Without --yes it
+only lists what would be deleted. Each object is checked again before it is deleted: it stays if the hub manages it by now, or if another
+object has taken its name. Deleting a namespace deletes all that is in it, and deleting a CustomResourceDefinition all objects of its kind,
+so these are deleted only by name.`,
 		Example: "  argosy orphans delete deployment web -n shop -C eu --yes\n  argosy orphans delete --all -n shop",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -336,17 +338,17 @@ deleted with all that is in it, and a CustomResourceDefinition with all objects 
 			}
 			switch {
 			case len(found) == 0 && left > 0:
-				return fmt.Errorf("all %d orphans are namespaces and CustomResourceDefinitions, which take others along: name each that shall go", left)
+				return fmt.Errorf("all %d orphans are namespaces and CustomResourceDefinitions, which contain other objects: name each one to delete", left)
 			case len(found) == 0:
 				return errors.New("there is no such orphan")
 			case left > 0:
-				fmt.Fprintf(cmd.ErrOrStderr(), "%d namespaces and CustomResourceDefinitions are left out, since they take others along: name each that shall go\n", left)
+				fmt.Fprintf(cmd.ErrOrStderr(), "%d namespaces and CustomResourceDefinitions are skipped, since they contain other objects: name each one to delete\n", left)
 			}
 			if !yes {
 				if err := printOrphans(cmd.OutOrStdout(), found); err != nil {
 					return err
 				}
-				return fmt.Errorf("%d objects would be deleted in their clusters: give --yes to do so", len(found))
+				return fmt.Errorf("%s would be deleted in their clusters: give --yes to do so", text.Count(len(found), "object"))
 			}
 			config, err := hub.ToRESTConfig()
 			if err != nil {
@@ -382,7 +384,7 @@ func (o *orphan) delete(ctx context.Context, hub *rest.Config) error {
 	}
 	_, err = own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(names.ExecutionSpace(o.Cluster)).Get(ctx, o.Work, metav1.GetOptions{})
 	if err == nil {
-		return errors.New("it is the fleet's now: delete its template")
+		return errors.New("the hub manages it now: delete its template")
 	}
 	if !apierrors.IsNotFound(err) {
 		return err

@@ -65,7 +65,7 @@ func (s *restoreState) unseen() string {
 		return ""
 	}
 	if !s.Counted {
-		return "The hub has not counted yet which Works it has not looked at: it does so when it starts."
+		return "The hub has not counted yet which Works it has not checked: it does so at its start."
 	}
 	if len(s.Unseen) == 0 {
 		return ""
@@ -78,7 +78,7 @@ func (s *restoreState) unseen() string {
 		}
 		of = append(of, text)
 	}
-	return "Not looked at yet: " + strings.Join(of, ", ") + "."
+	return "Not checked yet: " + strings.Join(of, ", ") + "."
 }
 
 func restoreStateOf(ctx context.Context, c client.Client) (restoreState, error) {
@@ -86,7 +86,7 @@ func restoreStateOf(ctx context.Context, c client.Client) (restoreState, error) 
 	mark := &corev1.ConfigMap{}
 	err := c.Get(ctx, types.NamespacedName{Namespace: names.System, Name: execute.RestoreMark}, mark)
 	if client.IgnoreNotFound(err) != nil {
-		return s, fmt.Errorf("ask whether the hub was restored: %w", err)
+		return s, fmt.Errorf("check whether the hub was restored: %w", err)
 	}
 	if err == nil {
 		s.Backup = mark.Data
@@ -158,7 +158,7 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 	output := ""
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "List what the hub leaves alone in its clusters since it was restored",
+		Short: "List what the hub leaves unchanged in its clusters since it was restored",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
@@ -180,7 +180,7 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 				return writeYAML(out, s)
 			}
 			if s.Backup == nil && len(s.Held) == 0 {
-				fmt.Fprintln(out, "The hub holds nothing: it was not restored, or what followed was accepted.")
+				fmt.Fprintln(out, "The hub holds nothing: it was not restored, or the restore was accepted.")
 				return nil
 			}
 			if s.Backup != nil {
@@ -216,10 +216,11 @@ func newRestoreAccept(hub *hubFlags) *cobra.Command {
 	var only []string
 	cmd := &cobra.Command{
 		Use:   "accept [KIND NAME]",
-		Short: "Have clusters follow the restored hub: what is held is rolled back, made again or deleted",
-		Long: `Has clusters follow the restored hub: what is held of the object, or with --all everything that is held, is rolled back to what the hub
-says, made again, or deleted where the hub has its deletion under way. With --all the restore is over, and drift is put right as ever: so it is refused while there are Works that the hub has
-not looked at since, as in a cluster that does not answer. What the hub does not know stays: see "argosy get orphans".`,
+		Short: "Make clusters follow the restored hub: held objects are rolled back, recreated or deleted",
+		Long: `Makes clusters follow the restored hub: the held copies of the object, or with --all everything that is held, are rolled back to the
+hub's state, recreated, or deleted where the hub is deleting them. --all also ends the restore, after which the hub corrects drift as usual.
+It is therefore refused while there are Works that the hub has not checked since, for example in a cluster that is not responding. Objects
+that the hub does not know stay: see "argosy get orphans".`,
 		Example: "  argosy restore accept deployment web -n shop\n  argosy restore accept deployment web -n shop -C eu\n  argosy restore accept --all",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -231,7 +232,7 @@ not looked at since, as in a cluster that does not answer. What the hub does not
 				return errors.New("name an object, as in `argosy restore accept deployment web -n shop`, or give --all")
 			}
 			if force && !all {
-				return errors.New("--force goes with --all: what is named is accepted as it is held")
+				return errors.New("--force requires --all; a named object is accepted without it")
 			}
 			c, err := hub.client()
 			if err != nil {
@@ -246,8 +247,8 @@ not looked at since, as in a cluster that does not answer. What the hub does not
 				return err
 			}
 			if unseen := s.unseen(); all && !force && unseen != "" {
-				return fmt.Errorf("not everything was looked at since the restore. %s What is newer there would be rolled back, or deleted, unseen. Wait until that is "+
-					"done, for which the hub has to run and the clusters have to be Ready, name what to accept, or say --force", unseen)
+				return fmt.Errorf("not everything was checked since the restore. %s Newer objects there would be rolled back or deleted unseen. Wait until that is "+
+					"done (the hub must run, and the clusters must be Ready), name what to accept, or use --force", unseen)
 			}
 			n := 0
 			for i := range s.Held {
@@ -278,9 +279,9 @@ not looked at since, as in a cluster that does not answer. What the hub does not
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "everything that is held, and end the restore")
-	cmd.Flags().BoolVar(&force, "force", false, "with --all: also what the hub has not looked at since the restore")
-	cmd.Flags().StringSliceVarP(&only, "clusters", "C", nil, "clusters that are to follow (default: all)")
+	cmd.Flags().BoolVar(&all, "all", false, "accept everything that is held, and end the restore")
+	cmd.Flags().BoolVar(&force, "force", false, "with --all: also what the hub has not checked since the restore")
+	cmd.Flags().StringSliceVarP(&only, "clusters", "C", nil, "clusters to apply this to (default: all)")
 	return cmd
 }
 

@@ -43,7 +43,7 @@ func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
 
 	s := restored(`{"eu":3}`)
 	out, _, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newRestoreStatus(hub) }, "")
-	if err != nil || !strings.Contains(out, "Not looked at yet: 3 in eu (not Ready).") {
+	if err != nil || !strings.Contains(out, "Not checked yet: 3 in eu (not Ready).") {
 		t.Errorf("status says %s (%v)", out, err)
 	}
 	if strings.Contains(out, "accept --all") {

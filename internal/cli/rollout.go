@@ -18,8 +18,13 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/rollout"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -28,17 +33,20 @@ import (
 func newRollout(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "See how far a rollout is in each cluster, pause it, and approve steps of a Kruise Rollout",
+		Short: "Show, pause and resume a rollout, and approve steps of a Kruise Rollout",
 		Args:  cobra.NoArgs,
 	}
 	verb := func(use, short, long string, run func(context.Context, *rolling) error) *cobra.Command {
 		r := &rolling{}
 		sub := &cobra.Command{
 			Use: use + " KIND NAME", Short: short, Long: long,
-			Args: oneObject("rollout web"),
+			Args:              oneObject("rollout web"),
+			ValidArgsFunction: oneOfHub(hub),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				kind, name := objectOf(args)
-				r.out = cmd.OutOrStdout()
+				out, flush := painted(cmd)
+				defer flush()
+				r.out = out
 				if err := r.find(cmd.Context(), hub, kind, name); err != nil {
 					return err
 				}
@@ -46,18 +54,18 @@ func newRollout(hub *hubFlags) *cobra.Command {
 			},
 		}
 		if use == "approve" {
-			sub.Flags().StringSliceVar(&r.clusters, "clusters", nil, "approve it in these clusters alone, separated by commas (default: wherever it waits)")
+			sub.Flags().StringSliceVar(&r.clusters, "clusters", nil, "approve the step only in these clusters, separated by commas (default: all clusters that wait)")
 		}
 		return sub
 	}
 	cmd.AddCommand(
-		verb("status", "Say how far it is in each cluster", "", func(ctx context.Context, r *rolling) error { return r.status(ctx) }),
-		verb("approve", "Have the step of a Kruise Rollout go on that it waits at", `Has the step of a Kruise Rollout go on at which it waits now, in each cluster that waits, or in those named.
+		verb("status", "Show progress per cluster", "", func(ctx context.Context, r *rolling) error { return r.status(ctx) }),
+		verb("approve", "Approve the current step of a Kruise Rollout", `Approves the step at which a Kruise Rollout waits now, in every cluster where it waits, or in those named.
 
-What is approved is written on the Rollout of the hub, as the step and the revision that each cluster told of, and the hub carries it out
-in the members. A later step, or the next rollout, is not approved by it; clusters that do not wait yet need the command again when they do.`, func(ctx context.Context, r *rolling) error { return r.approve(ctx) }),
-		verb("pause", "Stop it where it is, in all clusters", "", func(ctx context.Context, r *rolling) error { return r.pause(ctx, true) }),
-		verb("resume", "Have it go on, in all clusters", "", func(ctx context.Context, r *rolling) error { return r.pause(ctx, false) }),
+The approval is written on the Rollout of the hub, with the step and the revision that each cluster reported, and the hub carries it out in
+the members. It covers neither later steps nor the next rollout. Run it again for clusters that reach the step later.`, func(ctx context.Context, r *rolling) error { return r.approve(ctx) }),
+		verb("pause", "Pause the rollout in all clusters", "", func(ctx context.Context, r *rolling) error { return r.pause(ctx, true) }),
+		verb("resume", "Resume the rollout in all clusters", "", func(ctx context.Context, r *rolling) error { return r.pause(ctx, false) }),
 	)
 	return cmd
 }
@@ -110,25 +118,39 @@ type told struct {
 	applied bool
 	health  string
 	status  map[string]any
+	// outage is set while the cluster is not ready, so that the status is stale.
+	outage *membership.Outage
 }
 
-// all are the clusters that have the template, or are to, by name.
-func (r *rolling) all(ctx context.Context) ([]told, error) {
+// all are the clusters that have the template, or are to, by name, and what their binding says of statuses that are stale.
+func (r *rolling) all(ctx context.Context) (all []told, stale string, err error) {
 	key := types.NamespacedName{Namespace: r.template.GetNamespace(), Name: names.Binding(r.template.GetKind(), r.template.GetName())}
 	b, err := scope.Bindings.Get(ctx, r.client, key)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%s is in no cluster: no policy holds it", objectName(r.template))
+		return nil, "", fmt.Errorf("%s is in no cluster: no policy propagates it", objectName(r.template))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the binding of %s: %w", objectName(r.template), err)
+		return nil, "", fmt.Errorf("read the binding of %s: %w", objectName(r.template), err)
 	}
-	var all []told
+	var outages aggregate.Outages
+	if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.StatusCurrent); c != nil && c.Status == metav1.ConditionFalse {
+		stale = c.Message
+		// Who may not list clusters sees what the binding says, and no more.
+		if fleet, err := clusters(ctx, r.client, nil, ""); err == nil {
+			outages = aggregate.OutagesOf(b, func(name string) *clusterv1alpha1.Cluster {
+				if i := slices.IndexFunc(fleet, func(c clusterv1alpha1.Cluster) bool { return c.Name == name }); i >= 0 {
+					return &fleet[i]
+				}
+				return nil
+			})
+		}
+	}
 	seen := map[string]bool{}
 	for _, item := range b.BindingStatus().AggregatedStatus {
-		t := told{cluster: item.ClusterName, applied: item.Applied, health: string(item.Health)}
+		t := told{cluster: item.ClusterName, applied: item.Applied, health: string(item.Health), outage: outages[item.ClusterName]}
 		if item.Status != nil {
 			if err := json.Unmarshal(item.Status.Raw, &t.status); err != nil {
-				return nil, fmt.Errorf("read what cluster %q told: %w", item.ClusterName, err)
+				return nil, "", fmt.Errorf("read the status from cluster %q: %w", item.ClusterName, err)
 			}
 		}
 		seen[t.cluster] = true
@@ -140,11 +162,11 @@ func (r *rolling) all(ctx context.Context) ([]told, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b told) int { return strings.Compare(a.cluster, b.cluster) })
-	return all, nil
+	return all, stale, nil
 }
 
 func (r *rolling) status(ctx context.Context) error {
-	all, err := r.all(ctx)
+	all, stale, err := r.all(ctx)
 	if err != nil {
 		return err
 	}
@@ -171,17 +193,24 @@ func (r *rolling) status(ctx context.Context) error {
 			cells = []any{t.cluster, orNone(p.Phase), orNone(step), orNone(p.State), orNone(p.Revision), p.Message}
 		} else {
 			cells = []any{t.cluster, orNone(t.health), fields.Number(t.status, "replicas"), fields.Number(t.status, "updatedReplicas"), fields.Number(t.status, "readyReplicas")}
+			if t.outage != nil && t.health == string(workv1alpha1.ResourceUnknown) {
+				cells[4] = "<unknown>"
+			}
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
-	return printTable(r.out, table, printers.PrintOptions{})
+	if err := printTable(r.out, table, printers.PrintOptions{}); err != nil || stale == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(r.out, "\n%s\n", stale)
+	return err
 }
 
 func (r *rolling) approve(ctx context.Context) error {
 	if r.template.GroupVersionKind().GroupKind() != rollout.Kind {
-		return fmt.Errorf("%s has no steps to approve: that is for Kruise Rollouts, and stages of the fleet go on by the annotation argosy.io/rollout-stage", objectName(r.template))
+		return fmt.Errorf("%s has no steps to approve: only Kruise Rollouts have steps; to continue a staged rollout of the fleet, set the annotation argosy.io/rollout-stage", objectName(r.template))
 	}
-	all, err := r.all(ctx)
+	all, _, err := r.all(ctx)
 	if err != nil {
 		return err
 	}
@@ -191,7 +220,7 @@ func (r *rolling) approve(ctx context.Context) error {
 	}
 	value, approved, err := rollout.Approve(r.template.GetAnnotations()[rollout.ApprovedAnnotation], seen, r.clusters)
 	if err != nil {
-		return fmt.Errorf("%s: %w; `%s` says how far it is", objectName(r.template), err, "argosy rollout status")
+		return fmt.Errorf("%s: %w; `%s` shows its progress", objectName(r.template), err, "argosy rollout status")
 	}
 	if err := r.patch(ctx, map[string]any{"metadata": map[string]any{"annotations": map[string]any{rollout.ApprovedAnnotation: value}}}); err != nil {
 		return err
@@ -201,19 +230,23 @@ func (r *rolling) approve(ctx context.Context) error {
 	}
 	for _, t := range all {
 		if p := seen[t.cluster]; !slices.Contains(approved, t.cluster) && len(r.clusters) == 0 {
-			fmt.Fprintf(r.out, "%s: it does not wait in cluster %s (%s)\n", objectName(r.template), t.cluster, orNone(p.State))
+			fmt.Fprintf(r.out, "%s: not waiting for an approval in cluster %s (%s)\n", objectName(r.template), t.cluster, orNone(p.State))
 		}
 	}
 	return nil
 }
 
 func (r *rolling) pause(ctx context.Context, paused bool) error {
+	word := "resumed"
+	if paused {
+		word = "paused"
+	}
 	path := rollout.PausePath(r.template)
 	if path == nil {
 		return fmt.Errorf("%s cannot be paused: its kind has no field for that", objectName(r.template))
 	}
 	if fields.Yes(r.template.Object, path...) == paused {
-		fmt.Fprintf(r.out, "%s is so already\n", objectName(r.template))
+		fmt.Fprintf(r.out, "%s is already %s\n", objectName(r.template), word)
 		return nil
 	}
 	patch := map[string]any{}
@@ -222,10 +255,6 @@ func (r *rolling) pause(ctx context.Context, paused bool) error {
 	}
 	if err := r.patch(ctx, patch); err != nil {
 		return err
-	}
-	word := "resumed"
-	if paused {
-		word = "paused"
 	}
 	fmt.Fprintf(r.out, "%s is %s\n", objectName(r.template), word)
 	return nil
@@ -244,7 +273,7 @@ func (r *rolling) patch(ctx context.Context, patch map[string]any) error {
 		err = r.client.Patch(ctx, r.template.DeepCopy(), client.RawPatch(types.MergePatchType, raw))
 	}
 	if apierrors.IsConflict(err) {
-		return fmt.Errorf("%s has changed meanwhile: look at it, and run the command again", objectName(r.template))
+		return fmt.Errorf("%s has changed in the meantime: check it and run the command again", objectName(r.template))
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", objectName(r.template), err)

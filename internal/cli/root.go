@@ -17,6 +17,9 @@ func verbs(hub *hubFlags) []*cobra.Command {
 	return []*cobra.Command{
 		newUp(),
 		newConfig(),
+		newInstall(),
+		newUninstall(),
+		newKubeconfig(),
 		newJoin(hub),
 		newUnjoin(hub),
 		newAdopt(hub),
@@ -28,6 +31,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newRestore(hub),
 		newDefrag(),
 		newGet(hub, std),
+		newAPIResources(hub, std),
 		newDescribe(hub, std),
 		newLogs(hub, std),
 		newExec(hub, std),
@@ -42,13 +46,22 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newSimMember(),
 		newDemo(),
 		newBench(),
+		newDocs(),
+		newVersion(),
 	}
 }
 
 // Main runs the command line args, of which the first is the name we were called by, until it ends or ctx does, and
 // returns the process's exit code.
 func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
+	if name, ok := strings.CutPrefix(filepath.Base(args[0]), "kubectl_complete-"); ok {
+		// kubectl completes a plugin by an executable of this name beside it.
+		args = append([]string{"kubectl-" + name, cobra.ShellCompRequestCmd}, args[1:]...)
+	}
 	root := newRoot(args[0])
+	if cmd, _, err := root.Find(args[1:]); err != nil || cmd.Annotations[servesAnnotation] == "" {
+		quietLibraries()
+	}
 	root.SetArgs(args[1:])
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -82,8 +95,14 @@ func newRoot(path string) *cobra.Command {
 		SilenceUsage:  true, // an error is one sentence, not a page
 		SilenceErrors: true,
 	}
-	hub := &hubFlags{}
+	hub := &hubFlags{calledBy: use}
 	hub.bind(root.PersistentFlags())
+	color := colorMode(colorModes[0])
+	root.PersistentFlags().Var(&color, "color", "color output: "+strings.Join(colorModes, ", ")+"; auto is on a terminal, unless NO_COLOR is set")
 	root.AddCommand(verbs(hub)...)
+	showVersion(root)
+	nameHelp(root)
+	completeFlags(root, hub)
+	completeAsPlugin(root)
 	return root
 }

@@ -20,9 +20,9 @@ import (
 func newSecrets(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secrets",
-		Short: "Say how the hub keeps what is secret, and change its key",
-		Long: `The hub encrypts Secrets, and what carries them to members, in its store. Its keys are in the store too, sealed with the master key
-encryption.key of the pki folder: without that file nothing of it can be read.`,
+		Short: "Show how the hub encrypts secrets at rest, and rotate the key",
+		Long: `The hub encrypts Secrets, and the objects that carry them to members, at rest. Its keys are in the store too, sealed with the master key
+encryption.key of the pki folder: without that file none of them can be read.`,
 	}
 	cmd.AddCommand(newSecretsStatus(hub), newSecretsRotateKey(hub), newSecretsRewrite(hub))
 	return cmd
@@ -32,7 +32,7 @@ func newSecretsStatus(hub *hubFlags) *cobra.Command {
 	output := ""
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say with which keys what is secret is encrypted, and what is not yet",
+		Short: "Show which keys encrypt secrets at rest, and what is not encrypted yet",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
@@ -64,12 +64,12 @@ func newSecretsRotateKey(hub *hubFlags) *cobra.Command {
 	master := false
 	cmd := &cobra.Command{
 		Use:   "rotate-key",
-		Short: "Encrypt what is secret with a new key, and drop the old one",
+		Short: "Re-encrypt secrets with a new key, and drop the old one",
 		Long: `Makes a new key, which all hubs on the store read before one writes with it, rewrites everything that is secret, and drops the old
-key. It returns when that is done. A rotation that is broken off, by this command or by the hub's end, goes on by itself.
+key. It returns when that is done. A rotation continues by itself if this command or the hub is interrupted.
 
-The master key in the pki folder, which the keys in the store are sealed with, stays. With --master it is replaced as well: the old one
-opens nothing that is written from then on, and is kept beside the new one as encryption-until-TIME.key, since backups of before need it.
+The master key in the pki folder, which seals the keys in the store, stays. With --master it is replaced as well, and the old one is kept
+beside it as encryption-until-TIME.key, since older backups need it.
 Where several hubs run on one store, copy encryption.key of the hub that was asked to the others' pki folders when the command says so.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -86,8 +86,8 @@ Where several hubs run on one store, copy encryption.key of the hub that was ask
 func newSecretsRewrite(hub *hubFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rewrite",
-		Short: "Rewrite what is not kept as it would be written now",
-		Long:  `For a hub with --encryption-provider-config: after a new key or provider was put first there, this has everything encrypted with it.`,
+		Short: "Rewrite stored values that do not use the current encryption",
+		Long:  `For a hub with --encryption-provider-config: after a new key or provider was put first there, this re-encrypts everything with it.`,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return changeEncryption(cmd, hub, "rewrite")
@@ -109,12 +109,12 @@ func encryptionOf(ctx context.Context, client *kubernetes.Clientset) (s server.E
 	err = refusal(data, err)
 	switch {
 	case apierrors.IsNotFound(err):
-		return s, errors.New("this hub does not say how it keeps secrets: it is older than this command, or no Argosy")
+		return s, errors.New("this hub does not report how it encrypts secrets: it is older than this command, or not an Argosy hub")
 	case err != nil:
-		return s, fmt.Errorf("ask the hub how it keeps secrets: %w", err)
+		return s, fmt.Errorf("ask the hub how it encrypts secrets: %w", err)
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("ask the hub how it keeps secrets: %w", err)
+		return s, fmt.Errorf("ask the hub how it encrypts secrets: %w", err)
 	}
 	return s, nil
 }
@@ -154,7 +154,7 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return errors.New("not waited for: it goes on, and `argosy secrets status` says how far it is")
+			return errors.New("stopped waiting: the rotation continues, and `argosy secrets status` shows its progress")
 		}
 		s, err := encryptionOf(ctx, client)
 		if err != nil {
@@ -174,7 +174,7 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 		case !s.Rotating && !s.Rewriting:
 			tick.Stop()
 			if what != "rewrite" && (len(before.Keys) == 0 || len(s.Keys) == 0 || s.Keys[0].Name == before.Keys[0].Name) {
-				return errors.New("the hub ended the rotation and has its old key: see its log")
+				return errors.New("the hub gave up the rotation and still uses its old key: see its log")
 			}
 			printEncryption(out, s)
 			return nil
@@ -215,7 +215,7 @@ func printEncryption(out io.Writer, s server.EncryptionStatus) {
 	case s.Stale > 0:
 		fmt.Fprintf(out, "; %d still to be rewritten", s.Stale)
 	default:
-		fmt.Fprint(out, ", all as they are to be")
+		fmt.Fprint(out, ", all up to date")
 	}
 	fmt.Fprintln(out)
 	if s.Unreadable > 0 {
@@ -228,7 +228,7 @@ func printEncryption(out io.Writer, s server.EncryptionStatus) {
 		fmt.Fprintf(out, "%d of the hubs on this store have not read the new key yet; if the master key is being replaced, copy encryption.key to their pki folders\n", s.Behind)
 	}
 	if len(s.OldMasterKeys) > 0 {
-		fmt.Fprintf(out, "Master keys of before, in the pki folder: %s. Keep them with the backups of their time, which cannot be read without; nothing newer needs them.\n", strings.Join(s.OldMasterKeys, ", "))
+		fmt.Fprintf(out, "Earlier master keys in the pki folder: %s. Keep them with the backups of their time, which cannot be read without them; nothing newer needs them.\n", strings.Join(s.OldMasterKeys, ", "))
 	}
 	if s.Failed != "" {
 		fmt.Fprintf(out, "The last change failed: %s\n", s.Failed)

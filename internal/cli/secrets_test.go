@@ -26,7 +26,7 @@ func TestWhoMayNotSeeHowSecretsAreKeptIsToldSo(t *testing.T) {
 	})
 	for _, args := range []string{"status", "rotate-key", "rewrite"} {
 		verb := func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newSecrets(hub) }
-		if _, _, err := s.run(verb, "", args); err == nil || !strings.Contains(err.Error(), "ask the hub how it keeps secrets: "+why) {
+		if _, _, err := s.run(verb, "", args); err == nil || !strings.Contains(err.Error(), "ask the hub how it encrypts secrets: "+why) {
 			t.Errorf("secrets %s ends with %v", args, err)
 		}
 	}

@@ -20,7 +20,7 @@ func newSim() *cobra.Command {
 	var dir, kubeconfig, release string
 	cmd := &cobra.Command{
 		Use:   "sim",
-		Short: "Run simulated member clusters to play with",
+		Short: "Run simulated member clusters",
 		Long: "Run simulated member clusters, each a real API server with fake nodes on which pods become ready at once.\n" +
 			"They stop with this command. An image with \":bad\" in its name never becomes ready.",
 		Args: cobra.NoArgs,
@@ -74,9 +74,9 @@ func newSim() *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&members, "members", 2, "number of member clusters")
 	flags.IntVar(&nodes, "nodes", 3, "number of fake nodes in each")
-	flags.StringVar(&release, "openkruise", "1.8", "release of OpenKruise that they behave as, which decides on the versions of its kinds: 1.8, 1.9 or 1.10")
+	flags.StringVar(&release, "openkruise", "1.8", "OpenKruise release to simulate, which determines the versions of its kinds: 1.8, 1.9 or 1.10")
 	flags.StringVar(&kubeconfig, "kubeconfig-out", "", "file to write a kubeconfig to, with a context per member (default: in the folder of --dir)")
-	flags.StringVar(&dir, "dir", "", "folder for the members' data, which a later run continues (default: a temporary one)")
+	flags.StringVar(&dir, "dir", "", "folder for the members' data, which a later run reuses (default: a temporary one)")
 	return cmd
 }
 
@@ -100,11 +100,12 @@ func describe(out io.Writer, fleet *sim.Fleet, kubeconfig string) {
 func newSimMember() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use:    sim.ChildVerb,
-		Short:  "Serve one simulated member for a parent process",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE:   func(*cobra.Command, []string) error { return member.Main(dir) },
+		Use:         sim.ChildVerb,
+		Short:       "Serve one simulated member for a parent process",
+		Hidden:      true,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{servesAnnotation: "true"},
+		RunE:        func(*cobra.Command, []string) error { return member.Main(dir) },
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "the member's folder")
 	return cmd

@@ -15,32 +15,36 @@ import (
 
 // simulation is what the flags of simulate say.
 type simulation struct {
-	files, down, taints, scale []string
-	fleet, output              string
-	scheduler                  string
-	plugins                    []string
-	all, failOnUnplaced        bool
+	files, taints, scale   []string
+	down, drained, removed []string
+	fleet, output          string
+	scheduler              string
+	plugins                []string
+	all, failOnUnplaced    bool
 }
 
 func newSimulate(hub *hubFlags) *cobra.Command {
 	s := &simulation{}
 	cmd := &cobra.Command{
 		Use:   "simulate",
-		Short: "Show what a change would do to the fleet, without doing it",
-		Long: `Show what a change would do to the fleet, without doing it.
+		Short: "Show what a change would do to the fleet, without making it",
+		Long: `Show what a change would do to the fleet, without making it.
 
-The scheduler runs on a copy of the fleet: of the hub's, which is only read, or of a file that "simulate record" wrote or somebody
-made up. What would be placed takes room from what is placed after it, in the order of schedule priority, namespace and name.
+The scheduler runs on a copy of the fleet: the hub's, which is only read, or a file written by "simulate record" or by
+hand. Each placement takes capacity from those after it, in the order of schedule priority, namespace and name.
 
-  --cluster-down  the cluster is lost: what ran there goes elsewhere, whatever it tolerates
-  --taint         what does not tolerate a NoExecute taint goes elsewhere at once, without its toleration seconds
-  --scale         a workload gets another number of replicas
-  -f              templates, policies and overrides are applied as the hub would, in every spelling that it accepts; clusters
-                  and their nodes are added or changed; a WorkloadRebalancer has its workloads scheduled anew
+  --cluster-down     the cluster stops responding: what is placed there stays, and other workloads avoid it
+  --cluster-drained  the cluster gets a NoExecute taint, and its workloads are rescheduled, as by a WorkloadRebalancer
+  --cluster-removed  the cluster leaves the fleet, as by an unjoin: what was placed there goes elsewhere
+  --taint            the cluster gets a taint: what is placed there stays, and other workloads that do not tolerate it avoid it
+  --scale            a workload gets another number of replicas
+  -f                 templates, policies and overrides are applied as the hub would, in every form that it accepts; clusters
+                     and their nodes are added or changed; a WorkloadRebalancer has its workloads rescheduled
 
-Webhooks of interpreters are not asked, and what a member does with its share is not simulated. That something does not fit is
-an answer, and no error, unless --fail-on-unplaced is given: then the exit code is 1.`,
-		Example: `  argosy simulate --cluster-down m1
+Interpreter webhooks are not called, and what a member does with its share is not simulated. A workload that does not fit is
+a result, not an error; with --fail-on-unplaced the exit code is 1.`,
+		Example: `  argosy simulate --cluster-removed m1
+  argosy simulate --cluster-down m1 --scale shop/cloneset/web=40
   argosy simulate --scale shop/cloneset/web=40 --taint m2=maintenance:NoSchedule
   argosy simulate record > fleet.yaml
   argosy simulate --fleet fleet.yaml -f policies/ -o json`,
@@ -49,22 +53,24 @@ an answer, and no error, unless --fail-on-unplaced is given: then the exit code 
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&s.files, "filename", "f", nil, "file or folder with templates, policies, overrides, clusters not applied yet; - is standard input")
-	flags.StringSliceVar(&s.down, "cluster-down", nil, "clusters that are lost, separated by commas")
+	flags.StringSliceVar(&s.down, "cluster-down", nil, "clusters that stop responding, comma-separated")
+	flags.StringSliceVar(&s.drained, "cluster-drained", nil, "clusters that are drained, comma-separated")
+	flags.StringSliceVar(&s.removed, "cluster-removed", nil, "clusters that leave the fleet, comma-separated")
 	flags.StringArrayVar(&s.taints, "taint", nil, "CLUSTER=KEY:EFFECT or CLUSTER=KEY=VALUE:EFFECT, a taint put on a cluster")
 	flags.StringArrayVar(&s.scale, "scale", nil, "[NAMESPACE/]KIND/NAME=N, a workload and its replicas")
 	flags.StringVar(&s.fleet, "fleet", "", "file with the fleet to simulate on, instead of the hub's")
 	flags.StringVar(&s.scheduler, "scheduler-name", "", "name of the scheduler, as of argosy up (default: the hub's)")
 	flags.StringSliceVar(&s.plugins, "plugins", nil, "scheduler plugins to run, as of argosy up: * is all, -NAME leaves one out (default: the hub's)")
-	flags.StringVarP(&s.output, "output", "o", "", "json for programs; a table for people without it")
-	flags.BoolVar(&s.all, "all", false, "show the workloads too that stay as they are (json has them anyway)")
-	flags.BoolVar(&s.failOnUnplaced, "fail-on-unplaced", false, "end with exit code 1 if a workload has no place, or a cluster is given more than it has room for")
+	flags.StringVarP(&s.output, "output", "o", "", "output format: json, or a table if empty")
+	flags.BoolVar(&s.all, "all", false, "also show workloads that do not change (JSON always has them)")
+	flags.BoolVar(&s.failOnUnplaced, "fail-on-unplaced", false, "exit with code 1 if a workload cannot be placed or a cluster is over its capacity")
 	cmd.AddCommand(newSimulateRecord(hub))
 	return cmd
 }
 
 func (s *simulation) run(cmd *cobra.Command, hub *hubFlags) error {
 	if s.output != "" && s.output != "json" {
-		return fmt.Errorf("-o %s is not known: json, or nothing for a table", s.output)
+		return fmt.Errorf("-o %s is not supported: use json, or leave it out for a table", s.output)
 	}
 	change, err := s.change(cmd.InOrStdin(), hub.namespaceOrDefault())
 	if err != nil {
@@ -84,7 +90,9 @@ func (s *simulation) run(cmd *cobra.Command, hub *hubFlags) error {
 	if s.output == "json" {
 		err = writeJSON(cmd.OutOrStdout(), report)
 	} else {
-		err = report.Print(cmd.OutOrStdout(), s.all)
+		out, flush := painted(cmd)
+		err = report.Print(out, s.all)
+		flush()
 	}
 	if err == nil && s.failOnUnplaced && !report.Summary.Fits() {
 		err = fmt.Errorf("workloads that do not fit: %d, clusters that lack room: %d", report.Summary.Unplaced, report.Summary.ShortClusters)
@@ -94,7 +102,7 @@ func (s *simulation) run(cmd *cobra.Command, hub *hubFlags) error {
 
 // change is what is asked about; all that cannot be read is said at once.
 func (s *simulation) change(in io.Reader, namespace string) (simulate.Change, error) {
-	c := simulate.Change{Namespace: namespace, Down: s.down}
+	c := simulate.Change{Namespace: namespace, Down: s.down, Drained: s.drained, Removed: s.removed}
 	var errs []error
 	for _, text := range s.taints {
 		t, err := simulate.ParseTaint(text)
@@ -169,8 +177,8 @@ func newSimulateRecord(hub *hubFlags) *cobra.Command {
 	var kinds []string
 	cmd := &cobra.Command{
 		Use:   "record",
-		Short: "Write the hub's fleet to standard output, for simulate --fleet",
-		Long: `Write the hub's fleet to standard output, for simulate --fleet.
+		Short: "Write the hub's fleet to standard output, for use with simulate --fleet",
+		Long: `Write the hub's fleet to standard output, for use with simulate --fleet.
 
 Written are clusters with their nodes, what is requested there and quotas, policies, overrides, bindings, customizations, and the
 templates of the kinds that policies select, as a YAML stream of objects, which a person can write too: see docs/simulate.md. What is secret stays where it is: of a Secret there is its metadata and type, of a cluster not how it is
@@ -178,7 +186,7 @@ reached. The same fleet gives the same file. For thousands of workloads -o json 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "yaml" && output != "json" {
-				return fmt.Errorf("-o %s is not known: yaml or json", output)
+				return fmt.Errorf("-o %s is not supported: use yaml or json", output)
 			}
 			r, err := newFleetReader(hub)
 			if err != nil {

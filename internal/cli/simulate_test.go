@@ -67,10 +67,10 @@ func TestSimulateReadsAFleetThatSomebodyMadeUp(t *testing.T) {
 }
 
 func TestWhatDoesNotFitIsAnErrorOnlyWhenThatIsAskedFor(t *testing.T) {
-	if code, out, _ := simulated(t, "--cluster-down", "m1"); code != 0 || !strings.Contains(out, "would fit with 4 replicas instead of 6") {
+	if code, out, _ := simulated(t, "--cluster-removed", "m1"); code != 0 || !strings.Contains(out, "would fit with 4 replicas instead of 6") {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if code, out, errOut := simulated(t, "--cluster-down", "m1", "--fail-on-unplaced"); code != 1 || !strings.Contains(out, "Does not fit") || !strings.Contains(errOut, "workloads that do not fit: 1, clusters that lack room: 0") {
+	if code, out, errOut := simulated(t, "--cluster-removed", "m1", "--fail-on-unplaced"); code != 1 || !strings.Contains(out, "Does not fit") || !strings.Contains(errOut, "workloads that do not fit: 1, clusters that lack room: 0") {
 		t.Errorf("%d\n%s%s", code, out, errOut)
 	}
 	if code, _, errOut := simulated(t, "--fail-on-unplaced"); code != 0 {
@@ -84,13 +84,13 @@ func TestSimulateRefusesWhatItCannotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"-o yaml is not known":           {"-o", "yaml"},
-		"such as m1=disk=slow":           {"--taint", "m1"},
-		"document 1: it is no object":    {"-f", bad},
-		"no such file":                   {"-f", bad + "x"},
-		`there is no cluster "m7"`:       {"--cluster-down", "m7"},
-		`no scheduler plugin "Taints"`:   {"--plugins", "*,-Taints"},
-		"write KIND/NAME=N or NAMESPACE": {"--scale", "web=3", "--taint", "m1=x:NoSchedule"},
+		"-o yaml is not supported":                  {"-o", "yaml"},
+		"such as m1=disk=slow":                      {"--taint", "m1"},
+		"document 1: it is not a Kubernetes object": {"-f", bad},
+		"no such file":                              {"-f", bad + "x"},
+		`there is no cluster "m7"`:                  {"--cluster-down", "m7"},
+		`no scheduler plugin "Taints"`:              {"--plugins", "*,-Taints"},
+		"write KIND/NAME=N or NAMESPACE":            {"--scale", "web=3", "--taint", "m1=x:NoSchedule"},
 	} {
 		if code, out, errOut := simulated(t, args...); code != 1 || out != "" || !strings.Contains(errOut, want) {
 			t.Errorf("%v ended with %d, saying %q %q, want %q", args, code, out, errOut, want)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/discovery"
@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	corepods "github.com/argosy-io/argosy/internal/core/pods"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/server"
@@ -35,8 +36,15 @@ import (
 // askTimeout is how long a part may take to say how it is.
 const askTimeout = 5 * time.Second
 
-// errUnwell is the exit of status when something is wrong, which was printed.
-var errUnwell = errors.New("something is wrong: see above")
+// unwell is the exit of status when checks failed, which were printed; it is how many.
+type unwell int
+
+func (n unwell) Error() string {
+	if n == 1 {
+		return "1 check failed"
+	}
+	return fmt.Sprintf("%d checks failed", int(n))
+}
 
 func newStatus(hub *hubFlags) *cobra.Command {
 	output := ""
@@ -44,15 +52,16 @@ func newStatus(hub *hubFlags) *cobra.Command {
 		Use:     "status",
 		Aliases: []string{"check"},
 		Short:   "Check the hub and its clusters",
-		Long: `Checks the hub's API, its store, whether its controllers run, and each cluster: whether it is ready, how long an answer takes
-through the hub, and its version. What is wrong is told with the next thing to do, and the exit code is 1.`,
+		Long: `Checks the hub's API, its store, its controllers, and each cluster: whether it is ready, its response time
+through the hub, and its version. Each failed check comes with the next step to take, and the exit code is 1.
+Workloads whose pods do not run are listed with the reason of the pods and their cluster; that fails no check.`,
 		Example: "  argosy status\n  argosy status -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output is json or left out, not %q", output)
 			}
-			config, err := hub.ToRESTConfig()
+			config, err := hub.locate() // what is wrong with it is a check
 			if err != nil {
 				return err
 			}
@@ -60,10 +69,12 @@ through the hub, and its version. What is wrong is told with the next thing to d
 			if output == "json" {
 				err = writeJSON(cmd.OutOrStdout(), h)
 			} else {
-				err = h.print(cmd.OutOrStdout())
+				out, flush := painted(cmd)
+				err = h.print(out)
+				flush()
 			}
 			if err == nil && !h.Healthy {
-				err = errUnwell
+				err = h.failed()
 			}
 			return err
 		},
@@ -79,6 +90,9 @@ type health struct {
 	// Parts are those of the hub, Clusters its members, by name.
 	Parts    []partHealth    `json:"parts"`
 	Clusters []clusterHealth `json:"clusters"`
+	// Workloads are those of the hub with pods in trouble, by namespace, name and cluster; MoreWorkloads is how many others there are.
+	Workloads     []corepods.Workload `json:"workloads,omitempty"`
+	MoreWorkloads int                 `json:"moreWorkloads,omitempty"`
 }
 
 type partHealth struct {
@@ -99,6 +113,28 @@ type clusterHealth struct {
 	Lag    *int64 `json:"lagMilliseconds,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Next   string `json:"next,omitempty"`
+	// Taints keep new workloads away, as those of a cordoned cluster do. Unschedulable is how many of its pods have no node; absent if
+	// this user may not know.
+	Taints        []string `json:"taints,omitempty"`
+	Unschedulable *int64   `json:"unschedulablePods,omitempty"`
+}
+
+// notices are what is no fault of the cluster, and what somebody should know all the same: each with what to do.
+func (c clusterHealth) notices() (out [][2]string) {
+	if len(c.Taints) > 0 && c.OK {
+		out = append(out, [2]string{"new workloads avoid it: it has the taint " + strings.Join(c.Taints, ", "), "remove the taint to let the cluster take new workloads again"})
+	}
+	if c.Unschedulable != nil && *c.Unschedulable > 0 {
+		out = append(out, [2]string{fmt.Sprintf("%s unschedulable", podsAre(*c.Unschedulable)), fmt.Sprintf("argosy get pods -A -C %s lists its pods; those that are Pending wait for a node", c.Name)})
+	}
+	return out
+}
+
+func podsAre(n int64) string {
+	if n == 1 {
+		return "1 pod is"
+	}
+	return fmt.Sprintf("%d pods are", n)
 }
 
 // healthOf asks every part of the hub, and every member at once.
@@ -136,13 +172,38 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 	h.Clusters = make([]clusterHealth, len(fleet))
 	var asking sync.WaitGroup
 	for i := range fleet {
-		asking.Go(func() { h.Clusters[i] = clusterHealthOf(ctx, d, &fleet[i]) })
+		asking.Go(func() {
+			h.Clusters[i] = clusterHealthOf(ctx, d, &fleet[i])
+			h.Clusters[i].Unschedulable = unschedulable(ctx, config, fleet[i].Name)
+		})
 	}
+	asking.Go(func() {
+		switch troubled, err := why.PodsOf(ctx, config); {
+		case err == nil:
+			h.Workloads, h.MoreWorkloads = troubled.Workloads, troubled.More
+		case apierrors.IsForbidden(err):
+			h.Parts = append(h.Parts, partHealth{Name: "pods", OK: true, Detail: "not known: this user may not get " + why.PodsPath})
+		}
+	})
 	asking.Wait()
 
-	h.Healthy = !slices.ContainsFunc(h.Parts, func(p partHealth) bool { return !p.OK }) &&
-		!slices.ContainsFunc(h.Clusters, func(c clusterHealth) bool { return !c.OK })
+	h.Healthy = h.failed() == 0
 	return h
+}
+
+// failed is how many checks failed, of the hub's parts and of clusters.
+func (h health) failed() (n unwell) {
+	for _, p := range h.Parts {
+		if !p.OK {
+			n++
+		}
+	}
+	for _, c := range h.Clusters {
+		if !c.OK {
+			n++
+		}
+	}
+	return n
 }
 
 // askAPI also says whether there is any use in asking more.
@@ -151,15 +212,15 @@ func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool
 	began := time.Now()
 	raw, err := d.RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
-		p.Detail, p.Next = err.Error(), "start the hub with `argosy up`, or name another kubeconfig; its log is argosy.log in its data folder"
+		p.Detail, p.Next = "not responding: "+cause(err, askTimeout), "start the hub, or name another kubeconfig; the hub's log says why it ended (docs/logs.md)"
 		if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-			p.Next = "use a kubeconfig of this hub: `argosy up` tells where it writes one"
+			p.Detail, p.Next = err.Error(), "use a kubeconfig of this hub: `argosy up` prints where it writes one"
 		}
 		return p, false
 	}
 	var v version.Info
 	if err := json.Unmarshal(raw, &v); err != nil {
-		p.Detail, p.Next = fmt.Sprintf("the answer is no version: %v", err), "check the address: another server may listen there"
+		p.Detail, p.Next = fmt.Sprintf("the response is not a version: %v", err), "check the address: another server may listen there"
 		return p, false
 	}
 	p.OK, p.Detail = true, fmt.Sprintf("Kubernetes %s, answers in %d ms", v.GitVersion, time.Since(began).Milliseconds())
@@ -174,7 +235,7 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 	if err != nil && len(raw) == 0 {
 		raw = []byte(err.Error())
 	}
-	store := partHealth{Name: "etcd", Detail: "the API server does not tell of it", Next: "look at the hub's log, argosy.log in its data folder"}
+	store := partHealth{Name: "etcd", Detail: "the API server does not report it", Next: "look at the hub's log (docs/logs.md)"}
 	ready := partHealth{Name: "readiness", OK: code == http.StatusOK, Detail: "every check passes"}
 	var failed []string
 	for line := range strings.Lines(string(raw)) {
@@ -200,7 +261,7 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 	}
 	if !ready.OK {
 		ready.Detail = fmt.Sprintf("failing: %s", strings.Join(failed, ", "))
-		ready.Next = "a hub that has just started needs a few seconds; else look at its log, argosy.log in its data folder"
+		ready.Next = "a hub that has just started needs a few seconds; otherwise look at the hub's log (docs/logs.md)"
 	}
 	return []partHealth{store, ready}
 }
@@ -213,10 +274,10 @@ func definitions(ctx context.Context, config *rest.Config) partHealth {
 	case apierrors.IsForbidden(err):
 		p.OK, p.Detail = true, "not known: this user may not list customresourcedefinitions"
 	case err != nil:
-		p.Detail, p.Next = err.Error(), "look at the hub's log, argosy.log in its data folder"
+		p.Detail, p.Next = err.Error(), "look at the hub's log (docs/logs.md)"
 	case len(broken) > 0:
 		p.Detail = "missing or being deleted: " + strings.Join(broken, ", ") + "; nothing is deleted in clusters meanwhile"
-		p.Next = "the hub makes them again within seconds; if they stay away, see which finalizer holds what is left of the kind, and the hub's log, argosy.log in its data folder"
+		p.Next = "the hub recreates them within seconds; otherwise check which finalizer blocks the deletion, and the hub's log (docs/logs.md)"
 	default:
 		p.OK, p.Detail = true, "all of the hub's kinds are defined"
 	}
@@ -236,7 +297,7 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 	case apierrors.IsForbidden(err):
 		return []partHealth{{Name: "store", OK: true, Detail: "not known: this user may not get " + server.HealthPath}}
 	case err != nil:
-		return []partHealth{{Name: "store", Detail: err.Error(), Next: "look at the hub's log, argosy.log in its data folder"}}
+		return []partHealth{{Name: "store", Detail: err.Error(), Next: "look at the hub's log (docs/logs.md)"}}
 	}
 	s := says.Store
 	detail := fmt.Sprintf("%.0f MiB of %.0f MiB", mib(s.Size), mib(s.Quota))
@@ -244,7 +305,7 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 		detail += fmt.Sprintf(", %.1f GiB of its disk are left", mib(s.Free)/1024)
 	}
 	if s.Fsync > 0 {
-		detail += fmt.Sprintf(", 99 of 100 writes to its log within %s", s.Fsync.Round(time.Millisecond))
+		detail += fmt.Sprintf(", WAL fsync p99 %s", s.Fsync.Round(time.Millisecond))
 	}
 	if says.LastBackup != nil {
 		detail += fmt.Sprintf(", backup %s ago", time.Since(*says.LastBackup).Round(time.Second))
@@ -255,14 +316,14 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 	}
 	if says.Held > 0 {
 		parts = append(parts, partHealth{Name: "restore", Detail: fmt.Sprintf("%d objects in clusters are left as they are since the hub was restored", says.Held),
-			Next: "`argosy restore status` lists them; `argosy restore accept` has their clusters follow the hub"})
+			Next: "`argosy restore status` lists them; `argosy restore accept` makes their clusters follow the hub"})
 	}
 	if len(says.Orphans) > 0 {
 		var where []string
 		for _, cluster := range slices.Sorted(maps.Keys(says.Orphans)) {
 			where = append(where, fmt.Sprintf("%d in %s", says.Orphans[cluster], cluster))
 		}
-		parts = append(parts, partHealth{Name: "orphans", Detail: "clusters run what the hub knows nothing of: " + strings.Join(where, ", "),
+		parts = append(parts, partHealth{Name: "orphans", Detail: "clusters run objects that the hub does not know: " + strings.Join(where, ", "),
 			Next: "`argosy get orphans` lists them; `argosy adopt` takes one into the fleet, `argosy orphans delete` deletes it"})
 	}
 	return parts
@@ -280,11 +341,11 @@ func controllers(ctx context.Context, c client.Client, config *rest.Config, flee
 		p.OK = age <= time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
 		p.Detail = fmt.Sprintf("leader %s, renewed %s ago", leader, age)
 		if !p.OK {
-			p.Next = "nobody leads: check that a hub of this etcd runs with its controllers"
+			p.Next = "no hub is the leader: check that a hub on this etcd runs with its controllers"
 		}
 		return p
 	case err == nil:
-		p.Detail, p.Next = "nobody leads", "check that a hub of this etcd runs with its controllers"
+		p.Detail, p.Next = "no hub is the leader", "check that a hub of this etcd runs with its controllers"
 		return p
 	case !apierrors.IsNotFound(err):
 		p.Detail, p.Next = err.Error(), "use a kubeconfig that may read leases in karmada-system"
@@ -300,34 +361,49 @@ func controllers(ctx context.Context, c client.Client, config *rest.Config, flee
 	case apierrors.IsForbidden(err):
 		p.OK, p.Detail = true, "not known: this user may not get "+why.NodesPath
 	case apierrors.IsServiceUnavailable(err):
-		p.Detail, p.Next = "they do not run, or are still starting", "a hub that has just started needs a few seconds; else check --controllers of `argosy up`"
+		p.Detail, p.Next = "not running, or still starting", "a hub that has just started needs a few seconds; otherwise check --components of `argosy up`"
 	default:
-		p.Detail, p.Next = err.Error(), "a hub that has just started needs a few seconds; else check --controllers of `argosy up`"
+		p.Detail, p.Next = err.Error(), "a hub that has just started needs a few seconds; otherwise check --components of `argosy up`"
 	}
 	return p
 }
 
+// unschedulable is how many pods of a cluster the hub knows to have no node; nil where it, or this user, does not know.
+func unschedulable(ctx context.Context, config *rest.Config, cluster string) *int64 {
+	record, err := why.NodesOf(ctx, config, cluster)
+	if err != nil || record == nil {
+		return nil
+	}
+	n := int64(0)
+	for _, expected := range record.Expected {
+		for _, w := range expected.Waiting {
+			n += w.Pods
+		}
+	}
+	return &n
+}
+
 // clusterHealthOf is a member as the hub knows it, and as it answers now through the hub.
 func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient, cluster *clusterv1alpha1.Cluster) clusterHealth {
-	c := clusterHealth{Name: cluster.Name, Ready: string(metav1.ConditionUnknown), Mode: string(cluster.Spec.SyncMode), Version: cluster.Status.KubernetesVersion}
+	c := clusterHealth{Name: cluster.Name, Ready: string(metav1.ConditionUnknown), Mode: string(cluster.Spec.SyncMode), Version: cluster.Status.KubernetesVersion, Taints: repels(cluster)}
 	next := fmt.Sprintf("argosy why cluster %s", cluster.Name)
 	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 	switch {
 	case ready == nil:
-		c.Detail, c.Next = "its state was not collected yet", next
+		c.Detail, c.Next = "its status has not been collected yet", next
 	case ready.Status != metav1.ConditionTrue:
-		c.Ready, c.Detail, c.Next = string(ready.Status), ready.Reason+": "+ready.Message, next
+		c.Ready, c.Detail, c.Next = string(ready.Status), fmt.Sprintf("not ready for %s: %s: %s", duration.HumanDuration(time.Since(ready.LastTransitionTime.Time)), ready.Reason, ready.Message), next
 	default:
 		c.Ready, c.OK = string(ready.Status), true
 	}
 	if kept := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept); c.OK && kept != nil && kept.Status == metav1.ConditionTrue {
-		c.OK, c.Detail, c.Next = false, kept.Reason+": "+kept.Message, "find out who deleted them, from the hub's audit log if it keeps one; what they were for is whole, and this is told until a minute has passed without more"
+		c.OK, c.Detail, c.Next = false, kept.Reason+": "+kept.Message, "find out who deleted them, for example from the hub's audit log; their objects are unharmed, and this warning clears after a minute without more"
 	}
 	if cluster.DeletionTimestamp != nil {
 		c.OK, c.Detail, c.Next = false, "it is being removed", next
 	}
 	began := time.Now()
-	err := d.RESTClient().Get().AbsPath(proxy.Path(cluster.Name) + "/version").Do(ctx).Error()
+	err := askVersion(ctx, d, cluster.Name)
 	switch {
 	case err == nil:
 		lag := time.Since(began).Milliseconds()
@@ -340,6 +416,27 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient, cluster 
 	return c
 }
 
+// askVersion asks a member for its version through the hub.
+func askVersion(ctx context.Context, d *discovery.DiscoveryClient, cluster string) error {
+	return d.RESTClient().Get().AbsPath(proxy.Path(cluster) + "/version").Do(ctx).Error()
+}
+
+// responds is why a member gives the hub no answer; nil if it does, or if that cannot be known: this user may not ask, or the hub has no
+// token to ask with.
+func responds(ctx context.Context, config *rest.Config, cluster string) error {
+	config = rest.CopyConfig(config)
+	config.Timeout = askTimeout
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	err = askVersion(ctx, d, cluster)
+	if apierrors.HasStatusCause(err, clusterv1alpha1.ReasonClusterNotReachable) || timedOut(err) {
+		return err
+	}
+	return nil
+}
+
 func (h health) print(out io.Writer) error {
 	w := printers.GetNewTabWriter(out)
 	fmt.Fprintf(w, "HUB %s\n", h.API)
@@ -350,13 +447,13 @@ func (h health) print(out io.Writer) error {
 		return err
 	}
 	if len(h.Clusters) > 0 {
-		fmt.Fprintf(w, "\nCLUSTER\tREADY\tMODE\tVERSION\tLAG\n")
+		fmt.Fprintf(w, "\nCLUSTER\tREADY\tMODE\tVERSION\tLAG\tTAINTS\n")
 		for _, c := range h.Clusters {
 			lag := "<none>"
 			if c.Lag != nil {
 				lag = fmt.Sprintf("%d ms", *c.Lag)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.Ready, c.Mode, orNone(c.Version), lag)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Ready, c.Mode, orNone(c.Version), lag, orNone(strings.Join(c.Taints, ",")))
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -380,9 +477,52 @@ func (h health) print(out io.Writer) error {
 			tell("cluster "+c.Name, c.Detail, c.Next)
 		}
 	}
-	if h.Healthy {
+	noticed := false
+	for _, c := range h.Clusters {
+		for _, n := range c.notices() {
+			if !noticed {
+				fmt.Fprintln(out, "\nWORTH A LOOK")
+			}
+			noticed = true
+			fmt.Fprintf(out, "cluster %s: %s\n  next: %s\n", c.Name, n[0], n[1])
+		}
+	}
+	if err := h.printWorkloads(out); err != nil {
+		return err
+	}
+	switch {
+	case h.Healthy && (noticed || len(h.Workloads) > 0):
+		fmt.Fprintln(out, "\nNo check failed.")
+	case h.Healthy:
 		fmt.Fprintln(out, "\nAll is well.")
 	}
+	return nil
+}
+
+// shownWorkloads is how many are printed; with -o json, all that the hub tells of.
+const shownWorkloads = 20
+
+// printWorkloads prints those with pods in trouble.
+func (h health) printWorkloads(out io.Writer) error {
+	if len(h.Workloads) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out, "\nWORKLOADS WITH PODS IN TROUBLE")
+	w := printers.GetNewTabWriter(out)
+	fmt.Fprintf(w, "NAMESPACE\tWORKLOAD\tCLUSTER\tREASON\n")
+	all := h.Workloads[:min(len(h.Workloads), shownWorkloads)]
+	for _, of := range all {
+		for _, said := range of.Say() {
+			fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\n", of.Namespace, of.Kind, of.Name, of.Cluster, said)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if more := len(h.Workloads) - len(all) + h.MoreWorkloads; more > 0 {
+		fmt.Fprintf(out, "and %d more\n", more)
+	}
+	fmt.Fprintf(out, "  next: argosy why %s %s -n %s\n", strings.ToLower(all[0].Kind), all[0].Name, all[0].Namespace)
 	return nil
 }
 

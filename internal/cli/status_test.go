@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,19 +29,30 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		stopped bool   // the controllers
 		gone    string // one of the hub's definitions
 		kept    metav1.ConditionStatus
+		taint   string // of the cluster, by key
+		waiting int    // pods of it without a node
+		pods    string // templates with pods in trouble, as the hub tells of them; "forbidden" where it does not
 		want    []string
 		err     bool
 	}{
 		"all is well":            {ready: "True", want: []string{"ok    etcd", "ok    controllers", "All is well."}},
 		"the store is silent":    {ready: "True", readyz: "etcd", want: []string{"WRONG   etcd", "next: check the disk", "readiness: failing: etcd"}, err: true},
 		"a cluster is silent":    {ready: "True", silent: true, want: []string{`cluster us: cluster "us" is not reachable`, "next: argosy why cluster us", "<none>"}, err: true},
-		"a cluster is not ready": {ready: "False", want: []string{"cluster eu: ClusterNotReachable: no answer", "next: argosy why cluster eu"}, err: true},
-		"controllers do not run": {ready: "True", stopped: true, want: []string{"WRONG   controllers", "they do not run, or are still starting", "next: a hub that has just started"}, err: true},
+		"a cluster is not ready": {ready: "False", want: []string{"cluster eu: not ready for 5m", "ClusterNotReachable: no answer", "next: argosy why cluster eu"}, err: true},
+		"controllers do not run": {ready: "True", stopped: true, want: []string{"WRONG   controllers", "not running, or still starting", "next: a hub that has just started"}, err: true},
 		"a definition is gone": {ready: "True", gone: "works.work.karmada.io", want: []string{"WRONG   definitions", "definitions: missing or being deleted: works.work.karmada.io; nothing is deleted",
-			"next: the hub makes them again"}, err: true},
+			"next: the hub recreates them"}, err: true},
 		"Works were deleted":           {ready: "True", kept: "True", want: []string{"cluster eu: WorksDeletedByOthers: 12 Works", "next: find out who deleted them"}, err: true},
 		"Works were deleted, long ago": {ready: "True", kept: "False", want: []string{"ok    definitions", "All is well."}},
-		"a cluster is not seen yet":    {want: []string{"cluster eu: its state was not collected yet"}, err: true},
+		"a cluster is cordoned":        {ready: "True", taint: "cluster.karmada.io/unschedulable", want: []string{"WORTH A LOOK", "cluster eu: new workloads avoid it: it has the taint cluster.karmada.io/unschedulable:NoSchedule", "No check failed."}},
+		"a pod finds no node":          {ready: "True", waiting: 1, want: []string{"cluster eu: 1 pod is unschedulable", "next: argosy get pods -A -C eu", "No check failed."}},
+		"pods find no node":            {ready: "True", waiting: 3, want: []string{"cluster eu: 3 pods are unschedulable", "No check failed."}},
+		"pods do not run": {ready: "True", pods: `{"workloads": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web", "cluster": "eu", "pods": 3,
+			"troubles": [{"pods": 2, "pod": "web-1", "reason": "ImagePullBackOff", "message": "Back-off pulling image \"nope:1\"", "container": "web"}]}], "more": 7}`,
+			want: []string{"WORKLOADS WITH PODS IN TROUBLE", "shop        Deployment web   eu        2 of 3 pods: ImagePullBackOff: Back-off pulling image \"nope:1\" (container web)", "and 7 more",
+				"next: argosy why deployment web -n shop", "No check failed."}},
+		"who may not be told of pods": {ready: "True", pods: "forbidden", want: []string{"ok    pods", "not known: this user may not get /argosy/pods", "All is well."}},
+		"a cluster is not seen yet":   {want: []string{"cluster eu: its status has not been collected yet"}, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			members := map[string]*membertest.Server{"eu": membertest.New(t)}
@@ -52,11 +64,15 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 				u := s.api.Object(clusterKind, "", name)
 				if c.ready != "" {
 					u.Object["status"] = map[string]any{"kubernetesVersion": "v1.36.3", "conditions": []any{map[string]any{
-						"type": clusterv1alpha1.ClusterConditionReady, "status": string(c.ready), "reason": "ClusterNotReachable", "message": "no answer"}}}
+						"type": clusterv1alpha1.ClusterConditionReady, "status": string(c.ready), "reason": "ClusterNotReachable", "message": "no answer",
+						"lastTransitionTime": time.Now().Add(-5 * time.Minute).UTC().Format(time.RFC3339)}}}
 				}
 				if c.kept != "" {
 					u.Object["status"].(map[string]any)["conditions"] = append(u.Object["status"].(map[string]any)["conditions"].([]any), map[string]any{
 						"type": clusterv1alpha1.ClusterConditionWorksKept, "status": string(c.kept), "reason": "WorksDeletedByOthers", "message": "12 Works were deleted"})
+				}
+				if c.taint != "" {
+					u.Object["spec"].(map[string]any)["taints"] = []any{map[string]any{"key": c.taint, "effect": "NoSchedule"}}
 				}
 				s.api.Put(u)
 			}
@@ -91,7 +107,19 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 						w.WriteHeader(http.StatusServiceUnavailable)
 						fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":503,"reason":"ServiceUnavailable","message":"the scheduler does not run in this replica of the hub"}`)
 					} else {
-						fmt.Fprint(w, "null")
+						w.Header().Set("Content-Type", "application/json")
+						fmt.Fprintf(w, `{"nodes": [], "expected": [{"namespace": "shop", "parts": [], "waiting": [{"kind": "Deployment", "name": "web", "pods": %d}]}]}`, c.waiting)
+					}
+				case why.PodsPath:
+					w.Header().Set("Content-Type", "application/json")
+					switch c.pods {
+					case "":
+						fmt.Fprint(w, `{"workloads": []}`)
+					case "forbidden":
+						w.WriteHeader(http.StatusForbidden)
+						fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":403,"reason":"Forbidden","message":"no"}`)
+					default:
+						fmt.Fprint(w, c.pods)
 					}
 				default:
 					return false
@@ -99,7 +127,10 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 				return true
 			})
 			out, _, err := s.run(verb, "")
-			if errors.Is(err, errUnwell) != c.err || err != nil && !c.err {
+			if (c.taint != "" || c.waiting > 0 || strings.HasPrefix(c.pods, "{")) && strings.Contains(out, "All is well") {
+				t.Errorf("it says that all is well:\n%s", out)
+			}
+			if errors.As(err, new(unwell)) != c.err || err != nil && !c.err {
 				t.Errorf("ended with %v", err)
 			}
 			for _, want := range c.want {
@@ -109,7 +140,7 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			}
 			out, _, err = s.run(verb, "", "-o", "json")
 			var h health
-			if wrong := json.Unmarshal([]byte(out), &h); wrong != nil || h.Healthy == c.err || len(h.Clusters) != len(members) || errors.Is(err, errUnwell) != c.err {
+			if wrong := json.Unmarshal([]byte(out), &h); wrong != nil || h.Healthy == c.err || len(h.Clusters) != len(members) || errors.As(err, new(unwell)) != c.err {
 				t.Errorf("as JSON: %v, %v, %s", wrong, err, out)
 			}
 		})

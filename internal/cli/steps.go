@@ -3,17 +3,14 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // steps shows long work as it goes: on a terminal the step under way moves and shows its time, elsewhere each step is a line when it ends.
 type steps struct {
-	out  io.Writer
-	live bool
+	out          io.Writer
+	live, colors bool
 
 	mu    sync.Mutex
 	under *step
@@ -28,9 +25,8 @@ type step struct {
 }
 
 // newSteps writes to out; it moves only if out is a terminal.
-func newSteps(out io.Writer) *steps {
-	f, ok := out.(*os.File)
-	return &steps{out: out, live: ok && term.IsTerminal(int(f.Fd()))}
+func newSteps(out io.Writer, colors bool) *steps {
+	return &steps{out: out, live: isTerminal(out), colors: colors}
 }
 
 // begin starts a step; the one under way, if any, is done.
@@ -55,12 +51,12 @@ func (s *steps) say(format string, args ...any) {
 }
 
 // done ends the step under way, with a detail if there is one.
-func (s *steps) done(format string, args ...any) { s.end("✓", fmt.Sprintf(format, args...)) }
+func (s *steps) done(format string, args ...any) { s.end("✓", green, fmt.Sprintf(format, args...)) }
 
 // fail ends the step under way as failed.
-func (s *steps) fail() { s.end("✗", "") }
+func (s *steps) fail() { s.end("✗", red, "") }
 
-func (s *steps) end(mark, detail string) {
+func (s *steps) end(mark string, of color, detail string) {
 	s.mu.Lock()
 	st := s.under
 	s.under = nil
@@ -75,6 +71,9 @@ func (s *steps) end(mark, detail string) {
 	}
 	if s.live {
 		fmt.Fprint(s.out, "\r\x1b[2K")
+	}
+	if s.colors {
+		mark = of.paint(mark)
 	}
 	fmt.Fprintf(s.out, "%s %-44s %6.1f s  %s\n", mark, st.name, time.Since(st.started).Seconds(), detail)
 }

@@ -1,21 +1,19 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/tenure"
+	"github.com/argosy-io/argosy/internal/core/text"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -41,22 +40,26 @@ func newUnjoin(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unjoin NAME",
 		Short: "Take a cluster out of the fleet",
-		Long: `Deletes the cluster from the hub, waits until what the hub sent there is gone, and, with --cluster-kubeconfig, removes
+		Long: `Deletes the cluster from the hub, waits until the objects that the hub sent there are gone, and, with --cluster-kubeconfig, removes
 the hub's accounts from the cluster.
 
-What goes with it is told first: objects by kind, and each PersistentVolumeClaim by name. On a terminal you are asked then;
-elsewhere --yes confirms it. What a policy preserves stays, with its namespace; --keep-workloads has everything stay. To a cluster
-that does not answer everything is left, too. Called as karmadactl, it does not ask, as that does not.`,
+It first lists what will be deleted: objects by kind, and each PersistentVolumeClaim by name. On a terminal it then asks;
+elsewhere --yes confirms. Objects that a policy preserves stay, with their namespaces; --keep-workloads keeps everything.
+
+In a cluster that is not responding nothing can be deleted: what runs there keeps running while its replicas are placed in other
+clusters as well. --force removes such a cluster from the hub. When it is joined again, the hub takes over what still belongs there, and
+"argosy orphans" lists the rest. Called as karmadactl, it neither asks nor needs --force for that, like karmadactl.`,
 		Example: `  argosy unjoin eu --cluster-kubeconfig eu.kubeconfig
   argosy unjoin eu --dry-run
   argosy unjoin eu --keep-workloads`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: once(named(hub, "clusters.cluster.karmada.io")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			u.name, u.namespace, u.out = args[0], flags.namespace, cmd.OutOrStdout()
-			u.yes = u.yes || strings.Contains(cmd.Root().Use, "karmada") // scripts written for that know of no such flag
-			if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
-				u.answers = in
+			u.name, u.namespace, u.out, u.colors = args[0], flags.namespace, cmd.OutOrStdout(), colors(cmd, cmd.OutOrStdout())
+			if strings.Contains(cmd.Root().Use, "karmada") { // scripts written for that know of no such flags
+				u.yes, u.dead = true, true
 			}
+			u.answers = answers(cmd)
 			if u.wait <= 0 {
 				return fmt.Errorf("--wait is %s, want a positive duration", u.wait)
 			}
@@ -77,13 +80,16 @@ that does not answer everything is left, too. Called as karmadactl, it does not 
 			if u.hub, err = hub.client(); err != nil {
 				return err
 			}
+			if config, err := hub.ToRESTConfig(); err == nil {
+				u.probe = func(ctx context.Context) error { return responds(ctx, config, u.name) }
+			}
 			return u.run(cmd.Context())
 		},
 	}
 	flags.bind(cmd.Flags())
 	cmd.Flags().BoolVar(&u.force, "force", false, "remove the cluster even if it cannot be reached, or what the hub sent there cannot be removed in time")
-	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask whether what the hub sent there may be deleted")
-	cmd.Flags().BoolVar(&u.keep, "keep-workloads", false, "leave everything that the hub sent there to the cluster")
+	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask for confirmation before deleting what the hub sent there")
+	cmd.Flags().BoolVar(&u.keep, "keep-workloads", false, "keep everything that the hub sent there in the cluster")
 	cmd.Flags().DurationVar(&u.wait, "wait", 10*time.Minute, "how long to wait for everything to be gone")
 	cmd.Flags().BoolVar(&u.dryRun, "dry-run", false, "check everything and change nothing")
 	return cmd
@@ -94,7 +100,9 @@ type unjoin struct {
 	name, namespace string
 	force, dryRun   bool
 	yes, keep       bool
-	wait            time.Duration
+	// dead says that a cluster may go that is not responding.
+	dead bool
+	wait time.Duration
 	// answers is where a user answers, nil if there is none.
 	answers io.Reader
 
@@ -102,9 +110,12 @@ type unjoin struct {
 	// member is nil when its kubeconfig is not given: then nothing is removed there. host is where it is.
 	member client.Client
 	host   string
+	// probe asks the member, through the hub, whether it is responding; nil if that is not to be known.
+	probe func(context.Context) error
 	// contents are what is in a namespace of the member.
 	contents func(ctx context.Context, namespace string) ([]execute.Content, error)
 	out      io.Writer
+	colors   bool
 }
 
 func (u *unjoin) run(ctx context.Context) error {
@@ -118,9 +129,17 @@ func (u *unjoin) run(ctx context.Context) error {
 	if err := u.checkMember(ctx, cluster); err != nil {
 		return err
 	}
+	if u.probe != nil && membership.Answers(cluster) && u.probe(ctx) != nil {
+		meta.RemoveStatusCondition(&cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady) // the hub is about to see it
+	}
 	going, err := u.preview(ctx, cluster)
 	if err != nil {
 		return err
+	}
+	leaves := !membership.Answers(cluster) && going.Objects() > 0
+	// In a cluster that another hub holds nothing would be deleted in any case.
+	if leaves && !membership.HeldByAnother(cluster) && !u.force && !u.dead && !u.keep {
+		return fmt.Errorf("cluster %q %s, so nothing can be deleted there: bring it back, or use --force to remove it from the hub and leave what is listed above in the cluster", u.name, unready(cluster))
 	}
 	if u.dryRun {
 		fmt.Fprintf(u.out, "cluster(%s) can be unjoined (dry run: nothing was changed)\n", u.name)
@@ -154,6 +173,9 @@ func (u *unjoin) run(ctx context.Context) error {
 			return err
 		}
 		fmt.Fprintln(u.out, err)
+	}
+	if leaves {
+		fmt.Fprintf(u.out, "what the hub sent to cluster(%s) and could not delete is still there; when it is joined again, `argosy orphans` lists what no longer belongs there\n", u.name)
 	}
 	fmt.Fprintf(u.out, "cluster(%s) is unjoined successfully\n", u.name)
 	return nil
@@ -191,9 +213,25 @@ func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 		fmt.Fprintln(u.out, line)
 	}
 	if !membership.Answers(cluster) && len(works.Items) > 0 {
-		fmt.Fprintf(u.out, "cluster(%s) does not answer: nothing can be deleted there\n", u.name)
+		fmt.Fprintf(u.out, "cluster(%s) %s: nothing can be deleted there\n", u.name, unready(cluster))
+		bindings, err := scope.Bindings.List(ctx, u.hub)
+		if err != nil {
+			return going, fmt.Errorf("list bindings: %w", err)
+		}
+		if replicas, workloads := membership.Elsewhere(u.name, bindings); replicas > 0 {
+			fmt.Fprintf(u.out, "%s of %s may keep running there while they are placed in other clusters as well\n", text.Count(replicas, "replica"), text.Count(workloads, "workload"))
+		}
 	}
 	return going, nil
+}
+
+// unready says why nothing can be deleted in a cluster: most do not respond, but one may, for example, be held by another hub.
+func unready(cluster *clusterv1alpha1.Cluster) string {
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	if ready == nil || ready.Message == "" || ready.Reason == clusterv1alpha1.ReasonClusterNotReachable {
+		return "is not responding"
+	}
+	return fmt.Sprintf("is not ready (%s: %s)", ready.Reason, ready.Message)
 }
 
 // confirm asks whether what goes may go.
@@ -204,16 +242,7 @@ func (u *unjoin) confirm(going membership.Leaving) error {
 	case u.answers == nil:
 		return fmt.Errorf("above is what would be deleted in cluster %q: confirm it with --yes, or keep everything there with --keep-workloads", u.name)
 	}
-	fmt.Fprintf(u.out, "Unjoin cluster %s, and delete that there? [y/N] ", u.name)
-	answer, err := bufio.NewReader(u.answers).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return errors.New("nothing was changed")
+	return ask(u.out, u.answers, fmt.Sprintf("Unjoin cluster %s, and delete that there?", u.name))
 }
 
 // leave has the cluster leave the fleet; the hub's controllers do the rest.
@@ -244,16 +273,19 @@ const (
 
 // untilGone waits until nothing is left of the cluster, and shows how far that is. There were that many objects.
 func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster, objects int) error {
-	shown := newSteps(u.out)
+	shown := newSteps(u.out, u.colors)
 	shown.begin("leaving the fleet")
-	key, counted, was := client.ObjectKeyFromObject(cluster), time.Now(), -1
+	if !shown.live {
+		fmt.Fprintf(u.out, "cluster(%s) is leaving the fleet\n", u.name)
+	}
+	key, counted, was := client.ObjectKeyFromObject(cluster), time.Now(), ""
 	err := wait.PollUntilContextTimeout(ctx, gonePeriod, u.wait, true, func(ctx context.Context) (bool, error) {
 		now := &clusterv1alpha1.Cluster{}
 		err := u.hub.Get(ctx, key, now)
 		if gone := apierrors.IsNotFound(err) || err == nil && now.UID != cluster.UID; gone || err != nil {
 			return gone, client.IgnoreNotFound(err)
 		}
-		if time.Since(counted) < countPeriod || objects == 0 {
+		if time.Since(counted) < countPeriod {
 			return false, nil
 		}
 		counted = time.Now()
@@ -262,21 +294,24 @@ func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster
 		if err := u.hub.List(ctx, left, client.InNamespace(names.ExecutionSpace(u.name))); err != nil {
 			return false, nil //nolint:nilerr // it is only shown
 		}
-		done := max(objects-len(left.Items), 0)
-		shown.say("%d of %d objects are done", done, objects)
-		if !shown.live && done != was {
-			fmt.Fprintf(u.out, "%d of %d objects are done\n", done, objects)
+		far := "removing its namespace " + names.ExecutionSpace(u.name) + " from the hub, which takes some seconds"
+		if len(left.Items) > 0 {
+			far = fmt.Sprintf("%d of %s removed", max(objects-len(left.Items), 0), text.Count(objects, "object"))
 		}
-		was = done
+		shown.say("%s", far)
+		if !shown.live && far != was {
+			fmt.Fprintln(u.out, far)
+		}
+		was = far
 		return false, nil
 	})
 	if err == nil {
-		shown.done("%d objects", objects)
+		shown.done("%s", text.Count(objects, "object"))
 		return nil
 	}
 	shown.fail()
 	if ctx.Err() != nil {
-		return fmt.Errorf("cluster %q goes on leaving in the background: %w", u.name, err)
+		return fmt.Errorf("cluster %q continues to leave in the background: %w", u.name, err)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -286,7 +321,7 @@ func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster
 		return err
 	}
 	if !u.force {
-		return fmt.Errorf("cluster %q is not removed after %s: %s; it goes on in the background; --force does not wait for that", u.name, u.wait, why)
+		return fmt.Errorf("cluster %q is not removed after %s: %s; the removal continues in the background; --force does not wait for it", u.name, u.wait, why)
 	}
 	fmt.Fprintf(u.out, "cluster(%s) is removed although %s\n", u.name, why)
 	return u.abandon(ctx, cluster)

@@ -14,9 +14,10 @@ func newUp() *cobra.Command {
 		Short: "Run the hub in the foreground",
 		Long: `Run the hub in the foreground: store, API server, admission, controllers and scheduler in one process.
 
-It makes its keys and certificates on the first start, and writes a kubeconfig with which kubectl reaches it.
-A later start on the same data folder continues where it was. Ctrl-C stops it.`,
-		Args: cobra.NoArgs,
+It creates its keys and certificates on the first start, and writes a kubeconfig for kubectl.
+A later start with the same data folder continues from there. Ctrl-C stops it.`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{servesAnnotation: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
@@ -32,7 +33,7 @@ A later start on the same data folder continues where it was. Ctrl-C stops it.`,
 
 // configFlags are those of every verb that takes the hub's configuration.
 func configFlags(cmd *cobra.Command, config *server.Config, file *string) {
-	cmd.Flags().StringVar(file, "config", "", "file with the configuration, as `argosy config` prints it; flags override it")
+	cmd.Flags().StringVar(file, "config", "", "configuration `FILE`, as printed by argosy config; flags override it")
 	config.BindFlags(cmd.Flags())
 	foreignFlags(cmd.Flags())
 }

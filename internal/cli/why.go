@@ -13,20 +13,21 @@ func newWhy(hub *hubFlags) *cobra.Command {
 	var cluster, output string
 	cmd := &cobra.Command{
 		Use:   "why KIND NAME",
-		Short: "Say what became of an object: its policy, its placement, and what each member made of it",
-		Long: `Say what became of an object of the hub: which policy holds it and why not the others, where the scheduler put it and why,
-what overrides changed, what was sent, what the members answered, and how healthy it is there.
-Of a policy: which templates it holds, who holds the others that it selects, which selectors match nothing, and which clusters it means.
-Of a cluster: what is placed there, and what is kept out for which reason. Of a ManifestWork: what became of each of its objects.
+		Short: "Explain an object: its policy, its placement, and its state in each member",
+		Long: `Explain an object of the hub: which policy claims it and why not the others, where the scheduler placed it and why,
+what overrides changed, what was sent, how the members responded, how healthy it is there, and what keeps its pods from running.
+For a policy: which templates it claims, who claims the others that it selects, which selectors match nothing, and which clusters it selects.
+For a cluster: what is placed there, and what is kept out and why. For a ManifestWork: the state of each of its objects.
 
-What is wrong comes first, each with the next thing to do. KIND is a kind, plural or short name, with ".group" if several have it.`,
+Problems come first, each with the next step to take. KIND is a kind, plural or short name, with ".group" if several have it.`,
 		Example: `  argosy why deployment web -n shop
   argosy why deploy/web -n shop --cluster eu
   argosy why propagationpolicy web -n shop
   argosy why cluster eu
   argosy why manifestwork web -n eu
   argosy why statefulset.apps.kruise.io db -n shop -o json`,
-		Args: oneObject("deployment web"),
+		Args:              oneObject("deployment web"),
+		ValidArgsFunction: oneOfHub(hub),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
@@ -40,7 +41,7 @@ What is wrong comes first, each with the next thing to do. KIND is a kind, plura
 			if q.Namespace, _, err = hub.ToRawKubeConfigLoader().Namespace(); err != nil {
 				return fmt.Errorf("kubeconfig of the hub: %w", err)
 			}
-			q.Room, q.Scheduler = why.RoomOf(config), why.SchedulerOf(cmd.Context(), config)
+			q.Room, q.Scheduler, q.Pods = why.RoomOf(config), why.SchedulerOf(cmd.Context(), config), why.PodsOfBinding(config)
 			c, mapper, err := why.Connect(config)
 			if err != nil {
 				return err
@@ -55,10 +56,12 @@ What is wrong comes first, each with the next thing to do. KIND is a kind, plura
 			case "yaml":
 				return writeYAML(cmd.OutOrStdout(), answer)
 			}
-			return answer.Write(cmd.OutOrStdout())
+			out, flush := painted(cmd)
+			defer flush()
+			return answer.Write(out)
 		},
 	}
-	cmd.Flags().StringVar(&cluster, "cluster", "", "tell of this cluster only, and all that is known there")
+	cmd.Flags().StringVar(&cluster, "cluster", "", "show only this cluster, in full detail")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml, for programs")
 	return cmd
 }

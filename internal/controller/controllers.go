@@ -77,6 +77,8 @@ type Options struct {
 	WorkDeletions int
 	// EmptyWorkloads has workloads that divide their replicas go also to clusters that get none of them.
 	EmptyWorkloads bool
+	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
+	LastReported bool
 	// Fleet is given what the scheduler sees when it starts to look; nil gives it to nobody.
 	Fleet func(*capacity.Fleet)
 	// Restored is given what counts, by cluster, the objects there that the hub knows nothing of, and the Works that are held since it was
@@ -126,7 +128,13 @@ const (
 	statusWindow = time.Second
 	// firstWindow is how long a new binding waits for all members to answer; a failure, or the last answer, ends it.
 	firstWindow = 5 * time.Second
+	// nodesWindow is how long the nodes of a Workflow wait for more: longer than its progress takes by way of Work and binding, with
+	// which they are then written.
+	nodesWindow = 3 * time.Second
 )
+
+// shutdownTimeout is how long the loops may take to end; what they ask for ends with their context.
+var shutdownTimeout = 10 * time.Second
 
 // Run runs all loops until ctx ends.
 func Run(ctx context.Context, o Options) error {
@@ -145,7 +153,13 @@ func Run(ctx context.Context, o Options) error {
 	if err := setup(ctx, commit.Telling(mgr, o.Successes), self, o); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	if err := mgr.Start(ctx); err != nil {
+		if ctx.Err() != nil && commit.QueueStuck() {
+			return nil
+		}
+		return err
+	}
+	return nil
 }
 
 // identity is the hub as its members know it: by the UID of its namespace kube-system, which a new store has a moment after its start.
@@ -179,14 +193,15 @@ func manager(o Options) (ctrl.Manager, error) {
 		Controller: config.Controller{SkipNameValidation: &again},
 		Metrics:    metricsserver.Options{BindAddress: "0"}, // the API server shows them
 		// Who leads is decided outside.
-		LeaderElection: false,
+		LeaderElection:          false,
+		GracefulShutdownTimeout: &shutdownTimeout,
 		Cache: ctrlcache.Options{
 			DefaultTransform: ctrlcache.TransformStripManagedFields(),
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the controller manager: %w", err)
+		return nil, fmt.Errorf("create the controller manager: %w", err)
 	}
 	return mgr, nil
 }
@@ -262,7 +277,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		}},
 		{"schedule", func() error {
 			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: o.Scheduler.Name, Concurrency: o.Concurrency,
-				ConfirmWindow: firstWindow})
+				ConfirmWindow: firstWindow, LastReported: o.LastReported})
 		}},
 		{"rebalance", func() error { return rebalance.Setup(ctx, mgr, rebalance.Options{}) }},
 		{"deschedule", func() error {
@@ -289,7 +304,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		}},
 		{"aggregate", func() error {
 			return aggregate.Setup(mgr, aggregate.Options{SchedulerName: o.Scheduler.Name, Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency,
-				Gather: gather, StatusWindow: statusWindow, FirstWindow: firstWindow})
+				Gather: gather, StatusWindow: statusWindow, FirstWindow: firstWindow, LastReported: o.LastReported,
+				Members: members, NodesWindow: nodesWindow})
 		}},
 		{"autoscale", func() error {
 			return autoscale.Setup(ctx, mgr, autoscale.Options{Members: members, Templates: templates, Interpreter: interpreter,
@@ -297,7 +313,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		}},
 	} {
 		if err := loop.setup(); err != nil {
-			return fmt.Errorf("set up the %s loop: %w", loop.name, err)
+			return fmt.Errorf("set up the %s controller: %w", loop.name, err)
 		}
 	}
 	return nil

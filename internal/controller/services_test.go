@@ -290,7 +290,7 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 	}
 	x.Eventually("somebody is told of m9", func() string {
 		if events := x.Events(); !slices.ContainsFunc(events, func(e string) bool {
-			return strings.Contains(e, "ClusterNotFound: no cluster of the fleet is called m9")
+			return strings.Contains(e, "ClusterNotFound: no cluster is named m9")
 		}) {
 			return fmt.Sprint(events)
 		}

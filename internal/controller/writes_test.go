@@ -7,11 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -149,4 +153,75 @@ func count(writes []string) map[string]int {
 		out[words[0]+" "+words[1]]++
 	}
 	return out
+}
+
+// workflows are Argo's, which have no status subresource.
+var workflows = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}, Plural: "workflows", Namespaced: true}
+
+// A Workflow writes its own object at each step. The hub says how far it is at a rate of its own, and at once that it has ended, with
+// all of its nodes.
+func TestAWorkflowOfManyStepsCostsABoundedRateOfWritesOnTheHub(t *testing.T) {
+	h, members := fleet(t, workflows)
+	h.Server.Serve(workflows)
+	p := policy("shop", "argoproj.io/v1alpha1", "Workflow")
+	h.Make(p)
+	w := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"entrypoint": "main"}}}
+	w.SetGroupVersionKind(workflows.GroupVersionKind)
+	w.SetNamespace("shop")
+	w.SetName("w")
+	h.Server.Put(claimed(w, p))
+	var m *membertest.Server
+	h.Eventually("one member runs it", func() string {
+		for _, s := range members {
+			if s.Object(workflows, "shop", "w") != nil {
+				m = s
+				return ""
+			}
+		}
+		return "none has it"
+	})
+	h.Quiet()
+
+	const steps = 200
+	nodes := map[string]any{}
+	goes := func(phase string, done int) {
+		run := m.Object(workflows, "shop", "w")
+		status := map[string]any{"phase": phase, "startedAt": "2026-01-01T09:00:00Z", "progress": fmt.Sprintf("%d/%d", done, steps), "nodes": nodes}
+		run.Object["status"] = status
+		m.Put(run)
+	}
+	began := time.Now()
+	for i := range steps {
+		id := fmt.Sprintf("w-%d", i)
+		for done, phase := range []string{"Pending", "Running", "Succeeded"} {
+			nodes[id] = map[string]any{"id": id, "type": "Pod", "phase": phase}
+			goes("Running", i+done/2)
+		}
+	}
+	goes("Succeeded", steps)
+	h.Eventually("the template has all of its steps", func() string {
+		got := h.Server.Object(workflows, "shop", "w")
+		phase, _, _ := unstructured.NestedString(got.Object, "status", "phase")
+		shown, _, _ := unstructured.NestedMap(got.Object, "status", "nodes")
+		if phase != "Succeeded" || !maps.EqualFunc(shown, nodes, func(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }) {
+			return fmt.Sprintf("%s with %d nodes", phase, len(shown))
+		}
+		return ""
+	})
+	wrote := count(h.Quiet())
+	// Its beginning, its end, and what passes in between once in a window.
+	most := 3 + int(time.Since(began)/nodesWindow)
+	if got := wrote["patch workflows"]; got > most {
+		t.Errorf("the template was written %d times, want %d at most: %v", got, most, wrote)
+	}
+	b, err := scope.Bindings.Get(t.Context(), h, client.ObjectKey{Namespace: "shop", Name: "w-workflow"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		if item.Status != nil && strings.Contains(string(item.Status.Raw), "nodes") {
+			t.Errorf("the binding has nodes: %.200s", item.Status.Raw)
+		}
+	}
+	t.Logf("%d steps in %v: %v", steps, time.Since(began).Round(time.Millisecond), wrote)
 }

@@ -144,13 +144,13 @@ func Example_walk() {
 	}
 
 	// 7. The answers of the members fold into the binding, whichever came first …
-	*binding.BindingStatus() = aggregate.Binding(binding, works[:1], now)
+	*binding.BindingStatus() = aggregate.Binding(binding, works[:1], nil, now)
 	fmt.Printf("eu has answered: FullyApplied is %s\n", binding.BindingStatus().Conditions[0].Status)
-	*binding.BindingStatus() = aggregate.Binding(binding, works, now)
+	*binding.BindingStatus() = aggregate.Binding(binding, works, nil, now)
 	fmt.Printf("us has answered: FullyApplied is %s\n", binding.BindingStatus().Conditions[0].Status)
 
 	// 8. … and into the template, which looks as if it ran in one cluster.
-	folded, err := meaning.Aggregate(ctx, template, aggregate.Items(binding))
+	folded, err := meaning.Aggregate(ctx, template, aggregate.Items(binding, nil))
 	must(err)
 	fmt.Printf("%s %s has %d replicas, %d ready, %d updated; generation %d is observed\n", folded.GetKind(), folded.GetName(),
 		number(folded, "status", "replicas"), number(folded, "status", "readyReplicas"), number(folded, "status", "updatedReplicas"),
@@ -159,17 +159,17 @@ func Example_walk() {
 	// Output:
 	// policy shop claims CloneSet shop
 	// it wants 8 replicas
-	// shop-cloneset is scheduled, as the binding was never scheduled
+	// shop-cloneset is scheduled, as the binding has not been scheduled yet
 	//   eu gets 6
 	//   us gets 2
 	//   old gets none: cluster(s) did not have the API resource
 	// work karmada-es-eu/shop-77bd66b9c9 says 6 × registry.eu.example.com/library/nginx:1.28
 	// work karmada-es-us/shop-77bd66b9c9 says 2 × docker.io/library/nginx:1.29
-	// karmada-es-eu: Create, as the object is absent
-	// karmada-es-eu: it is Healthy; Nothing, as the object is as desired
+	// karmada-es-eu: Create, as the object does not exist
+	// karmada-es-eu: it is Healthy; Nothing, as the object is up to date
 	// karmada-es-eu: Apply, as spec.replicas differs
-	// karmada-es-us: Create, as the object is absent
-	// karmada-es-us: it is Healthy; Nothing, as the object is as desired
+	// karmada-es-us: Create, as the object does not exist
+	// karmada-es-us: it is Healthy; Nothing, as the object is up to date
 	// karmada-es-us: Apply, as spec.replicas differs
 	// eu has answered: FullyApplied is False
 	// us has answered: FullyApplied is True

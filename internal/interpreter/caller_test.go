@@ -170,7 +170,7 @@ func TestAWebhookThatDoesNotAnswerIsToldInWords(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		}, want: "within 1s"},
-		"nonsense":             {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }, want: `is no ResourceInterpreterContext in JSON`},
+		"nonsense":             {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }, want: `is not a ResourceInterpreterContext in JSON`},
 		"endless":              {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, answerLimit+1)) }, want: "answers with more than 8388608 bytes"},
 		"not its certificate":  {url: good.URL, ca: otherCA, want: "certificate signed by unknown authority"},
 		"no certificate known": {url: good.URL, want: "certificate signed by unknown authority"},

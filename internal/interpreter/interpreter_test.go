@@ -211,5 +211,5 @@ func TestACustomizationWorksOnceItsKindIsDefined(t *testing.T) {
 	if err := h.Update(t.Context(), definition); err != nil {
 		t.Fatal(err)
 	}
-	h.expect("until the definition says otherwise", shop("v2", "Open"), "", "how the two versions of Shop differ is not known")
+	h.expect("until the definition says otherwise", shop("v2", "Open"), "", "there is no conversion between the two versions of Shop")
 }

@@ -74,18 +74,18 @@ func (e *limitError) Is(target error) bool { return target == ErrLimit }
 func size(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
 
 func (l Limits) answerError(path string) error {
-	return &limitError{fmt.Sprintf("its answer to GET %s has more than %s", path, size(l.Answer)),
-		"find out what makes so much of it there, or raise --member-answer-limit"}
+	return &limitError{fmt.Sprintf("its response to GET %s is larger than %s", path, size(l.Answer)),
+		"find out what creates so many of them there, or raise --member-answer-limit"}
 }
 
 func (l Limits) memoryError(what string) error {
-	return &limitError{fmt.Sprintf("%s would take more than the %s that the hub keeps of one cluster", what, size(l.Memory)),
-		"find out what makes so much of it there, or raise --member-memory-limit"}
+	return &limitError{fmt.Sprintf("%s would need more than the %s that the hub may cache for one cluster", what, size(l.Memory)),
+		"find out what creates so many of them there, or raise --member-memory-limit"}
 }
 
 func eventError(path string) error {
-	return &limitError{fmt.Sprintf("an event of the watch of %s has more than %s", path, size(eventLimit)),
-		"no API server sends such: check what spec.apiEndpoint leads to"}
+	return &limitError{fmt.Sprintf("an event of the watch of %s is larger than %s", path, size(eventLimit)),
+		"API servers do not send such events: check that spec.apiEndpoint is the address of an API server"}
 }
 
 // excesses are the limits that a member went over of late.
@@ -228,7 +228,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	case b.read > limits.Answer:
 		b.err = limits.answerError(b.path)
 	case pending > limits.Memory:
-		b.err = limits.memoryError("what it answers to GET " + b.path)
+		b.err = limits.memoryError("its response to GET " + b.path)
 	}
 	if b.err != nil {
 		b.ended(b.err)
@@ -407,14 +407,14 @@ func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWit
 		return err // tried again later, without a list
 	}
 	if err != nil {
-		return apierrors.NewResourceExpired(fmt.Sprintf("cluster %q does not say which resource version it is at: %v", g.m.Name, err))
+		return apierrors.NewResourceExpired(fmt.Sprintf("cluster %q did not return its resource version: %v", g.m.Name, err))
 	}
 	listed, err := meta.ListAccessor(now)
 	if err != nil {
 		return nil
 	}
 	if at, err := strconv.ParseUint(listed.GetResourceVersion(), 10, 64); err == nil && at < known {
-		klog.InfoS("the member went back in time, as by a restore: listing anew", "cluster", g.m.Name, "watch", g.name, "from", known, "to", at)
+		klog.InfoS("the resource version of the member went backwards, for example after a restore: relisting", "cluster", g.m.Name, "watch", g.name, "from", known, "to", at)
 		return apierrors.NewResourceExpired(fmt.Sprintf("cluster %q went back from resource version %d to %d", g.m.Name, known, at))
 	}
 	return nil
@@ -468,7 +468,7 @@ func (g *gauge) begin() {
 	mine := g.listing
 	g.deadline = time.AfterFunc(limit, func() {
 		if g.current() == mine {
-			g.exceed(&limitError{fmt.Sprintf("%s were not listed within %v", g.name, limit), "check that its API server is well, and the network to it"})
+			g.exceed(&limitError{fmt.Sprintf("%s were not listed within %v", g.name, limit), "check that its API server is healthy and the network connection to it"})
 		}
 	})
 }

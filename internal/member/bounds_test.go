@@ -108,32 +108,32 @@ func TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit(t *testing.T) {
 				return strings.TrimSuffix(page(item("first", 1), ""), "]}")
 			}
 			return "," + item(fmt.Sprint(i), 1000)
-		})}, nil, "its answer to GET /api/v1/configmaps has more than 1Mi"},
+		})}, nil, "its response to GET /api/v1/configmaps is larger than 1Mi"},
 		"pages that do not end": {&hostile{list: func(w io.Writer, _ *http.Request) {
 			_, _ = io.WriteString(w, page(item(fmt.Sprint(pages.Add(1)), 100_000), "more"))
-		}}, nil, "would take more than the 4Mi that the hub keeps of one cluster"},
+		}}, nil, "would need more than the 4Mi that the hub may cache for one cluster"},
 		"an object of gigantic size": {&hostile{list: func(w io.Writer, _ *http.Request) {
 			_, _ = io.WriteString(w, page(item("giant", 3<<20), ""))
-		}}, nil, "has more than 1Mi"},
+		}}, nil, "is larger than 1Mi"},
 		"a bomb of zeros": {&hostile{list: func(w io.Writer, _ *http.Request) {
 			w.(*counted).Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
 			for zeros := make([]byte, 1<<20); ; {
 				_, _ = z.Write(zeros)
 			}
-		}}, nil, "has more than 1Mi"},
+		}}, nil, "is larger than 1Mi"},
 		"first events that do not end": {&hostile{stream: endless(func(i int) string { return event("ADDED", item(fmt.Sprint(i), 1000)) })}, nil,
-			"would take more than the 4Mi"},
+			"would need more than the 4Mi"},
 		"a watch that floods": {&hostile{list: emptyList, watch: endless(func(i int) string { return event("ADDED", item(fmt.Sprint(i), 1000)) })}, nil,
-			"would take more than the 4Mi"},
+			"would need more than the 4Mi"},
 		"an object that grows": {&hostile{list: emptyList, watch: endless(func(i int) string { return event("MODIFIED", item("one", i<<20)) })}, nil,
-			"would take more than the 4Mi"},
+			"would need more than the 4Mi"},
 		"an event that does not end": {&hostile{list: emptyList, watch: endless(func(i int) string {
 			if i == 0 {
 				return `{"type":"ADDED","object":{"metadata":{"name":"`
 			}
 			return strings.Repeat("x", 4096)
-		})}, nil, "an event of the watch of /api/v1/configmaps has more than 16Mi"},
+		})}, nil, "an event of the watch of /api/v1/configmaps is larger than 16Mi"},
 		"a list that comes by drops": {&hostile{list: func(w io.Writer, r *http.Request) {
 			for {
 				_, _ = io.WriteString(w, " ")
@@ -304,7 +304,7 @@ func TestADiscoveryLargerThanAnyClustersIsRefused(t *testing.T) {
 	}{
 		"without end": {func(w http.ResponseWriter, _ *http.Request) {
 			groups(w, 1<<20, func(i int) string { return fmt.Sprint("kind", i) })
-		}, "has more than 4Mi"},
+		}, "is larger than 4Mi"},
 		"of very many kinds": {func(w http.ResponseWriter, _ *http.Request) {
 			groups(w, 12_000, func(i int) string { return fmt.Sprint("k", i) })
 		}, "it serves 24004 resources"},

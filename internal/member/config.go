@@ -90,7 +90,7 @@ func refused(kubeconfig *clientcmdapi.Config) string {
 		case user.AuthProvider != nil:
 			return fmt.Sprintf("user %q needs an auth provider; use a token or client certificate", name)
 		case user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0:
-			return fmt.Sprintf("user %q impersonates; give the user's own credentials", name)
+			return fmt.Sprintf("user %q uses impersonation; give the user's own credentials", name)
 		case user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "":
 			return fmt.Sprintf("user %q refers to files; put their content in the kubeconfig (kubectl config view --raw --flatten)", name)
 		}

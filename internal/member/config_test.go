@@ -43,7 +43,7 @@ func TestConfigTakesTokenOrKubeconfigAndNothingThatActsOnThisMachine(t *testing.
 		"no kubeconfig at all":           {data: map[string][]byte{"kubeconfig": []byte("{")}, err: "key kubeconfig"},
 		"exec":                           {data: with(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: rm, interactiveMode: Never}}`), err: "runs a program (exec)"},
 		"auth provider":                  {data: with(`{auth-provider: {name: gcp}}`), err: "auth provider"},
-		"impersonation":                  {data: with(`{token: k, as: admin}`), err: "impersonates"},
+		"impersonation":                  {data: with(`{token: k, as: admin}`), err: "uses impersonation"},
 		"token file":                     {data: with(`{tokenFile: /etc/passwd}`), err: "refers to files"},
 		"key file":                       {data: with(`{client-certificate: a.crt, client-key: a.key}`), err: "refers to files"},
 	} {

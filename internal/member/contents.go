@@ -32,7 +32,7 @@ const (
 const contentsTimeout = 15 * time.Second
 
 // ErrContentsUnknown says that not all that is in a namespace could be seen, nor will be soon. What wraps it says why.
-var ErrContentsUnknown = errors.New("not all that is in the namespace can be seen")
+var ErrContentsUnknown = errors.New("the contents of the namespace cannot be listed completely")
 
 // Contents are the objects in a namespace of the member, of all kinds but those that are transient, by their metadata.
 func (m *Member) Contents(ctx context.Context, namespace string) ([]execute.Content, error) {
@@ -71,7 +71,7 @@ func ContentsAt(ctx context.Context, config *rest.Config, cluster, namespace str
 const instancesPage = 500
 
 // ErrInstancesUnknown says that the objects of a definition cannot be seen. What wraps it says why.
-var ErrInstancesUnknown = errors.New("its objects cannot be seen")
+var ErrInstancesUnknown = errors.New("its objects cannot be listed")
 
 // Instances are objects of a definition in the member, by their metadata; more says that there are others. Any version that is served has
 // all of them; those that are stored in another one are converted, so that a conversion that fails fails the list.
@@ -94,7 +94,7 @@ func (m *Member) Instances(ctx context.Context, definition *unstructured.Unstruc
 			served = append(served, name)
 		}
 	}
-	err = errors.New("no version of it is served")
+	err = errors.New("none of its versions is served")
 	for _, version := range served {
 		gvr := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
 		var list *metav1.PartialObjectMetadataList
@@ -179,7 +179,7 @@ func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster, n
 				empty++
 			}
 			if empty > emptyPages {
-				return nil, fmt.Errorf("%w: the pages of %s in %s of cluster %q do not end", ErrContentsUnknown, r.GroupResource(), namespace, cluster)
+				return nil, fmt.Errorf("%w: the list of %s in %s of cluster %q does not end", ErrContentsUnknown, r.GroupResource(), namespace, cluster)
 			}
 		}
 	}

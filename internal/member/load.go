@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,14 +15,16 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/pods"
 )
 
-// load is a member's nodes, what its pods ask of them, and its quotas; what does not count of them is not kept.
+// load is a member's nodes, what its pods ask of them, which of these are in trouble, and its quotas; what does not count is not kept.
 type load struct {
 	grown func() // called when room may have appeared, without the lock
 
 	mu     sync.Mutex
 	state  *capacity.Member
+	ailing *pods.Ledger
 	listed struct{ nodes, pods bool }
 	synced chan struct{} // closed when nodes and pods were listed
 }
@@ -72,13 +75,28 @@ func (m *Member) Capacity(use func(*capacity.Member)) bool {
 	return true
 }
 
+// Troubles are the pods of the member that are in trouble at a time, by namespace and name; full says that there may be more. None
+// while pods are not followed or were not listed yet.
+func (m *Member) Troubles(now time.Time) (troubles []pods.Trouble, full bool) {
+	l := m.load.Load()
+	if l == nil {
+		return nil, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.both() {
+		return nil, false
+	}
+	return l.ailing.Now(now), l.ailing.Full()
+}
+
 func (m *Member) followLoad() *load {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.load.Load(); l != nil {
 		return l
 	}
-	l := &load{state: capacity.NewMember(), synced: make(chan struct{}), grown: func() {
+	l := &load{state: capacity.NewMember(), ailing: pods.NewLedger(), synced: make(chan struct{}), grown: func() {
 		for _, tell := range m.room {
 			tell(m.Name)
 		}
@@ -152,13 +170,47 @@ func (l *load) nodes() *trimming[*corev1.Node, capacity.Node] {
 	}
 }
 
-func (l *load) pods() *trimming[*corev1.Pod, capacity.Pod] {
-	return &trimming[*corev1.Pod, capacity.Pod]{load: l,
-		trim: capacity.PodOf,
-		set:  (*capacity.Member).SetPod,
-		drop: (*capacity.Member).RemovePod,
-		replace: func(m *capacity.Member, all []capacity.Pod) {
-			m.ReplacePods(all)
+// seenPod is what is kept of a pod: what it takes, and what ails it, if anything.
+type seenPod struct {
+	capacity.Pod
+	trouble *pods.Trouble
+}
+
+func (l *load) pods() *trimming[*corev1.Pod, seenPod] {
+	set := func(p seenPod) {
+		if p.trouble != nil {
+			l.ailing.Set(*p.trouble)
+		} else {
+			l.ailing.Remove(p.Namespace, p.Name)
+		}
+	}
+	return &trimming[*corev1.Pod, seenPod]{load: l,
+		trim: func(p *corev1.Pod) (seenPod, bool) {
+			kept, live := capacity.PodOf(p)
+			if !live {
+				return seenPod{}, false
+			}
+			if t, ails := pods.Of(p); ails {
+				return seenPod{kept, &t}, true
+			}
+			return seenPod{kept, nil}, true
+		},
+		set: func(m *capacity.Member, p seenPod) {
+			m.SetPod(p.Pod)
+			set(p)
+		},
+		drop: func(m *capacity.Member, namespace, name string) {
+			m.RemovePod(namespace, name)
+			l.ailing.Remove(namespace, name)
+		},
+		replace: func(m *capacity.Member, all []seenPod) {
+			kept := make([]capacity.Pod, len(all))
+			l.ailing = pods.NewLedger()
+			for i, p := range all {
+				kept[i] = p.Pod
+				set(p)
+			}
+			m.ReplacePods(kept)
 			l.listed.pods = true
 		},
 	}
@@ -182,7 +234,7 @@ type trimming[T metav1.Object, K any] struct {
 	replace func(*capacity.Member, []K)
 }
 
-var _ cache.TransformingStore = (*trimming[*corev1.Pod, capacity.Pod])(nil)
+var _ cache.TransformingStore = (*trimming[*corev1.Pod, seenPod])(nil)
 
 // trimmed is what is kept of an object, under its name.
 type trimmed[K any] struct {

@@ -207,7 +207,7 @@ func (m *Member) Version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("read the version of cluster %q: %w", m.Name, err)
 	}
 	if len(v.GitVersion) > versionLimit {
-		return "", fmt.Errorf("read the version of cluster %q: it has %d characters", m.Name, len(v.GitVersion))
+		return "", fmt.Errorf("read the version of cluster %q: unexpected length of %d characters", m.Name, len(v.GitVersion))
 	}
 	return v.GitVersion, nil
 }

@@ -148,7 +148,7 @@ func (m *Member) customMetric(ctx context.Context, namespace, object, selector s
 			return cause(err)
 		}
 		if version, served = m.customVersion(); !served {
-			return fmt.Errorf("%s: %w: install an adapter of metrics there, such as prometheus-adapter", customMetrics, ErrNoMetrics)
+			return fmt.Errorf("%s: %w: install a metrics adapter there, such as prometheus-adapter", customMetrics, ErrNoMetrics)
 		}
 	}
 	address := "/apis/" + customMetrics + "/" + version + "/namespaces/" + namespace + "/" + object + "/" + metric.Name
@@ -186,7 +186,7 @@ func (m *Member) customVersion() (string, bool) {
 // segment says why a name cannot be part of an address.
 func segment(what, name string) error {
 	if why := content.IsPathSegmentName(name); name == "" || len(why) > 0 {
-		return fmt.Errorf("the %s %q cannot be asked for: %s", what, name, cmp.Or(strings.Join(why, ", "), "it is empty"))
+		return fmt.Errorf("the %s %q is not valid: %s", what, name, cmp.Or(strings.Join(why, ", "), "it is empty"))
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (m *Member) metrics(ctx context.Context, group, address, selector, of strin
 		return cause(err)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+		return fmt.Errorf("read the response: %w", err)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func TestCustomMetricsAreReadInTheVersionThatIsServed(t *testing.T) {
 	s := membertest.New(t, membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, Plural: "ingresses", Namespaced: true})
 	_, m, _ := joined(t, s, member.Options{})
 	requests := autoscalingv2.MetricIdentifier{Name: "requests", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"verb": "GET"}}}
-	if _, err := m.PodMetric(t.Context(), "shop", "app=web", requests); !errors.Is(err, member.ErrNoMetrics) || !strings.Contains(err.Error(), "install an adapter") {
+	if _, err := m.PodMetric(t.Context(), "shop", "app=web", requests); !errors.Is(err, member.ErrNoMetrics) || !strings.Contains(err.Error(), "install a metrics adapter") {
 		t.Errorf("without an adapter: %v", err)
 	}
 	for _, version := range []string{"v1beta1", "v1beta2"} {
@@ -116,9 +116,9 @@ func TestObjectMetricsAreThoseOfTheNamespaceAlone(t *testing.T) {
 		{"Namespace", "shop", "hits", 7000, ""},
 		{"Namespace", "bank", "hits", 7000, ""},
 		{"Node", "n1", "hits per second", 8000, ""},
-		{"Node", "..", "../../bank/metrics/hits", 0, `the name ".." cannot be asked for`},
-		{"Namespace", "shop", "../../bank/metrics/hits", 0, "cannot be asked for: may not contain '/'"},
-		{"Namespace", "shop", "..", 0, "cannot be asked for: may not be '..'"},
+		{"Node", "..", "../../bank/metrics/hits", 0, `the name ".." is not valid`},
+		{"Namespace", "shop", "../../bank/metrics/hits", 0, "is not valid: may not contain '/'"},
+		{"Namespace", "shop", "..", 0, "is not valid: may not be '..'"},
 		{"Namespace", "shop", "", 0, "it is empty"},
 	} {
 		got, err := m.ObjectMetric(t.Context(), "shop", autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: c.kind, Name: c.name}, autoscalingv2.MetricIdentifier{Name: c.metric})

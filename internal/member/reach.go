@@ -12,15 +12,17 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
 // ErrUnreachable is in every error that a member's silence causes: it is not known whether the request took effect.
-var ErrUnreachable = errors.New("cluster is not reachable")
+var ErrUnreachable = errors.New(membership.Unreachable)
 
 // Unreachable says that an error comes from a member's silence, not from its answer.
 func Unreachable(err error) bool { return errors.Is(err, ErrUnreachable) }
 
-var errNoAnswer = errors.New("no answer in time")
+var errNoAnswer = errors.New(membership.NoAnswer)
 
 // unreachableError is ErrUnreachable with its cause.
 type unreachableError struct{ cause error }

@@ -30,5 +30,5 @@ func Redirects(resp *http.Response) bool {
 func RedirectError(resp *http.Response) error {
 	const most = 200
 	to := resp.Header.Get("Location")
-	return fmt.Errorf("it answers %d, a redirect to %q, which is not followed: an API server sends none; is spec.apiEndpoint its address?", resp.StatusCode, to[:min(len(to), most)])
+	return fmt.Errorf("it responded with %d, a redirect to %q, which is not followed: API servers do not send redirects; check that spec.apiEndpoint is the address of an API server", resp.StatusCode, to[:min(len(to), most)])
 }

@@ -69,7 +69,7 @@ func (m *Member) mayWrite(ctx context.Context) error {
 		if last, fresh = m.hold.trusted(m.o.Clock.Now()); !fresh {
 			var err error
 			if last, err = m.lookWhose(ctx); err != nil {
-				return fmt.Errorf("see whose cluster %q is: %w", m.Name, err)
+				return fmt.Errorf("find out which hub holds cluster %q: %w", m.Name, err)
 			}
 		}
 	}
@@ -140,12 +140,12 @@ func (m *Member) decideWhose(ctx context.Context) (tenure.Decision, error) {
 		case apierrors.IsForbidden(err) && decision.Verdict == tenure.Claim && got == nil:
 			return tenure.Decision{Verdict: tenure.Hold}, nil // as above
 		case err != nil:
-			return tenure.Decision{}, fmt.Errorf("stamp cluster %q as this hub's: %w", m.Name, err)
+			return tenure.Decision{}, fmt.Errorf("claim cluster %q for this hub: %w", m.Name, err)
 		}
 		m.hold.unchanged(written, now)
 		return tenure.Decision{Verdict: tenure.Hold}, nil
 	}
-	return tenure.Decision{}, fmt.Errorf("stamp cluster %q as this hub's: the lease %s/%s there changed each time it was written, %d times: find out who writes it", m.Name, tenure.Namespace, tenure.Name, stampAttempts)
+	return tenure.Decision{}, fmt.Errorf("claim cluster %q for this hub: the lease %s/%s there was changed concurrently on all %d attempts: find out what writes it", m.Name, tenure.Namespace, tenure.Name, stampAttempts)
 }
 
 // stampAttempts is how often the lease is written anew after a conflict, before the member counts as one that cannot be stamped: a hub
@@ -262,9 +262,9 @@ func (g *guest) mayWrite(ctx context.Context) error {
 		if _, err := at.List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			return nil
 		}
-		return fmt.Errorf("cluster %q has no stamp of this hub yet", g.cluster)
+		return fmt.Errorf("cluster %q is not claimed by this hub yet", g.cluster)
 	case err != nil:
-		return fmt.Errorf("see whose cluster %q is: %w", g.cluster, err)
+		return fmt.Errorf("find out which hub holds cluster %q: %w", g.cluster, err)
 	}
 	lease := &coordinationv1.Lease{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, lease); err != nil {
@@ -272,7 +272,7 @@ func (g *guest) mayWrite(ctx context.Context) error {
 	}
 	switch stamp := tenure.Read(lease); {
 	case stamp == nil:
-		return fmt.Errorf("cluster %q has no stamp of this hub yet", g.cluster)
+		return fmt.Errorf("cluster %q is not claimed by this hub yet", g.cluster)
 	case stamp.Hub != hub:
 		return &heldError{g.cluster, tenure.Self{Hub: hub}.Decide(g.cluster, stamp, 0, time.Time{}).Message}
 	}

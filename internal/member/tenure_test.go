@@ -112,7 +112,7 @@ func TestAMemberWhoseStampAlwaysConflictsIsNotAskedForEver(t *testing.T) {
 		return true
 	})
 	_, m, _ := joined(t, s, member.Options{Self: tenure.Self{Hub: "a", Address: "https://a", Run: "a1"}})
-	if _, err := m.Create(t.Context(), configMap("c", nil, ours)); err == nil || !strings.Contains(err.Error(), "find out who writes it") {
+	if _, err := m.Create(t.Context(), configMap("c", nil, ours)); err == nil || !strings.Contains(err.Error(), "find out what writes it") {
 		t.Errorf("it ended with %v", err)
 	}
 	if asked == 0 || asked > 20 {

@@ -34,10 +34,10 @@ func IssueToken(ctx context.Context, c client.Client, namespace, account, hub st
 	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, GenerateName: account + "-token-",
 		Labels:      map[string]string{workv1alpha2.SystemLabel: "true", tokenOfLabel: account, hubLabel: hub},
-		Annotations: map[string]string{"argosy.io/description": "a token of the service account " + account + " goes with this Secret: deleting it revokes that"},
+		Annotations: map[string]string{"argosy.io/description": "a token of the service account " + account + " is bound to this Secret: deleting the Secret revokes the token"},
 	}}
 	if err := c.Create(ctx, anchor); err != nil {
-		return "", "", fmt.Errorf("make the Secret that a token of %s/%s goes with: %w", namespace, account, err)
+		return "", "", fmt.Errorf("create the Secret that a token of %s/%s is bound to: %w", namespace, account, err)
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: new(int64(credential.Life / time.Second)),
@@ -50,7 +50,7 @@ func IssueToken(ctx context.Context, c client.Client, namespace, account, hub st
 	}
 	if len(request.Status.Token) > tokenLimit {
 		_ = c.Delete(ctx, anchor)
-		return "", "", fmt.Errorf("request a token of the service account %s/%s: it has %d bytes, where the hub takes %d", namespace, account, len(request.Status.Token), tokenLimit)
+		return "", "", fmt.Errorf("request a token of the service account %s/%s: the token has %d bytes; the hub supports %d", namespace, account, len(request.Status.Token), tokenLimit)
 	}
 	return request.Status.Token, anchor.Name, nil
 }
@@ -79,7 +79,7 @@ func RevokeTokens(ctx context.Context, c client.Client, namespace, account, hub,
 			continue
 		}
 		if err := c.Delete(ctx, &anchors.Items[i]); client.IgnoreNotFound(err) != nil && first == nil {
-			first = fmt.Errorf("delete Secret %s/%s, with which a token goes: %w", namespace, anchors.Items[i].Name, err)
+			first = fmt.Errorf("delete Secret %s/%s, which a token is bound to: %w", namespace, anchors.Items[i].Name, err)
 		}
 	}
 	return first
@@ -90,10 +90,10 @@ func RevokeTokens(ctx context.Context, c client.Client, namespace, account, hub,
 func VerifyToken(ctx context.Context, c client.Client, token, namespace, account string) error {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := c.Create(ctx, review); err != nil {
-		return fmt.Errorf("have the token that the hub has of %s/%s reviewed: %w", namespace, account, err)
+		return fmt.Errorf("review the hub's token of %s/%s: %w", namespace, account, err)
 	}
 	if want := "system:serviceaccount:" + namespace + ":" + account; !review.Status.Authenticated || review.Status.User.Username != want {
-		return fmt.Errorf("the token that the hub has says that it is of %s/%s, and the cluster does not take it as such", namespace, account)
+		return fmt.Errorf("the hub's token claims to be of %s/%s, but the cluster does not authenticate it as that", namespace, account)
 	}
 	return nil
 }

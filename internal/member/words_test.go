@@ -142,7 +142,7 @@ func TestPagesThatSayThereIsMoreAndHaveNothingEnd(t *testing.T) {
 	})
 	_, m, _ := joined(t, s, member.Options{QPS: -1})
 	_, err := m.Contents(t.Context(), "shop")
-	if !errors.Is(err, member.ErrContentsUnknown) || !strings.Contains(err.Error(), `the pages of configmaps in shop of cluster "m1" do not end`) {
+	if !errors.Is(err, member.ErrContentsUnknown) || !strings.Contains(err.Error(), `the list of configmaps in shop of cluster "m1" does not end`) {
 		t.Errorf("the look into a namespace says %v", err)
 	}
 	if asked.Load() > 200 {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 )
 
 // worksByBinding is the index that WorksOf reads, with values "namespace/name".
@@ -35,6 +38,22 @@ func WorksOf(ctx context.Context, r client.Reader, binding types.NamespacedName)
 		return nil, fmt.Errorf("list works of binding %s: %w", binding, err)
 	}
 	return works.Items, nil
+}
+
+// OutagesOf are the outages of the clusters of a binding, from a cache.
+func OutagesOf(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (aggregate.Outages, error) {
+	var failed error
+	outages := aggregate.OutagesOf(b, func(name string) *clusterv1alpha1.Cluster {
+		c := &clusterv1alpha1.Cluster{}
+		if err := r.Get(ctx, client.ObjectKey{Name: name}, c, client.UnsafeDisableDeepCopy); err != nil {
+			if !apierrors.IsNotFound(err) {
+				failed = fmt.Errorf("read cluster %q: %w", name, err)
+			}
+			return nil
+		}
+		return c
+	})
+	return outages, failed
 }
 
 // BindingOf is the binding that a Work was made for; not ok if for none.

@@ -44,7 +44,7 @@ func (h *Hub) keepCertificates() error {
 }
 
 func (h *Hub) ensureCertificates(now time.Time) error {
-	files, changed, err := pki.Ensure(filepath.Dir(h.files.ClusterCA), hosts(h.config.BindAddress), now)
+	files, changed, err := pki.Ensure(filepath.Dir(h.files.ClusterCA), h.config.hosts(), now)
 	if err != nil {
 		return err
 	}
@@ -75,11 +75,22 @@ func (h *Hub) writeClientCAs(files pki.Files) error {
 		}
 		data, err := os.ReadFile(file)
 		if err != nil {
-			return fmt.Errorf("read authorities of clients: %w", err)
+			return fmt.Errorf("read the client CAs: %w", err)
 		}
 		all = append(append(all, data...), '\n')
 	}
 	return pki.WriteFile(h.clientCAs(), all, 0o644)
+}
+
+// hosts are the names and addresses that the hub's serving certificate has.
+func (c *Config) hosts() []string {
+	names := hosts(c.BindAddress)
+	for _, name := range c.TLSSANs {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // hosts are the names under which clients may reach a server bound to address.

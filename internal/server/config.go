@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -38,8 +40,10 @@ type Config struct {
 	PKIDir string `json:"pkiDir,omitempty"`
 	// BindAddress is the IP address to serve on; 0.0.0.0 or :: means every one.
 	BindAddress string `json:"bindAddress"`
-	// Port to serve on; 0 picks a free one.
+	// Port to serve on; 0 selects a free port.
 	Port int `json:"port"`
+	// TLSSANs are further names and IP addresses for the serving certificate, such as those of a load balancer.
+	TLSSANs []string `json:"tlsSANs,omitempty"`
 	// Etcd is an external etcd cluster; without servers the hub runs its own.
 	Etcd EtcdConfig `json:"etcd"`
 	// Backup is when the hub takes backups of itself.
@@ -66,7 +70,7 @@ type Config struct {
 	ForbidOverwrite bool `json:"forbidOverwrite,omitempty"`
 	// SuccessEvents is of which successes users are told by events: default, all or none. Each event is a write.
 	SuccessEvents string `json:"successEvents"`
-	// KubeconfigOut is one more file to merge the admin kubeconfig into.
+	// KubeconfigOut is an additional file to merge the admin kubeconfig into.
 	KubeconfigOut string `json:"kubeconfigOut,omitempty"`
 	// Log is about the hub's log.
 	Log LogConfig `json:"log"`
@@ -101,9 +105,19 @@ type MembersConfig struct {
 	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute. Of more, none is carried out in a
 	// member, and all are made again.
 	WorkDeletions int `json:"workDeletions"`
+	// StaleStatus is how the status that a cluster last reported counts while the cluster is not Ready: StaleAsNotReady or StaleAsLastReported.
+	StaleStatus string `json:"staleStatus"`
 	// Estimator is how the members' scheduler estimators are asked, beside what the hub knows of their room by itself.
 	Estimator EstimatorConfig `json:"estimator"`
 }
+
+// How the last reported status of a cluster counts that is not Ready.
+const (
+	// StaleAsNotReady counts its objects and pods as there, and none of them as ready, as Kubernetes does with the pods of a node.
+	StaleAsNotReady = "NotReady"
+	// StaleAsLastReported counts all as if it were so now, as Karmada does.
+	StaleAsLastReported = "LastReported"
+)
 
 // limits of what a member can have the hub hold.
 func (c MembersConfig) limits() member.Limits {
@@ -169,11 +183,11 @@ type DeschedulerConfig struct {
 type AutoscalingConfig struct {
 	// Interval is how often the load is looked at.
 	Interval metav1.Duration `json:"interval"`
-	// DownscaleStabilization is how long the most replicas that the load asked for count, where a FederatedHPA does not say.
+	// DownscaleStabilization is the period for which the autoscaler looks back and does not scale down below any recommendation it made during that period, where a FederatedHPA does not set its own.
 	DownscaleStabilization metav1.Duration `json:"downscaleStabilization"`
-	// Tolerance is how far the load may be from its target without a change, as a share of it.
+	// Tolerance is the minimum change (from 1.0) in the desired-to-actual metrics ratio for the autoscaler to consider scaling.
 	Tolerance float64 `json:"tolerance"`
-	// CPUInitializationPeriod is for how long from its start the CPU of a pod may mislead, InitialReadinessDelay for how long it may
+	// CPUInitializationPeriod is the period after pod start when CPU samples might be skipped, InitialReadinessDelay for how long it may
 	// not have been ready yet.
 	CPUInitializationPeriod metav1.Duration `json:"cpuInitializationPeriod"`
 	InitialReadinessDelay   metav1.Duration `json:"initialReadinessDelay"`
@@ -219,6 +233,7 @@ func DefaultConfig() Config {
 			MemoryLimit:           resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultMemoryLimit, resource.BinarySI)},
 			ProxyRequests:         proxy.DefaultRequests,
 			WorkDeletions:         execute.DefaultDeletions.Bound,
+			StaleStatus:           StaleAsNotReady,
 			Estimator: EstimatorConfig{Timeout: metav1.Duration{Duration: 3 * time.Second}, Port: 10352,
 				ServicePrefix: "karmada-scheduler-estimator", ServiceNamespace: names.System},
 		},
@@ -259,56 +274,58 @@ func DefaultKubeconfig() string { return AdminKubeconfig(defaultDataDir()) }
 
 // BindFlags lets flags set c.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "folder of the hub's store, keys and log")
+	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "folder for the hub's store, keys and log")
 	fs.StringVar(&c.PKIDir, "pki-dir", c.PKIDir, "folder of the hub's keys and certificates; hubs that share an etcd each have a copy of one (default pki in the data folder)")
 	fs.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "IP address to serve on")
-	fs.IntVar(&c.Port, "port", c.Port, "port to serve on; 0 picks a free one")
+	fs.IntVar(&c.Port, "port", c.Port, "port to serve on; 0 selects a free port")
+	fs.StringSliceVar(&c.TLSSANs, "tls-san", c.TLSSANs, "additional DNS names and IP addresses for the hub's serving certificate, such as those of a load balancer")
 	fs.StringSliceVar(&c.Etcd.Servers, "etcd-servers", c.Etcd.Servers, "URLs of an external etcd, instead of the hub's own; several hubs may share it")
 	fs.StringVar(&c.Etcd.CAFile, "etcd-cafile", c.Etcd.CAFile, "CA of the external etcd's certificates")
 	fs.StringVar(&c.Etcd.CertFile, "etcd-certfile", c.Etcd.CertFile, "client certificate for the external etcd")
-	fs.StringVar(&c.Etcd.KeyFile, "etcd-keyfile", c.Etcd.KeyFile, "key of that certificate")
+	fs.StringVar(&c.Etcd.KeyFile, "etcd-keyfile", c.Etcd.KeyFile, "private key for that certificate")
 	c.bindUpkeepFlags(fs)
 	c.KubeAPIServer.bindFlags(fs)
 	c.Encryption.bindFlags(fs)
-	fs.StringSliceVar(&c.Components, "components", c.Components, fmt.Sprintf("what to run: * is everything, -NAME leaves one out of %s", strings.Join(optional(), ", ")))
-	fs.StringSliceVar(&c.WorkloadKinds, "workload-kinds", c.WorkloadKinds, fmt.Sprintf("kinds to define beyond Kubernetes' own: * is all, -NAME leaves one out of %s", strings.Join(families(), ", ")))
-	fs.DurationVar(&c.Members.StatusUpdateFrequency.Duration, "cluster-status-update-frequency", c.Members.StatusUpdateFrequency.Duration, "how often each member cluster is asked how it is")
-	fs.DurationVar(&c.Members.FailureThreshold.Duration, "cluster-failure-threshold", c.Members.FailureThreshold.Duration, "how long a member cluster must not answer before it is not Ready")
-	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must answer again before it is Ready")
-	fs.Var(&c.Members.AnswerLimit, "member-answer-limit", "most bytes read of one answer of a member cluster, such as 64Mi; one that sends more is not Ready")
-	fs.Var(&c.Members.MemoryLimit, "member-memory-limit", "most bytes, about, kept of one member cluster's objects, and as many of its answers on their way; one that has more is not Ready")
-	fs.IntVar(&c.Members.ProxyRequests, "member-proxy-requests", c.Members.ProxyRequests, "most requests of users into member clusters under way at once, watches and other streams among them; one user, and one cluster, has half of them at most, and one user in one cluster a quarter")
-	fs.IntVar(&c.Members.WorkDeletions, "work-deletions-per-minute", c.Members.WorkDeletions, "how many Works others than the hub may delete within a minute; of more, none is carried out in a member, and all are made again")
-	fs.BoolVar(&c.Members.EmptyWorkloads, "enable-empty-workload-propagation", c.Members.EmptyWorkloads, "send workloads that divide their replicas also to the clusters chosen that get none of them, and keep them there when they are scaled to zero")
-	fs.StringVar(&c.Scheduler.Name, "scheduler-name", c.Scheduler.Name, "name of the hub's scheduler: what names another in its policy's schedulerName is left to that")
-	fs.StringSliceVar(&c.Scheduler.Plugins, "plugins", c.Scheduler.Plugins, fmt.Sprintf("scheduler plugins to run: * is all, -NAME leaves one out of %s", strings.Join(schedule.PluginNames(), ", ")))
-	fs.DurationVar(&c.Descheduler.Interval.Duration, "descheduling-interval", c.Descheduler.Interval.Duration, "how often replicas are looked for that find no node in their cluster")
-	fs.DurationVar(&c.Descheduler.UnschedulableThreshold.Duration, "unschedulable-threshold", c.Descheduler.UnschedulableThreshold.Duration, "how long a replica has found no node when it moves to another cluster")
+	fs.StringSliceVar(&c.Components, "components", c.Components, fmt.Sprintf("components to run: * enables all, -NAME disables one of %s", strings.Join(optional(), ", ")))
+	fs.StringSliceVar(&c.WorkloadKinds, "workload-kinds", c.WorkloadKinds, fmt.Sprintf("kinds to define in addition to Kubernetes' own: * enables all, -NAME disables one of %s", strings.Join(families(), ", ")))
+	fs.DurationVar(&c.Members.StatusUpdateFrequency.Duration, "cluster-status-update-frequency", c.Members.StatusUpdateFrequency.Duration, "how often the status of each member cluster is collected")
+	fs.DurationVar(&c.Members.FailureThreshold.Duration, "cluster-failure-threshold", c.Members.FailureThreshold.Duration, "how long a member cluster must fail to respond before it is marked not Ready")
+	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must respond again before it is marked Ready")
+	fs.Var(&c.Members.AnswerLimit, "member-answer-limit", "the maximum size of one response from a member cluster, such as 64Mi; a cluster that sends more is not Ready")
+	fs.Var(&c.Members.MemoryLimit, "member-memory-limit", "the approximate maximum of memory for one member cluster's cached objects, and the same again for its responses in flight; a cluster that needs more is not Ready")
+	fs.IntVar(&c.Members.ProxyRequests, "member-proxy-requests", c.Members.ProxyRequests, "the maximum number of concurrent user requests to member clusters, including watches and other streams; one user or one cluster may use half of them, and one user in one cluster a quarter")
+	fs.IntVar(&c.Members.WorkDeletions, "work-deletions-per-minute", c.Members.WorkDeletions, "the maximum number of Works that anyone but the hub may delete within a minute; if there are more, none of the deletions is carried out in a member, and the Works are recreated")
+	fs.StringVar(&c.Members.StaleStatus, "stale-status", c.Members.StaleStatus, "how the last reported status of a cluster that is not Ready is aggregated: NotReady (its pods exist, and none counts as ready) or LastReported (all counts as reported, as in Karmada)")
+	fs.BoolVar(&c.Members.EmptyWorkloads, "enable-empty-workload-propagation", c.Members.EmptyWorkloads, "also send workloads with divided replicas to selected clusters that get no replicas, and keep them there when they are scaled to zero")
+	fs.StringVar(&c.Scheduler.Name, "scheduler-name", c.Scheduler.Name, "name of the hub's scheduler; policies whose schedulerName is another are left to that scheduler")
+	fs.StringSliceVar(&c.Scheduler.Plugins, "plugins", c.Scheduler.Plugins, fmt.Sprintf("scheduler plugins to run: * enables all, -NAME disables one of %s", strings.Join(schedule.PluginNames(), ", ")))
+	fs.DurationVar(&c.Descheduler.Interval.Duration, "descheduling-interval", c.Descheduler.Interval.Duration, "how often to look for replicas that are unschedulable in their cluster")
+	fs.DurationVar(&c.Descheduler.UnschedulableThreshold.Duration, "unschedulable-threshold", c.Descheduler.UnschedulableThreshold.Duration, "time a replica may be unschedulable before it is moved to another cluster")
 	a := &c.Autoscaling
-	fs.DurationVar(&a.Interval.Duration, "horizontal-pod-autoscaler-sync-period", a.Interval.Duration, "how often FederatedHPAs look at the load")
-	fs.DurationVar(&a.DownscaleStabilization.Duration, "horizontal-pod-autoscaler-downscale-stabilization", a.DownscaleStabilization.Duration, "how long the most replicas that the load asked for count, where a FederatedHPA does not say")
-	fs.Float64Var(&a.Tolerance, "horizontal-pod-autoscaler-tolerance", a.Tolerance, "how far the load may be from its target without a change, as a share of it")
-	fs.DurationVar(&a.CPUInitializationPeriod.Duration, "horizontal-pod-autoscaler-cpu-initialization-period", a.CPUInitializationPeriod.Duration, "for how long from its start the CPU of a pod may mislead")
-	fs.DurationVar(&a.InitialReadinessDelay.Duration, "horizontal-pod-autoscaler-initial-readiness-delay", a.InitialReadinessDelay.Duration, "for how long from its start a pod may not have been ready yet")
-	fs.StringVar(&c.SuccessEvents, "success-events", c.SuccessEvents, "of which successes users are told by events, each of which is a write: default (seldom ones), all (each step of each object, as Karmada), none; without a value, all")
+	fs.DurationVar(&a.Interval.Duration, "horizontal-pod-autoscaler-sync-period", a.Interval.Duration, "the period for syncing the number of replicas of FederatedHPAs")
+	fs.DurationVar(&a.DownscaleStabilization.Duration, "horizontal-pod-autoscaler-downscale-stabilization", a.DownscaleStabilization.Duration, "the period for which the autoscaler looks back and does not scale down below any recommendation it made during that period, where a FederatedHPA does not set its own")
+	fs.Float64Var(&a.Tolerance, "horizontal-pod-autoscaler-tolerance", a.Tolerance, "the minimum change (from 1.0) in the desired-to-actual metrics ratio for the autoscaler to consider scaling")
+	fs.DurationVar(&a.CPUInitializationPeriod.Duration, "horizontal-pod-autoscaler-cpu-initialization-period", a.CPUInitializationPeriod.Duration, "the period after pod start when CPU samples might be skipped")
+	fs.DurationVar(&a.InitialReadinessDelay.Duration, "horizontal-pod-autoscaler-initial-readiness-delay", a.InitialReadinessDelay.Duration, "the period after pod start during which readiness changes are treated as initial readiness")
+	fs.StringVar(&c.SuccessEvents, "success-events", c.SuccessEvents, "which successes are recorded as events, each of which is a write: default (rare ones), all (each step of each object, as Karmada does), none; without a value, all")
 	fs.Lookup("success-events").NoOptDefVal = string(commit.SuccessesAll)
 	e := &c.Members.Estimator
-	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled, "ask the members' scheduler estimators for room, too; the least of what they and the hub know counts")
-	fs.DurationVar(&e.Timeout.Duration, "scheduler-estimator-timeout", e.Timeout.Duration, "how long an estimator is waited for")
-	fs.BoolVar(&e.SkipPull, "disable-scheduler-estimator-in-pull-mode", e.SkipPull, "do not ask the estimators of clusters whose agent pulls their work")
-	fs.StringVar(&e.ServicePrefix, "scheduler-estimator-service-prefix", e.ServicePrefix, "what the names of the estimators' Services begin with; -CLUSTER follows")
-	fs.StringVar(&e.ServiceNamespace, "scheduler-estimator-service-namespace", e.ServiceNamespace, "namespace of these Services, in the cluster that the hub runs in")
-	fs.IntVar(&e.Port, "scheduler-estimator-port", e.Port, "port of these Services")
-	fs.StringSliceVar(&e.Addresses, "scheduler-estimator-address", e.Addresses, "CLUSTER=HOST:PORT of an estimator elsewhere; * is every other cluster, and {cluster} stands for its name")
+	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled, "also query the members' scheduler estimators for available replicas; the lowest estimate is used")
+	fs.DurationVar(&e.Timeout.Duration, "scheduler-estimator-timeout", e.Timeout.Duration, "timeout of a request to an estimator")
+	fs.BoolVar(&e.SkipPull, "disable-scheduler-estimator-in-pull-mode", e.SkipPull, "do not query the estimators of clusters in Pull mode")
+	fs.StringVar(&e.ServicePrefix, "scheduler-estimator-service-prefix", e.ServicePrefix, "prefix of the names of the estimators' Services, followed by -CLUSTER")
+	fs.StringVar(&e.ServiceNamespace, "scheduler-estimator-service-namespace", e.ServiceNamespace, "namespace of those Services, in the cluster that the hub runs in")
+	fs.IntVar(&e.Port, "scheduler-estimator-port", e.Port, "port of those Services")
+	fs.StringSliceVar(&e.Addresses, "scheduler-estimator-address", e.Addresses, "CLUSTER=HOST:PORT of an estimator elsewhere; * matches every other cluster, and {cluster} is replaced with the name of the cluster")
 	fs.StringVar(&e.CAFile, "scheduler-estimator-ca-file", e.CAFile, "CA of the estimators' certificates; without it, connections are not encrypted")
 	fs.StringVar(&e.CertFile, "scheduler-estimator-cert-file", e.CertFile, "client certificate for the estimators")
-	fs.StringVar(&e.KeyFile, "scheduler-estimator-key-file", e.KeyFile, "key of that certificate")
+	fs.StringVar(&e.KeyFile, "scheduler-estimator-key-file", e.KeyFile, "private key for that certificate")
 	fs.BoolVar(&e.InsecureSkipVerify, "insecure-skip-estimator-verify", e.InsecureSkipVerify, "encrypt connections to estimators without verifying their certificates")
-	fs.BoolVar(&c.ForbidOverwrite, "forbid-overwrite", c.ForbidOverwrite, "do not let users take over in members what the hub does not manage: overwrite in templates and PropagationPolicies counts as abort, and ClusterPropagationPolicies alone may say it")
-	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut, "one more file to merge the admin kubeconfig into")
-	fs.StringVar(&c.Log.File, "log-file", c.Log.File, "where the log goes, - for standard error (default argosy.log in the data folder)")
+	fs.BoolVar(&c.ForbidOverwrite, "forbid-overwrite", c.ForbidOverwrite, "do not let users take over objects in members that the hub does not manage: only ClusterPropagationPolicies may set Overwrite; in templates and PropagationPolicies it is treated as Abort")
+	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut, "an additional file to merge the admin kubeconfig into")
+	fs.StringVar(&c.Log.File, "log-file", c.Log.File, "log file, - for standard error (default argosy.log in the data folder)")
 	fs.StringVar(&c.Log.Format, "log-format", c.Log.Format, "text or json")
-	fs.IntVarP(&c.Log.Level, "log-level", "v", c.Log.Level, "how much to log: 0 decisions and faults, 2 and up for more")
+	fs.IntVarP(&c.Log.Level, "log-level", "v", c.Log.Level, "log verbosity: 0 logs decisions and errors, 2 and higher log more")
 }
 
 // Load is the configuration that results from a file, empty for none, under the flags that were given.
@@ -376,6 +393,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("log.format %q is neither text nor json: give one with --log-format", c.Log.Format)
 	case c.Members.WorkDeletions < 0:
 		return fmt.Errorf("members.workDeletions %d is negative: give 0 or more with --work-deletions-per-minute", c.Members.WorkDeletions)
+	case c.Members.StaleStatus != StaleAsNotReady && c.Members.StaleStatus != StaleAsLastReported:
+		return fmt.Errorf("members.staleStatus %q is neither %s nor %s: give one with --stale-status", c.Members.StaleStatus, StaleAsNotReady, StaleAsLastReported)
 	case c.Log.Level < 0:
 		return fmt.Errorf("log.level %d is negative: give 0 or more with --log-level", c.Log.Level)
 	case (c.Etcd.CertFile == "") != (c.Etcd.KeyFile == ""):
@@ -383,8 +402,13 @@ func (c *Config) Validate() error {
 	case len(c.Etcd.Servers) == 0 && c.Etcd.CAFile+c.Etcd.CertFile != "":
 		return errors.New("etcd has TLS files but no servers: give --etcd-servers")
 	}
+	for _, name := range c.TLSSANs {
+		if wrong := validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*.")); net.ParseIP(name) == nil && len(wrong) > 0 {
+			return fmt.Errorf("tlsSANs has %q, which is neither a DNS name nor an IP address: correct --tls-san", name)
+		}
+	}
 	if c.Scheduler.Name == "" {
-		return errors.New("scheduler.name is empty, so that nothing would be placed: give one with --scheduler-name")
+		return errors.New("scheduler.name is empty, so nothing would be placed: give one with --scheduler-name")
 	}
 	if _, err := c.Scheduler.options(); err != nil {
 		return err
@@ -403,23 +427,23 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("successEvents %w: correct --success-events", err)
 	}
 	if least := int64(1 << 20); c.Members.AnswerLimit.Value() < least {
-		return fmt.Errorf("members.answerLimit %s is too small for objects: give 1Mi or more with --member-answer-limit", c.Members.AnswerLimit.String())
+		return fmt.Errorf("members.answerLimit %s is too small: give 1Mi or more with --member-answer-limit", c.Members.AnswerLimit.String())
 	}
 	if c.Members.MemoryLimit.Cmp(c.Members.AnswerLimit.Quantity) < 0 {
-		return fmt.Errorf("members.memoryLimit %s is less than one answer may have (%s): give more with --member-memory-limit", c.Members.MemoryLimit.String(), c.Members.AnswerLimit.String())
+		return fmt.Errorf("members.memoryLimit %s is less than members.answerLimit (%s): give more with --member-memory-limit", c.Members.MemoryLimit.String(), c.Members.AnswerLimit.String())
 	}
 	if least := 100; c.Members.ProxyRequests < least {
-		return fmt.Errorf("members.proxyRequests %d are too few for several users: give %d or more with --member-proxy-requests", c.Members.ProxyRequests, least)
+		return fmt.Errorf("members.proxyRequests %d is too low for several users: give %d or more with --member-proxy-requests", c.Members.ProxyRequests, least)
 	}
 	if c.Autoscaling.Tolerance <= 0 || c.Autoscaling.Tolerance >= 1 {
-		return fmt.Errorf("autoscaling.tolerance %v is not between 0 and 1: give a share such as 0.1 with --horizontal-pod-autoscaler-tolerance", c.Autoscaling.Tolerance)
+		return fmt.Errorf("autoscaling.tolerance %v is not between 0 and 1: give a value such as 0.1 with --horizontal-pod-autoscaler-tolerance", c.Autoscaling.Tolerance)
 	}
 	if o := c.Members.Estimator.options(); o != nil {
 		if err := o.Validate(); err != nil {
 			return err
 		}
 	} else if len(c.Members.Estimator.Addresses) > 0 {
-		return errors.New("there are addresses of estimators, and they are not to be asked: give --enable-scheduler-estimator, or no --scheduler-estimator-address")
+		return errors.New("scheduler estimator addresses are given, but the estimator is not enabled: give --enable-scheduler-estimator, or remove --scheduler-estimator-address")
 	}
 	for _, server := range c.Etcd.Servers {
 		if u, err := url.Parse(server); err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) || u.Host+u.Path == "" {
@@ -430,14 +454,14 @@ func (c *Config) Validate() error {
 		bare := strings.TrimPrefix(name, "-")
 		switch {
 		case bare != "*" && !slices.Contains(known(), bare):
-			return fmt.Errorf("components names %q, which is none of %s: correct --components", bare, strings.Join(known(), ", "))
+			return fmt.Errorf("components contains %q, which is not one of %s: correct --components", bare, strings.Join(known(), ", "))
 		case bare != name && !slices.Contains(optional(), bare):
-			return fmt.Errorf("components leaves out %q, without which there is no hub; what can be left out: %s", bare, strings.Join(optional(), ", "))
+			return fmt.Errorf("components leaves out %q, which the hub requires; components that can be left out: %s", bare, strings.Join(optional(), ", "))
 		}
 	}
 	for _, name := range c.WorkloadKinds {
 		if bare := strings.TrimPrefix(name, "-"); bare != "*" && !slices.Contains(families(), bare) {
-			return fmt.Errorf("workloadKinds names %q, which is none of %s: correct --workload-kinds", bare, strings.Join(families(), ", "))
+			return fmt.Errorf("workloadKinds contains %q, which is not one of %s: correct --workload-kinds", bare, strings.Join(families(), ", "))
 		}
 	}
 	if err := c.validateUpkeep(); err != nil {
@@ -492,6 +516,87 @@ func (c *Config) logFile() string {
 		return filepath.Join(c.DataDir, "argosy.log")
 	}
 	return c.Log.File
+}
+
+// Changes is c as a file would say it that leaves out what is as by default, but for where the hub is. Defaults of later versions then
+// hold for its hub.
+func (c *Config) Changes() (string, error) {
+	var all [2]map[string]any
+	defaults := DefaultConfig()
+	for i, config := range []*Config{c, &defaults} {
+		text, err := config.YAML()
+		if err != nil {
+			return "", err
+		}
+		if err := yaml.Unmarshal([]byte(text), &all[i]); err != nil {
+			return "", fmt.Errorf("read the configuration: %w", err)
+		}
+	}
+	changed := difference(all[0], all[1])
+	for _, key := range []string{"dataDir", "bindAddress", "port"} {
+		changed[key] = all[0][key]
+	}
+	data, err := yaml.Marshal(changed)
+	if err != nil {
+		return "", fmt.Errorf("write the configuration as YAML: %w", err)
+	}
+	return string(data), nil
+}
+
+// difference is what have says otherwise than base.
+func difference(have, base map[string]any) map[string]any {
+	changed := map[string]any{}
+	for key, value := range have {
+		inner, isMap := value.(map[string]any)
+		was, wasMap := base[key].(map[string]any)
+		switch {
+		case isMap && wasMap:
+			if deeper := difference(inner, was); len(deeper) > 0 {
+				changed[key] = deeper
+			}
+		case !reflect.DeepEqual(value, base[key]):
+			changed[key] = value
+		}
+	}
+	return changed
+}
+
+// Folders are those outside of the data folder that a hub of c writes to: own are the hub's alone, others may hold more than that.
+func (c *Config) Folders() (own, others []string) {
+	inside := func(path string) bool {
+		rel, err := filepath.Rel(c.DataDir, path)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	for _, dir := range []string{c.PKIDir, c.Backup.Dir} {
+		if dir != "" && !inside(dir) && !slices.Contains(own, dir) {
+			own = append(own, dir)
+		}
+	}
+	for _, file := range []string{c.Log.File, c.KubeAPIServer.Audit.LogFile, c.KubeconfigOut} {
+		if dir := filepath.Dir(file); file != "" && file != "-" && !inside(file) && !slices.Contains(own, dir) && !slices.Contains(others, dir) {
+			others = append(others, dir)
+		}
+	}
+	return own, others
+}
+
+// Reads are the files that a hub of c reads and that others write, such as certificates of one's own.
+func (c *Config) Reads() []string {
+	k := c.KubeAPIServer
+	all := []string{c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile, c.Encryption.ProviderConfig, c.Members.Estimator.CAFile, c.Members.Estimator.CertFile, c.Members.Estimator.KeyFile,
+		k.ClientCAFile, k.TLSCertFile, k.TLSPrivateKeyFile, k.Audit.PolicyFile, k.AuthenticationConfig, k.AuthorizationConfig, k.OIDC.CAFile}
+	for _, pair := range k.TLSSNICertKeys {
+		certFile, keyFile := sniFiles(pair)
+		all = append(all, certFile, keyFile)
+	}
+	for _, arg := range k.Args {
+		if _, value, _ := strings.Cut(arg, "="); filepath.IsAbs(value) {
+			all = append(all, value)
+		}
+	}
+	all = slices.DeleteFunc(all, func(file string) bool { return file == "" })
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // YAML is c as a file would say it.

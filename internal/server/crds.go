@@ -122,7 +122,7 @@ func installWorkloadCRDs(ctx context.Context, config *rest.Config, wanted func(f
 func (h *Hub) runDefinitions(ctx context.Context) error {
 	client, err := metadata.NewForConfig(h.Config())
 	if err != nil {
-		return fmt.Errorf("make a client for definitions: %w", err)
+		return fmt.Errorf("create a client for definitions: %w", err)
 	}
 	gone := make(chan struct{}, 1)
 	look := func() {
@@ -157,7 +157,7 @@ func (h *Hub) runDefinitions(ctx context.Context) error {
 		err := restoreCRDs(ctx, h.Config(), wanted)
 		wanted = h.config.defines
 		if err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "put back definitions; trying again", "in", retryPeriod)
+			klog.ErrorS(err, "cannot recreate definitions; retrying", "in", retryPeriod)
 			time.AfterFunc(retryPeriod, look)
 		}
 	}
@@ -178,7 +178,7 @@ func restoreCRDs(ctx context.Context, config *rest.Config, wanted func(family st
 	}
 	if own = missing(own); len(own) > 0 {
 		for _, crd := range own {
-			klog.InfoS("a definition of the hub is gone: it is made again, and nothing is deleted in members meanwhile", "definition", crd.Name)
+			klog.InfoS("a definition of the hub was deleted: it is being recreated, and nothing is deleted in members until then", "definition", crd.Name)
 		}
 		if err := installAll(ctx, client, have, own, len(own)); err != nil {
 			return err
@@ -202,7 +202,7 @@ func restoreCRDs(ctx context.Context, config *rest.Config, wanted func(family st
 func definitions(ctx context.Context, config *rest.Config) (apiextensions.Interface, map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a client for definitions: %w", err)
+		return nil, nil, fmt.Errorf("create a client for definitions: %w", err)
 	}
 	list, err := client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -257,7 +257,7 @@ func waitServed(ctx context.Context, server discovery.DiscoveryInterface, crds [
 			for _, version := range crd.Spec.Versions {
 				name := crd.Spec.Group + "/" + version.Name + "/" + crd.Spec.Names.Plural
 				if version.Served && !listed[name] {
-					missing = fmt.Sprintf("%s is not listed: %v", name, err)
+					missing = fmt.Sprintf("cannot list %s: %v", name, err)
 					return false, nil
 				}
 			}
@@ -265,7 +265,7 @@ func waitServed(ctx context.Context, server discovery.DiscoveryInterface, crds [
 		return true, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait until the definitions are served: %w: %s", err, missing)
+		return fmt.Errorf("wait for the definitions to be served: %w: %s", err, missing)
 	}
 	return nil
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
@@ -25,7 +27,7 @@ func claim(dir string) (release func(), err error) {
 		}
 		for _, e := range entries {
 			if e.Name() != "lost+found" { // what a freshly made file system holds
-				return nil, fmt.Errorf("data folder %s holds %q and was not made by argosy: choose an empty one with --data-dir", dir, e.Name())
+				return nil, fmt.Errorf("data folder %s contains %q and was not created by argosy: choose an empty one with --data-dir", dir, e.Name())
 			}
 		}
 	}
@@ -45,6 +47,46 @@ func claim(dir string) (release func(), err error) {
 		return nil, fmt.Errorf("data folder %s cannot be made private (%w): choose another with --data-dir", dir, reason(err))
 	}
 	return func() { _ = f.Close() }, nil
+}
+
+// effectiveUser is who this process acts as.
+var effectiveUser = os.Geteuid
+
+// ownedByCaller refuses to write into a folder of another user, such as root into that of an installed hub: the hub could not read its
+// keys and its store any more. A folder of root that others may write, such as the root of a volume, is nobody's in particular.
+func ownedByCaller(dirs ...string) error {
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if err != nil {
+			continue // whoever makes it, or looks for it, has a sentence
+		}
+		has, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || has.Uid == 0 || int(has.Uid) == effectiveUser() {
+			continue
+		}
+		owner := strconv.Itoa(int(has.Uid))
+		if u, err := user.LookupId(owner); err == nil {
+			owner = u.Username
+		}
+		return fmt.Errorf("%s belongs to the user %s, who could not read what another user writes there: run the command as that user, `sudo -u %s argosy ...`, for an installed hub with --config /etc/argosy/config.yaml", dir, owner, owner)
+	}
+	return nil
+}
+
+// Purge deletes the data folder of a hub that does not run, with its store and keys, and no other folder. One that is not there is gone.
+func Purge(dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	release, err := claim(dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("delete the data folder: %w", err)
+	}
+	return nil
 }
 
 // reason is err without the path, which the sentence around it already has.

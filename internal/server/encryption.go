@@ -35,7 +35,7 @@ type EncryptionConfig struct {
 }
 
 func (c *EncryptionConfig) bindFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&c.Enabled, "encrypt-secrets", c.Enabled, "encrypt Secrets, and what carries them to members, in the store; off, what is encrypted is rewritten without")
+	fs.BoolVar(&c.Enabled, "encrypt-secrets", c.Enabled, "encrypt Secrets, and the objects that carry them to members, at rest; if false, encrypted values are rewritten unencrypted")
 	fs.StringVar(&c.ProviderConfig, "encryption-provider-config", c.ProviderConfig, "file with an EncryptionConfiguration of Kubernetes, such as for KMS v2, instead of the hub's own keys")
 }
 
@@ -68,7 +68,7 @@ func (c *EncryptionConfig) checkFile() error {
 			}
 		}
 		if !covered {
-			return fmt.Errorf("%s has no provider for %s, so that they would be kept in plain: add them (all that hold secrets are %s), or *.*", c.ProviderConfig, secret, secretNames())
+			return fmt.Errorf("%s has no provider for %s, so they would be stored unencrypted: add them (all resources that hold secrets are %s), or *.*", c.ProviderConfig, secret, secretNames())
 		}
 	}
 	return nil
@@ -232,11 +232,11 @@ func (h *Hub) runEncryption(ctx context.Context) error {
 		switch {
 		case begin.Before(ready):
 		case e.ring.Rotating():
-			what = "rotate the key of what is secret"
+			what = "rotate the encryption key"
 			err = e.ring.Rotate(ctx, e.targets(), e.say)
 		default:
 			if err = e.ring.Write(ctx, h.way()); err == nil && !e.ring.Rewritten() {
-				what = "rewrite what is secret"
+				what = "rewrite encrypted values"
 				err = h.rewriteSecrets(ctx)
 			}
 		}
@@ -246,7 +246,7 @@ func (h *Hub) runEncryption(ctx context.Context) error {
 		case err != nil:
 			after := retry.Step()
 			ready = time.Now().Add(after)
-			klog.ErrorS(err, "change how what is secret is kept", "retry", after)
+			klog.ErrorS(err, "change the encryption at rest", "retry", after)
 		case what != "":
 			retry = retryEncryption
 			klog.InfoS(what, "after", time.Since(begin).Round(time.Millisecond))
@@ -343,7 +343,7 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(http.StatusAccepted)
 	default:
-		http.Error(w, "GET says how the store is encrypted, POST begins a rotation of its key", http.StatusMethodNotAllowed)
+		http.Error(w, "GET returns the encryption status of the store, POST starts a key rotation", http.StatusMethodNotAllowed)
 	}
 }
 
@@ -352,11 +352,15 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 func (h *Hub) beginRotation(ctx context.Context, master bool) error {
 	switch {
 	case h.encryption.own:
-		return errors.New("the keys are those of --encryption-provider-config: add one there as the first, and then rewrite with `argosy secrets rewrite`")
+		return errors.New("the keys are managed by --encryption-provider-config: add a new key there as the first, then run `argosy secrets rewrite`")
 	case !h.config.Encryption.Enabled:
-		return errors.New("the hub does not encrypt (--encrypt-secrets=false): start it without that flag first")
+		return errors.New("encryption is disabled (--encrypt-secrets=false): restart the hub without that flag first")
 	}
 	if master {
+		// The new key would be in this folder alone, and the next import brings the old one.
+		if from, err := os.ReadFile(importedFile(h.config.pkiDir())); err == nil {
+			return fmt.Errorf("the hub's keys are imported from %s, which would not have the new master key: rotate the key of the store alone, without --master", strings.TrimSpace(string(from)))
+		}
 		return h.encryption.ring.BeginMaster(ctx)
 	}
 	return h.encryption.ring.Begin(ctx)

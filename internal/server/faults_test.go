@@ -30,7 +30,7 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 		},
 		"an address of another machine": {
 			func(_ *testing.T, c *Config) { c.BindAddress = "192.0.2.1" },
-			[]string{"192.0.2.1 is not one of this machine's", "--bind-address"},
+			[]string{"192.0.2.1 is not an address of this machine", "--bind-address"},
 		},
 		"an address that is none": {
 			func(_ *testing.T, c *Config) { c.BindAddress = "localhost" },
@@ -66,7 +66,7 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 				}
 				write(t, filepath.Join(c.DataDir, "thesis.txt"), "")
 			},
-			[]string{`holds "thesis.txt" and was not made by argosy`, "--data-dir"},
+			[]string{`contains "thesis.txt" and was not created by argosy`, "--data-dir"},
 		},
 		"a data folder in use": {
 			func(t *testing.T, c *Config) {
@@ -126,7 +126,7 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 		},
 		"backups of which none is kept": {
 			func(_ *testing.T, c *Config) { c.Backup.Keep = 0 },
-			[]string{"backup.keep 0 is less than one", "--backup-keep"},
+			[]string{"backup.keep 0 is less than 1", "--backup-keep"},
 		},
 		"a component that does not exist": {
 			func(_ *testing.T, c *Config) { c.Components = []string{"*", "-scheduler"} },
@@ -166,7 +166,7 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 		},
 		"an argument that would break the hub": {
 			func(_ *testing.T, c *Config) { c.KubeAPIServer.Args = []string{"etcd-servers=http://a:1"} },
-			[]string{"--kube-apiserver-arg", "the store is the hub's", "use --etcd-servers"},
+			[]string{"--kube-apiserver-arg", "the hub manages the store", "use --etcd-servers"},
 		},
 		"an argument whose value is none": {
 			func(_ *testing.T, c *Config) { c.KubeAPIServer.Args = []string{"event-ttl=soon"} },
@@ -239,19 +239,19 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 				c.KubeAPIServer.TLSCertFile, _ = pair(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "a")
 				_, c.KubeAPIServer.TLSPrivateKeyFile = pair(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "a")
 			},
-			[]string{"is not that of the certificate", "--tls-private-key-file"},
+			[]string{"does not match the certificate", "--tls-private-key-file"},
 		},
 		"a serving certificate that has ended": {
 			func(t *testing.T, c *Config) {
 				c.KubeAPIServer.TLSCertFile, c.KubeAPIServer.TLSPrivateKeyFile = pair(t, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour), "a")
 			},
-			[]string{"ended on", "renew it"},
+			[]string{"expired on", "renew it"},
 		},
 		"a serving certificate for nobody": {
 			func(t *testing.T, c *Config) {
 				c.KubeAPIServer.TLSCertFile, c.KubeAPIServer.TLSPrivateKeyFile = pair(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 			},
-			[]string{"names no host", "--tls-cert-file"},
+			[]string{"has no subject alternative name", "--tls-cert-file"},
 		},
 		"groups of an issuer as it names them": {
 			func(_ *testing.T, c *Config) {

@@ -91,7 +91,7 @@ func (h *Hub) startFlowControl(ctx context.Context) (func(), error) {
 	}
 	client, err := kubernetes.NewForConfig(h.Config())
 	if err != nil {
-		return nil, fmt.Errorf("make a client for flow control: %w", err)
+		return nil, fmt.Errorf("create a client for flow control: %w", err)
 	}
 	levels, schemas := client.FlowcontrolV1().PriorityLevelConfigurations(), client.FlowcontrolV1().FlowSchemas()
 	for _, want := range priorityLevels() {
@@ -104,7 +104,7 @@ func (h *Hub) startFlowControl(ctx context.Context) (func(), error) {
 			_, err = levels.Update(ctx, have, metav1.UpdateOptions{})
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
-			return nil, fmt.Errorf("make priority level %s: %w", want.Name, err)
+			return nil, fmt.Errorf("create priority level %s: %w", want.Name, err)
 		}
 	}
 	for _, want := range flowSchemas() {
@@ -117,7 +117,7 @@ func (h *Hub) startFlowControl(ctx context.Context) (func(), error) {
 			_, err = schemas.Update(ctx, have, metav1.UpdateOptions{})
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
-			return nil, fmt.Errorf("make flow schema %s: %w", want.Name, err)
+			return nil, fmt.Errorf("create flow schema %s: %w", want.Name, err)
 		}
 	}
 	return nil, nil

@@ -84,6 +84,9 @@ users: [{name: me, user: {token: abc}}]
 		if !strings.HasPrefix(version.GitVersion, "v1.") {
 			t.Errorf("version %s", version.GitVersion)
 		}
+		if strings.HasPrefix(version.BuildDate, "1970") {
+			t.Errorf("built on %s", version.BuildDate)
+		}
 	})
 	t.Run("it is ready, alive, and says what is", func(t *testing.T) {
 		for _, path := range []string{"/livez", "/readyz", "/healthz"} {

@@ -119,7 +119,7 @@ resources:
 		again.Stop()
 		t.Fatal("a hub started that cannot read its Secrets")
 	}
-	if want := "the key management service that " + c.Encryption.ProviderConfig + " names does not answer"; !strings.Contains(err.Error(), want) {
+	if want := "the key management service configured in " + c.Encryption.ProviderConfig + " is not responding"; !strings.Contains(err.Error(), want) {
 		t.Errorf("%q does not say %q", err, want)
 	}
 

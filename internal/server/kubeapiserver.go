@@ -33,7 +33,7 @@ type KubeAPIServerConfig struct {
 	// AuthenticationConfig and AuthorizationConfig are files with the kinds of these names of apiserver.config.k8s.io.
 	AuthenticationConfig string `json:"authenticationConfig,omitempty"`
 	AuthorizationConfig  string `json:"authorizationConfig,omitempty"`
-	// ClientCAFile has authorities of client certificates that are accepted beside the hub's own.
+	// ClientCAFile has CA bundle for client certificates to accept in addition to the hub's own.
 	ClientCAFile string `json:"clientCAFile,omitempty"`
 	// TLSCertFile and TLSPrivateKeyFile are served to users instead of the hub's own certificate.
 	TLSCertFile       string `json:"tlsCertFile,omitempty"`
@@ -66,26 +66,26 @@ type OIDCConfig struct {
 }
 
 func (c *KubeAPIServerConfig) bindFlags(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&c.Args, "kube-apiserver-arg", c.Args, "NAME=VALUE of a further argument of kube-apiserver; may be given again. What would break the hub is refused")
-	fs.BoolVar(&c.PriorityAndFairness, "enable-priority-and-fairness", c.PriorityAndFairness, "have requests queue per user, so that one who sends many waits for himself")
-	fs.StringVar(&c.Audit.LogFile, "audit-log", c.Audit.LogFile, "file that requests are logged in, a line of JSON each; - is standard output")
+	fs.StringArrayVar(&c.Args, "kube-apiserver-arg", c.Args, "NAME=VALUE, an additional argument for kube-apiserver; repeatable. Arguments that would break the hub are rejected")
+	fs.BoolVar(&c.PriorityAndFairness, "enable-priority-and-fairness", c.PriorityAndFairness, "enable API priority and fairness: requests queue per user, so that one busy user does not slow down the others")
+	fs.StringVar(&c.Audit.LogFile, "audit-log", c.Audit.LogFile, "audit log file, one JSON line per request; - is standard output")
 	fs.StringVar(&c.Audit.PolicyFile, "audit-policy", c.Audit.PolicyFile, "file with the audit policy (default: writes, Secrets and requests into members, never a body with data)")
 	o := &c.OIDC
 	fs.StringVar(&o.IssuerURL, "oidc-issuer-url", o.IssuerURL, "URL of the OpenID Connect issuer whose tokens are accepted; https only")
 	fs.StringVar(&o.ClientID, "oidc-client-id", o.ClientID, "client ID that tokens must be issued for")
 	fs.StringVar(&o.UsernameClaim, "oidc-username-claim", o.UsernameClaim, "claim that names the user (default sub)")
-	fs.StringVar(&o.UsernamePrefix, "oidc-username-prefix", o.UsernamePrefix, "what is put before names of users; - is nothing (default the issuer's URL and #, and nothing for the claim email)")
-	fs.StringVar(&o.GroupsClaim, "oidc-groups-claim", o.GroupsClaim, "claim that has the user's groups")
-	fs.StringVar(&o.GroupsPrefix, "oidc-groups-prefix", o.GroupsPrefix, "what is put before names of groups; - is nothing, so that the issuer can name the hub's administrators")
-	fs.StringArrayVar(&o.RequiredClaims, "oidc-required-claim", o.RequiredClaims, "KEY=VALUE that a token must claim; may be given again")
-	fs.StringSliceVar(&o.SigningAlgs, "oidc-signing-algs", o.SigningAlgs, "algorithms that tokens may be signed with (default RS256)")
+	fs.StringVar(&o.UsernamePrefix, "oidc-username-prefix", o.UsernamePrefix, "prefix for user names; - disables it (default the issuer's URL and #, and no prefix for the claim email)")
+	fs.StringVar(&o.GroupsClaim, "oidc-groups-claim", o.GroupsClaim, "claim that contains the user's groups")
+	fs.StringVar(&o.GroupsPrefix, "oidc-groups-prefix", o.GroupsPrefix, "prefix for group names; - disables it, which lets the issuer name the hub's administrators")
+	fs.StringArrayVar(&o.RequiredClaims, "oidc-required-claim", o.RequiredClaims, "KEY=VALUE, a claim that a token must have; repeatable")
+	fs.StringSliceVar(&o.SigningAlgs, "oidc-signing-algs", o.SigningAlgs, "accepted signing algorithms of tokens (default RS256)")
 	fs.StringVar(&o.CAFile, "oidc-ca-file", o.CAFile, "CA of the issuer's certificate (default the system's)")
 	fs.StringVar(&c.AuthenticationConfig, "authentication-config", c.AuthenticationConfig, "file with an AuthenticationConfiguration, for several issuers; instead of the --oidc flags")
-	fs.StringVar(&c.AuthorizationConfig, "authorization-config", c.AuthorizationConfig, "file with an AuthorizationConfiguration; RBAC, which the hub's roles are written in, must be among its authorizers")
-	fs.StringVar(&c.ClientCAFile, "client-ca-file", c.ClientCAFile, "authorities of client certificates that are accepted beside the hub's own")
-	fs.StringVar(&c.TLSCertFile, "tls-cert-file", c.TLSCertFile, "certificate, with its chain, that is served to users instead of the hub's own")
-	fs.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", c.TLSPrivateKeyFile, "key of that certificate")
-	fs.StringArrayVar(&c.TLSSNICertKeys, "tls-sni-cert-key", c.TLSSNICertKeys, "CERTFILE,KEYFILE[:NAME,...] of a certificate that is served by these names; may be given again")
+	fs.StringVar(&c.AuthorizationConfig, "authorization-config", c.AuthorizationConfig, "file with an AuthorizationConfiguration; its authorizers must include RBAC, which the hub's roles depend on")
+	fs.StringVar(&c.ClientCAFile, "client-ca-file", c.ClientCAFile, "CA bundle for client certificates to accept in addition to the hub's own")
+	fs.StringVar(&c.TLSCertFile, "tls-cert-file", c.TLSCertFile, "serving certificate, including any intermediate certificates, instead of the hub's own")
+	fs.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", c.TLSPrivateKeyFile, "private key for that certificate")
+	fs.StringArrayVar(&c.TLSSNICertKeys, "tls-sni-cert-key", c.TLSSNICertKeys, "CERTFILE,KEYFILE[:NAME,...] of a serving certificate for these names; repeatable")
 }
 
 // paths are the settings that name files, to be made absolute.
@@ -114,13 +114,13 @@ func (c *KubeAPIServerConfig) validate(admission []string) error {
 	case o.IssuerURL == "" && set != "":
 		return errors.New("kubeAPIServer.oidc has no issuer: give --oidc-issuer-url")
 	case o.IssuerURL != "" && (err != nil || issuer.Scheme != "https" || issuer.Host == ""):
-		return fmt.Errorf("kubeAPIServer.oidc.issuerURL %q is not an https URL, so that anybody on the way could issue tokens: correct --oidc-issuer-url", o.IssuerURL)
+		return fmt.Errorf("kubeAPIServer.oidc.issuerURL %q is not an https URL, so anyone on the network path could issue tokens: correct --oidc-issuer-url", o.IssuerURL)
 	case o.IssuerURL != "" && o.ClientID == "":
-		return errors.New("kubeAPIServer.oidc has no client ID, so that tokens for any other service would be taken: give --oidc-client-id")
+		return errors.New("kubeAPIServer.oidc has no client ID, so tokens issued for other services would be accepted: give --oidc-client-id")
 	case o.GroupsClaim != "" && o.GroupsPrefix == "":
-		return errors.New("kubeAPIServer.oidc.groupsPrefix is empty, so that a group system:masters of the issuer would be the hub's administrators: give --oidc-groups-prefix, such as oidc:, or - to take names as they are")
+		return errors.New("kubeAPIServer.oidc.groupsPrefix is empty, so members of a group system:masters of the issuer would be the hub's administrators: give --oidc-groups-prefix, such as oidc:, or - to use group names unchanged")
 	case o.IssuerURL != "" && c.AuthenticationConfig != "":
-		return errors.New("kubeAPIServer has both oidc and authenticationConfig: move the issuer into the file of --authentication-config, or leave that out")
+		return errors.New("kubeAPIServer has both oidc and authenticationConfig: move the issuer into the file of --authentication-config, or remove that flag")
 	case (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == ""):
 		return errors.New("kubeAPIServer.tlsCertFile and tlsPrivateKeyFile belong together: give both --tls-cert-file and --tls-private-key-file, or none")
 	}
@@ -155,7 +155,7 @@ func (c *KubeAPIServerConfig) checkFiles(now time.Time) error {
 			continue
 		}
 		if _, err := cert.CertsFromFile(file); err != nil {
-			return fmt.Errorf("%s holds no certificate (%w): correct %s", file, err, flag)
+			return fmt.Errorf("%s contains no certificate (%w): correct %s", file, err, flag)
 		}
 	}
 	if c.TLSCertFile != "" {
@@ -171,12 +171,12 @@ func (c *KubeAPIServerConfig) checkFiles(now time.Time) error {
 	}
 	if file := c.Audit.PolicyFile; file != "" {
 		if err := apiserver.CheckAuditPolicy(file); err != nil {
-			return fmt.Errorf("%s is no audit policy (%s): correct --audit-policy", file, plain(err))
+			return fmt.Errorf("%s is not an audit policy (%s): correct --audit-policy", file, plain(err))
 		}
 	}
 	if file := c.AuthenticationConfig; file != "" {
 		if err := apiserver.CheckAuthenticationConfig(file); err != nil {
-			return fmt.Errorf("%s is no AuthenticationConfiguration (%s): correct --authentication-config", file, plain(err))
+			return fmt.Errorf("%s is not an AuthenticationConfiguration (%s): correct --authentication-config", file, plain(err))
 		}
 	}
 	if c.AuthorizationConfig != "" {
@@ -194,21 +194,21 @@ func checkPair(certFlag, certFile, keyFlag, keyFile string, now time.Time) error
 	}
 	certs, err := cert.CertsFromFile(certFile)
 	if err != nil {
-		return fmt.Errorf("%s holds no certificate (%w): correct %s", certFile, err, certFlag)
+		return fmt.Errorf("%s contains no certificate (%w): correct %s", certFile, err, certFlag)
 	}
 	if _, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil {
-		return fmt.Errorf("the key in %s is not that of the certificate in %s (%w): correct %s or %s", keyFile, certFile, err, keyFlag, certFlag)
+		return fmt.Errorf("the key in %s does not match the certificate in %s (%w): correct %s or %s", keyFile, certFile, err, keyFlag, certFlag)
 	}
 	leaf := certs[0]
 	switch {
 	case now.After(leaf.NotAfter):
-		return fmt.Errorf("the certificate in %s ended on %s: renew it, and give it with %s", certFile, leaf.NotAfter.Format(time.RFC3339), certFlag)
+		return fmt.Errorf("the certificate in %s expired on %s: renew it, and give it with %s", certFile, leaf.NotAfter.Format(time.RFC3339), certFlag)
 	case now.Before(leaf.NotBefore):
-		return fmt.Errorf("the certificate in %s begins on %s: correct the clock of this machine, or %s", certFile, leaf.NotBefore.Format(time.RFC3339), certFlag)
+		return fmt.Errorf("the certificate in %s is not valid before %s: correct the clock of this machine, or %s", certFile, leaf.NotBefore.Format(time.RFC3339), certFlag)
 	case len(leaf.ExtKeyUsage) > 0 && !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth) && !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny):
-		return fmt.Errorf("the certificate in %s is not for servers (extended key usage lacks serverAuth): give another with %s", certFile, certFlag)
+		return fmt.Errorf("the certificate in %s is not a serving certificate (extended key usage lacks serverAuth): give another with %s", certFile, certFlag)
 	case len(leaf.DNSNames)+len(leaf.IPAddresses) == 0:
-		return fmt.Errorf("the certificate in %s names no host (it has no subject alternative name), so that no client would take it: give another with %s", certFile, certFlag)
+		return fmt.Errorf("the certificate in %s has no subject alternative name, so no client would accept it: give another with %s", certFile, certFlag)
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func checkAuthorizers(file string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s has no authorizer of type RBAC, in which the rights of member agents, of service accounts and of the hub's roles are written: add {type: RBAC, name: rbac}", file)
+	return fmt.Errorf("%s has no authorizer of type RBAC, which grants the permissions of member agents, service accounts and the hub's roles: add {type: RBAC, name: rbac}", file)
 }
 
 //go:embed audit-policy.yaml
@@ -302,12 +302,15 @@ func (c *KubeAPIServerConfig) flags(dir string, own pki.Files, hosts []string) (
 // inClusterNames are those under which pods know an API server. They trust the hub's authority, which they are told beside the name.
 var inClusterNames = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", serviceIP}
 
+// inClusterServerName is a name that the hub's own certificate always has.
+const inClusterServerName = "kubernetes.default.svc"
+
 // ownNames are the names of hosts by which the hub's certificate is served beside the user's: those that this one does not have, and
 // the ones of pods. The kubeconfigs that the hub writes ask for one of these.
 func (c *KubeAPIServerConfig) ownNames(hosts []string) ([]string, error) {
 	certs, err := cert.CertsFromFile(c.TLSCertFile)
 	if err != nil {
-		return nil, fmt.Errorf("%s holds no certificate (%w): correct --tls-cert-file", c.TLSCertFile, err)
+		return nil, fmt.Errorf("%s contains no certificate (%w): correct --tls-cert-file", c.TLSCertFile, err)
 	}
 	var names []string
 	for _, host := range hosts {
@@ -323,7 +326,7 @@ func (c *KubeAPIServerConfig) tlsServerName() string {
 	if c.TLSCertFile == "" {
 		return ""
 	}
-	return "kubernetes.default.svc"
+	return inClusterServerName
 }
 
 func (c *KubeAPIServerConfig) argFlags() []string {

@@ -12,34 +12,34 @@ import (
 // deniedArgs are arguments of kube-apiserver that would break the hub, with the reason and what to use instead. An entry that ends
 // in * is about all that begin so.
 var deniedArgs = map[string]string{
-	"etcd-*":                "the store is the hub's: use --etcd-servers, --etcd-cafile, --etcd-certfile and --etcd-keyfile of the hub, or none for its own",
-	"storage-backend":       "the store is the hub's: its etcd is the only one that it can keep anything in",
-	"emulated-version*":     "the hub's definitions and loops are made for one version of Kubernetes",
-	"min-compatibility-*":   "the hub's definitions and loops are made for one version of Kubernetes",
-	"emulation-*":           "the hub's definitions and loops are made for one version of Kubernetes",
-	"bind-address":          "the hub's kubeconfig and certificate say where it serves: use --bind-address of the hub",
-	"advertise-address":     "the hub's kubeconfig and certificate say where it serves: use --bind-address of the hub",
-	"secure-port":           "the hub's kubeconfig says where it serves: use --port of the hub",
+	"etcd-*":                "the hub manages the store: use --etcd-servers, --etcd-cafile, --etcd-certfile and --etcd-keyfile of the hub, or none of them for its own etcd",
+	"storage-backend":       "the hub manages the store: etcd is the only backend that it supports",
+	"emulated-version*":     "the hub's definitions and controllers support one version of Kubernetes",
+	"min-compatibility-*":   "the hub's definitions and controllers support one version of Kubernetes",
+	"emulation-*":           "the hub's definitions and controllers support one version of Kubernetes",
+	"bind-address":          "the hub's kubeconfig and certificate contain its address: use --bind-address of the hub",
+	"advertise-address":     "the hub's kubeconfig and certificate contain its address: use --bind-address of the hub",
+	"secure-port":           "the hub's kubeconfig contains its port: use --port of the hub",
 	"permit-port-sharing":   "the hub binds its port itself: use --port of the hub",
 	"permit-address-*":      "the hub binds its port itself: use --port of the hub",
-	"endpoint-reconciler-*": "nothing on the hub runs pods that would look for its address",
-	"tls-cert-file":         "the hub's own kubeconfig must go on to fit: use --tls-cert-file of the hub",
-	"tls-private-key-file":  "the hub's own kubeconfig must go on to fit: use --tls-private-key-file of the hub",
-	"tls-sni-cert-key":      "the hub's own kubeconfig must go on to fit: use --tls-sni-cert-key of the hub",
-	"cert-dir":              "the hub makes its certificates itself: use --tls-cert-file of the hub for one of your own",
-	"client-ca-file":        "administrators, agents and members' accounts have certificates of the hub's authority: use --client-ca-file of the hub, which adds others",
-	"requestheader-*":       "who may speak for others is what the hub's own aggregation is built on: use --authentication-config of the hub for identities from elsewhere",
+	"endpoint-reconciler-*": "no pods run on the hub that would look up its address",
+	"tls-cert-file":         "the hub's own kubeconfig must stay valid: use --tls-cert-file of the hub",
+	"tls-private-key-file":  "the hub's own kubeconfig must stay valid: use --tls-private-key-file of the hub",
+	"tls-sni-cert-key":      "the hub's own kubeconfig must stay valid: use --tls-sni-cert-key of the hub",
+	"cert-dir":              "the hub creates its certificates itself: use --tls-cert-file of the hub for one of your own",
+	"client-ca-file":        "administrators, agents and members' accounts have certificates signed by the hub's CA: use --client-ca-file of the hub, which adds others",
+	"requestheader-*":       "the hub's own aggregation layer depends on it: use --authentication-config of the hub for external identities",
 	"proxy-client-*":        "the hub renews this certificate itself",
-	"peer-*":                "replicas of a hub share an etcd, and do not speak to each other",
+	"peer-*":                "replicas of a hub share an etcd, and do not communicate with each other",
 
-	"service-account-key-file":         "tokens of the hub and of its members' agents are signed with its own key, which `argosy certificates` shows and renews",
-	"service-account-signing-key-file": "tokens of the hub and of its members' agents are signed with its own key, which `argosy certificates` shows and renews",
-	"service-account-signing-endpoint": "tokens of the hub and of its members' agents are signed with its own key, which `argosy certificates` shows and renews",
-	"service-account-issuer":           "tokens that the hub has issued name their issuer, and would be refused under another",
-	"service-account-lookup":           "tokens of deleted accounts must not go on to count",
+	"service-account-key-file":         "tokens of the hub and of its members' agents are signed with the hub's own key: use `argosy certificates`, which shows and renews it",
+	"service-account-signing-key-file": "tokens of the hub and of its members' agents are signed with the hub's own key: use `argosy certificates`, which shows and renews it",
+	"service-account-signing-endpoint": "tokens of the hub and of its members' agents are signed with the hub's own key: use `argosy certificates`, which shows and renews it",
+	"service-account-issuer":           "existing tokens contain the issuer, and would be rejected with another",
+	"service-account-lookup":           "tokens of deleted service accounts must not stay valid",
 
 	"authentication-config":   "use --authentication-config of the hub",
-	"oidc-*":                  "use the flag of this name of the hub",
+	"oidc-*":                  "use the hub's flag of the same name",
 	"authorization-config":    "the hub's roles need RBAC: use --authorization-config of the hub, which checks that",
 	"authorization-mode":      "the hub's roles need RBAC: use --authorization-config of the hub for further authorizers",
 	"authorization-policy-*":  "use --authorization-config of the hub",
@@ -50,22 +50,22 @@ var deniedArgs = map[string]string{
 
 	"encryption-provider-config*": "the hub encrypts at rest itself: use --encryption-provider-config of the hub for providers of your own, such as KMS v2",
 
-	"enable-priority-and-fairness": "use the flag of this name of the hub, which makes its flow schemas too",
+	"enable-priority-and-fairness": "use the hub's flag of the same name, which also creates its flow schemas",
 
-	"v":         "the log is the hub's: use --log-level",
-	"vmodule":   "the log is the hub's: use --log-level",
-	"log-*":     "the log is the hub's: use --log-file, --log-format and --log-level",
-	"logging-*": "the log is the hub's: use --log-file, --log-format and --log-level",
+	"v":         "the hub manages the log: use --log-level",
+	"vmodule":   "the hub manages the log: use --log-level",
+	"log-*":     "the hub manages the log: use --log-file, --log-format and --log-level",
+	"logging-*": "the hub manages the log: use --log-file, --log-format and --log-level",
 	"help":      "`argosy up --help` shows the hub's flags",
 	"version":   "`kubectl version` shows it",
 }
 
 // requiredAdmission are plugins of Kubernetes without which the hub is open or loses what it holds.
 var requiredAdmission = map[string]string{
-	"NamespaceLifecycle":            "nothing may be made in a namespace that is going",
-	"CertificateApproval":           "who may approve certificates would be anybody",
-	"CertificateSigning":            "who may sign certificates would be anybody",
-	"CertificateSubjectRestriction": "certificates of system:masters could be asked for",
+	"NamespaceLifecycle":            "objects could be created in a namespace that is being terminated",
+	"CertificateApproval":           "any user could approve certificates",
+	"CertificateSigning":            "any user could sign certificates",
+	"CertificateSubjectRestriction": "certificates for system:masters could be requested",
 }
 
 // checkArg says why an argument of kube-apiserver cannot be given; ours are the names of the hub's own admission plugins.
@@ -76,7 +76,7 @@ func checkArg(arg string, ours []string) error {
 	}
 	known := apiserver.FlagNames()
 	if why, denied := denied(name); denied && slices.Contains(known, name) {
-		return fmt.Errorf("the hub does not let --kube-apiserver-arg set %s: %s", name, why)
+		return fmt.Errorf("--kube-apiserver-arg cannot set %s: %s", name, why)
 	}
 	if !slices.Contains(known, name) {
 		hint := ""
@@ -90,7 +90,7 @@ func checkArg(arg string, ours []string) error {
 	case "disable-admission-plugins":
 		for _, plugin := range listed {
 			if slices.Contains(ours, plugin) {
-				return fmt.Errorf("admission plugin %s is the hub's own, without which nothing is claimed, checked or protected: take it off disable-admission-plugins of --kube-apiserver-arg", plugin)
+				return fmt.Errorf("admission plugin %s is the hub's own, without which nothing is claimed, validated or protected: remove it from disable-admission-plugins of --kube-apiserver-arg", plugin)
 			}
 			if why, required := requiredAdmission[plugin]; required {
 				return fmt.Errorf("admission plugin %s cannot be disabled: without it %s", plugin, why)
@@ -106,7 +106,7 @@ func checkArg(arg string, ours []string) error {
 		for _, setting := range listed {
 			api, on, _ := strings.Cut(setting, "=")
 			if on == "false" && (api == "api/all" || api == "api/ga" || api == "api/legacy" || strings.HasSuffix(api, "/v1") || api == "v1") {
-				return fmt.Errorf("runtime-config %s turns off what the hub itself is built on: only alpha and beta versions can be turned off with --kube-apiserver-arg", setting)
+				return fmt.Errorf("runtime-config %s disables an API that the hub depends on: only alpha and beta versions can be disabled with --kube-apiserver-arg", setting)
 			}
 		}
 	}

@@ -60,6 +60,8 @@ func (h *Hub) startLoops(context.Context) (func(), error) {
 func (h *Hub) runLoops(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	h.leads.Store(true)
+	defer h.leads.Store(false)
 	var running sync.WaitGroup
 	for _, l := range loops {
 		if !h.config.runs(l.name) {
@@ -71,7 +73,7 @@ func (h *Hub) runLoops(ctx context.Context) error {
 			case err != nil:
 				cancel(fmt.Errorf("%s stopped: %w", l.name, err))
 			case ctx.Err() == nil:
-				cancel(fmt.Errorf("%s stopped by itself", l.name))
+				cancel(fmt.Errorf("%s stopped unexpectedly", l.name))
 			}
 		})
 	}
@@ -87,7 +89,7 @@ func (h *Hub) runLoops(ctx context.Context) error {
 func (h *Hub) elector() (func(context.Context) error, error) {
 	client, err := kubernetes.NewForConfig(h.Config())
 	if err != nil {
-		return nil, fmt.Errorf("make a client for leader election: %w", err)
+		return nil, fmt.Errorf("create a client for leader election: %w", err)
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -132,7 +134,7 @@ func (h *Hub) leadOnce(ctx context.Context, lock resourcelock.Interface) error {
 				}
 				loops = make(chan error, 1)
 				mu.Unlock()
-				klog.InfoS("this replica leads", "identity", lock.Identity())
+				klog.InfoS("this replica is now the leader", "identity", lock.Identity())
 				defer resign()
 				running, stop := context.WithCancel(leading)
 				defer stop()
@@ -164,9 +166,9 @@ func (h *Hub) leadOnce(ctx context.Context, lock resourcelock.Interface) error {
 	}
 	select {
 	case err := <-loops:
-		klog.InfoS("this replica leads no more", "identity", lock.Identity())
+		klog.InfoS("this replica is no longer the leader", "identity", lock.Identity())
 		return err
 	case <-time.After(leaseDuration - renewDeadline):
-		return errors.New("the loops go on although another replica may lead now")
+		return errors.New("the controllers are still running although another replica may be the leader now")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +23,7 @@ import (
 	core "github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/convert"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/pods"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
@@ -49,6 +52,14 @@ func AllParts() Parts {
 		r, known = f.Record(cluster)
 		return r, known, true
 	}
+	troubled := func(ctx context.Context, namespace string) ([]pods.Workload, bool, error) {
+		f := fleet.Load()
+		if f == nil || !f.Synced() {
+			return nil, false, nil
+		}
+		all, err := f.Troubled(ctx, namespace)
+		return all, true, err
+	}
 	var follow sync.Once
 	var grants acting.Source
 	// of is who acts as himself in members, watched once for the proxy and the loops.
@@ -73,7 +84,7 @@ func AllParts() Parts {
 				}
 				return member.Identity(ctx, r)
 			}
-			return proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity, Requests: d.Members.ProxyRequests}, explained(d, room, nodes, admission.KeepNamespace(next)))
+			return proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity, Requests: d.Members.ProxyRequests}, explained(d, room, nodes, troubled, admission.KeepNamespace(next)))
 		},
 		Convert: convert.Review,
 		Restored: func() (map[string]int, int) {
@@ -96,6 +107,7 @@ func AllParts() Parts {
 				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},
 				EmptyWorkloads:         d.Members.EmptyWorkloads,
 				WorkDeletions:          d.Members.WorkDeletions,
+				LastReported:           d.Members.StaleStatus == StaleAsLastReported,
 				Fleet:                  fleet.Store,
 				Restored:               func(count func() (map[string]int, int)) { restored.Store(&count) },
 				Estimator:              d.Members.Estimator.options(),
@@ -128,13 +140,14 @@ func reader(config *rest.Config) proxy.Hub {
 	})
 }
 
-// explained answers why.Path, why.RoomPath, why.NodesPath and why.SchedulerPath, and leaves all else to next.
-func explained(d Deps, room why.Room, nodes why.Nodes, next http.Handler) http.Handler {
+// explained answers why.Path, why.RoomPath, why.NodesPath, why.PodsPath, why.SchedulerPath and the pods of a ResourceBinding, and leaves
+// all else to next.
+func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, next http.Handler) http.Handler {
 	connect := func() (client.Reader, meta.RESTMapper, error) { return why.Connect(d.Config) }
 	o, _ := d.Scheduler.options() // a configuration that is not valid does not come so far
 	scheduler := why.Scheduler{Name: o.Name, Plugins: o.Plugins}
-	explain, measure, describe := why.Handler(connect, room, scheduler), why.RoomHandler(connect, room), why.SchedulerHandler(connect, scheduler)
-	tell := why.NodesHandler(connect, nodes)
+	explain, measure, describe := why.Handler(connect, room, scheduler, troubled), why.RoomHandler(connect, room), why.SchedulerHandler(connect, scheduler)
+	tell, ail := why.NodesHandler(connect, nodes), why.PodsHandler(connect, troubled)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case why.Path:
@@ -143,10 +156,26 @@ func explained(d Deps, room why.Room, nodes why.Nodes, next http.Handler) http.H
 			measure.ServeHTTP(w, r)
 		case why.NodesPath:
 			tell.ServeHTTP(w, r)
+		case why.PodsPath:
+			ail.ServeHTTP(w, r)
 		case why.SchedulerPath:
 			describe.ServeHTTP(w, r)
 		default:
+			if binding, is := podsAsked(r); is {
+				why.BindingPodsHandler(connect, troubled, binding).ServeHTTP(w, r)
+				return
+			}
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// podsAsked says of which ResourceBinding a request is for the pods. The hub has authorized it as the use of that subresource.
+func podsAsked(r *http.Request) (binding types.NamespacedName, is bool) {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok || !info.IsResourceRequest || info.APIGroup != workv1alpha2.GroupVersion.Group || info.APIVersion != workv1alpha2.GroupVersion.Version ||
+		info.Resource != "resourcebindings" || info.Subresource != why.BindingPods || info.Namespace == "" || info.Name == "" {
+		return binding, false
+	}
+	return types.NamespacedName{Namespace: info.Namespace, Name: info.Name}, true
 }

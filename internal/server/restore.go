@@ -41,16 +41,23 @@ func (c *Config) open(ctx context.Context) (store *etcd.Client, close func(), er
 		}
 		return store, func() { _ = store.Close() }, nil
 	}
+	if err := ownedByCaller(c.DataDir); err != nil {
+		return nil, nil, err
+	}
 	dir := filepath.Join(c.DataDir, "etcd")
 	if store, err = etcd.Dial(ctx, dir); err == nil {
 		return store, func() { _ = store.Close() }, nil
 	}
 	if !etcd.HasData(dir) {
-		return nil, nil, fmt.Errorf("data folder %s holds no store of a hub: name the hub's with --data-dir, or an external etcd with --etcd-servers", c.DataDir)
+		return nil, nil, fmt.Errorf("data folder %s does not contain the store of a hub: give the hub's data folder with --data-dir, or an external etcd with --etcd-servers", c.DataDir)
 	}
 	release, claimed := claim(c.DataDir)
 	if claimed != nil {
-		return nil, nil, fmt.Errorf("a hub runs on %s, and its store does not answer: %w", c.DataDir, err)
+		return nil, nil, fmt.Errorf("a hub is running on %s, but its store is not responding: %w", c.DataDir, err)
+	}
+	if err := checkFolder(c.DataDir); err != nil {
+		release()
+		return nil, nil, err
 	}
 	h := &Hub{config: *c, out: io.Discard}
 	s, err := etcd.Start(ctx, etcd.Options{Dir: dir, Quota: c.Etcd.Quota.Value()})
@@ -96,7 +103,7 @@ func Backup(ctx context.Context, c Config, to string, keys bool, warn io.Writer)
 	dir, file := c.BackupDir(), ""
 	if to == "" {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return "", backup.Manifest{}, fmt.Errorf("folder for backups: %w", err)
+			return "", backup.Manifest{}, fmt.Errorf("backup folder: %w", err)
 		}
 	} else if info, err := os.Stat(to); err == nil && info.IsDir() {
 		dir = to
@@ -119,14 +126,17 @@ func Backup(ctx context.Context, c Config, to string, keys bool, warn io.Writer)
 		return "", backup.Manifest{}, err
 	}
 	if err := upkeep.Room(state.InUse, free); err != nil {
-		return "", backup.Manifest{}, fmt.Errorf("there is no space for a backup in %s: %w: make space, or choose another folder with --to", dir, err)
+		return "", backup.Manifest{}, fmt.Errorf("not enough space for a backup in %s: %w: free some space, or choose another folder with --to", dir, err)
 	}
 
 	// 2. The backup.
 	if file := c.Encryption.ProviderConfig; file != "" && keys {
-		fmt.Fprintf(warn, "Note: Secrets are encrypted as %s says: that file, and the keys that it names, are not in the backup\n", file)
+		fmt.Fprintf(warn, "Note: Secrets are encrypted as configured in %s: that file, and the keys that it refers to, are not in the backup\n", file)
 	}
 	source := backup.Source{Store: store}
+	if source.Writer, err = storeWriter(ctx, store); err != nil {
+		return "", backup.Manifest{}, err
+	}
 	if keys {
 		source.PKIDir, source.DataDir = c.pkiDir(), c.DataDir
 		if _, err := os.Stat(source.PKIDir); err != nil {
@@ -152,6 +162,9 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 	if len(c.Etcd.Servers) > 0 {
 		return m, errors.New("a backup is restored into a data folder: for an external etcd, unpack it with tar, and have etcdutl restore its snapshot.db, with --bump-revision 1000000000 --mark-compacted")
 	}
+	if err := ownedByCaller(c.DataDir, c.pkiDir()); err != nil {
+		return m, err
+	}
 	release, err := claim(c.DataDir)
 	if err != nil {
 		return m, err
@@ -170,7 +183,7 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 	defer func() {
 		if err != nil && begun {
 			// What is in place is no whole hub, and without its store would begin as an empty one: this has a start refuse.
-			err = fmt.Errorf("%w: the restore did not come to its end; empty %s and %s, and restore again", err, c.DataDir, c.pkiDir())
+			err = fmt.Errorf("%w: the restore did not complete; empty %s and %s, and restore again", err, c.DataDir, c.pkiDir())
 			return
 		}
 		if cleaned := os.RemoveAll(aside); err == nil {
@@ -180,12 +193,17 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 	if m, err = backup.Unpack(file, aside); err != nil {
 		return m, err
 	}
+	if m.Writer != nil {
+		if err := writer().Opens(*m.Writer); err != nil {
+			return m, fmt.Errorf("backup %s: %w", file, err)
+		}
+	}
 	contents, err := etcd.Inspect(backup.Snapshot(aside))
 	if err != nil {
 		return m, fmt.Errorf("backup %s: %w", file, err)
 	}
 	if contents.Revision != m.Revision {
-		return m, fmt.Errorf("backup %s says revision %d, and its store is of revision %d", file, m.Revision, contents.Revision)
+		return m, fmt.Errorf("backup %s has revision %d in its manifest, but %d in its store", file, m.Revision, contents.Revision)
 	}
 	if err := etcd.Restore(backup.Snapshot(aside), filepath.Join(aside, "etcd")); err != nil {
 		return m, fmt.Errorf("backup %s: %w", file, err)
@@ -194,7 +212,7 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 	pkiDir := c.pkiDir()
 	if m.Keys {
 		if err := onlyIn(pkiDir); err != nil {
-			return m, fmt.Errorf("folder %s %w, and the backup has keys, too: choose an empty folder with --pki-dir", pkiDir, err)
+			return m, fmt.Errorf("folder %s %w, and the backup also contains keys: choose an empty folder with --pki-dir", pkiDir, err)
 		}
 	}
 
@@ -210,11 +228,19 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 		if err := private(pkiDir); err != nil {
 			return m, err
 		}
+		if err := os.Remove(importedFile(pkiDir)); err != nil && !errors.Is(err, os.ErrNotExist) { // these come from nowhere else
+			return m, err
+		}
 		entries, _ := os.ReadDir(filepath.Join(aside, backup.Data)) // not there if there are none
 		for _, e := range entries {
 			if err := os.Rename(filepath.Join(aside, backup.Data, e.Name()), filepath.Join(c.DataDir, e.Name())); err != nil {
 				return m, err
 			}
+		}
+	}
+	if m.Writer != nil { // an older binary is to refuse the folder before etcd opens the store, as it would have refused the one before
+		if err := recordInFolder(c.DataDir, *m.Writer); err != nil {
+			return m, err
 		}
 	}
 	if !accepted {
@@ -275,7 +301,7 @@ func (h *Hub) announceRestore(ctx context.Context, client kubernetes.Interface) 
 		err = json.Unmarshal(raw, &r)
 	}
 	if err != nil {
-		return fmt.Errorf("read what was restored: %w", err)
+		return fmt.Errorf("read the restored store: %w", err)
 	}
 	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark}, Data: map[string]string{
 		"file": r.File, "restored": r.At.Format(time.RFC3339), "taken": r.Manifest.Time.Format(time.RFC3339), "revision": strconv.FormatInt(r.Manifest.Revision, 10)}}
@@ -284,9 +310,9 @@ func (h *Hub) announceRestore(ctx context.Context, client kubernetes.Interface) 
 		_, err = maps.Update(ctx, mark, metav1.UpdateOptions{}) // the backup was of a hub that had been restored
 	}
 	if err != nil {
-		return fmt.Errorf("say that the store is a backup's: %w", err)
+		return fmt.Errorf("mark the store as restored: %w", err)
 	}
-	klog.InfoS("the store is a backup's: what member clusters have otherwise stays until `argosy restore accept`", "backup", r.File, "taken", r.Manifest.Time)
+	klog.InfoS("the store was restored from a backup: objects in member clusters that differ from it stay until `argosy restore accept`", "backup", r.File, "taken", r.Manifest.Time)
 	return os.Remove(file)
 }
 

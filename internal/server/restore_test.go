@@ -54,3 +54,39 @@ func TestARestoreThatFailsLateLeavesNoFolderThatStarts(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The folder says by itself who wrote its store, also to a binary that must not have etcd open it.
+func TestARestoredFolderSaysWhichVersionWroteIt(t *testing.T) {
+	lost := t.TempDir()
+	s, err := etcd.Start(t.Context(), etcd.Options{Dir: filepath.Join(lost, "etcd"), UnsafeNoFsync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	store, err := etcd.Dial(t.Context(), filepath.Join(lost, "etcd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	keys := filepath.Join(lost, "pki")
+	_, err = store.Put(t.Context(), "key", "value")
+	if err := errors.Join(err, os.Mkdir(keys, 0o700), os.WriteFile(filepath.Join(keys, "ca.key"), []byte("ca"), 0o600), os.WriteFile(importedFile(keys), []byte("/etc/argosy/pki"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	wrote := writer()
+	wrote.Version = "v0.9.0"
+	file, _, err := backup.Write(t.Context(), backup.Source{Store: store, Writer: &wrote, PKIDir: keys, DataDir: lost}, t.TempDir(), "", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testConfig(t)
+	if _, err := Restore(c, file, false); err != nil {
+		t.Fatal(err)
+	}
+	if stored, err := folderWriter(c.DataDir); err != nil || stored == nil || stored.Version != "v0.9.0" {
+		t.Errorf("the folder says that %v wrote it (%v), want v0.9.0", stored, err)
+	}
+	if _, err := os.Stat(importedFile(c.pkiDir())); err == nil {
+		t.Error("the keys of a restored hub are said to be imported")
+	}
+}

@@ -19,7 +19,7 @@ import (
 func (h *Hub) startRoles(ctx context.Context) (func(), error) {
 	client, err := kubernetes.NewForConfig(h.Config())
 	if err != nil {
-		return nil, fmt.Errorf("make a client for roles: %w", err)
+		return nil, fmt.Errorf("create a client for roles: %w", err)
 	}
 	for _, role := range roles.All() {
 		keep := reconciliation.ReconcileRoleOptions{
@@ -34,12 +34,12 @@ func (h *Hub) startRoles(ctx context.Context) (func(), error) {
 		})
 		switch {
 		case err != nil:
-			klog.ErrorS(err, "the role is not made, or not brought up to date; the next start tries again", "clusterrole", role.Name)
+			klog.ErrorS(err, "the role was not created or updated; the next start retries", "clusterrole", role.Name)
 		case result.Protected && len(result.MissingRules) > 0:
-			klog.InfoS("the role stays without some of its rules, as its annotation rbac.authorization.kubernetes.io/autoupdate says",
+			klog.InfoS("some rules are missing from the role and are not added, because of its annotation rbac.authorization.kubernetes.io/autoupdate",
 				"clusterrole", role.Name, "missing", result.MissingRules)
 		case result.Operation == reconciliation.ReconcileUpdate:
-			klog.InfoS("brought a role up to date", "clusterrole", role.Name, "added", result.MissingRules)
+			klog.InfoS("updated a role", "clusterrole", role.Name, "added", result.MissingRules)
 		}
 	}
 	return nil, nil

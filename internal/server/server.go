@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,12 +95,13 @@ type component struct {
 
 // components in the order in which they start:
 //
-//	etcd → upkeep → encryption → apiserver → crds → namespaces → roles → flow-control → loops (controller-manager, controllers) → workload-kinds
+//	etcd → version → upkeep → encryption → apiserver → crds → namespaces → roles → flow-control → loops (controller-manager, controllers) → workload-kinds
 //
 // The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of definitions
 // to make, a first start would take twice as long, and nothing of the hub needs them.
 var components = []component{
 	{name: "etcd", start: (*Hub).startEtcd},
+	{name: "version", start: (*Hub).startVersion},
 	{name: "upkeep", start: (*Hub).startUpkeep},
 	{name: "encryption", start: (*Hub).startEncryption},
 	{name: "apiserver", start: (*Hub).startAPIServer},
@@ -130,7 +132,7 @@ func known() []string {
 		names = append(names, c.name)
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		return slices.Contains([]string{"upkeep", "encryption", "roles", "flow-control", "loops", "workload-kinds"}, name)
+		return slices.Contains([]string{"version", "upkeep", "encryption", "roles", "flow-control", "loops", "workload-kinds"}, name)
 	})
 }
 
@@ -151,19 +153,19 @@ const (
 // disabledAdmission fights templates, which are objects to run elsewhere: these plugins would rewrite or
 // refuse them by what the hub has or lacks.
 var disabledAdmission = map[string]string{
-	"ServiceAccount":               "it wants the accounts of templates to exist here, and mounts their tokens",
-	"StorageObjectInUseProtection": "its finalizers are removed by volume controllers alone, which the hub lacks",
-	"PodGroupProtection":           "its finalizers are removed by loops alone that the hub lacks",
-	"DefaultStorageClass":          "the hub's classes are templates, not its classes",
-	"DefaultIngressClass":          "the hub's classes are templates, not its classes",
+	"ServiceAccount":               "it requires the service accounts of templates to exist on the hub, and mounts their tokens",
+	"StorageObjectInUseProtection": "its finalizers are only removed by volume controllers, which the hub does not run",
+	"PodGroupProtection":           "its finalizers are only removed by controllers that the hub does not run",
+	"DefaultStorageClass":          "classes on the hub are templates, and not in effect there",
+	"DefaultIngressClass":          "classes on the hub are templates, and not in effect there",
 	"DefaultTolerationSeconds":     "members add their own",
-	"LimitRanger":                  "a LimitRange is a template and binds in members",
-	"ResourceQuota":                "one that a policy claims is a template and binds in members, and any other counts on the hub without it",
+	"LimitRanger":                  "a LimitRange is a template, enforced in members",
+	"ResourceQuota":                "a ResourceQuota that a policy claims is a template, enforced in members, and the hub enforces any other itself",
 	"PodSecurity":                  "members enforce theirs",
 	"Priority":                     "it resolves PriorityClasses of the hub, which are templates",
 	"RuntimeClass":                 "it resolves RuntimeClasses of the hub, which are templates",
 	"TaintNodesByCondition":        "the hub has no nodes",
-	"PersistentVolumeClaimResize":  "it wants a StorageClass of the hub that allows it",
+	"PersistentVolumeClaimResize":  "it requires a StorageClass on the hub that allows it",
 }
 
 // apiserverFlags save work that a hub does not need done.
@@ -191,7 +193,9 @@ type Hub struct {
 	deps       Deps
 	alive      *leaderelection.HealthzAdaptor // nil without election
 
-	ready    atomic.Bool
+	ready atomic.Bool
+	// leads is that the loops run in this process.
+	leads    atomic.Bool
 	stops    []func()
 	fatal    chan error // the first failure of something that must not fail
 	stopOnce sync.Once
@@ -205,6 +209,7 @@ func (h *Hub) URL() string { return h.url }
 
 // Run is a hub from start to stop: until ctx ends, which is success whenever it happens, or something fails for good.
 func Run(ctx context.Context, c Config, parts Parts, out io.Writer) error {
+	systemd := takeNotifier()
 	h, err := Start(ctx, c, parts, out)
 	switch {
 	case err != nil && ctx.Err() != nil: // told to end before it was ready
@@ -214,6 +219,8 @@ func Run(ctx context.Context, c Config, parts Parts, out io.Writer) error {
 		return err
 	}
 	defer h.Stop()
+	systemd.tell(daemon.SdNotifyReady)
+	defer systemd.tell(daemon.SdNotifyStopping) // before Stop
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(out, "Stopping …")
@@ -273,6 +280,9 @@ func (h *Hub) prepare() error {
 		return err
 	}
 	h.stops = append(h.stops, release)
+	if err := checkFolder(h.config.DataDir); err != nil {
+		return err
+	}
 	log, closeLog, err := setUpLog(&h.config)
 	if err != nil {
 		return err
@@ -332,9 +342,9 @@ func listen(c *Config) (net.Listener, error) {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("port %d on %s is in use: choose another with --port", c.Port, c.BindAddress)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("address %s is not one of this machine's: choose another with --bind-address", c.BindAddress)
+		return nil, fmt.Errorf("address %s is not an address of this machine: choose another with --bind-address", c.BindAddress)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("port %d needs more rights than this user has: choose one above 1023 with --port", c.Port)
+		return nil, fmt.Errorf("this user may not listen on port %d: choose one above 1023 with --port", c.Port)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s port %d: %w", c.BindAddress, c.Port, err)
 	}
@@ -368,7 +378,7 @@ func (h *Hub) startEtcd(ctx context.Context) (func(), error) {
 
 // storeEnds tells why the process is about to end.
 func (h *Hub) storeEnds(why string) {
-	fmt.Fprintf(h.out, "The hub ends: etcd cannot go on: %v\nWhat was acknowledged is on the disk.\n", h.broken(errors.New(why)))
+	fmt.Fprintf(h.out, "The hub is stopping: etcd cannot continue: %v\nAll acknowledged writes are on disk.\n", h.broken(errors.New(why)))
 }
 
 func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
@@ -388,7 +398,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		return nil, err
 	}
 	servingCert, servingKey := h.config.KubeAPIServer.servingFiles(h.files)
-	flags, err := h.config.KubeAPIServer.flags(h.config.DataDir, h.files, hosts(h.config.BindAddress))
+	flags, err := h.config.KubeAPIServer.flags(h.config.DataDir, h.files, h.config.hosts())
 	if err != nil {
 		return nil, err
 	}
@@ -435,7 +445,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	if err := server.WaitReady(ctx); err != nil {
 		server.Stop()
 		if file := h.config.Encryption.ProviderConfig; file != "" && strings.Contains(err.Error(), "kms-providers failed") {
-			return nil, fmt.Errorf("the key management service that %s names does not answer, so that no Secret can be read: start it, or correct --encryption-provider-config (%w)", file, err)
+			return nil, fmt.Errorf("the key management service configured in %s is not responding, so no Secret can be read: start it, or correct --encryption-provider-config (%w)", file, err)
 		}
 		return nil, err
 	}
@@ -482,12 +492,12 @@ func (h *Hub) convert(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if h.parts.Convert == nil {
-		http.Error(w, "this hub converts nothing", http.StatusNotImplemented)
+		http.Error(w, "this hub has no conversions", http.StatusNotImplemented)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(h.parts.Convert(&review)); err != nil {
-		klog.FromContext(r.Context()).Error(err, "answer a conversion review")
+		klog.FromContext(r.Context()).Error(err, "respond to a conversion review")
 	}
 }
 
@@ -514,12 +524,12 @@ func (h *Hub) startWorkloadKinds(context.Context) (func(), error) {
 		err := wait.PollUntilContextCancel(ctx, retryPeriod, true, func(ctx context.Context) (bool, error) {
 			err := installWorkloadCRDs(ctx, h.Config(), h.config.defines)
 			if err != nil && ctx.Err() == nil {
-				klog.ErrorS(err, "define workload kinds; trying again", "in", retryPeriod)
+				klog.ErrorS(err, "cannot create the definitions of workload kinds; retrying", "in", retryPeriod)
 			}
 			return err == nil, nil
 		})
 		if err == nil {
-			klog.V(1).InfoS("workload kinds are defined", "after", time.Since(begin))
+			klog.V(1).InfoS("created the definitions of workload kinds", "after", time.Since(begin))
 		}
 	}()
 	return func() { cancel(); <-ended }, nil
@@ -528,7 +538,7 @@ func (h *Hub) startWorkloadKinds(context.Context) (func(), error) {
 func (h *Hub) startNamespaces(ctx context.Context) (func(), error) {
 	client, err := kubernetes.NewForConfig(h.Config())
 	if err != nil {
-		return nil, fmt.Errorf("make a client for namespaces: %w", err)
+		return nil, fmt.Errorf("create a client for namespaces: %w", err)
 	}
 	for _, name := range []string{systemNamespace, clusterNamespace} {
 		_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
@@ -587,6 +597,6 @@ Next, in another terminal:
   export KUBECONFIG=%s
   argosy join NAME --cluster-kubeconfig FILE
   kubectl get clusters
-Ctrl-C stops the hub; its data stays.
+Ctrl-C stops the hub; its data is kept.
 `, took.Seconds(), h.url, h.config.DataDir, store, kubeconfig, h.config.logFile(), kubeconfig)
 }

@@ -38,7 +38,7 @@ func (h *Hub) turn(ctx context.Context) (controller.Turn, error) {
 		t.Ended, err = h.noteRun(t.Run)
 	}
 	if err != nil {
-		return t, fmt.Errorf("note this run of the controllers: %w", err)
+		return t, fmt.Errorf("record this run of the controllers: %w", err)
 	}
 	return t, nil
 }

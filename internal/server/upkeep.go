@@ -57,10 +57,10 @@ const (
 )
 
 func (c *Config) bindUpkeepFlags(fs *pflag.FlagSet) {
-	fs.Var(&c.Etcd.Quota, "etcd-quota", "most bytes that the hub's own store may take on disk, such as 8Gi; a full store takes no writes")
-	fs.DurationVar(&c.Backup.Interval.Duration, "backup-interval", c.Backup.Interval.Duration, "how often the hub takes a backup of its own store and its keys; 0 is never")
-	fs.IntVar(&c.Backup.Keep, "backup-keep", c.Backup.Keep, "how many of these backups are kept")
-	fs.StringVar(&c.Backup.Dir, "backup-dir", c.Backup.Dir, "folder of these backups; better on another disk (default backups in the data folder)")
+	fs.Var(&c.Etcd.Quota, "etcd-quota", "the maximum size of the hub's own store on disk, such as 8Gi; a full store rejects writes")
+	fs.DurationVar(&c.Backup.Interval.Duration, "backup-interval", c.Backup.Interval.Duration, "how often the hub takes a backup of its own store and its keys; 0 disables backups")
+	fs.IntVar(&c.Backup.Keep, "backup-keep", c.Backup.Keep, "the number of these backups to keep")
+	fs.StringVar(&c.Backup.Dir, "backup-dir", c.Backup.Dir, "folder for these backups, preferably on another disk (default backups in the data folder)")
 }
 
 func (c *Config) validateUpkeep() error {
@@ -68,9 +68,9 @@ func (c *Config) validateUpkeep() error {
 	case q < leastQuota || q > mostQuota:
 		return fmt.Errorf("etcd.quota %s is not between 32Mi and 100Gi: correct --etcd-quota", c.Etcd.Quota.String())
 	case c.Backup.Interval.Duration < 0 || c.Backup.Interval.Duration > 0 && c.Backup.Interval.Duration < time.Second:
-		return fmt.Errorf("backup.interval %v is too short: give a second or more with --backup-interval, or 0 for no backups", c.Backup.Interval.Duration)
+		return fmt.Errorf("backup.interval %v is too short: give 1s or more with --backup-interval, or 0 to disable backups", c.Backup.Interval.Duration)
 	case c.Backup.Keep < 1:
-		return fmt.Errorf("backup.keep %d is less than one: give one or more with --backup-keep; --backup-interval=0 takes no backups", c.Backup.Keep)
+		return fmt.Errorf("backup.keep %d is less than 1: give 1 or more with --backup-keep; --backup-interval=0 disables backups", c.Backup.Keep)
 	}
 	return nil
 }
@@ -107,7 +107,9 @@ type keeper struct {
 	// failed is why the store could not be looked at, backupFailed why the last backup was not taken; empty if all went well.
 	failed, backupFailed string
 	lastBackup           time.Time
-	backups, failures    float64
+	// covered is until when all that was written is in a backup.
+	covered           time.Time
+	backups, failures float64
 	// slow counts the log's writes by how long they took, up to a minute ago.
 	slow map[float64]uint64
 
@@ -128,7 +130,7 @@ func (h *Hub) startUpkeep(ctx context.Context) (func(), error) {
 	if k.store, err = etcd.Connect(ctx, e.Servers, e.CAFile, e.CertFile, e.KeyFile); err != nil {
 		return nil, err
 	}
-	k.metrics.MustRegister(k)
+	k.metrics.MustRegister(k, &hubMetrics{hub: h})
 	now := time.Now()
 	k.defragged, k.backedUp, k.counted = now, now, now
 	k.look(ctx)
@@ -303,6 +305,7 @@ func (k *keeper) backUp(ctx context.Context) {
 	if len(all) > 0 {
 		newest = &all[0]
 	}
+	k.cover(newest)
 	due := upkeep.BackupDue(time.Now(), newest, interval, since, k.first, k.now().Revision)
 	k.first, k.backedUp = false, time.Now()
 	if !due {
@@ -318,6 +321,23 @@ func (k *keeper) backUp(ctx context.Context) {
 	} else if err == nil {
 		k.backups++
 		k.lastBackup = time.Now()
+		k.covered = k.lastBackup
+	}
+}
+
+// cover notes until when the newest backup has all: until now, if nothing was written since. Without one, none has anything since the hub
+// looks, so that a first backup which fails is seen to be late.
+func (k *keeper) cover(newest *upkeep.Backup) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case newest != nil && newest.Revision == k.state.Revision:
+		k.covered = time.Now()
+	case !k.covered.IsZero():
+	case newest != nil:
+		k.covered = newest.Time
+	default:
+		k.covered = time.Now()
 	}
 }
 
@@ -325,20 +345,24 @@ func (k *keeper) takeBackup(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, upkeepTimeout)
 	defer cancel()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("folder for backups: %w", err)
+		return fmt.Errorf("backup folder: %w", err)
 	}
 	free, _, err := backup.Free(dir)
 	if err != nil {
 		return err
 	}
 	if err := upkeep.Room(k.now().InUse, free); err != nil {
-		return fmt.Errorf("there is no space for a backup in %s: %w", dir, err)
+		return fmt.Errorf("not enough space for a backup in %s: %w", dir, err)
 	}
 	if _, err := backup.Exposed(dir); err != nil {
 		return err
 	}
 	begin := time.Now()
-	file, m, err := backup.Write(ctx, backup.Source{Store: k.store, PKIDir: k.pkiDir, DataDir: k.config.DataDir}, dir, "", begin)
+	written, err := storeWriter(ctx, k.store)
+	if err != nil {
+		return err
+	}
+	file, m, err := backup.Write(ctx, backup.Source{Store: k.store, Writer: written, PKIDir: k.pkiDir, DataDir: k.config.DataDir}, dir, "", begin)
 	if err != nil {
 		return err
 	}
@@ -367,10 +391,10 @@ func (k *keeper) findings() []upkeep.Finding {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.failed != "" {
-		all = append(all, upkeep.Finding{Name: "store-alarm", Message: "how the store is cannot be asked: " + k.failed, Next: "look at the hub's log, argosy.log in its data folder"})
+		all = append(all, upkeep.Finding{Name: "store-alarm", Message: "cannot get the state of the store: " + k.failed, Next: "check the hub's log (docs/logs.md)"})
 	}
 	if k.backupFailed != "" {
-		all = append(all, upkeep.Finding{Name: "backup", Message: "no backup was taken: " + k.backupFailed, Next: "put that right, or name another folder with --backup-dir; `argosy backup` takes one now"})
+		all = append(all, upkeep.Finding{Name: "backup", Message: "the last backup failed: " + k.backupFailed, Next: "fix that, or choose another folder with --backup-dir; `argosy backup` takes a backup now"})
 	}
 	return all
 }
@@ -385,7 +409,7 @@ func (k *keeper) tell() {
 		now = append(now, f.Name)
 	}
 	if len(now) == 0 && k.told != "" {
-		klog.InfoS("the store is well again", "was", k.told)
+		klog.InfoS("the store is healthy again", "was", k.told)
 	}
 	k.told = strings.Join(now, " ")
 }
@@ -475,21 +499,23 @@ func (h *Hub) warnings(r *http.Request) []string {
 }
 
 var (
-	storeAlarm  = prometheus.NewDesc("argosy_store_alarm", "1 while an alarm of the hub's store is raised.", []string{"alarm"}, nil)
-	storeSize   = prometheus.NewDesc("argosy_store_size_bytes", "What the hub's store takes on disk.", nil, nil)
-	storeInUse  = prometheus.NewDesc("argosy_store_in_use_bytes", "What of that is in use; the rest comes back by a defragmentation.", nil, nil)
-	storeQuota  = prometheus.NewDesc("argosy_store_quota_bytes", "The most that the hub's store may take on disk.", nil, nil)
-	storeFsync  = prometheus.NewDesc("argosy_store_fsync_p99_seconds", "How long 99 of 100 writes to the store's log took in the last minute, as the bound of a bucket.", nil, nil)
-	diskFree    = prometheus.NewDesc("argosy_data_disk_free_bytes", "What is left of the disk of the data folder.", nil, nil)
-	diskSize    = prometheus.NewDesc("argosy_data_disk_size_bytes", "The size of the disk of the data folder.", nil, nil)
-	findings    = prometheus.NewDesc("argosy_store_finding", "1 for each thing that is wrong with the store, its disk or its backups.", []string{"finding"}, nil)
-	backups     = prometheus.NewDesc("argosy_backups_total", "Backups that the hub has taken of itself, or could not take.", []string{"result"}, nil)
-	backupTaken = prometheus.NewDesc("argosy_backup_last_success_timestamp_seconds", "When the hub took the last backup of itself.", nil, nil)
+	storeAlarm  = prometheus.NewDesc("argosy_store_alarm", "1 while an alarm of the hub's store is active.", []string{"alarm"}, nil)
+	storeSize   = prometheus.NewDesc("argosy_store_size_bytes", "Size of the hub's store on disk.", nil, nil)
+	storeInUse  = prometheus.NewDesc("argosy_store_in_use_bytes", "Part of the store that is in use; defragmentation frees the rest.", nil, nil)
+	storeQuota  = prometheus.NewDesc("argosy_store_quota_bytes", "Maximum size of the hub's store on disk.", nil, nil)
+	storeFsync  = prometheus.NewDesc("argosy_store_fsync_p99_seconds", "99th percentile of the fsync duration of the store's log in the last minute, as the upper bound of a bucket.", nil, nil)
+	diskFree    = prometheus.NewDesc("argosy_data_disk_free_bytes", "Free space on the disk of the data folder.", nil, nil)
+	diskSize    = prometheus.NewDesc("argosy_data_disk_size_bytes", "Size of the disk of the data folder.", nil, nil)
+	findings    = prometheus.NewDesc("argosy_store_finding", "1 for each active problem of the store, its disk or its backups.", []string{"finding"}, nil)
+	backups     = prometheus.NewDesc("argosy_backups_total", "Number of backups that the hub took automatically, by result.", []string{"result"}, nil)
+	backupEvery = prometheus.NewDesc("argosy_backup_interval_seconds", "Configured interval of the hub's automatic backups; 0 if they are disabled.", nil, nil)
+	backupUntil = prometheus.NewDesc("argosy_backup_covered_timestamp_seconds", "Time up to which all writes are covered by an automatic backup of the hub.", nil, nil)
+	backupTaken = prometheus.NewDesc("argosy_backup_last_success_timestamp_seconds", "Time of the last successful automatic backup of the hub.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (k *keeper) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{storeAlarm, storeSize, storeInUse, storeQuota, storeFsync, diskFree, diskSize, findings, backups, backupTaken} {
+	for _, d := range []*prometheus.Desc{storeAlarm, storeSize, storeInUse, storeQuota, storeFsync, diskFree, diskSize, findings, backups, backupEvery, backupUntil, backupTaken} {
 		out <- d
 	}
 }
@@ -528,6 +554,10 @@ func (k *keeper) Collect(out chan<- prometheus.Metric) {
 	for result, n := range map[string]float64{"success": k.backups, "failure": k.failures} {
 		out <- prometheus.MustNewConstMetric(backups, prometheus.CounterValue, n, result)
 	}
+	gauge(backupEvery, k.config.Backup.Interval.Seconds())
+	if !k.covered.IsZero() {
+		gauge(backupUntil, float64(k.covered.Unix()))
+	}
 	if !k.lastBackup.IsZero() {
 		gauge(backupTaken, float64(k.lastBackup.Unix()))
 	}
@@ -537,20 +567,20 @@ func (k *keeper) Collect(out chan<- prometheus.Metric) {
 func (h *Hub) broken(err error) error {
 	dir := h.config.DataDir
 	if free, _, asked := backup.Free(dir); asked == nil && free < minStartSpace {
-		return fmt.Errorf("%w; the disk of %s has %d MiB left: make space, the hub wants %d MiB to start", err, dir, free>>20, minStartSpace>>20)
+		return fmt.Errorf("%w; the disk of %s has %d MiB left: free some space, the hub requires %d MiB to start", err, dir, free>>20, minStartSpace>>20)
 	}
 	damaged := new(etcd.DamagedError)
 	if !errors.As(err, &damaged) && !errors.Is(err, errStoreGone) {
 		return err
 	}
-	newest := "there is no backup in " + h.config.BackupDir() + ": name one of yours"
+	newest := "there is no backup in " + h.config.BackupDir() + ": use one stored elsewhere"
 	if all := backup.List(h.config.BackupDir()); len(all) > 0 {
 		newest = all[0] + " is the newest backup there"
 		if m, _, ok := backup.Parse(filepath.Base(all[0])); ok {
 			newest += ", of " + m.Format(time.RFC3339)
 		}
 	}
-	return fmt.Errorf("the store cannot be used: %w. Nothing was changed. Restore a backup into another folder, `argosy restore FILE --data-dir NEWFOLDER` (%s), and start the hub on that with --data-dir; keep %s until the hub is well",
+	return fmt.Errorf("the store cannot be used: %w. Nothing was changed. Restore a backup into another folder, `argosy restore FILE --data-dir NEWFOLDER` (%s), and start the hub with that --data-dir; keep %s until the hub is healthy",
 		err, newest, dir)
 }
 
@@ -561,18 +591,18 @@ const minStartSpace = 96 << 20
 const storeMark = "store\n"
 
 // errStoreGone says that a folder has had a store, and has none.
-var errStoreGone = errors.New("its files are gone")
+var errStoreGone = errors.New("its files are missing")
 
 // storeThere says whether the folder lost its store; a hub never begins anew by itself.
 func storeThere(dataDir string) error {
 	if _, err := os.Stat(filepath.Join(dataDir, restoringDir)); err == nil {
-		return fmt.Errorf("a restore into %s did not come to its end: empty the folder, and restore again", dataDir)
+		return fmt.Errorf("a restore into %s did not complete: empty the folder, and restore again", dataDir)
 	}
 	mark, err := os.ReadFile(filepath.Join(dataDir, markerFile))
 	if err != nil || string(mark) != storeMark || etcd.HasData(filepath.Join(dataDir, "etcd")) {
 		return nil
 	}
-	return fmt.Errorf("%s: %w (to begin with an empty store, name an empty --data-dir)", filepath.Join(dataDir, "etcd"), errStoreGone)
+	return fmt.Errorf("%s: %w (to start with an empty store, give an empty --data-dir)", filepath.Join(dataDir, "etcd"), errStoreGone)
 }
 
 // markStore remembers that the folder has a store.

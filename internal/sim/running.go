@@ -81,13 +81,20 @@ func prepare(binary, dir string, m Member, ports map[int]bool, log *lockedWriter
 // lowestPort is the first of those that members take theirs from.
 const lowestPort = 20000
 
-// FreePort is a port of 127.0.0.1 that nobody listens on, one of ten thousand from low on and none of those in not. It is below the range from which
-// systems take ports for outgoing connections, so that it is still free when a killed process wants it back.
+// given are the ports that FreePort has given out: whoever has one listens on it only later.
+var given sync.Map
+
+// FreePort is a port of 127.0.0.1 that nobody listens on, one of ten thousand from low on, none of those in not, and none that this
+// process was given before. It is below the range from which systems take ports for outgoing connections, so that it is still free when a
+// killed process wants it back.
 func FreePort(low int, not map[int]bool) (int, error) {
 	var err error
 	for range 50 {
 		port := low + rand.IntN(10000)
 		if not[port] {
+			continue
+		}
+		if _, before := given.LoadOrStore(port, true); before {
 			continue
 		}
 		var l net.Listener

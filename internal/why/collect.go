@@ -39,8 +39,9 @@ type Query struct {
 	Cluster string
 	// Scheduler is how the hub's is set.
 	Scheduler Scheduler
-	// Room is asked for the binding's; nil asks nobody.
+	// Room is asked for the binding's, Pods for what keeps its pods from running; nil asks nobody.
 	Room Room
+	Pods Pods
 }
 
 // Error is a question that has no answer.
@@ -82,6 +83,9 @@ func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) 
 	facts.Scheduler, facts.Plugins = q.Scheduler.Name, q.Scheduler.Plugins
 	if q.Room != nil && facts.Binding != nil {
 		facts.Room = q.Room(ctx, facts.Binding)
+	}
+	if q.Pods != nil && facts.Binding != nil {
+		facts.Pods = q.Pods(ctx, facts.Binding)
 	}
 	answer := why.Explain(facts)
 	if q.Cluster == "" {

@@ -4,18 +4,22 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -26,6 +30,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/pods"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/why"
@@ -170,7 +175,7 @@ func TestTheServiceOfAStatefulSetIsLookedFor(t *testing.T) {
 
 func TestOverHTTP(t *testing.T) {
 	r, mapper := hub(&corev1.Namespace{ObjectMeta: in("", "shop")}, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")})
-	h := Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, nil, Scheduler{})
+	h := Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, nil, Scheduler{}, nil)
 	ask := func(method, query string, into any) int {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, httptest.NewRequest(method, Path+"?"+query, nil))
@@ -192,7 +197,7 @@ func TestOverHTTP(t *testing.T) {
 			t.Errorf("%s: %d %+v", method, code, s)
 		}
 	}
-	broken := Handler(func() (client.Reader, meta.RESTMapper, error) { return nil, nil, errors.New("no key") }, nil, Scheduler{})
+	broken := Handler(func() (client.Reader, meta.RESTMapper, error) { return nil, nil, errors.New("no key") }, nil, Scheduler{}, nil)
 	rec := httptest.NewRecorder()
 	broken.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, Path+"?kind=namespace&name=shop", nil))
 	if rec.Code != http.StatusServiceUnavailable || !strings.Contains(rec.Body.String(), "no key") {
@@ -286,8 +291,77 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 		t.Errorf("%+v, %v", says, err)
 	}
 	rec := httptest.NewRecorder()
-	Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, nil, Scheduler{}).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, Path+"?kind=propagationpolicy&name=ours&namespace=shop", nil))
+	Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, nil, Scheduler{}, nil).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, Path+"?kind=propagationpolicy&name=ours&namespace=shop", nil))
 	if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"template":"Deployment.apps shop/web"`) {
 		t.Errorf("over HTTP: %d %s", rec.Code, rec.Body)
+	}
+}
+
+func TestTheReasonsOfPodsOverHTTP(t *testing.T) {
+	web := &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", "web-deployment")}
+	web.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	r, mapper := hub(web)
+	connect := func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }
+	pulls := func(kind, name, cluster string) pods.Workload {
+		return pods.Workload{APIVersion: "apps/v1", Kind: kind, Namespace: "shop", Name: name,
+			Report: pods.Report{Cluster: cluster, Pods: 3, Troubles: []pods.Group{{Pods: 2, Pod: name + "-1", Reason: "ImagePullBackOff"}}}}
+	}
+	running := false
+	all := []pods.Workload{pulls("Deployment", "api", "eu"), pulls("Deployment", "web", "eu"), pulls("Deployment", "web", "us"), pulls("StatefulSet", "web", "eu")}
+	troubled := func(_ context.Context, namespace string) ([]pods.Workload, bool, error) {
+		if namespace != "" && namespace != "shop" {
+			t.Errorf("asked about %q", namespace)
+		}
+		return slices.Clone(all), running, nil
+	}
+	mux := http.NewServeMux()
+	mux.Handle(PodsPath, PodsHandler(connect, troubled))
+	forbid := false
+	mux.HandleFunc("/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/web-deployment/pods", func(w http.ResponseWriter, req *http.Request) {
+		if forbid {
+			refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "no")
+			return
+		}
+		BindingPodsHandler(connect, troubled, types.NamespacedName{Namespace: "shop", Name: "web-deployment"}).ServeHTTP(w, req)
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	config := &rest.Config{Host: server.URL}
+	if _, err := PodsOf(t.Context(), config); !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("a replica without controllers says %v", err)
+	}
+	if got := PodsOfBinding(config)(t.Context(), web); got.In != nil || got.Unseen {
+		t.Errorf("a replica without controllers says %+v", got)
+	}
+	running = true
+	if got, err := PodsOf(t.Context(), config); err != nil || len(got.Workloads) != 4 || got.Workloads[1].Troubles[0].Reason != "ImagePullBackOff" || got.More != 0 {
+		t.Errorf("of all it says %+v, %v", got, err)
+	}
+	got := PodsOfBinding(config)(t.Context(), web)
+	if len(got.In) != 2 || got.In["us"].Pods != 3 || got.Unseen {
+		t.Errorf("of one it says %+v", got)
+	}
+	for i := range 2 * podsShown {
+		all = append(all, pulls("Deployment", fmt.Sprint("more-", i), "eu"))
+	}
+	if got, err := PodsOf(t.Context(), config); err != nil || len(got.Workloads) != podsShown || got.More != podsShown+4 {
+		t.Errorf("of many it says %d and %d more, %v", len(got.Workloads), got.More, err)
+	}
+	for i := range podsShown {
+		all = append(all, pulls("Deployment", "web", fmt.Sprint("m", i)))
+	}
+	if got := PodsOfBinding(config)(t.Context(), web); len(got.In) != podsShown || got.More != 2 {
+		t.Errorf("of one in many clusters it says %d and %d more", len(got.In), got.More)
+	}
+	forbid = true
+	if got := PodsOfBinding(config)(t.Context(), web); !got.Unseen || got.In != nil {
+		t.Errorf("who may not know is told %+v", got)
+	}
+	for name, lost := range map[string]types.NamespacedName{"another namespace": {Namespace: "bank", Name: "web-deployment"}, "another name": {Namespace: "shop", Name: "none"}} {
+		rec := httptest.NewRecorder()
+		BindingPodsHandler(connect, troubled, lost).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/", nil))
+		if rec.Code != http.StatusNotFound {
+			t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
+		}
 	}
 }

@@ -23,11 +23,12 @@ const Path = "/argosy/why"
 // Connector gives what to ask a hub with, for each query anew, since the kinds that the hub serves change.
 type Connector func() (client.Reader, meta.RESTMapper, error)
 
-// Handler answers queries. room and scheduler are what the scheduler knows, and how it is set; nil for nothing.
-func Handler(connect Connector, room Room, scheduler Scheduler) http.Handler {
+// Handler answers queries. room and scheduler are what the scheduler knows, and how it is set, troubled what is known of pods; nil for
+// nothing.
+func Handler(connect Connector, room Room, scheduler Scheduler, troubled Troubled) http.Handler {
 	return answering(connect, func(ctx context.Context, v url.Values, r client.Reader, mapper meta.RESTMapper) (any, error) {
 		return Ask(ctx, r, mapper, Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"), Cluster: v.Get("cluster"),
-			Room: room, Scheduler: scheduler})
+			Room: room, Scheduler: scheduler, Pods: podsHere(troubled)})
 	})
 }
 

@@ -124,14 +124,14 @@ func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
 	runs(t, ns, "web", "m2:4", 4)
 	kit.Eventually(t, "users are told of one replica at a time", func() string {
 		told := fleet.Hub.Told(t, "Deployment", ns, "web", "DescheduleBindingSucceed")
-		if len(told) != 2 || !strings.Contains(strings.Join(told, "\n"), "found no node for 4s and left to m2: 1. Result: {m2:4}") {
+		if len(told) != 2 || !strings.Contains(strings.Join(told, "\n"), "unschedulable for 4s and moved to m2: 1. Result: {m2:4}") {
 			return fmt.Sprintf("told %q", told)
 		}
 		return ""
 	})
 	kit.Eventually(t, "what may go nowhere else stays, and says why", func() string {
 		told := fleet.Hub.Told(t, "Deployment", ns, "home", "DescheduleBindingFailed")
-		if len(told) != 1 || !strings.Contains(told[0], "replicas find no node (m1: 1) and stay, as no other cluster has room") || placed(t, ns, "home") != "m1:1" {
+		if len(told) != 1 || !strings.Contains(told[0], "replicas are unschedulable (m1: 1) and stay, as no other cluster has capacity") || placed(t, ns, "home") != "m1:1" {
 			return fmt.Sprintf("at %s, told %q", placed(t, ns, "home"), told)
 		}
 		return ""

@@ -214,7 +214,7 @@ func TestARoleThatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
 	letIn(t, ns, "second", "[m3]", fmt.Sprintf("[{kind: User, name: second-%s, apiGroup: rbac.authorization.k8s.io}]", ns))
 	kit.Eventually(t, "it is told", func() string {
 		for _, text := range fleet.Hub.Told(t, "Cluster", "", "m3", "SyncImpersonationConfigFailed") {
-			if strings.Contains(text, `cluster "m3"`) && strings.Contains(text, "ClusterRole karmada-impersonator: somebody else wrote or changed it") && strings.Contains(text, "delete it to have the hub make it") {
+			if strings.Contains(text, `cluster "m3"`) && strings.Contains(text, "ClusterRole karmada-impersonator: it was created or changed by someone else") && strings.Contains(text, "delete it, and the hub recreates it") {
 				return ""
 			}
 		}

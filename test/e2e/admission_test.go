@@ -128,7 +128,7 @@ func TestWhatIsInvalidIsRefusedInTheWordsThatToolsKnow(t *testing.T) {
 		`{apiVersion: work.karmada.io/v1alpha2, kind: ClusterResourceBinding, metadata: {name: a}, spec: {resource: {apiVersion: v1, kind: A, name: a}, gracefulEvictionTasks: [{fromCluster: a, reason: "1", producer: p}]}}`:                                                                                    "spec.gracefulEvictionTasks[0].reason",
 		`{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: a}, spec: {target: {apiVersion: e/v1, kind: A}, customizations: {replicaResource: {luaScript: "function GetReplicas(obj) return 1"}}}}`:                                                                "'end' expected near <eof>",
 		`{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: a}, spec: {customizations: {}}}`:                                                                                                                                                                       "spec.target: Required value",
-		`{apiVersion: config.karmada.io/v1alpha1, kind: ReplicaSchedulingPolicy, metadata: {name: a}, spec: {reschedulePolicy: {threshold: {}}}}`:                                                                                                                                                                 "give cpuUtilization, memoryUtilization or both",
+		`{apiVersion: config.karmada.io/v1alpha1, kind: ReplicaSchedulingPolicy, metadata: {name: a}, spec: {reschedulePolicy: {threshold: {}}}}`:                                                                                                                                                                 "must set cpuUtilization, memoryUtilization or both",
 		`{apiVersion: config.karmada.io/v1alpha1, kind: ReplicaSchedulingPolicy, metadata: {name: a}, spec: {reschedulePolicy: {interval: 60ms, threshold: {cpuUtilization: 80%}}}}`:                                                                                                                              "must be 1s or more",
 		`{apiVersion: config.karmada.io/v1alpha1, kind: ReplicaSchedulingPolicy, metadata: {name: a}, spec: {reschedulePolicy: {threshold: {cpuUtilization: 800}}}}`:                                                                                                                                              "should be less than or equal to 100",
 		`{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterWebhookConfiguration, metadata: {name: a}, webhooks: [{name: a.b.c, clientConfig: {url: "http://h"}, interpreterContextVersions: [v1alpha1], rules: [{operations: ["*"], apiGroups: [""], apiVersions: [v1], kinds: [A]}]}]}`:          "'https' is the only allowed URL scheme",
@@ -163,6 +163,35 @@ func refusedWith(t *testing.T, err error, want, what string) {
 		t.Errorf("%s is refused with %q, want %q", what, err, want)
 	case !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err):
 		t.Errorf("%s is refused as %s, which no client takes for its own mistake", what, apierrors.ReasonForError(err))
+	}
+}
+
+// Until failover is here nobody shall rely on it.
+func TestWhoAsksForFailoverIsToldThatThereIsNone(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	c, heard := listening(t, "")
+	for _, kind := range []string{"PropagationPolicy", "ClusterPropagationPolicy"} {
+		u := policyOf(t, kind, ns, "failover-"+ns, `
+propagateDeps: true
+resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: nobody}]
+failover: {application: {decisionConditions: {}}, cluster: {purgeMode: Gracefully}}`)
+		if err := c.Create(t.Context(), u, strict); err != nil {
+			t.Fatal(err)
+		}
+		fleet.Hub.RemoveAtEnd(t, u)
+		for _, did := range []string{"created", "updated"} {
+			said := heard.take()
+			for _, part := range []string{"spec.failover.application: stored, but has no effect", "spec.failover.cluster: stored, but has no effect"} {
+				if !strings.Contains(said, part) {
+					t.Errorf("a %s that is %s: warned of %q, want %q", kind, did, said, part)
+				}
+			}
+			u.SetAnnotations(map[string]string{"touched": did})
+			if err := c.Update(t.Context(), u); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 
@@ -457,7 +486,7 @@ placement: {clusterAffinity: {clusterNames: [m2]}}`)
 		t.Fatal(err)
 	}
 	fleet.Hub.RemoveAtEnd(t, p)
-	if said := heard.take(); !strings.Contains(said, "ClusterRole is cluster-scoped; selected as by a ClusterPropagationPolicy, which you may create") {
+	if said := heard.take(); !strings.Contains(said, "ClusterRole is cluster-scoped; it is treated as if selected by a ClusterPropagationPolicy, which you may create") {
 		t.Errorf("the administrator is warned of %q", said)
 	}
 	fleet.Hub.Apply(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: role-`+ns+`}}`)
@@ -584,7 +613,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		config + "resourceinterpreterwebhookconfigurations":   "Name Age",
 		"/apis/multicluster.x-k8s.io/v1alpha1/serviceexports": "Name Age",
 		"/apis/multicluster.x-k8s.io/v1alpha1/serviceimports": "Name Type IP Age",
-		"/apis/cluster.karmada.io/v1alpha1/clusters":          "Name Version Mode Ready Age +Zones +Region +Provider +API-Endpoint +Proxy-URL",
+		"/apis/cluster.karmada.io/v1alpha1/clusters":          "Name Version Mode Ready Age Taints +Zones +Region +Provider +API-Endpoint +Proxy-URL",
 	} {
 		var columns []string
 		for _, column := range table(path).ColumnDefinitions {

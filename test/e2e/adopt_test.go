@@ -89,7 +89,7 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 
 			fleet.Hub.Apply(t, anyWorkload(k.apiVersion, k.kind, ns, "shop:2"))
 			out, err = command(t, args...)
-			if err == nil || !strings.Contains(out, "spec.template.spec.containers.0.image: pods would be made anew") ||
+			if err == nil || !strings.Contains(out, "spec.template.spec.containers.0.image: pods would be recreated") ||
 				!strings.Contains(out, "example.com/shop:1 → example.com/shop:2") {
 				t.Fatalf("another template is there: %v\n%s", err, out)
 			}
@@ -117,7 +117,7 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 			if now := podsOf(t, ns); !maps.Equal(now, made) {
 				t.Errorf("pods are %v, and were %v", now, made)
 			}
-			if out, err := command(t, args...); err != nil || !strings.Contains(out, "is the fleet's already") {
+			if out, err := command(t, args...); err != nil || !strings.Contains(out, "is adopted already") {
 				t.Errorf("again: %v\n%s", err, out)
 			}
 			scale := func(n int64) {
@@ -155,5 +155,5 @@ func TestAConflictIsAdoptedWhereTheTemplateSaysTheSame(t *testing.T) {
 	if err != nil || !strings.Contains(out, "data.key: ") || !strings.Contains(out, "is adopted") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	kit.Eventually(t, "it is the fleet's", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
+	kit.Eventually(t, "the hub manages it", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
 }

@@ -140,7 +140,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 	fleet.Hub.Apply(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: taken}, spec: {syncMode: Push, id: somebody, apiEndpoint: "https://127.0.0.1:2"}}`)
 
 	// What is refused leaves no trace.
-	refused(t, []string{`cluster "c1" cannot be reached at https://127.0.0.1:1`, "--cluster-kubeconfig"}, "join", "c1", "--cluster-kubeconfig", dead)
+	refused(t, []string{`cluster "c1" at https://127.0.0.1:1 is not responding: connection refused`, "--cluster-kubeconfig"}, "join", "c1", "--cluster-kubeconfig", dead)
 	refused(t, []string{"nothing-here"}, "join", "c1", "--cluster-kubeconfig", "/nothing-here")
 	refused(t, []string{`the name "taken" belongs to another cluster`, "somebody", system}, "join", "taken", "--cluster-kubeconfig", m.Kubeconfig)
 	refused(t, []string{"C_1", "lower case"}, "join", "C_1", "--cluster-kubeconfig", m.Kubeconfig)
@@ -241,7 +241,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 	})
 	t.Run("get clusters", func(t *testing.T) {
 		lines := strings.Split(argosy(t, "get", "clusters"), "\n")
-		if got := strings.Join(strings.Fields(lines[0]), " "); got != "NAME VERSION MODE READY AGE" {
+		if got := strings.Join(strings.Fields(lines[0]), " "); got != "NAME VERSION MODE READY AGE TAINTS" {
 			t.Errorf("the head is %q", got)
 		}
 		line := func(out string) string {
@@ -506,17 +506,26 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			}
 		},
 		"it dies and is removed": func(t *testing.T) {
-			m, _ := own(t, "c5")
+			m, member := own(t, "c5")
 			joined(t, m)
 			ns := fleet.Namespace(t)
 			fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [c5, m1]}}"))
+			fleet.Hub.Apply(t, policy(ns, "d", "apps/v1", "Deployment", `
+    clusterAffinity: {clusterNames: [c5, m1]}
+    replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}`))
 			fleet.Hub.Apply(t, configMap(ns, "before", "1"))
+			fleet.Hub.Apply(t, deployment(ns, "web", 4, "example.com/web:1"))
 			kit.Eventually(t, "both hold it", func() string { return placed(t, ns, "before-configmap", "c5", "m1") })
+			kit.Eventually(t, "both have a half", func() string { return placed(t, ns, "web-deployment", "c5", "m1") })
 			m.Kill()
 			fleet.Hub.Apply(t, configMap(ns, "after", "1"))
-			refused(t, []string{"cannot be reached", "--force"}, "unjoin", "c5", "--cluster-kubeconfig", m.Kubeconfig)
+			refused(t, []string{"is not responding: connection refused", "--force"}, "unjoin", "c5", "--cluster-kubeconfig", m.Kubeconfig)
+			out, err := fleet.Argosy(t.Context(), "unjoin", "c5", "--yes")
+			if err == nil || !strings.Contains(out, "2 replicas of 1 workload may keep running there") || !strings.Contains(out, "--force") || clusterOf(t, "c5").DeletionTimestamp != nil {
+				t.Errorf("a dead cluster is let go without --force: %v\n%s", err, out)
+			}
 			begin := time.Now()
-			argosy(t, "unjoin", "c5", "--yes")
+			argosy(t, "unjoin", "c5", "--yes", "--force")
 			t.Logf("a dead cluster is removed within %v", time.Since(begin).Round(time.Second))
 			gone(t, "c5")
 			for _, name := range []string{"before", "after"} {
@@ -526,6 +535,31 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			if err := fleet.Hub.List(t.Context(), &works, client.InNamespace("karmada-es-c5")); err != nil || len(works.Items) > 0 {
 				t.Errorf("%v: %d Works are left", err, len(works.Items))
 			}
+			is(t, "all replicas are elsewhere", any(int64(4)), func() any {
+				return kit.Field(fleet.Members["m1"].Find(t, "apps/v1", "Deployment", ns, "web"), "spec", "replicas")
+			})
+
+			// It is back, with what was left there.
+			ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+			defer cancel()
+			if err := m.Restart(ctx); err != nil {
+				t.Fatal(err)
+			}
+			joined(t, m)
+			for _, name := range []string{"before", "after"} {
+				kit.Eventually(t, "what belongs there is taken over", func() string { return placed(t, ns, name+"-configmap", "c5", "m1") })
+			}
+			is(t, "what no longer belongs there is listed", true, func() bool {
+				out, _ := fleet.Argosy(t.Context(), "orphans", "-n", ns, "-C", "c5")
+				return strings.Contains(out, "Deployment") && strings.Contains(out, "web")
+			})
+			argosy(t, "orphans", "delete", "deployment", "web", "-n", ns, "-C", "c5", "--yes")
+			kit.Eventually(t, "and goes when its user says so", func() string {
+				if member.Find(t, "apps/v1", "Deployment", ns, "web") != nil {
+					return "it is there"
+				}
+				return ""
+			})
 		},
 	} {
 		t.Run(story, func(t *testing.T) { t.Parallel(); run(t) })

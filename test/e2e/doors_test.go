@@ -107,8 +107,8 @@ func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
 		`plaintext: [{path: "", operator: replace, value: {}}]`:                                                 `"" reaches the whole document`,
 		"imageOverrider: [{predicate: {path: /kind}, component: Repository, operator: replace, value: Secret}]": `"/kind" reaches kind`,
 		"fieldOverrider: [{fieldPath: /metadata/name, yaml: [{subPath: /a, operator: replace, value: b}]}]":     `"/metadata/name" reaches metadata.name`,
-		`annotationsOverrider: [{operator: add, value: {work.karmada.io/name: vault}}]`:                         "work.karmada.io/name is the hub's own mark",
-		`plaintext: [{path: /metadata/labels/karmada.io~1managed, operator: add, value: "false"}]`:              "karmada.io/managed is the hub's own mark",
+		`annotationsOverrider: [{operator: add, value: {work.karmada.io/name: vault}}]`:                         "work.karmada.io/name identifies the hub's own objects",
+		`plaintext: [{path: /metadata/labels/karmada.io~1managed, operator: add, value: "false"}]`:              "karmada.io/managed identifies the hub's own objects",
 	} {
 		if err := write(override(ns, "o", "{"+selects+overriders+"}}]}")); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), refusal) || !strings.Contains(err.Error(), "spec.overrideRules[0].overriders.") {
 			t.Errorf("%s: got %v, want a refusal with %s", overriders, err, refusal)
@@ -235,10 +235,10 @@ func TestTheHubDoesForADeveloperWhatHeCouldDoHimself(t *testing.T) {
 	fleet.Hub.Apply(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: "+ns+", name: reader}, rules: [{apiGroups: [\"\"], resources: [configmaps], verbs: [get]}]}")
 	fleet.Hub.Apply(t, propagation(ns, "roles", "{resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], placement: "+to("m1")+"}"))
 	refused(propagation(ns, "secrets", "{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+to("m1")+"}"), "the right to read secrets in namespace")
-	refused(propagation(ns, "deps", "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+to("m1")+"}"), "with propagateDeps the Secrets that a Deployment names follow it")
+	refused(propagation(ns, "deps", "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+to("m1")+"}"), "with propagateDeps, the Secrets that a Deployment refers to are propagated with it")
 	for _, selectors := range []string{"", "resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], "} {
 		refused(override(ns, "rules", "{"+selectors+`overrideRules: [{overriders: {plaintext: [{path: /rules, operator: replace, value: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}]}}]}`),
-			`an overrider of "/rules" changes who may do what in members, for which you need the right to escalate roles.rbac.authorization.k8s.io`)
+			`an overrider of "/rules" changes permissions in members, for which you need the right to escalate roles.rbac.authorization.k8s.io`)
 	}
 	kit.Eventually(t, "the Role is applied", func() string { return applied(t, ns, "reader-role", "m1") })
 	if got := asJSON(t, inMember(t, "m1", "rbac.authorization.k8s.io/v1", "Role", ns, "reader", "rules")); !strings.Contains(got, `"get"`) || strings.Contains(got, `"*"`) {

@@ -351,7 +351,7 @@ spec:
 		b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "ud-uniteddeployment")
 		for _, c := range kit.Field(b, "status", "conditions").([]any) {
 			c := c.(map[string]any)
-			if c["type"] == "Scheduled" && c["status"] == "False" && strings.Contains(c["message"].(string), `subset "a" goes to no cluster`) {
+			if c["type"] == "Scheduled" && c["status"] == "False" && strings.Contains(c["message"].(string), `subset "a" is not scheduled to any cluster`) {
 				return ""
 			}
 		}
@@ -412,7 +412,7 @@ func TestImagesArePulledBeforeARollout(t *testing.T) {
 		b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "shop-cloneset")
 		for _, c := range kit.Field(b, "status", "conditions").([]any) {
 			c := c.(map[string]any)
-			if c["type"] == "ImagesPulled" && c["status"] == "False" && strings.Contains(c["message"].(string), `cluster "m3": it pulls example.com/shop:2 first, and the new pods come when 50% of its nodes have it`) {
+			if c["type"] == "ImagesPulled" && c["status"] == "False" && strings.Contains(c["message"].(string), `cluster "m3": it is pulling example.com/shop:2; new pods are created when 50% of its nodes have it`) {
 				return ""
 			}
 		}

@@ -415,14 +415,14 @@ func TestWhatIsHardlyMeantIsWarnedOfAndTaken(t *testing.T) {
 		{customization("unused", "Abacus", "\n    healthInterpretation: {jsonPath: .status.phase, expected: Fine}"),
 			"spec.target: the hub serves no kind Abacus of group e2e.example.com yet: nothing uses the customization until it does"},
 		{`{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: unused}, spec: {target: {apiVersion: apps/v9, kind: Deployment}, customizations: {}}}`,
-			"spec.customizations: is empty, so it changes nothing"},
+			"spec.customizations: is empty, so the customization has no effect"},
 		{`{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: unused}, spec: {target: {apiVersion: apps/v9, kind: Deployment}, customizations: {}}}`,
 			"spec.target: the hub serves Deployment as apps/v1, not as apps/v9"},
 		{fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: c, namespace: %s},
 			spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, imagePullPolcy: Always}]}}}}`, ns),
-			`unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or refuse the object; did you mean imagePullPolicy?`},
+			`unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or reject the object; did you mean imagePullPolicy?`},
 		{fmt.Sprintf(`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: w, namespace: %s}, spec: {entrypoint: a, templates: [{name: a, container: {image: i, comand: [x]}}]}}`, ns),
-			`unknown field "spec.templates[0].container.comand": members drop it or refuse the object; did you mean command?`},
+			`unknown field "spec.templates[0].container.comand": members drop it or reject the object; did you mean command?`},
 	} {
 		if err := c.Create(t.Context(), kit.Object(t, given.obj), client.DryRunAll); err != nil {
 			t.Errorf("refused: %v\n%s", err, given.obj)

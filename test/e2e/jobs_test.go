@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -239,6 +240,80 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// What runs is shown on the hub as Argo shows it: by the nodes, which are the member's, whatever somebody writes into them on the hub.
+func TestTheStepsOfAWorkflowAreShownOnTheHub(t *testing.T) {
+	t.Parallel()
+	serveWorkflows(t)
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, policy(ns, "p", argoWorkflow, "Workflow", to("m1", "m2", "m3")))
+	fleet.Hub.Apply(t, oneWorkflow(ns, "steps", ""))
+	m := ""
+	kit.Eventually(t, "one member holds it", func() string {
+		if m = inOne(t, ns, "steps"); m == "" {
+			return fmt.Sprintf("none does; the binding is %+v", binding(t, ns, "steps-workflow"))
+		}
+		return ""
+	})
+	fleet.Hub.Change(t, argoWorkflow, "Workflow", ns, "steps", func(u *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(u.Object, "spec", "suspend")
+		unstructured.RemoveNestedField(u.Object, "spec", "ttlStrategy") // to see it rest
+	})
+	var nodes any
+	kit.Eventually(t, "the member has run it", func() string {
+		u := fleet.Members[m].Find(t, argoWorkflow, "Workflow", ns, "steps")
+		if phase := kit.Field(u, "status", "phase"); phase != "Succeeded" {
+			return fmt.Sprint("its phase is ", phase)
+		}
+		if nodes = kit.Field(u, "status", "nodes"); nodes == nil {
+			return "it has no nodes"
+		}
+		return ""
+	})
+	shown := func(what string) *unstructured.Unstructured {
+		t.Helper()
+		var u *unstructured.Unstructured
+		kit.Eventually(t, what, func() string {
+			u = fleet.Hub.Find(t, argoWorkflow, "Workflow", ns, "steps")
+			if got := kit.Field(u, "status", "nodes"); !reflect.DeepEqual(got, nodes) {
+				return fmt.Sprintf("its nodes are %v, want %v", got, nodes)
+			}
+			return ""
+		})
+		return u
+	}
+	template := shown("the hub shows its steps")
+	if phase := kit.Field(template, "status", "phase"); phase != "Succeeded" {
+		t.Errorf("with the nodes of its end, its phase is %v", phase)
+	}
+	for id := range nodes.(map[string]any) {
+		for _, entry := range template.GetManagedFields() {
+			if entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), "f:"+id) {
+				t.Errorf("managed fields name each step: %s", entry.FieldsV1.GetRawString())
+			}
+		}
+	}
+	for _, item := range binding(t, ns, "steps-workflow").Status.AggregatedStatus {
+		if item.Status != nil && strings.Contains(string(item.Status.Raw), "nodes") {
+			t.Errorf("the binding has its nodes: %s", item.Status.Raw)
+		}
+	}
+
+	fleet.Hub.Change(t, argoWorkflow, "Workflow", ns, "steps", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedMap(u.Object, map[string]any{"forged": map[string]any{"phase": "Failed"}}, "status", "nodes")
+		u.SetLabels(over(u.GetLabels(), "changed", "yes"))
+	})
+	kit.Eventually(t, "the member has the label that came with that", func() string {
+		if got := inMember(t, m, argoWorkflow, "Workflow", ns, "steps", "metadata", "labels", "changed"); got != "yes" {
+			return fmt.Sprint("it has ", got)
+		}
+		return ""
+	})
+	if got := inMember(t, m, argoWorkflow, "Workflow", ns, "steps", "status", "nodes"); !reflect.DeepEqual(got, nodes) {
+		t.Errorf("the member was sent the hub's nodes: %v", got)
+	}
+	shown("the hub shows the member's again")
 }
 
 // over is a map with one value more.

@@ -169,7 +169,7 @@ func TestAManifestWorkSaysWhatItIsNot(t *testing.T) {
 	ns := fleet.Namespace(t)
 	create := func(text string) error { return c.Create(t.Context(), kit.Object(t, text), client.DryRunAll) }
 	refusedWith(t, create(manifestWork(t, "it", ", executor: {subject: {type: ServiceAccount, serviceAccount: {name: a, namespace: b}}}", configMap(ns, "a", "1"))),
-		"spec.executor: Forbidden: the hub applies with its own account, which may do more than an executor", "an executor")
+		"spec.executor: Forbidden: executors are not supported", "an executor")
 	refusedWith(t, create(manifestWork(t, "it", "", configMap(ns, "a", "1"), configMap(ns, "a", "2"))), "spec.workload.manifests[1]: Duplicate value", "an object twice")
 	heard.take()
 	if err := create(strings.Replace(manifestWork(t, "it", "", configMap(ns, "a", "1")), "namespace: m1", "namespace: "+ns, 1)); err != nil {

@@ -267,7 +267,7 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`)
 		t.Errorf("the member's object has labels %v and annotations %v", in.GetLabels(), in.GetAnnotations())
 	}
 	fleet.Members["m1"].Change(t, group, "ClusterRole", "", ns, func(u *unstructured.Unstructured) { u.Object["rules"] = []any{} })
-	kit.Eventually(t, "drift is put right", func() string {
+	kit.Eventually(t, "drift the hub corrects it", func() string {
 		if rules, _ := inMember(t, "m1", group, "ClusterRole", "", ns, "rules").([]any); len(rules) != 1 {
 			return fmt.Sprintf("rules are %v", rules)
 		}

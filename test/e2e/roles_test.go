@@ -168,7 +168,7 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 	given(t, fleet.Hub, page, "ClusterRole see-the-fleet", "ClusterRoleBinding see-the-fleet")
 	kit.Eventually(t, "he is told what became of it", func() string {
 		out, err := dev.argosy("why", "deployment", "web", "-n", ns)
-		if err != nil || !strings.Contains(out, "Healthy") || strings.Contains(out, "about to be made") {
+		if err != nil || !strings.Contains(out, "Healthy") || strings.Contains(out, "about to be created") {
 			return fmt.Sprint(err, out)
 		}
 		return ""

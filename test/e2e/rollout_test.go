@@ -53,7 +53,7 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 	reaches("m1", 1, "StepPaused", "new-1")
 	reaches("m2", 1, "StepUpgrade", "new-2")
 	told("the hub has heard it", "m1 Progressing 1 StepPaused new-1", "m2 Progressing 1 StepUpgrade new-2")
-	if out, err := command(t, "rollout", "approve", "rollout", "shop", "-n", ns); err != nil || !strings.Contains(out, "step 1 is approved in cluster m1") || !strings.Contains(out, "does not wait in cluster m2") {
+	if out, err := command(t, "rollout", "approve", "rollout", "shop", "-n", ns); err != nil || !strings.Contains(out, "step 1 is approved in cluster m1") || !strings.Contains(out, "not waiting for an approval in cluster m2") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	is(t, "m1 goes on", "1 StepReady StepReady", func() string { return state("m1") })

@@ -343,7 +343,7 @@ func TestReplicasAreLeftToTheMemberWhereTheTemplateSaysSo(t *testing.T) {
 	replicas := func(name string) func() any {
 		return func() any { return inMember(t, "m1", "apps/v1", "Deployment", ns, name, "spec", "replicas") }
 	}
-	is[any](t, "the bound one is put right", int64(1), replicas("bound"))
+	is[any](t, "the bound one the hub corrects it", int64(1), replicas("bound"))
 	fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "free", func(u *unstructured.Unstructured) {
 		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/web:2"
 	})

@@ -1,14 +1,19 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/internal/core/simulate"
 	"github.com/argosy-io/argosy/test/kit"
@@ -98,8 +103,8 @@ func TestASimulationSaysTheSameFromAFileAsFromTheHubAndWritesNothing(t *testing.
 	}
 	for _, change := range [][]string{
 		nil,
-		{"--cluster-down", "m1"},
-		{"--taint", "m2=maintenance:NoExecute"},
+		{"--cluster-removed", "m1"},
+		{"--cluster-drained", "m2"},
 		{"--scale", ns + "/deployment/web=9", "--cluster-down", "m3"},
 	} {
 		args := append([]string{"-o", "json"}, change...)
@@ -119,4 +124,111 @@ func TestASimulationSaysTheSameFromAFileAsFromTheHubAndWritesNothing(t *testing.
 	if now := versions(); now != settled {
 		t.Errorf("something was written: %s became %s", settled, now)
 	}
+}
+
+// Not side by side with others: the cluster is tainted, killed and removed.
+func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
+	const lost = "lost"
+	m, _ := own(t, lost)
+	joined(t, m)
+	ns := fleet.Namespace(t)
+	placement := "{clusterAffinity: {clusterNames: [m1, m2, " + lost + "]}, %s}"
+	fleet.Hub.Apply(t, policy(ns, "divided", "apps/v1", "Deployment", fmt.Sprintf(placement, divided("replicaDivisionPreference: Weighted"))))
+	fleet.Hub.Apply(t, policy(ns, "whole", "v1", "Service", fmt.Sprintf(placement, "clusterTolerations: []")))
+	fleet.Hub.Apply(t, deployment(ns, "web", 9, "example.com/web:1"))
+	fleet.Hub.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: %s}\nspec: {selector: {app: web}, ports: [{port: 80}]}", ns))
+	placed := func() string { return shares(t, ns, "web-deployment") + ", " + shares(t, ns, "web-service") }
+	const whole = "lost:3 m1:3 m2:3, lost:0 m1:0 m2:0"
+	is(t, "it is placed", whole, placed)
+
+	predicted := func(change ...string) string {
+		t.Helper()
+		var found []simulate.Workload
+		if err := json.Unmarshal([]byte(ofNamespace(t, argosySimulate(t, append(change, "-o", "json")...), ns)), &found); err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, w := range found {
+			if w.Name != "web" {
+				continue
+			}
+			var at []string
+			for _, c := range w.After.Clusters {
+				at = append(at, fmt.Sprintf("%s:%d", c.Name, c.Replicas))
+			}
+			slices.Sort(at)
+			all = append(all, strings.Join(at, " "))
+		}
+		return strings.Join(all, ", ")
+	}
+	taint := func(all ...any) {
+		t.Helper()
+		fleet.Hub.Change(t, "cluster.karmada.io/v1alpha1", "Cluster", "", lost, func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["taints"] = all })
+	}
+	rebalance := func(name string) {
+		t.Helper()
+		// Of two orders within a second, whole seconds tell no order.
+		kit.Eventually(t, "the last order is of another second", func() string {
+			if asked := binding(t, ns, "web-deployment").Spec.RescheduleTriggeredAt; asked != nil && time.Since(asked.Time) < 2*time.Second {
+				return "it is of " + asked.String()
+			}
+			return ""
+		})
+		fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: apps.karmada.io/v1alpha1, kind: WorkloadRebalancer, metadata: {name: %s-%s}, spec: {workloads: [
+			{apiVersion: apps/v1, kind: Deployment, namespace: %[2]s, name: web}, {apiVersion: v1, kind: Service, namespace: %[2]s, name: web}]}}`, name, ns))
+	}
+	// newcomer is a workload that shows that the scheduler knows of the change: it goes where that allows.
+	newcomer := func(name, want string) {
+		t.Helper()
+		fleet.Hub.Apply(t, deployment(ns, name, 2, "example.com/web:1"))
+		is(t, "a new workload avoids the cluster", want, func() string { return shares(t, ns, name+"-deployment") })
+	}
+	as := func(t *testing.T, what, said string, moves bool) {
+		t.Helper()
+		if moves == strings.Contains(said, lost) || !moves && said != whole {
+			t.Errorf("%s: the simulation said %s", what, said)
+		}
+		is(t, what, said, placed)
+	}
+
+	t.Run("a taint moves nothing", func(t *testing.T) {
+		said := predicted("--taint", lost+"=maintenance:NoExecute")
+		taint(map[string]any{"key": "maintenance", "effect": "NoExecute"})
+		newcomer("after-the-taint", "m1:1 m2:1")
+		as(t, "what is placed stays, the Service with its pods", said, false)
+		if why := argosy(t, "why", "service", "web", "-n", ns); !strings.Contains(why, "the taint maintenance:NoExecute is not tolerated; what is placed there stays") {
+			t.Errorf("why does not say so:\n%s", why)
+		}
+		taint()
+	})
+	t.Run("a cluster that is drained", func(t *testing.T) {
+		said := predicted("--cluster-drained", lost)
+		taint(map[string]any{"key": simulate.Drained.Key, "effect": string(simulate.Drained.Effect)})
+		newcomer("after-the-drain", "m1:1 m2:1") // the scheduler has seen the taint
+		rebalance("drain")
+		as(t, "all of it leaves", said, true)
+		taint()
+		fleet.Hub.Apply(t, deployment(ns, "after-all", 3, "example.com/web:1"))
+		is(t, "a new workload goes there again", "lost:1 m1:1 m2:1", func() string { return shares(t, ns, "after-all-deployment") })
+		rebalance("fill")
+		is(t, "and comes back", whole, placed)
+	})
+	t.Run("a cluster that is down", func(t *testing.T) {
+		said := predicted("--cluster-down", lost)
+		m.Kill()
+		kit.Eventually(t, "the hub sees it", func() string { return ready(t, lost, metav1.ConditionFalse) })
+		newcomer("after-the-fall", "m1:1 m2:1")
+		as(t, "what is placed stays", said, false)
+		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		defer cancel()
+		if err := m.Restart(ctx); err != nil {
+			t.Fatal(err)
+		}
+		kit.Eventually(t, "it is back", func() string { return ready(t, lost, metav1.ConditionTrue) })
+	})
+	t.Run("a cluster that is removed", func(t *testing.T) {
+		said := predicted("--cluster-removed", lost)
+		argosy(t, "unjoin", lost, "--yes")
+		as(t, "what was placed there goes elsewhere", said, true)
+	})
 }

@@ -125,7 +125,7 @@ func TestAChangeOfTheTemplateReachesTheMembersAndDriftIsPutRight(t *testing.T) {
 	if err := fleet.Members["m1"].Update(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
-	kit.Eventually(t, "what the template sets is put right", is("2"))
+	kit.Eventually(t, "what the template sets the hub corrects it", is("2"))
 	if kept := kit.Field(fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "c"), "data", "theirs"); kept != "kept" {
 		t.Errorf("what the template does not set was %v, want it left to the member", kept)
 	}

@@ -2,6 +2,8 @@ package faults
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +47,75 @@ func TestAMemberThatIsKilledCatchesUp(t *testing.T) {
 		}
 		before = now
 	}
+}
+
+func TestADeadClustersLastWordsAreNotToldAsThePresent(t *testing.T) {
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, fmt.Sprintf(`
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web, namespace: %[1]s}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  placement:
+    clusterAffinity: {clusterNames: [f1, f2]}
+    replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: %[1]s}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "example.com/web:1"}]}`, ns))
+	told := func(ready int64) func() string {
+		return func() string {
+			d := fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web")
+			if kit.Field(d, "status", "replicas") != int64(4) || kit.Field(d, "status", "updatedReplicas") != int64(4) || kit.Field(d, "status", "readyReplicas") != ready {
+				return fmt.Sprint(kit.Field(d, "status"))
+			}
+			return ""
+		}
+	}
+	kit.Eventually(t, "all four replicas are ready", told(4))
+
+	back := kill(t, fleet.Fleet.Members()[1])
+	kit.Eventually(t, "two of four replicas are known to be ready", told(2))
+	b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "web-deployment")
+	if said := fmt.Sprint(kit.Field(b, "status", "conditions")); !strings.Contains(said, `cluster "f2" has not been ready since `) {
+		t.Errorf("the binding does not say what is stale: %s", said)
+	}
+	if d := fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web"); !strings.Contains(fmt.Sprint(kit.Field(d, "status", "conditions")), "f2: the cluster has not been ready since ") {
+		t.Errorf("the template's conditions do not say where it is not known: %v", kit.Field(d, "status", "conditions"))
+	}
+	for _, c := range []struct {
+		ask  string
+		says []string
+	}{
+		{"why deployment web", []string{"healthy in 1 of 2 clusters", "f2: the cluster has not been ready since ", ": replicas 2, readyReplicas 2"}},
+		{"rollout status deployment web", []string{"f1        Healthy   2          2         2", "f2        Unknown   2          2         <unknown>", `cluster "f2" has not been ready since `}},
+		{"get deployments", []string{"web    2/4"}},
+		{"status", []string{"cluster f2: ", "not ready for "}},
+	} {
+		out, _ := fleet.Lab.Argosy(t.Context(), append(strings.Fields(c.ask), "-n", ns)...)
+		for _, want := range c.says {
+			if !strings.Contains(out, want) {
+				t.Errorf("argosy %s does not say %q:\n%s", c.ask, want, out)
+			}
+		}
+	}
+
+	back()
+	kit.Eventually(t, "all four are ready again", told(4))
+	kit.Eventually(t, "nothing is stale any more", func() string {
+		b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "web-deployment")
+		if said := fmt.Sprint(kit.Field(b, "status", "conditions")); strings.Contains(said, "StatusCurrent") {
+			return said
+		}
+		return ""
+	})
 }
 
 // kill ends a member as a power cut would. back brings it back; at the end of a test that did not come so far, it is brought back for those

@@ -268,7 +268,7 @@ func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 		}
 		return ""
 	})
-	if out, err := l.argosy("backup", "--data-dir", l.data()); err == nil || !strings.Contains(out, "there is no space for a backup") {
+	if out, err := l.argosy("backup", "--data-dir", l.data()); err == nil || !strings.Contains(out, "not enough space for a backup") {
 		t.Errorf("%v: %s", err, out)
 	}
 
@@ -371,14 +371,14 @@ func TestAHubTakesBackupsOfItselfAndKeepsTheNewest(t *testing.T) {
 	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := l.argosy("backup", "--data-dir", l.data(), "--to", open); err == nil || !strings.Contains(out, "others may write in") {
+	if out, err := l.argosy("backup", "--data-dir", l.data(), "--to", open); err == nil || !strings.Contains(out, "is writable by other users") {
 		t.Errorf("%v: %s", err, out)
 	}
 	to := filepath.Join(kept, "hub.tar.gz")
 	if out, err := l.argosy("backup", "--data-dir", l.data(), "--to", to); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := l.argosy("backup", "--data-dir", l.data(), "--to", to); err == nil || !strings.Contains(out, "is there already") {
+	if out, err := l.argosy("backup", "--data-dir", l.data(), "--to", to); err == nil || !strings.Contains(out, "already exists") {
 		t.Errorf("%v: %s", err, out)
 	}
 	if out, err := l.argosy("restore", to, "--data-dir", l.data()); err == nil || !strings.Contains(out, "empty folder") {

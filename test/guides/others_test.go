@@ -275,7 +275,7 @@ var s002 = []row{
 		u.SetName("by-hand-too")
 		s.edit(u, s.ns, "spec", "resource", "namespace")
 		s.edit(u, "nobody", "spec", "resource", "name")
-		s.apply(u, "one made by hand is not scheduled")
+		s.apply(u, "a binding created by hand is not scheduled")
 		return "warned"
 	}},
 	{id: "79", block: "S002-Work", want: "accepted; its object comes and goes with it", see: func(s *story) string {
@@ -423,7 +423,7 @@ var s002 = []row{
 		u := s.nginx("nginx", 6)
 		s.shared(u, "member1:3 member2:2 member3:1")
 		s.shows(u, map[string]any{"status.replicas": 6, "status.readyReplicas": 6})
-		return "divided and folded by it; " + s.finds(s.text("S002", 912), "once somebody in the member sets it, neither scaling from the hub nor the division of replicas has any effect there")
+		return "divided and folded by it; " + s.finds(s.text("S002", 912), "once it is set in the member, neither scaling on the hub nor the division of replicas has any effect there")
 	}},
 	{id: "94x", block: "S002-Deployment-RIC.Retain", chain: "Deployment", want: "scaling works all the same", see: func(s *story) string {
 		s.apply(s.doc("S002", 912))
@@ -484,7 +484,7 @@ var s003 = []row{
 	{id: "103", block: "S003-CloneSet-replica", chain: "CloneSet", want: "accepted; lint of the folded scalar", see: func(s *story) string {
 		text := s.fragment("apps.kruise.io/v1alpha1", "CloneSet", 229)
 		s.apply(s.object(text))
-		return "accepted; " + s.finds(text, "a comment would swallow the code", "replica is global")
+		return "accepted; " + s.finds(text, "code after a comment becomes part of it", "replica is global")
 	}},
 	{id: "104", block: "S003-CloneSet-aggregate", chain: "CloneSet", want: "refused with the position; completed, it works", see: func(s *story) string {
 		text := s.fragment("apps.kruise.io/v1alpha1", "CloneSet", 248)
@@ -503,7 +503,7 @@ var s003 = []row{
 	{id: "106", block: "S003-Workflow-health", chain: "Workflow", want: "accepted, with lint", see: func(s *story) string {
 		text := s.fragment("argoproj.io/v1alpha1", "Workflow", 300)
 		s.apply(s.object(text))
-		return s.finds(text, "Workflow has no field status.failed", "just made")
+		return s.finds(text, "Workflow has no field status.failed", "just created")
 	}},
 	{id: "107", block: "S003-claim-ops", want: "the operations by both names", see: func(s *story) string {
 		return s.prints("InterpretStatus", "argosy", "interpret", "explain", "CloneSet")

@@ -166,7 +166,7 @@ var s000 = []row{
 		s.change(u, func(o map[string]any) { set(o, int64(3), "spec", "replicas") })
 		s.ready("sample-advancedstatefulset", "member1:3 member2:3")
 		s.shows(u, map[string]any{"status.replicas": 6, "status.readyReplicas": 6, "status.availableReplicas": 6, "status.updatedReplicas": 6})
-		return "6 ready, availableReplicas filled; " + s.finds(s.text("S000", 276), "does not say what a replica needs", "none of its 3 replicas is healthy")
+		return "6 ready, availableReplicas filled; " + s.finds(s.text("S000", 276), "does not return the requirements of a replica", "none of its 3 replicas is healthy")
 	}},
 	{id: "35", block: "S000-cmd-get-statefulset", chain: "StatefulSet", want: "OpenKruise's are not passed over in silence", see: func(s *story) string {
 		s.prints("sample-advancedstatefulset", "karmadactl", "get", "statefulsets.apps.kruise.io", "-A")
@@ -177,7 +177,7 @@ var s000 = []row{
 		said := s.refused(s.doc("S000", 343), "dependencyInterpretation: line 15: 'end' expected near <eof>")
 		lenient := s.doc("S000", 343)
 		lenient.SetAnnotations(map[string]string{"argosy.io/lenient": "true"})
-		s.apply(lenient, "'end' expected near <eof>; the operation fails until this is mended")
+		s.apply(lenient, "'end' expected near <eof>; the operation fails until this is fixed")
 		return said + "; lenient: stored with a warning"
 	}},
 	{id: "27", block: "S000-SidecarSet-sample", chain: "SidecarSet", want: "accepted, for all namespaces, with a warning", see: func(s *story) string {
@@ -188,7 +188,7 @@ var s000 = []row{
 		return "stored without a namespace, which is told"
 	}},
 	{id: "28", block: "S000-SidecarSet-PP", chain: "SidecarSet", want: "honoured with a warning, or 403", see: func(s *story) string {
-		s.apply(s.doc("S000", 612), "SidecarSet is cluster-scoped; selected as by a ClusterPropagationPolicy, which you may create")
+		s.apply(s.doc("S000", 612), "SidecarSet is cluster-scoped; it is treated as if selected by a ClusterPropagationPolicy, which you may create")
 		s.held(s.doc("S000", 594), "member1", "member2")
 		_, err := s.as("developer", s.doc("S000", 612))
 		if err == nil || !strings.Contains(err.Error(), "forbidden") {
@@ -210,13 +210,13 @@ var s000 = []row{
 		if got := s.again(u); got.Object["spec"] == nil {
 			s.fail("the script's object has no spec, and so has the template")
 		}
-		return "4 pods matched over both; " + s.finds(s.text("S000", 343), "updatedReadyPods", "its spec is left out")
+		return "4 pods matched over both; " + s.finds(s.text("S000", 343), "updatedReadyPods", "without its spec")
 	}},
 	{id: "18", block: "S000-SidecarSet-RIC.replica", want: "0 replicas: sent whole (row 28)",
 		see: shownBy("internal/core/interpret/builtin", "TestKindsWithoutReplicasAreNoWorkloads")},
 	{id: "19", block: "S000-SidecarSet-RIC.health", want: "accepted; lint",
 		see: func(s *story) string {
-			return s.finds(s.text("S000", 343), "a canary that its partition holds is unhealthy", "status.observedGeneration")
+			return s.finds(s.text("S000", 343), "a canary that is held by its partition is unhealthy", "status.observedGeneration")
 		}},
 	{id: "20", block: "S000-SidecarSet-RIC deps namespace", want: "dependencies where the pods are",
 		see: shownBy("internal/core/interpret/builtin", "TestSidecarSetDependencies")},

@@ -94,7 +94,7 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: {clust
 		}
 		return ""
 	})
-	if said := log(t, b); strings.Contains(said, "this replica leads\"") {
+	if said := log(t, b); strings.Contains(said, "this replica is now the leader\"") {
 		t.Error("both lead")
 	}
 

@@ -14,6 +14,7 @@ import (
 // +kubebuilder:printcolumn:JSONPath=`.spec.syncMode`,name=`Mode`,type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Ready")].status`,name=`Ready`,type=string
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name=`Age`,type=date
+// +kubebuilder:printcolumn:JSONPath=`.spec.taints[*].key`,name=`Taints`,type=string
 // +kubebuilder:printcolumn:JSONPath=`.spec.zones`,name=`Zones`,type=string,priority=1
 // +kubebuilder:printcolumn:JSONPath=`.spec.region`,name=`Region`,type=string,priority=1
 // +kubebuilder:printcolumn:JSONPath=`.spec.provider`,name=`Provider`,type=string,priority=1
@@ -153,7 +154,7 @@ const (
 	ClusterConditionCompleteAPIEnablements = "CompleteAPIEnablements"
 	// ClusterConditionCurrentOpenKruise says whether OpenKruise is served in the versions that the hub stores.
 	ClusterConditionCurrentOpenKruise = "CurrentOpenKruise"
-	// ClusterConditionWorksKept says that Works of the cluster were deleted by nobody's order, and their objects kept in the cluster.
+	// ClusterConditionWorksKept says that Works of the cluster were deleted without an order of the hub, and their objects kept in the cluster.
 	ClusterConditionWorksKept = "WorksKept"
 
 	ReasonClusterReady           = "ClusterReady"

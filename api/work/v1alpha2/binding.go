@@ -388,6 +388,8 @@ const (
 	// SidecarsInForce is False while a workload is not sent to a cluster for the first time because SidecarSets that inject into its
 	// pods are not in force there yet.
 	SidecarsInForce = "SidecarsInForce"
+	// StatusCurrent is False while the status of some cluster is stale, because that cluster is not ready.
+	StatusCurrent = "StatusCurrent"
 	// ImagesPulled is False while a cluster keeps the pods that it has, because it pulls the new images first.
 	ImagesPulled = "ImagesPulled"
 
@@ -404,6 +406,7 @@ const (
 	ReasonWorksRefused        = "WorksRefused"
 	ReasonSidecarsInForce     = "SidecarsInForce"
 	ReasonWaitingForSidecars  = "WaitingForSidecars"
+	ReasonClusterNotReady     = "ClusterNotReady"
 	ReasonImagesPulled        = "ImagesPulled"
 	ReasonPullingImages       = "PullingImages"
 

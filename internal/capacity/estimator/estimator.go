@@ -35,10 +35,10 @@ const (
 )
 
 // errGone: the estimator is not to be asked any more.
-var errGone = errors.New("its cluster left, or the hub is about to stop")
+var errGone = errors.New("its cluster left the fleet, or the hub is stopping")
 
 // ErrPaused says that an estimator was silent lately and is not asked now.
-var ErrPaused = errors.New("it did not answer lately, and is asked again later")
+var ErrPaused = errors.New("it has not responded recently, and is retried later")
 
 // Estimators are those of all member clusters, connected to when they are asked first. They are safe for concurrent use.
 type Estimators struct {
@@ -104,7 +104,7 @@ func (e *Estimators) GetUnschedulableReplicas(ctx context.Context, cluster strin
 func (e *Estimators) ask(ctx context.Context, cluster, method string, request []byte) (int32, error) {
 	n, err := e.call(ctx, cluster, method, request)
 	if err == nil && n < 0 {
-		err = fmt.Errorf("it answers %d, which is that it does not know", n)
+		err = fmt.Errorf("it returned %d, which means unknown", n)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("ask the estimator of cluster %q at %s: %w", cluster, e.options.address(e.addresses, cluster), err)
@@ -178,10 +178,10 @@ func (e *Estimators) heard(ctx context.Context, cluster string, err error) {
 	case errors.Is(err, ErrPaused), errors.Is(err, errGone), errors.Is(ctx.Err(), context.Canceled):
 	case err == nil:
 		if e.answered.Forget(cluster) {
-			log.Info("the estimator answers again", "cluster", cluster)
+			log.Info("the estimator responds again", "cluster", cluster)
 		}
 	case e.answered.News(cluster, status.Code(errors.Unwrap(err)).String()):
-		log.Info("the estimator gives no answer; what the hub knows of the cluster by itself counts", "cluster", cluster, "error", err.Error())
+		log.Info("the estimator does not respond; the hub's own estimate is used", "cluster", cluster, "error", err.Error())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/interpret/ask"
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
+	"github.com/argosy-io/argosy/internal/core/text"
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
@@ -69,7 +70,7 @@ func check(out io.Writer, all []customizationFile, machine bool) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s: the hub would refuse this", counted(failed, "error"))
+		return fmt.Errorf("%s: the hub would refuse this", text.Count(failed, "error"))
 	}
 	return nil
 }

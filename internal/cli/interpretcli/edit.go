@@ -49,7 +49,7 @@ func documentation() string {
 	}
 	out.WriteString(`require("kube") has accuratePodRequirements(podTemplate), getPodDependencies(podTemplate, namespace),
 resourceAdd(quantity, quantity, …) and getResourceQuantity(quantity).
-A call has one second and 64 MiB. There is no input, output, clock of the wall, or loading of code.
+A call may take one second and 64 MiB. Scripts cannot do I/O, read the clock, or load code.
 `)
 	return out.String()
 }
@@ -99,14 +99,14 @@ func edit(cmd *cobra.Command, file string, showDoc bool) error {
 		switch {
 		case len(bytes.TrimSpace(after)) == 0:
 			done()
-			return fmt.Errorf("%s was left as it was: the text was emptied", file)
+			return fmt.Errorf("%s was not changed: the new text is empty", file)
 		case bytes.Equal(after, before):
 			done()
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s was not changed\n", file)
 			return nil
 		case problem != "" && bytes.Equal(after, text):
 			// The same once more: there is no way on.
-			return fmt.Errorf("%s was left as it was, for the change is not valid:\n%swhat was written is in %s", file, problem, path)
+			return fmt.Errorf("%s was not changed, because the new text is not valid:\n%swhat was written is in %s", file, problem, path)
 		}
 		all, err := customizations([]source{{file, after}}, cmd.ErrOrStderr())
 		if err == nil && len(all) == 0 {

@@ -51,12 +51,12 @@ func newExplain(hub Hub) *cobra.Command {
 	var template bool
 	cmd := &cobra.Command{
 		Use:   "explain KIND",
-		Short: "Say which tier answers each operation for a kind now",
-		Long: `Say which tier answers each operation for a kind now.
+		Short: "Show which tier answers each operation for a kind",
+		Long: `Show which tier answers each operation for a kind.
 
 KIND is a kind, a plural, or one of them with its group: CloneSet, clonesets.apps.kruise.io,
-apps.kruise.io/v1alpha1/CloneSet. The hub is asked for its customizations and webhooks; without one, what is said is what Argosy
-knows by itself. Tiers are asked in this order, for each operation: ResourceInterpreterCustomization, webhook, shipped script,
+apps.kruise.io/v1alpha1/CloneSet. The hub is asked for its customizations and webhooks; without a hub, only what is built into
+Argosy is shown. Tiers are asked in this order, for each operation: ResourceInterpreterCustomization, webhook, shipped script,
 built in.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
@@ -354,7 +354,7 @@ func printExplained(out io.Writer, all []explanation) error {
 			}
 		}
 		if slices.ContainsFunc(e.Operations, func(a answer) bool { return len(a.Besides) > 0 }) {
-			fmt.Fprintf(out, "Who is written for an object's own version answers, and else who is first by name of those whose version it can be converted to.\n")
+			fmt.Fprintf(out, "The customization for the object's own version answers; otherwise the first by name whose version the object can be converted to.\n")
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/golden"
 	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 func newTest() *cobra.Command {
@@ -24,10 +25,10 @@ func newTest() *cobra.Command {
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "test DIR…",
-		Short: "Run files of cases: given objects, an operation, and what is to come of it",
-		Long: `Run files of cases: given objects, an operation, and what is to come of it.
+		Short: "Run test cases: objects, an operation and the expected result",
+		Long: `Run test cases: objects, an operation and the expected result.
 
-Files with a list of cases are run, in folders of folders too; others are passed over. One looks like this:
+Files with a list of cases are run, in folders of folders too; others are skipped. One looks like this:
 
   customization: cloneset.yaml      # who answers, relative to this file; without it, what Argosy knows by itself
   object:                           # what all cases are about
@@ -114,7 +115,7 @@ func test(cmd *cobra.Command, names []string, machine, verbose bool) error {
 		}
 	} else {
 		printTested(cmd.OutOrStdout(), all, verbose)
-		fmt.Fprintf(cmd.OutOrStdout(), "%s in %s, %d failed\n", counted(cases, "case"), counted(len(all), "file"), failed)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s in %s, %d failed\n", text.Count(cases, "case"), text.Count(len(all), "file"), failed)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d failed", failed)
@@ -178,7 +179,7 @@ func printTested(out io.Writer, all []tested, verbose bool) {
 			}
 		}
 		if bad == 0 && !verbose {
-			fmt.Fprintf(out, "ok    %s: %s\n", t.File, counted(len(t.Results), "case"))
+			fmt.Fprintf(out, "ok    %s: %s\n", t.File, text.Count(len(t.Results), "case"))
 		}
 	}
 }

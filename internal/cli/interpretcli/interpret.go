@@ -54,8 +54,8 @@ func New(hub Hub) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "interpret (-f FILE | test | lint | explain)",
-		Short: "Try out, test, check and explain what Argosy knows of a kind",
-		Long: `Try out, test, check and explain what Argosy knows of a kind.
+		Short: "Run, test, lint and explain how Argosy interprets a kind",
+		Long: `Run, test, lint and explain how Argosy interprets a kind.
 
 Without a subcommand, the scripts of a ResourceInterpreterCustomization are run on objects in files, without a hub. What
 is in the hub is neither read nor changed.`,
@@ -71,7 +71,7 @@ is in the hub is neither read nor changed.`,
   # Change them, with the contract of each beside it
   argosy interpret -f customization.yaml --edit --show-doc
 
-  # What is wrong with them, and what Argosy would do without
+  # What is wrong with them, and how does Argosy interpret the kind without them?
   argosy interpret lint -f customization.yaml
   argosy interpret explain CloneSet`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -87,14 +87,14 @@ is in the hub is neither read nor changed.`,
 	}
 	fs := cmd.Flags()
 	filesFlags(cmd, &o.files, &o.recursive, "with ResourceInterpreterCustomizations")
-	fs.BoolVar(&o.check, "check", false, "say for each operation whether its script is valid")
-	fs.BoolVar(&o.edit, "edit", false, "edit the file, and take the change only when it is valid")
-	fs.BoolVar(&o.showDoc, "show-doc", false, "show what each operation is given and returns; with --edit, in the file that is edited")
+	fs.BoolVar(&o.check, "check", false, "check the script of each operation")
+	fs.BoolVar(&o.edit, "edit", false, "edit the file; the change is saved only if it is valid")
+	fs.BoolVar(&o.showDoc, "show-doc", false, "show the arguments and the result of each operation; with --edit, in the edited file")
 	fs.StringVar(&o.operation, "operation", "", "the operation to run: "+ask.Names())
 	fs.StringVar(&o.desired, "desired-file", "", "file with the template, or with the manifest that is to be applied; - is standard input")
 	fs.StringVar(&o.observed, "observed-file", "", "file with the object as a member has it; - is standard input")
 	fs.StringVar(&o.status, "status-file", "", "file with the items of AggregateStatus: {clusterName, status, …} each, or a binding that has them")
-	fs.Int32Var(&o.desiredReplica, "desired-replica", 0, "the replicas that ReviseReplica is asked for")
+	fs.Int32Var(&o.desiredReplica, "desired-replica", 0, "the number of replicas for ReviseReplica")
 	outputFlag(cmd, &o.output)
 	cmd.AddCommand(newTest(), newLint(hub), newExplain(hub))
 	return cmd
@@ -102,11 +102,11 @@ is in the hub is neither read nor changed.`,
 
 func filesFlags(cmd *cobra.Command, files *[]string, recursive *bool, what string) {
 	cmd.Flags().StringArrayVarP(files, "filename", "f", nil, "file or folder "+what+"; - is standard input")
-	cmd.Flags().BoolVarP(recursive, "recursive", "R", false, "go into the folders of folders, too")
+	cmd.Flags().BoolVarP(recursive, "recursive", "R", false, "process folders recursively")
 }
 
 func outputFlag(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", "", "json for programs; a table for people without it")
+	cmd.Flags().StringVarP(output, "output", "o", "", "output format: json, or a table if empty")
 }
 
 // asJSON says whether programs are to read the output.
@@ -117,7 +117,7 @@ func asJSON(output string) (bool, error) {
 	case "json":
 		return true, nil
 	}
-	return false, fmt.Errorf("-o %s is not known: json, or nothing for a table", output)
+	return false, fmt.Errorf("-o %s is not supported: use json, or leave it out for a table", output)
 }
 
 func printJSON(out io.Writer, value any) error {

@@ -200,7 +200,7 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 		{"-f broken.yaml --operation InterpretReplica --desired-file web.yaml", `customization "cloneset", InterpretReplica, line 4`},
 		{"-f web.yaml --check", "there is no ResourceInterpreterCustomization in web.yaml"},
 		{"-f https://example.org/ric.yaml --check", "fetch it first"},
-		{"-f ric.yaml --check -o xml", "-o xml is not known"},
+		{"-f ric.yaml --check -o xml", "-o xml is not supported"},
 		{"-f ric.yaml --edit --check", "--edit is of one file"},
 		{"-f none.yaml --check", "none.yaml: there is no such file or folder"},
 		{"-f - --check", "there is no ResourceInterpreterCustomization in standard input"},
@@ -284,7 +284,7 @@ func TestEditTakesWhatIsValidAndNothingElse(t *testing.T) {
 		"a change":           {`sed -i 's/name: cloneset/name: renamed/' "$1"`, nil, "ric.yaml edited\n", "", true},
 		"a change with docs": {`grep -q '#| spec.customizations.retention' "$1" && sed -i 's/name: cloneset/name: renamed/' "$1"`, []string{"--show-doc"}, "ric.yaml edited\n", "", true},
 		"no change":          {`true`, nil, "", "", false},
-		"an emptied file":    {`: > "$1"`, nil, "", "ric.yaml was left as it was: the text was emptied", false},
+		"an emptied file":    {`: > "$1"`, nil, "", "ric.yaml was not changed: the new text is empty", false},
 		"no Lua":             {`sed -i 's/return obj$/return return/' "$1"`, nil, "", "replicaRevision", false},
 		"a mistake that is corrected": {`if grep -q '^#| cloneset: replicaRevision' "$1"; then sed -i 's/return return/return obj/; s/name: cloneset/name: renamed/' "$1"; else sed -i 's/return obj$/return return/' "$1"; fi`,
 			nil, "ric.yaml edited\n", "", true},
@@ -521,7 +521,7 @@ func TestExplainAndLintAskTheHub(t *testing.T) {
 		"apps.kruise.io/v1alpha1 CloneSet, as this hub has it\n",
 		"InterpretReplica      ResourceInterpreterCustomization   ours\n",
 		"ReviseReplica         built in",
-		"InterpretReplica is also said by newer, for v1beta1\nWho is written for an object's own version answers",
+		"InterpretReplica is also said by newer, for v1beta1\nThe customization for the object's own version answers",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output has no %q:\n%s", want, out)

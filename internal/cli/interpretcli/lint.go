@@ -12,6 +12,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/interpret/lint"
 	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 func newLint(hub Hub) *cobra.Command {
@@ -20,15 +21,15 @@ func newLint(hub Hub) *cobra.Command {
 	var target, failOn, output string
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE",
-		Short: "Say what is wrong with customizations, where, and how to mend it",
-		Long: `Say what is wrong with customizations, where, and how to mend it.
+		Short: "Check customizations, and show where and how to fix them",
+		Long: `Check customizations, and show where and how to fix them.
 
 Scripts are read for fields that the kind does not have, for functions of other names, for lines that YAML joins, and for
 variables that outlive a call; and they are run on objects that lack what objects may lack, and on some whose answer is
 known. The fields of the kinds of Kubernetes, OpenKruise and Argo are known; of others, give the definition with --schema,
 or have them read from a hub that --kubeconfig names. A definition in the same file will do, too.
 
-An error is what a hub refuses, or what cannot do what it is meant to; a warning is what fails or misleads for some objects.`,
+An error means that a hub refuses the customization or that it cannot work; a warning, that it fails or misleads for some objects.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%s: a file is named with -f", args[0])
@@ -81,7 +82,7 @@ An error is what a hub refuses, or what cannot do what it is meant to; a warning
 						n++
 					}
 				}
-				return fmt.Errorf("lint found %s", counted(n, string(lint.Worst(findings))))
+				return fmt.Errorf("lint found %s", text.Count(n, string(lint.Worst(findings))))
 			}
 			return nil
 		},
@@ -167,16 +168,8 @@ func printFindings(out io.Writer, findings []lint.Finding, count int) {
 			fmt.Fprintf(out, "    fix: %s\n", f.Fix)
 		}
 	}
-	fmt.Fprintf(out, "%s, %s, %s, %s\n", counted(count, "customization"), counted(number[lint.Error], "error"),
-		counted(number[lint.Warning], "warning"), counted(number[lint.Info], "hint"))
-}
-
-// counted is "1 error", "2 errors".
-func counted(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
+	fmt.Fprintf(out, "%s, %s, %s, %s\n", text.Count(count, "customization"), text.Count(number[lint.Error], "error"),
+		text.Count(number[lint.Warning], "warning"), text.Count(number[lint.Info], "hint"))
 }
 
 func indented(text string) string {

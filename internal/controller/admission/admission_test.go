@@ -161,7 +161,7 @@ func TestAClusterScopedSelectionStaysApproved(t *testing.T) {
 
 func TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub(t *testing.T) {
 	h := newHub(t)
-	const refusal = "only who may update resourcequotas"
+	const refusal = "you need permission to update resourcequotas"
 	policy := func(kind, namespace, selectors string) *unstructured.Unstructured {
 		p := object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: `+kind+`, metadata: {name: p}, spec: {resourceSelectors: [`+selectors+`]}}`)
 		p.SetNamespace(namespace)
@@ -202,7 +202,7 @@ func TestAnOverrideOfAClusterScopedKindNeedsWhoMayOverrideEverywhere(t *testing.
 	}
 	h.refuses("developer", policy("a"), nil, "SidecarSet is cluster-scoped; use ClusterOverridePolicy")
 	stored, warnings, err := h.write("admin", policy("a"), nil)
-	if err != nil || len(warnings) != 1 || warnings[0] != "spec.resourceSelectors[0]: SidecarSet is cluster-scoped; selected as by a ClusterOverridePolicy, which you may create" {
+	if err != nil || len(warnings) != 1 || warnings[0] != "spec.resourceSelectors[0]: SidecarSet is cluster-scoped; it is treated as if selected by a ClusterOverridePolicy, which you may create" {
 		t.Fatalf("error %v, warnings %q", err, warnings)
 	}
 	var namespaces []string
@@ -317,18 +317,18 @@ func TestWhatNobodyUsesIsWarnedOfOnceAndAccepted(t *testing.T) {
 		{widgets, widgets, nil},
 		{ric("stalls", "apiVersion: example.com/v1, kind: Stall", health), nil, nil},
 		{ric("stalls", "apiVersion: example.com/v2, kind: Stall", health), nil,
-			[]string{"spec.target: the hub serves Stall as example.com/v1, example.com/v1beta1, not as example.com/v2: nothing uses the customization until it does; name example.com/v1 if that is what is meant"}},
+			[]string{"spec.target: the hub serves Stall as example.com/v1, example.com/v1beta1, not as example.com/v2: nothing uses the customization until it does; use example.com/v1 if that is the intended version"}},
 		{ric("stalls", "apiVersion: example.com/v1beta1, kind: Stall", health), nil,
-			[]string{"spec.target: the hub reads Stall as example.com/v1, which nobody knows how to convert to v1beta1: name example.com/v1 to have the customization used"}},
+			[]string{"spec.target: the hub reads Stall as example.com/v1, which cannot be converted to v1beta1: use example.com/v1 for the customization to take effect"}},
 		{ric("typo", "apiVersion: apps/v9, kind: Deployment", health), nil,
-			[]string{"spec.target: the hub serves Deployment as apps/v1, not as apps/v9: nothing uses the customization until it does; name apps/v1 if that is what is meant"}},
+			[]string{"spec.target: the hub serves Deployment as apps/v1, not as apps/v9: nothing uses the customization until it does; use apps/v1 if that is the intended version"}},
 		{ric("empty", "apiVersion: apps/v1, kind: Deployment", ""), nil,
-			[]string{"spec.customizations: is empty, so it changes nothing; add an operation, such as replicaResource or healthInterpretation"}},
+			[]string{"spec.customizations: is empty, so the customization has no effect; add an operation, such as replicaResource or healthInterpretation"}},
 		{ric("new", "apiVersion: apps.kruise.io/v1beta1, kind: CloneSet", health), nil,
-			[]string{"spec.customizations: ResourceInterpreterCustomization(old) has healthInterpretation for CloneSet v1alpha1 as well: each answers for objects in its own version, and new, the first by name, for those in others"}},
+			[]string{"spec.customizations: ResourceInterpreterCustomization(old) also defines healthInterpretation for CloneSet v1alpha1: each is used for objects of its own version, and new, the first by name, for objects of other versions"}},
 		{object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterWebhookConfiguration, metadata: {name: w}, webhooks: [{name: a.b.c, interpreterContextVersions: [v1alpha1],
 			clientConfig: {url: "https://example.org"}, rules: [{operations: ["*"], apiGroups: [apps], apiVersions: [v1beta1], kinds: [Deployment]}]}]}`), nil,
-			[]string{"webhooks[0].rules[0]: the hub serves Deployment as apps/v1, not as apps/v1beta1: nothing uses a.b.c until it does; name apps/v1 if that is what is meant"}},
+			[]string{"webhooks[0].rules[0]: the hub serves Deployment as apps/v1, not as apps/v1beta1: nothing uses a.b.c until it does; use apps/v1 if that is the intended version"}},
 	} {
 		_, warnings, err := h.write("admin", c.obj, c.was)
 		if diff := cmp.Diff(c.want, warnings); diff != "" || err != nil {
@@ -339,7 +339,7 @@ func TestWhatNobodyUsesIsWarnedOfOnceAndAccepted(t *testing.T) {
 
 func TestAMistakeInAPodIsWarnedOfOnceAndStored(t *testing.T) {
 	h := newHub(t)
-	const told = `unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or refuse the object; did you mean imagePullPolicy?`
+	const told = `unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or reject the object; did you mean imagePullPolicy?`
 	for kind, text := range map[string]string{
 		"apps.kruise.io/v1beta1, kind: CloneSet":     "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
 		"apps.kruise.io/v1beta1, kind: BroadcastJob": "template: {spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
@@ -362,11 +362,11 @@ func TestWhatMembersWillRefuseIsWarnedOfOnceAndStored(t *testing.T) {
 	const pods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"
 	for kind, c := range map[string]struct{ spec, told string }{
 		"apps.kruise.io/v1alpha1, kind: CloneSet": {pods + ", progressDeadlineSeconds: 5, minReadySeconds: 10",
-			"spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds: members refuse it"},
+			"spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds: members reject it"},
 		"apps.kruise.io/v1beta1, kind: SidecarSet": {"selector: {matchLabels: {a: b}}",
-			"spec.containers: Required value: no initContainer or container defined for SidecarSet: members refuse it"},
+			"spec.containers: Required value: no initContainer or container defined for SidecarSet: members reject it"},
 		"policy.kruise.io/v1beta1, kind: PodUnavailableBudget": {"selector: {}",
-			"spec.maxUnavailable: Required value: exactly one of maxUnavailable and minAvailable has to be set: members refuse it"},
+			"spec.maxUnavailable: Required value: exactly one of maxUnavailable and minAvailable must be set: members reject it"},
 	} {
 		obj := object(t, `{apiVersion: `+kind+`, metadata: {name: w, namespace: default}, spec: {`+c.spec+`}}`)
 		stored, warnings, err := h.write("admin", obj, nil)
@@ -389,7 +389,7 @@ func TestAnAuthorMayHaveTheOtherOperationsOfABrokenCustomization(t *testing.T) {
 	}
 	h.refuses("admin", ric("", ""), nil, "spec.customizations.dependencyInterpretation.luaScript: Invalid value: dependencyInterpretation: line 1: 'end' expected near <eof>")
 	_, warnings, err := h.write("admin", ric(`, annotations: {argosy.io/lenient: "true"}`, ""), nil)
-	want := []string{"spec.customizations.dependencyInterpretation.luaScript: dependencyInterpretation: line 1: 'end' expected near <eof>; the operation fails until this is mended"}
+	want := []string{"spec.customizations.dependencyInterpretation.luaScript: dependencyInterpretation: line 1: 'end' expected near <eof>; the operation fails until this is fixed"}
 	if diff := cmp.Diff(want, warnings); diff != "" || err != nil {
 		t.Errorf("%v, warnings (-want +got):\n%s", err, diff)
 	}

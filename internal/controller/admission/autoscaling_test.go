@@ -31,7 +31,7 @@ func TestAFederatedHPAGetsTheDefaultsOfAHorizontalPodAutoscaler(t *testing.T) {
 	for text, words := range map[string][]string{
 		scaler("", of):                                    {"spec.maxReplicas: Required value"},
 		scaler("", `maxReplicas: 3`):                      {"spec.scaleTargetRef"},
-		scaler("", of+", minReplicas: 5, maxReplicas: 3"): {`FederatedHPA.autoscaling.karmada.io "web" is invalid: spec.maxReplicas`, "must be 5, which is the minimum, or more"},
+		scaler("", of+", minReplicas: 5, maxReplicas: 3"): {`FederatedHPA.autoscaling.karmada.io "web" is invalid: spec.maxReplicas`, "greater than or equal to the minimum, 5"},
 		scaler(", annotations: {argosy.io/autoscaling-mode: Distribute}", of+", maxReplicas: 3"): {"argosy.io/autoscaling-mode", `"Central", "Distributed"`},
 	} {
 		h.refuses("admin", object(t, text), nil, words...)

@@ -34,7 +34,7 @@ func (o *objects) mutateBinding(ctx context.Context, r request) error {
 		label = workv1alpha2.ClusterResourceBindingPermanentIDLabel
 	}
 	if labels := r.obj.GetLabels(); !r.ours() && labels[label] == "" && labels[workv1alpha2.BindingManagedByLabel] == "" {
-		warning.AddWarning(ctx, "", "the hub makes bindings by itself, of a template and the policy that selects it; one made by hand is not scheduled: "+
+		warning.AddWarning(ctx, "", "the hub creates bindings from a template and the policy that selects it; a binding created by hand is not scheduled: "+
 			"write a PropagationPolicy that selects the template instead")
 	}
 	identify(r.obj, nil, label)
@@ -94,7 +94,7 @@ func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 	if mapping, err := o.mapper.RESTMapping(propagate.GroupKind(ref.APIVersion, ref.Kind)); err == nil {
 		resource = mapping.Resource
 	}
-	return o.mayRead(ctx, r, resource, ref.Namespace, ref.Name, "a binding brings its template to member clusters")
+	return o.mayRead(ctx, r, resource, ref.Namespace, ref.Name, "a binding propagates its template to member clusters")
 }
 
 // overwrites says whether a binding asks to take over what stands in members, whatever version it is written in.

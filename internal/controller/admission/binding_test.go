@@ -21,10 +21,10 @@ func TestABindingIsWrittenByWhoMayReadWhatItRefersTo(t *testing.T) {
 	h.reads = map[string]bool{"bob /secrets shop/db": true, "bob /secrets treasury/db": true}
 	for _, version := range []string{"v1alpha1", "v1alpha2"} {
 		h.refuses("alice", bindingOf(t, version, "shop", "db"), nil, "you need the right to get secrets", `in the namespace "shop"`)
-		h.refuses("alice", bindingOf(t, version, "treasury", "db"), nil, "another namespace than the ResourceBinding, shop")
+		h.refuses("alice", bindingOf(t, version, "treasury", "db"), nil, "is not in the namespace of the ResourceBinding, shop")
 		// Nobody may, also if he may read it.
 		for _, who := range []string{"bob", "admin"} {
-			h.refuses(who, bindingOf(t, version, "treasury", "db"), nil, "spec.resource", "another namespace than the ResourceBinding, shop")
+			h.refuses(who, bindingOf(t, version, "treasury", "db"), nil, "spec.resource", "is not in the namespace of the ResourceBinding, shop")
 			h.refuses(who, bindingOf(t, version, "karmada-cluster", "m1"), nil, "spec.resource")
 		}
 		for _, who := range []string{"bob", "admin", user.APIServerUser} {
@@ -34,7 +34,7 @@ func TestABindingIsWrittenByWhoMayReadWhatItRefersTo(t *testing.T) {
 		}
 	}
 	h.refuses("admin", object(t, `{apiVersion: work.karmada.io/v1alpha2, kind: ClusterResourceBinding, metadata: {name: db-secret}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: treasury, name: db}}}`),
-		nil, "a ClusterResourceBinding is about cluster-scoped templates")
+		nil, "a ClusterResourceBinding can only refer to cluster-scoped objects")
 }
 
 // Whatever a binding says is where its template goes, or how.
@@ -73,7 +73,7 @@ func TestEachChangeOfABindingAsksForTheSameRight(t *testing.T) {
 	}
 	elsewhere := bindingOf(t, "v1alpha2", "treasury", "db")
 	elsewhere.SetResourceVersion("1")
-	h.refuses("bob", elsewhere, stored, "another namespace")
+	h.refuses("bob", elsewhere, stored, "is not in the namespace of the ResourceBinding")
 	// One that is older than the rule is not held, and is no way in.
 	elsewhere, _, err := h.write(user.APIServerUser, elsewhere, nil)
 	if err != nil {

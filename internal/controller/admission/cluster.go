@@ -98,7 +98,7 @@ func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 		return nil
 	}
 	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
-		"the annotation %s decides what becomes of the cluster's workloads when it leaves, and you may not delete clusters.cluster.karmada.io", membership.KeepWorkloadsAnnotation), err))
+		"the annotation %s decides what happens to the cluster's workloads when it leaves, and you may not delete clusters.cluster.karmada.io", membership.KeepWorkloadsAnnotation), err))
 }
 
 // authorizeSystemNames lets those have a name of Kubernetes' own act in a member who may act under it on the hub: else who may update

@@ -34,7 +34,7 @@ var blocks = []struct {
 		spec: `{resourceSelectors: [{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: sample-cloneset, namespace: default}]}`},
 	{guide: "000", kind: "PropagationPolicy", name: "sidecarset-propagation", user: "admin",
 		spec: `{resourceSelectors: [{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, name: sample-sidecarset}]}`,
-		warn: []string{"spec.resourceSelectors[0]: SidecarSet is cluster-scoped; selected as by a ClusterPropagationPolicy, which you may create"}},
+		warn: []string{"spec.resourceSelectors[0]: SidecarSet is cluster-scoped; it is treated as if selected by a ClusterPropagationPolicy, which you may create"}},
 	{guide: "000", kind: "PropagationPolicy", name: "sidecarset-propagation", user: "developer",
 		err: `propagationpolicies.policy.karmada.io "sidecarset-propagation" is forbidden: SidecarSet is cluster-scoped; use ClusterPropagationPolicy`},
 
@@ -99,7 +99,8 @@ var blocks = []struct {
 			"spec.placement.replicaScheduling.weightPreference.staticWeightList: stored as clusterAffinities active and standby, because weight 0 means that the cluster stands by",
 			"spec.failover.applicationMigrationPolicy.purgePolicy: stored as purgeMode",
 			"spec.failover.applicationMigrationPolicy: stored as application",
-			"spec.propagateDeps: set to true, because application failover needs it"}},
+			"spec.propagateDeps: set to true, because application failover needs it",
+			"spec.failover.application: stored, but has no effect: this hub does not support failover yet, so nothing moves when an application or a cluster fails; `argosy simulate --cluster-down` shows what happens instead"}},
 }
 
 func TestTheGuidesObjectsAreStoredAsTheyWereMeant(t *testing.T) {

@@ -26,11 +26,11 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 		`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap}]}}`:                                                                         {"spec.workload.manifests[0].metadata.name: Required value"},
 		`{workload: {manifests: [` + configMap + `, ` + configMap + `]}}`:                                                                      {"spec.workload.manifests[1]: Duplicate value"},
 		`{workload: {manifests: [{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}]}}`:                                                 {"generateName: Forbidden"},
-		`{workload: {manifests: [` + configMap + `]}, executor: {subject: {type: ServiceAccount}}}`:                                            {"spec.executor: Forbidden: the hub applies with its own account"},
+		`{workload: {manifests: [` + configMap + `]}, executor: {subject: {type: ServiceAccount}}}`:                                            {"spec.executor: Forbidden: executors are not supported"},
 		`{workload: {manifests: [` + configMap + `]}, deleteOption: {propagationPolicy: Never}}`:                                               {"spec.deleteOption.propagationPolicy"},
 		`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` + strings.Repeat("a", 513<<10) + `"}}]}}`: {"spec.workload.manifests: Too long"},
 		`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop},
-			updateStrategy: {type: ServerSideApply, serverSideApply: {ignoreFields: [{jqPathExpressions: [".data | keys"]}]}}}]}`: {"ignoreFields[0]", "each is to name one field"},
+			updateStrategy: {type: ServerSideApply, serverSideApply: {ignoreFields: [{jqPathExpressions: [".data | keys"]}]}}}]}`: {"ignoreFields[0]", "each must refer to one field"},
 		`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
 			{condition: Is ready, type: CEL, celExpressions: ["true"]}, {condition: Applied, type: CEL, celExpressions: ["true"]}]}]}`: {
 			`spec.manifestConfigs[0].conditionRules[0].condition: Invalid value: "Is ready": must be the type of a condition`, "Applied is said by the hub alone"},
@@ -55,15 +55,15 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 	}
 	warns(work("m9", `{workload: {manifests: [`+configMap+`]}}`), `metadata.namespace: no cluster "m9" has joined`)
 	warns(work("m1", `{workload: {manifests: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}, {apiVersion: v1, kind: Namespace, metadata: {name: a}}]}}`),
-		"spec.workload.manifests[0].metadata.namespace: a Deployment is in a namespace: the cluster refuses one without")
+		"spec.workload.manifests[0].metadata.namespace: a Deployment is namespaced: the cluster rejects one without a namespace")
 	warns(work("m1", `{workload: {manifests: [`+configMap+`]}, manifestConfigs: [
 		{resourceIdentifier: {resource: configmap, name: a, namespace: shop}, feedbackRules: [{type: WellKnownStatus}]},
 		{resourceIdentifier: {resource: configmaps, name: "*", namespace: shop}, feedbackRules: [{type: WellKnownStatus}, {type: JSONPaths, jsonPaths: [{name: a, path: ".data["}]}],
 			updateStrategy: {type: ServerSideApply, serverSideApply: {fieldManager: work-agent-2}},
 			conditionRules: [{condition: Complete, type: CEL, celExpressions: ["object.data.size("]}, {condition: Progressing, type: CEL, celExpressions: ["'yes'"]}]}]}`),
-		"manifestConfigs[0].resourceIdentifier: names none of the manifests",
+		"manifestConfigs[0].resourceIdentifier: matches none of the manifests",
 		"manifestConfigs[1].updateStrategy.serverSideApply.fieldManager: the hub applies as argosy, not as work-agent-2",
-		"manifestConfigs[1].feedbackRules[0]: no values of a ConfigMap are known",
+		"manifestConfigs[1].feedbackRules[0]: there are no well-known values for a ConfigMap",
 		"manifestConfigs[1].feedbackRules[1].jsonPaths[0].path: parse the path",
 		"manifestConfigs[1].conditionRules[0].celExpressions[0]: ERROR",
 		"manifestConfigs[1].conditionRules[1].celExpressions[0]: \"'yes'\" gives a string, not a bool",

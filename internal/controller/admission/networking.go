@@ -40,6 +40,7 @@ func (o *objects) validateMultiClusterService(ctx context.Context, r request) er
 		return err
 	}
 	warn(ctx, validate.MultiClusterServiceAdvice(service), known)
+	o.adviseNames(ctx, r, validate.NamesOfService(service))
 	return nil
 }
 

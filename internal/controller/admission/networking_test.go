@@ -41,7 +41,7 @@ func TestMultiClusterServicesAreIdentifiedOnceAndStoredWithoutTheGuidesSpelling(
 	h.refuses("admin", object(t, head+`{types: [CrossCluster], ports: [{port: 80}, {port: 70000}]}}`), nil, "spec.ports[1].port")
 
 	_, warnings, err = h.write("admin", object(t, head+`{types: [LoadBalancer]}}`), nil)
-	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "LoadBalancer is left to a provider") {
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "LoadBalancer is left to a load balancer provider") {
 		t.Errorf("a load balancer: %v, warnings %q", err, warnings)
 	}
 }

@@ -105,6 +105,7 @@ func (o *objects) validateOverride(ctx context.Context, r request) error {
 		return err
 	}
 	warn(ctx, validate.OverrideAdvice(policy), known)
+	o.adviseNames(ctx, r, validate.NamesOfOverride(policy))
 	return nil
 }
 
@@ -123,8 +124,8 @@ func (o *objects) authorizeRights(ctx context.Context, r request, policy policyv
 		decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb, ResourceRequest: true,
 			APIGroup: "rbac.authorization.k8s.io", APIVersion: "v1", Resource: resource, Namespace: policy.GetNamespace()})
 		if decision != authorizer.DecisionAllow {
-			return admission.NewForbidden(r, errors.Join(fmt.Errorf("an overrider of %q changes who may do what in members, for which you need the right to %s %s.rbac.authorization.k8s.io %s; "+
-				"write it in the template, where you are held to your own rights, or name in spec.resourceSelectors what else the policy is for", path, verb, resource, where), err))
+			return admission.NewForbidden(r, errors.Join(fmt.Errorf("an overrider of %q changes permissions in members, for which you need the right to %s %s.rbac.authorization.k8s.io %s; "+
+				"write it in the template, where your own permissions apply, or exclude that kind from spec.resourceSelectors", path, verb, resource, where), err))
 		}
 	}
 	return nil
@@ -147,7 +148,7 @@ func (o *objects) divided(policy policyv1alpha1.Override) field.ErrorList {
 				name = p.GetNamespace() + "/" + name
 			}
 			errs = append(errs, field.Forbidden(field.NewPath("spec", "resourceSelectors").Index(i), fmt.Sprintf(
-				"replicasOverrider: the replicas of this %s are divided by propagation policy %s; weigh the clusters there, or annotate this policy with %s=%s",
+				"replicasOverrider: the replicas of this %s are divided by propagation policy %s; set weights there, or annotate this policy with %s=%s",
 				s.Kind, name, dialect.OverrideReplicasAnnotation, dialect.OverrideReplicasForce)))
 		}
 	}

@@ -62,8 +62,8 @@ func (o *objects) mayOverwrite(ctx context.Context, a admission.Attributes, what
 		labels = ns.GetLabels()
 	}
 	if why := dispatch.Forbidden(o.ForbidOverwrite, namespace, labels); why != "" {
-		return admission.NewForbidden(a, fmt.Errorf("%s would take over in members what the hub does not manage, and %s; leave it out, "+
-			"or have an administrator take it over by a ClusterPropagationPolicy with conflictResolution Overwrite", what, why))
+		return admission.NewForbidden(a, fmt.Errorf("%s would take over objects in members that the hub does not manage, but %s; remove it, "+
+			"or ask an administrator to take them over with a ClusterPropagationPolicy with conflictResolution Overwrite", what, why))
 	}
 	return nil
 }

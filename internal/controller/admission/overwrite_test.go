@@ -26,7 +26,7 @@ func TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused(t *testing.T) {
 	}
 	h := newHub(t, shop, other)
 	for _, obj := range inNamespace("shop") {
-		h.refuses("admin", obj, nil, "forbidden", "would take over in members what the hub does not manage", "namespace shop forbids it (label argosy.io/forbid-overwrite)")
+		h.refuses("admin", obj, nil, "forbidden", "would take over objects in members that the hub does not manage", "namespace shop forbids it (label argosy.io/forbid-overwrite)")
 	}
 	h.refuses("admin", object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: new, labels: {argosy.io/forbid-overwrite: ""}, annotations: {`+overwrite+`}}}`), nil, "namespace new forbids it")
 	for _, obj := range inNamespace("other") {
@@ -72,7 +72,7 @@ func TestABindingThatPassesForAnAdministratorsOverwritesNothing(t *testing.T) {
 			spec: {conflictResolution: `+resolution+`, resource: {apiVersion: v1, kind: Secret, namespace: `+namespace+`, name: db}}}`)
 	}
 	const cluster = "clusterpropagationpolicy.karmada.io/permanent-id: id"
-	const refusal = "spec.conflictResolution: Overwrite would take over in members what the hub does not manage, and namespace shop forbids it"
+	const refusal = "spec.conflictResolution: Overwrite would take over objects in members that the hub does not manage, but namespace shop forbids it"
 	for _, labels := range []string{"", cluster} {
 		h.refuses("admin", binding("shop", labels, "Overwrite"), nil, refusal)
 		h.refuses("admin", binding("shop", labels, "Overwrite"), binding("shop", labels, "Abort"), refusal)

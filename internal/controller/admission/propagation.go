@@ -87,6 +87,10 @@ func (o *objects) validatePropagation(ctx context.Context, r request) error {
 			return err
 		}
 	}
+	for _, text := range validate.PropagationAdvice(p) {
+		warning.AddWarning(ctx, "", text)
+	}
+	o.adviseNames(ctx, r, validate.NamesOf(p))
 	if !r.IsDryRun() && (old == nil || !equality.Semantic.DeepEqual(old.PropagationSpec(), p.PropagationSpec())) {
 		o.index.expected.expect(p)
 	}
@@ -136,7 +140,7 @@ func (o *objects) authorizeClusterScoped(ctx context.Context, r request, instead
 			return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s is cluster-scoped; use %s", s.Kind, instead.kind), err))
 		}
 		warning.AddWarning(ctx, "", fmt.Sprintf(
-			"spec.resourceSelectors[%d]: %s is cluster-scoped; selected as by a %s, which you may create", i, s.Kind, instead.kind))
+			"spec.resourceSelectors[%d]: %s is cluster-scoped; it is treated as if selected by a %s, which you may create", i, s.Kind, instead.kind))
 	}
 	return nil
 }
@@ -163,7 +167,7 @@ func (o *objects) authorizeQuotas(ctx context.Context, r request, p, old policyv
 		where = fmt.Sprintf("in namespace %q", p.GetNamespace())
 	}
 	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
-		"it selects ResourceQuotas, which then bind in members and no more on the hub: only who may update resourcequotas %s may have them propagated", where), err))
+		"it selects ResourceQuotas, which are then enforced in members and no longer on the hub: you need permission to update resourcequotas %s to propagate them", where), err))
 }
 
 var secretKind = schema.GroupKind{Kind: "Secret"}
@@ -207,7 +211,7 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 			}
 		case is.PropagateDeps && !may("list", secrets, namespace, ""):
 			if mapping, err := o.mapper.RESTMapping(gk); err != nil || !may("create", mapping.Resource, namespace, "") {
-				what = fmt.Sprintf("with propagateDeps the Secrets that a %s names follow it", s.Kind)
+				what = fmt.Sprintf("with propagateDeps, the Secrets that a %s refers to are propagated with it", s.Kind)
 			}
 		}
 		if what != "" {

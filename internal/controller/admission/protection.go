@@ -97,7 +97,7 @@ func (p *protection) Validate(ctx context.Context, a admission.Attributes, _ adm
 func ownOrder(a admission.Attributes) error {
 	o, ok := a.GetOperationOptions().(*metav1.DeleteOptions)
 	if ok && o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationForeground {
-		return errors.New("nothing on the hub depends on a Work, and foreground deletion of one is the hub's own; delete it with --cascade=background")
+		return errors.New("foreground deletion of a Work is reserved for the hub, and Works have no dependents there; delete it with --cascade=background")
 	}
 	return nil
 }

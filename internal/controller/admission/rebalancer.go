@@ -32,7 +32,7 @@ func (o *objects) validateRebalancer(ctx context.Context, r request) error {
 		gk := propagate.GroupKind(w.APIVersion, w.Kind)
 		if _, known := scoped(gk); !known && !warned[gk] {
 			warned[gk] = true
-			warning.AddWarning(ctx, "", fmt.Sprintf("spec.workloads[%d]: this hub serves no %s: the result is ReferencedBindingNotFound until it does, and a policy propagates the workload", i, gk))
+			warning.AddWarning(ctx, "", fmt.Sprintf("spec.workloads[%d]: this hub serves no %s: the result is ReferencedBindingNotFound until it does and a policy propagates the workload", i, gk))
 		}
 	}
 	return nil

@@ -18,8 +18,8 @@ func TestRebalancersNameWhatCanBeScheduled(t *testing.T) {
 		`{}`:              {"spec.workloads: Required value"},
 		`{workloads: [{apiVersion: v1, kind: Service}]}`: {"spec.workloads[0].name: Required value"},
 		`{workloads: [{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}]}`: {
-			`WorkloadRebalancer.apps.karmada.io "r" is invalid: spec.workloads[0].namespace: Required value: a CloneSet is in a namespace: name it`},
-		`{workloads: [{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, namespace: shop, name: s}]}`: {"a SidecarSet is in no namespace: leave it out"},
+			`WorkloadRebalancer.apps.karmada.io "r" is invalid: spec.workloads[0].namespace: Required value: a CloneSet is namespaced: specify its namespace`},
+		`{workloads: [{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, namespace: shop, name: s}]}`: {"a SidecarSet is cluster-scoped: must not be set"},
 	} {
 		h.refuses("admin", object(t, rebalancer(spec)), nil, words...)
 	}

@@ -38,7 +38,7 @@ func TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive(t *testing.T) {
 			if namespace != "" {
 				which = `roles.rbac.authorization.k8s.io in namespace "shop"`
 			}
-			h.refuses("developer", p, nil, fmt.Sprintf("an overrider of %q changes who may do what in members, for which you need the right to escalate %s", c.path, which))
+			h.refuses("developer", p, nil, fmt.Sprintf("an overrider of %q changes permissions in members, for which you need the right to escalate %s", c.path, which))
 			if _, _, err := h.write("admin", p, nil); err != nil {
 				t.Errorf("who may give any right is refused: %v", err)
 			}
@@ -70,7 +70,7 @@ func TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive(t *testing.T) {
 	if _, _, err := h.write("developer", labelled, stored); err != nil {
 		t.Errorf("an update of something else: %v", err)
 	}
-	h.refuses("developer", policy("OverridePolicy", "shop", "", rules), stored, "changes who may do what in members")
+	h.refuses("developer", policy("OverridePolicy", "shop", "", rules), stored, "changes permissions in members")
 }
 
 // A member has other readers than the hub: who may not read a Secret does not say where it goes.
@@ -89,8 +89,8 @@ func TestWhoMayNotReadSecretsDoesNotSendThemToMembers(t *testing.T) {
 	for _, c := range []struct{ rest, why string }{
 		{"resourceSelectors: [" + one + "]" + to("eu"), "[0]: it selects Secret tls"},
 		{"resourceSelectors: [{apiVersion: v1, kind: ConfigMap}, " + all + "]" + to("eu"), "[1]: it selects Secrets"},
-		{"propagateDeps: true, resourceSelectors: [" + deployment + "]" + to("eu"), "[0]: with propagateDeps the Secrets that a Deployment names follow it"},
-		{"propagateDeps: true, resourceSelectors: [{apiVersion: example.com/v1, kind: Unknown}]" + to("eu"), "[0]: with propagateDeps the Secrets that a Unknown names follow it"},
+		{"propagateDeps: true, resourceSelectors: [" + deployment + "]" + to("eu"), "[0]: with propagateDeps, the Secrets that a Deployment refers to are propagated with it"},
+		{"propagateDeps: true, resourceSelectors: [{apiVersion: example.com/v1, kind: Unknown}]" + to("eu"), "[0]: with propagateDeps, the Secrets that a Unknown refers to are propagated with it"},
 	} {
 		h.refuses("developer", policy("PropagationPolicy", "shop", c.rest), nil, c.why+` into the clusters of the placement, for which you need the right to read secrets in namespace "shop"`)
 		h.refuses("developer", policy("ClusterPropagationPolicy", "", c.rest), nil, c.why+` into the clusters of the placement, for which you need the right to read secrets in all namespaces`)

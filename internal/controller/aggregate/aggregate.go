@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -38,9 +41,12 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/interpreter"
+	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -49,6 +55,8 @@ import (
 type Options struct {
 	Templates   *template.Store
 	Interpreter interpret.Interpreter
+	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
+	LastReported bool
 	// SchedulerName is whose bindings have their placement confirmed with the members' first answers; default default-scheduler.
 	SchedulerName string
 	// Concurrency is the number of bindings under way at once.
@@ -60,6 +68,10 @@ type Options struct {
 	StatusWindow time.Duration
 	// FirstWindow is the same for the first picture of a binding, while some members have not answered at all.
 	FirstWindow time.Duration
+	// Members have the nodes of Workflows.
+	Members *member.Members
+	// NodesWindow is how long news of nodes may wait for more; large ones wait longer, see nodesRate.
+	NodesWindow time.Duration
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
 }
@@ -82,6 +94,11 @@ type reconciler struct {
 	progress commit.Pace[types.NamespacedName]
 	// told are the warnings that stand, by binding.
 	told commit.Told[types.NamespacedName]
+
+	// queue is told of what changes in members and templates.
+	queue atomic.Pointer[queue]
+	// nodes are the bindings whose template's nodes wait to be written.
+	nodes pacing
 }
 
 // Setup registers the controller with the manager.
@@ -91,7 +108,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "binding-status-controller")}
-	r.progress.Rate = progressRate
+	r.progress.Rate, r.nodes.Rate = progressRate, progressRate
 	followed.Store(new(client.Reader(mgr.GetCache())))
 	b := ctrl.NewControllerManagedBy(mgr).Named("aggregate").WithOptions(controller.Options{
 		MaxConcurrentReconciles: o.Concurrency,
@@ -100,7 +117,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, rewritten)))
 	}
+	if !o.LastReported {
+		b = b.Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.placedIn), builder.WithPredicates(outage))
+	}
+	o.Members.Handle(r.memberEvent)
 	return b.Watches(&workv1alpha1.Work{}, gathering(o.Gather), builder.WithPredicates(answered)).
+		WatchesRawSource(source.Func(r.follow)).
 		WatchesRawSource(interpreter.Changes(o.Interpreter, r.client)).Complete(r)
 }
 
@@ -123,6 +145,33 @@ var rewritten = predicate.Funcs{
 		was, is := e.ObjectOld.(workv1alpha2.Binding).BindingStatus(), e.ObjectNew.(workv1alpha2.Binding).BindingStatus()
 		return !slices.Equal(aggregate.Unwritten(was.Conditions), aggregate.Unwritten(is.Conditions))
 	},
+}
+
+// outage passes clusters of which an outage has begun, ended or got another reason. Each binding is looked at when the hub starts, with
+// the clusters in memory.
+var outage = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := membership.OutageOf(e.ObjectOld.(*clusterv1alpha1.Cluster)), membership.OutageOf(e.ObjectNew.(*clusterv1alpha1.Cluster))
+		return !equality.Semantic.DeepEqual(was, is)
+	},
+}
+
+// placedIn are the bindings that have a Work in a cluster.
+func (r *reconciler) placedIn(ctx context.Context, cluster client.Object) (requests []reconcile.Request) {
+	var works workv1alpha1.WorkList
+	if err := r.client.List(ctx, &works, client.InNamespace(names.ExecutionSpace(cluster.GetName())), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the works of a cluster that changed", "cluster", cluster.GetName())
+		return nil
+	}
+	for i := range works.Items {
+		if key, ok := scope.BindingOf(&works.Items[i]); ok {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -154,6 +203,7 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 	b, err := scope.Bindings.Get(ctx, r.client, key)
 	if err != nil || b.GetDeletionTimestamp() != nil {
 		r.progress.Told(key)
+		r.nodes.forget(key)
 		r.told.Forget(key)
 		return 0, err
 	}
@@ -161,8 +211,14 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 	if err != nil {
 		return 0, err
 	}
+	var outages aggregate.Outages
+	if !r.LastReported {
+		if outages, err = scope.OutagesOf(ctx, r.client, b); err != nil {
+			return 0, err
+		}
+	}
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
-	*want.BindingStatus() = aggregate.Binding(b, works, metav1.NewTime(r.Clock.Now()))
+	*want.BindingStatus() = aggregate.Binding(b, works, outages, metav1.NewTime(r.Clock.Now()))
 	if wait := r.wait(key, b.BindingStatus(), want.BindingStatus()); wait > 0 {
 		return wait, nil
 	}
@@ -178,7 +234,7 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 		r.events.Stepped(workv1alpha2.EventAggregateStatusSucceed, "Update "+scope.Describe(b)+" with AggregatedStatus successfully.", b)
 	}
 	r.progress.Told(key)
-	return r.foldIntoTemplate(ctx, want)
+	return r.foldIntoTemplate(ctx, want, outages)
 }
 
 // wait is how long the answers may still be gathered: not at all when nothing changes, when all clusters are applied and
@@ -216,41 +272,54 @@ func failures(s *workv1alpha2.ResourceBindingStatus) (n int) {
 
 // foldIntoTemplate writes the template's status where its kind has one that can be folded, and deletes what has finished and
 // lived its time: members are not asked to, as it would run again. It is looked at again after the time returned.
-func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Binding) (time.Duration, error) {
+func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Binding, outages aggregate.Outages) (time.Duration, error) {
 	ref := b.BindingSpec().Resource
 	kind := propagate.GroupKind(ref.APIVersion, ref.Kind)
 	read, found, err := r.Templates.Of(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
 		return 0, nil // dispatch says so
 	}
+	key := client.ObjectKeyFromObject(b)
 	if err != nil || !found || read.GetDeletionTimestamp() != nil {
+		r.nodes.Told(key)
 		return 0, err
 	}
-	want, err := r.Interpreter.Aggregate(ctx, read, ofRun(aggregate.Items(b), read))
+	want, err := r.Interpreter.Aggregate(ctx, read, ofRun(aggregate.Items(b, outages), read))
 	if _, reported := interpreter.Report(ctx, r.client, b, err, configv1alpha1.InterpreterOperationAggregateStatus); err == nil {
 		err = reported // else what went wrong is worse
 	}
+	if err == nil {
+		want = r.withNodes(b, read, want)
+	}
 	if err == nil && !equality.Semantic.DeepEqual(statusOf(read), statusOf(want)) {
+		if wait := r.waitForNodes(b, read, want); wait > 0 {
+			after, err := r.expire(ctx, want)
+			return commit.Sooner(wait, after), err
+		}
 		if err = r.Templates.UpdateStatus(ctx, want); apierrors.IsNotFound(err) && interpret.KeepsStatus(kind) {
 			err = r.Templates.PatchStatus(ctx, want)
 		}
 		if err == nil {
+			r.nodes.wrote(key, r.Clock.Now())
 			r.events.Stepped(workv1alpha2.EventAggregateStatusSucceed, "Update Resource with AggregatedStatus successfully.", read)
+			r.tellOmitted(b, read, want)
 		}
 	}
-	switch key := client.ObjectKeyFromObject(b); {
+	switch {
 	case err == nil:
 		r.told.Forget(key)
+		r.nodes.Told(key)
 		return r.expire(ctx, want)
 	case apierrors.IsNotFound(err): // gone meanwhile, or a kind without a status subresource: its status is its users' to write
 		r.told.Forget(key)
+		r.nodes.Told(key)
 		return 0, nil
 	case !commit.Stale(err) && r.told.News(key, err.Error()):
 		for _, obj := range []runtime.Object{b, read} {
 			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventAggregateStatusFailed, err.Error())
 		}
 	}
-	return 0, fmt.Errorf("fold the status of %s: %w", commit.Name(read), err)
+	return 0, fmt.Errorf("aggregate the status of %s: %w", commit.Name(read), err)
 }
 
 // ofRun are the items without the statuses of what ran once for an earlier template of that name: this one is to run yet.

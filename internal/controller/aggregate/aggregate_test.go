@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -25,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -39,6 +41,9 @@ type world struct {
 	binding  workv1alpha2.Binding
 	template *unstructured.Unstructured
 	works    []*workv1alpha1.Work
+	members  *member.Members
+	// joined is the server of m1.
+	joined *membertest.Server
 }
 
 var clusters = []string{"m1", "m2", "m3"}
@@ -88,6 +93,11 @@ func (w *world) run() {
 		}
 		if o.Interpreter == nil {
 			o.Interpreter = interpret.New(builtin.Tier())
+		}
+		w.members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		o.Members = w.members
+		if err := mgr.Add(o.Members); err != nil {
+			return err
 		}
 		o.Concurrency = 2
 		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -150,7 +160,9 @@ func (w *world) folded(status metav1.ConditionStatus, items int) {
 // statusWrites are the writes of statuses of the binding and the template since the last call.
 func (w *world) statusWrites() []string {
 	w.t.Helper()
-	return slices.DeleteFunc(w.Quiet(), func(s string) bool { return !strings.Contains(s, "/status") || strings.Contains(s, "works/") })
+	return slices.DeleteFunc(w.Quiet(), func(s string) bool {
+		return !strings.Contains(s, "/status") || strings.Contains(s, "works/") || strings.Contains(s, "clusters/")
+	})
 }
 
 func TestAnswersThatComeTogetherAreOneWrite(t *testing.T) {
@@ -345,4 +357,68 @@ func TestAFoldThatFailsIsToldOnceAndTriedAgain(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// A cluster that is not ready is not heard any more: what it said last is told as that, and comes back with it.
+func TestWhatAClusterSaidBeforeItsOutageIsNotToldAsThePresent(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct {
+		lastReported bool
+		ready        int64
+		health       workv1alpha1.ResourceHealth
+	}{
+		"its pods are there and not ready":                   {ready: 4, health: workv1alpha1.ResourceUnknown},
+		"all counts as last reported, as a user may ask for": {lastReported: true, ready: 6, health: workv1alpha1.ResourceHealthy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, controllertest.Deployment, "shop", Options{Gather: 10 * time.Millisecond, LastReported: want.lastReported})
+			for i := range clusters {
+				w.answer(i, "", workv1alpha1.ResourceHealthy, `{"replicas":2,"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2,"observedGeneration":1,"generation":1,"resourceTemplateGeneration":1}`)
+			}
+			told := func(ready int64, health workv1alpha1.ResourceHealth) {
+				t.Helper()
+				w.Eventually(fmt.Sprintf("6 replicas, %d ready, m2 is %s", ready, health), func() string {
+					w.Has(w.template)
+					w.Has(w.binding)
+					all, _, _ := unstructured.NestedInt64(w.template.Object, "status", "replicas")
+					is, _, _ := unstructured.NestedInt64(w.template.Object, "status", "readyReplicas")
+					items := w.binding.BindingStatus().AggregatedStatus
+					if all != 6 || is != ready || len(items) != 3 || items[1].Health != health || items[0].Health != workv1alpha1.ResourceHealthy {
+						return fmt.Sprintf("%v, %+v", w.template.Object["status"], items)
+					}
+					return ""
+				})
+			}
+			told(6, workv1alpha1.ResourceHealthy)
+			w.statusWrites()
+			say := func(status metav1.ConditionStatus, reason, message string) {
+				w.ClusterStatus("m2", func(s *clusterv1alpha1.ClusterStatus) {
+					meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: reason, Message: message})
+				})
+			}
+
+			say(metav1.ConditionFalse, "ClusterNotReachable", "connection refused")
+			told(want.ready, want.health)
+			if got, most := len(w.statusWrites()), 2; got > most || want.lastReported && got > 0 {
+				t.Errorf("an outage costs %d writes", got)
+			}
+			say(metav1.ConditionFalse, "ClusterNotReachable", "connection timed out")
+			if got := w.statusWrites(); len(got) != 0 {
+				t.Errorf("other words of the same outage cost %v", got)
+			}
+			w.stop()
+			w.run()
+			if got := w.statusWrites(); len(got) != 0 {
+				t.Errorf("a restart during an outage wrote %v", got)
+			}
+			told(want.ready, want.health)
+
+			say(metav1.ConditionTrue, "ClusterReady", "")
+			told(6, workv1alpha1.ResourceHealthy)
+			if got, most := len(w.statusWrites()), 2; got > most || want.lastReported && got > 0 {
+				t.Errorf("the end of an outage costs %d writes", got)
+			}
+		})
+	}
 }

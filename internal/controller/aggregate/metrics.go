@@ -14,8 +14,12 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-var healthDesc = prometheus.NewDesc("argosy_cluster_templates",
-	"Templates that go to a cluster, by how they are there.", []string{"member_cluster", "health"}, nil)
+var (
+	healthDesc = prometheus.NewDesc("argosy_cluster_templates",
+		"Number of templates that are propagated to a cluster, by their health there.", []string{"member_cluster", "health"}, nil)
+	failedDesc = prometheus.NewDesc("argosy_cluster_templates_not_applied",
+		"Number of templates whose objects could not be applied in a cluster, and are being retried.", []string{"member_cluster"}, nil)
+)
 
 // followed are the bindings of this process, in memory, that the metrics are about.
 var followed atomic.Pointer[client.Reader]
@@ -31,11 +35,14 @@ func countTemplates(to chan<- prometheus.Metric) {
 	all, err := scope.Bindings.List(context.Background(), *from, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		// As while the hub starts or stops: there is nothing to tell then.
-		ctrl.Log.WithName("aggregate").V(2).Info("the health of templates is not counted", "error", err.Error())
+		ctrl.Log.WithName("aggregate").V(2).Info("cannot count the health of templates", "error", err.Error())
 		return
 	}
 	for at, n := range healths(all) {
 		to <- prometheus.MustNewConstMetric(healthDesc, prometheus.GaugeValue, float64(n), at.cluster, string(at.health))
+	}
+	for cluster, n := range notApplied(all) {
+		to <- prometheus.MustNewConstMetric(failedDesc, prometheus.GaugeValue, float64(n), cluster)
 	}
 }
 
@@ -58,6 +65,22 @@ func healths(all []workv1alpha2.Binding) map[healthIn]int {
 				health = workv1alpha1.ResourceUnknown
 			}
 			out[healthIn{t.Name, health}]++
+		}
+	}
+	return out
+}
+
+// notApplied is how many bindings have something in a cluster that could not be applied there: 0 is told as well, so that an alert ends.
+func notApplied(all []workv1alpha2.Binding) map[string]int {
+	out := map[string]int{}
+	for _, b := range all {
+		for _, t := range b.BindingSpec().Clusters {
+			out[t.Name] += 0
+		}
+		for _, item := range b.BindingStatus().AggregatedStatus {
+			if !item.Applied && item.AppliedMessage != "" {
+				out[item.ClusterName]++
+			}
 		}
 	}
 	return out

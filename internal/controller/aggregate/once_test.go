@@ -23,8 +23,12 @@ func served(group, version, kind string) membertest.Kind {
 
 // newRun is a hub where a template of a kind that runs once is placed in m1.
 func newRun(t *testing.T, kind membertest.Kind, spec map[string]any) *world {
-	w := &world{Hub: controllertest.New(t), t: t}
-	w.Join("m1")
+	return newRunOf(t, kind, spec, Options{})
+}
+
+func newRunOf(t *testing.T, kind membertest.Kind, spec map[string]any, o Options) *world {
+	w := &world{Hub: controllertest.New(t), t: t, options: o}
+	w.joined = w.Join("m1")
 	w.Server.Serve(kind)
 	w.template = &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	w.template.SetGroupVersionKind(kind.GroupVersionKind)
@@ -33,13 +37,13 @@ func newRun(t *testing.T, kind membertest.Kind, spec map[string]any) *world {
 	w.template = w.Server.Put(w.template)
 	w.run()
 	w.binding = scope.Bindings.New("shop")
-	w.binding.SetName("b")
+	w.binding.SetName(names.Binding(kind.Kind, "c"))
 	w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: w.template.GetAPIVersion(), Kind: kind.Kind, Namespace: "shop", Name: "c", UID: w.template.GetUID()}
 	w.binding.BindingSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}}
 	w.Make(w.binding)
 	work := &workv1alpha1.Work{}
 	work.Namespace, work.Name = names.ExecutionSpace("m1"), "w"
-	work.Annotations = map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop", workv1alpha2.ResourceBindingNameAnnotation: "b"}
+	work.Annotations = map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop", workv1alpha2.ResourceBindingNameAnnotation: w.binding.GetName()}
 	w.Make(work)
 	w.works = append(w.works, work)
 	w.Quiet()

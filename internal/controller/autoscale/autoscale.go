@@ -149,7 +149,7 @@ func (o Options) scale(ctx context.Context, gk schema.GroupKind, template *unstr
 		return 0, err
 	}
 	if !scales {
-		return 0, finalError{fmt.Errorf("a %s has no replicas that could be set", gk)}
+		return 0, finalError{fmt.Errorf("a %s has no replicas to scale", gk)}
 	}
 	if from == replicas {
 		return from, nil
@@ -159,14 +159,14 @@ func (o Options) scale(ctx context.Context, gk schema.GroupKind, template *unstr
 		return from, err
 	}
 	if revised == template {
-		return from, finalError{fmt.Errorf("nothing says how the replicas of a %s are set", gk)}
+		return from, finalError{fmt.Errorf("no interpreter can set the replicas of a %s", gk)}
 	}
 	// Some kinds have fewer than they are given: a Job, as many as it shall complete.
 	switch to, _, _, err := o.Interpreter.Replicas(ctx, revised); {
 	case err != nil:
 		return from, err
 	case to == from:
-		return from, finalError{fmt.Errorf("the replicas cannot be set to %d: they stay %d", replicas, from)}
+		return from, finalError{fmt.Errorf("the replicas cannot be set to %d: they are still %d", replicas, from)}
 	}
 	_, err = o.Templates.Update(ctx, revised)
 	return from, err

@@ -363,7 +363,7 @@ func TestAClusterWithoutMetricsIsNamed(t *testing.T) {
 	w.Make(w.scaler("web"))
 	w.says("web", "MetricsComplete=False/ClustersUnknown", "cluster b: metrics.k8s.io: the API is not served: install metrics-server there", "ScalingActive=True")
 	set(w.members["a"])
-	w.says("web", "ScalingActive=False/FailedGetResourceMetric", "no cluster tells of it: cluster a: metrics.k8s.io")
+	w.says("web", "ScalingActive=False/FailedGetResourceMetric", "no cluster reports this metric: cluster a: metrics.k8s.io")
 	w.tells("FederatedHPA FailedComputeMetricsReplicas")
 	if n := w.replicas(); n != 4 {
 		t.Errorf("without metrics it has %d replicas", n)
@@ -397,7 +397,7 @@ func TestWhatCannotBeScaledSaysWhy(t *testing.T) {
 	b.SetName("budget")
 	w.Make(b)
 	w.Make(spread)
-	w.says("spread", "AbleToScale=False/FailedGetScale: a PodDisruptionBudget.policy has no replicas that could be set")
+	w.says("spread", "AbleToScale=False/FailedGetScale: a PodDisruptionBudget.policy has no replicas to scale")
 }
 
 func TestReplicasThatCannotBeHadAreAskedForOnce(t *testing.T) {
@@ -412,7 +412,7 @@ func TestReplicasThatCannotBeHadAreAskedForOnce(t *testing.T) {
 	three := int32(3)
 	f.Spec.ScaleTargetRef, f.Spec.MinReplicas = autoscalingv2.CrossVersionObjectReference{APIVersion: "batch/v1", Kind: "Job", Name: "sums"}, &three
 	w.Make(f)
-	w.says("sums", "AbleToScale=False/FailedUpdateScale: the replicas of the workload cannot be set: the replicas cannot be set to 3: they stay 2")
+	w.says("sums", "AbleToScale=False/FailedUpdateScale: the replicas of the workload cannot be set: the replicas cannot be set to 3: they are still 2")
 	w.Quiet()
 	w.clock.SetTime(w.clock.Now().Add(time.Minute))
 	w.looks("a")
@@ -427,7 +427,7 @@ func TestOfTwoOnTheSameWorkloadOneScales(t *testing.T) {
 	second := w.scaler("zweb")
 	second.Spec.MaxReplicas = 100
 	w.Make(second)
-	w.says("zweb", "ScalingActive=False/AmbiguousSelector: FederatedHPA web, which is older, scales Deployment web: delete one of the two")
+	w.says("zweb", "ScalingActive=False/AmbiguousSelector: FederatedHPA web, which is older, also scales Deployment web: delete one of them")
 	w.says("web", "ScalingActive=True")
 	w.Gone(w.scaler("web"))
 	w.says("zweb", "ScalingActive=True")

@@ -46,7 +46,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	}
 	if !spec.Placement.DividesReplicas() {
 		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "ReplicasDuplicated",
-			"the policy gives every cluster all replicas, so that there is nothing to split: set replicaSchedulingType: Divided, or take the annotation "+autoscalingv1alpha1.ModeAnnotation+" away")
+			"the policy runs all replicas in every cluster, so there is nothing to divide: set replicaSchedulingType: Divided, or remove the annotation "+autoscalingv1alpha1.ModeAnnotation)
 		return r.end(ctx, key)
 	}
 
@@ -58,7 +58,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 		}
 	}
 	if len(replicas) == 0 {
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, autoscalingv1alpha1.ReasonFailedGetTargetClusters, "no cluster has replicas of the workload yet")
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, autoscalingv1alpha1.ReasonFailedGetTargetClusters, "the workload has no replicas in any cluster yet")
 		return r.end(ctx, key)
 	}
 	standing, err := r.standing(ctx, key)
@@ -130,12 +130,12 @@ func (r *reconciler) split(f *autoscalingv1alpha1.FederatedHPA, shares map[strin
 		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "MoreClustersThanReplicas", many.Error()+"; until then each has one")
 		r.warn(f, "MoreClustersThanReplicas", many.Error())
 	case len(not) > 0:
-		message := "not every cluster has its autoscaler: " + strings.Join(not, "; ")
+		message := "some clusters do not have their autoscaler: " + strings.Join(not, "; ")
 		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "AutoscalerNotApplied", message)
 		r.warn(f, "AutoscalerNotApplied", message)
 	case len(waiting) > 0:
 		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionUnknown, "AutoscalersPending",
-			fmt.Sprintf("the autoscalers are to have these bounds: %s; these clusters do not have theirs yet: %s", bounds, strings.Join(waiting, ", ")))
+			fmt.Sprintf("the desired bounds of the autoscalers are: %s; not applied yet in these clusters: %s", bounds, strings.Join(waiting, ", ")))
 	default:
 		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionTrue, "BoundsSplit", "the autoscalers of the clusters have these bounds: "+bounds)
 	}

@@ -143,9 +143,9 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 	f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
 	w.Make(f)
 	w.bounds("a 1-6, b 1-6")
-	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "these clusters do not have theirs yet: a, b")
+	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: a, b")
 	w.applied("a", metav1.ConditionTrue, "")
-	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "these clusters do not have theirs yet: b")
+	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: b")
 	w.applied("b", metav1.ConditionTrue, "")
 	w.says("web", "BoundsSplit=True/BoundsSplit", "a 1 to 6, b 1 to 6")
 
@@ -200,7 +200,7 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 		f.Annotations, f.Spec.MaxReplicas = nil, 12
 	})
 	w.bounds("")
-	w.says("web", "ScalingActive=True/ValidMetricFound: the replicas that the load asks for")
+	w.says("web", "ScalingActive=True/ValidMetricFound: the desired replica count is calculated from")
 	if got := w.conditions("web"); strings.Contains(got, "BoundsSplit") {
 		t.Errorf("it still says %s", got)
 	}
@@ -256,7 +256,7 @@ func TestAnAutoscalerOfTheUsersOwnIsLeftAlone(t *testing.T) {
 	w.says("web", "BoundsSplit=Unknown/AutoscalersPending")
 	w.applied("b", metav1.ConditionTrue, "")
 	w.applied("a", metav1.ConditionFalse, "it belongs to another Work")
-	w.says("web", "BoundsSplit=False/AutoscalerNotApplied: not every cluster has its autoscaler: cluster a: it belongs to another Work")
+	w.says("web", "BoundsSplit=False/AutoscalerNotApplied: some clusters do not have their autoscaler: cluster a: it belongs to another Work")
 	version := own.ResourceVersion
 	if !w.Has(own) || own.ResourceVersion != version {
 		t.Errorf("the user's own has been written: %+v", own)
@@ -285,7 +285,7 @@ func TestAWorkloadWithoutReplicasIsNotScaledByMembersEither(t *testing.T) {
 	set(0)
 	w.bounds("")
 	w.scheduler("")
-	w.says("web", "ScalingActive=False/ScalingDisabled: the workload has no replicas")
+	w.says("web", "ScalingActive=False/ScalingDisabled: autoscaling is disabled since the workload has zero replicas")
 	w.Quiet()
 	if n := w.replicas(); n != 0 {
 		t.Errorf("it has been switched off, and has %d replicas", n)
@@ -330,7 +330,7 @@ func TestAClusterWithoutExecutionSpaceHoldsNothingUp(t *testing.T) {
 	w.made("a", 2, 5)
 	w.becomes(7)
 	w.applied("a", metav1.ConditionTrue, "")
-	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "these clusters do not have theirs yet: b")
+	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: b")
 	w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("b")}})
 	w.bounds("a 1-6, b 1-6")
 }

@@ -171,7 +171,7 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 	ref := f.Spec.ScaleTargetRef
 	if first != "" {
 		return t, &trouble{kind: autoscalingv2.ScalingActive, reason: "AmbiguousSelector",
-			message: fmt.Sprintf("FederatedHPA %s, which is older, scales %s %s: delete one of the two", first, ref.Kind, ref.Name)}, nil
+			message: fmt.Sprintf("FederatedHPA %s, which is older, also scales %s %s: delete one of them", first, ref.Kind, ref.Name)}, nil
 	}
 	t.kind = propagate.GroupKind(ref.APIVersion, ref.Kind)
 	found := false
@@ -190,7 +190,7 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 		return t, unable("FailedGetScale", "the replicas of %s %s cannot be read: %v", ref.Kind, ref.Name, err), nil
 	}
 	if !scales {
-		return t, unable("FailedGetScale", "a %s has no replicas that could be set", t.kind), nil
+		return t, unable("FailedGetScale", "a %s has no replicas to scale", t.kind), nil
 	}
 	t.binding, err = scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: f.Namespace, Name: names.Binding(t.template.GetKind(), ref.Name)})
 	if client.IgnoreNotFound(err) != nil {
@@ -200,12 +200,12 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 		problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "no policy propagates %s %s: it has no binding", ref.Kind, ref.Name)
 		problem.gone = true
 		if _, held := propagate.Claimed(t.template); held && err != nil {
-			problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "the binding of %s %s is missing: its policy has it made", ref.Kind, ref.Name)
+			problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "the binding of %s %s is missing: its policy recreates it", ref.Kind, ref.Name)
 		}
 		return t, problem, nil
 	}
 	if len(t.binding.BindingSpec().Clusters) == 0 && t.replicas > 0 {
-		problem = unable(autoscalingv1alpha1.ReasonFailedGetTargetClusters, "%s %s is in no cluster: see the condition Scheduled of binding %s", ref.Kind, ref.Name, t.binding.GetName())
+		problem = unable(autoscalingv1alpha1.ReasonFailedGetTargetClusters, "%s %s is not scheduled to any cluster: see the condition Scheduled of binding %s", ref.Kind, ref.Name, t.binding.GetName())
 		problem.gone = !schedule.NeverPlaced(t.binding)
 		return t, problem, nil
 	}

@@ -45,7 +45,7 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 	}
 	grants, changed, err := c.Grants(ctx)
 	if err != nil {
-		ctrl.Log.WithName("cluster-status").Error(err, "ask whom the hub lets into clusters", "cluster", cluster.Name)
+		ctrl.Log.WithName("cluster-status").Error(err, "list the users that the hub lets into clusters", "cluster", cluster.Name)
 		return
 	}
 	c.followGrants(changed)

@@ -122,7 +122,7 @@ func TestAMemberLetsTheHubActAsThoseWhoMayUseItsProxyAndKeepsWhatItHas(t *testin
 				if e == succeeded {
 					continue
 				}
-				for _, part := range []string{"Warning SyncImpersonationConfigFailed", `cluster "eu"`, "ClusterRole karmada-impersonator", "delete it to have the hub make it"} {
+				for _, part := range []string{"Warning SyncImpersonationConfigFailed", `cluster "eu"`, "ClusterRole karmada-impersonator", "delete it, and the hub recreates it"} {
 					if !strings.Contains(e, part) {
 						t.Errorf("the event %s does not say %q", e, part)
 					}
@@ -179,7 +179,7 @@ func TestTheRightToActAsUsersGoesToNoAccountThatATokenOnlyNames(t *testing.T) {
 	if binding := m.Object(bindingKind, "", access.Impersonator); binding != nil {
 		t.Errorf("it is given by %v", binding)
 	}
-	if warned := said(events); len(warned) != 1 || !strings.Contains(warned[0], "the cluster does not take it as such") {
+	if warned := said(events); len(warned) != 1 || !strings.Contains(warned[0], "the cluster does not authenticate it as that") {
 		t.Errorf("said: %q", warned)
 	}
 	reviewing(m, true)

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -67,7 +66,7 @@ func (l *lifecycle) Reconcile(ctx context.Context, req reconcile.Request) (recon
 func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	want := cluster.DeepCopy()
 	controllerutil.AddFinalizer(want, workv1alpha2.ClusterFinalizer)
-	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	ready := membership.Readiness(cluster)
 	taints, tainted := membership.Taints(want.Spec.Taints, ready)
 	want.Spec.Taints = taints
 	_, err := commit.Update(ctx, l.client, cluster, want)
@@ -136,7 +135,7 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	}
 	for _, b := range bindings {
 		if membership.Targets(b, cluster.Name) {
-			log.V(1).Info("cluster stays until no binding targets it", "binding", commit.Name(b))
+			log.V(1).Info("waiting for bindings to be removed from the cluster", "binding", commit.Name(b))
 			return 0, nil
 		}
 	}
@@ -160,7 +159,7 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 		}
 	}
 	if reachable && len(works.Items) > 0 {
-		log.V(1).Info("cluster stays until its Works are gone", "works", len(works.Items))
+		log.V(1).Info("waiting for the Works of the cluster to be deleted", "works", len(works.Items))
 		return 0, nil
 	}
 
@@ -192,10 +191,10 @@ func (l *lifecycle) release(ctx context.Context, cluster string) error {
 	}
 	if err := acting.Leave(ctx, m.Client(), string(l.members.Hub())); err != nil && !errors.Is(err, member.ErrHeld) &&
 		!member.Unreachable(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("take this hub's right to act as its users off cluster %q: %w", cluster, err)
+		return fmt.Errorf("revoke this hub's permission to impersonate users in cluster %q: %w", cluster, err)
 	}
 	if err := m.Leave(ctx); err != nil && !member.Unreachable(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("take this hub's stamp off cluster %q: %w", cluster, err)
+		return fmt.Errorf("remove this hub's claim from cluster %q: %w", cluster, err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/credential"
 )
 
 const clusterLabel = "member_cluster"
@@ -31,20 +32,24 @@ var (
 
 	syncDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "cluster_sync_status_duration_seconds",
-		Help:    "Time to look at the cluster once.",
+		Help:    "Duration of one collection of the cluster status.",
 		Buckets: prometheus.ExponentialBuckets(0.005, 2, 12),
 	}, []string{clusterLabel})
+
+	tokenFailed = gauge("argosy_member_token_rotation_failed", "1 while a token of the hub for the cluster is due for renewal and could not be replaced.")
+	tokenEnds   = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "argosy_member_token_expiration_timestamp_seconds",
+		Help: "Expiration time of the hub's token for a service account of the cluster."}, []string{clusterLabel, "account"})
 )
 
 var gauges = []*prometheus.GaugeVec{
-	readyState, nodeNumber, readyNodes, cpuAllocatable, cpuAllocated, memoryAllocatable, memoryAllocated, podAllocatable, podAllocated,
+	readyState, nodeNumber, readyNodes, cpuAllocatable, cpuAllocated, memoryAllocatable, memoryAllocated, podAllocatable, podAllocated, tokenFailed,
 }
 
 func init() {
 	for _, g := range gauges {
 		metrics.Registry.MustRegister(g)
 	}
-	metrics.Registry.MustRegister(syncDuration)
+	metrics.Registry.MustRegister(syncDuration, tokenEnds)
 }
 
 // observe shows a status in the metrics.
@@ -69,6 +74,13 @@ func observe(cluster string, status *clusterv1alpha1.ClusterStatus, took time.Du
 	}
 }
 
+// observeToken shows until when a token of the hub is good.
+func observeToken(cluster string, t credential.Token) {
+	if !t.Endless() {
+		tokenEnds.WithLabelValues(cluster, t.Account).Set(float64(t.Expires.Unix()))
+	}
+}
+
 func pods(l corev1.ResourceList) float64 { return l.Pods().AsApproximateFloat64() }
 
 func forgetMetrics(cluster string) {
@@ -76,4 +88,5 @@ func forgetMetrics(cluster string) {
 		g.DeleteLabelValues(cluster)
 	}
 	syncDuration.DeleteLabelValues(cluster)
+	tokenEnds.DeletePartialMatch(prometheus.Labels{clusterLabel: cluster})
 }

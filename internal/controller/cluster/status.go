@@ -173,7 +173,7 @@ func (c *collector) lookAt(ctx context.Context, name string, streak *membership.
 	}
 	now := c.Clock.Now()
 	*streak = streak.Next(seen.Status, now)
-	current := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	current := membership.Readiness(cluster)
 	ready, recheck := membership.Ready(current, seen, *streak, c.Thresholds, now)
 	set(&want.Status, ready)
 	observe(name, &want.Status, now.Sub(began))
@@ -205,7 +205,7 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	m, err := c.Members.Refresh(ctx, cluster.Name)
 	switch {
 	case errors.Is(err, member.ErrCredentials), apierrors.IsNotFound(err):
-		return membership.Uncollected(fmt.Sprintf("no client can be made: %v; join the cluster again, or put token and caBundle into the secret that spec.secretRef names", err)), nil, nil
+		return membership.Uncollected(fmt.Sprintf("cannot create a client: %v; join the cluster again, or put token and caBundle into the secret of spec.secretRef", err)), nil, nil
 	case err != nil:
 		return metav1.Condition{}, nil, err
 	}

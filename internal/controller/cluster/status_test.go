@@ -270,7 +270,7 @@ func TestTroubleIsNamedAndSaysWhatToDo(t *testing.T) {
 					}
 				})
 			},
-			"StatusCollectionFailed", []string{"its answer to GET /apis has more than 1Mi", "raise --member-answer-limit"},
+			"StatusCollectionFailed", []string{"its response to GET /apis is larger than 1Mi", "raise --member-answer-limit"},
 		},
 		"one whose nodes name thousands of resources": {
 			func(s *membertest.Server, _ *clusterv1alpha1.Cluster, _ *corev1.Secret) {

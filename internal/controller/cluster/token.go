@@ -57,13 +57,14 @@ func (c *collector) rotateTokens(ctx context.Context, m *member.Member, cluster 
 	if ctx.Err() != nil {
 		return
 	}
-	next := tokenCheck
+	next, trouble := tokenCheck, 0.0
 	if failed != nil {
-		next = tokenRetry
-		c.events.Eventf(cluster, corev1.EventTypeWarning, reasonTokenUnrotated, "a token of the hub for the cluster is due and was not replaced: %v; "+
-			"this is tried again; `argosy join %s --cluster-kubeconfig FILE` makes new ones, too", failed, cluster.Name)
+		next, trouble = tokenRetry, 1
+		c.events.Eventf(cluster, corev1.EventTypeWarning, reasonTokenUnrotated, "a token of the hub for the cluster is due for renewal, but could not be replaced: %v; "+
+			"the hub retries; `argosy join %s --cluster-kubeconfig FILE` also creates new ones", failed, cluster.Name)
 		ctrl.Log.WithName("cluster-status").Error(failed, "rotate the hub's token", "cluster", cluster.Name)
 	}
+	tokenFailed.WithLabelValues(cluster.Name).Set(trouble)
 	c.mu.Lock()
 	c.tokens[cluster.Name] = tokenLook{m.TokenID(), c.Clock.Now().Add(next)}
 	c.mu.Unlock()
@@ -78,6 +79,7 @@ func (c *collector) rotateToken(ctx context.Context, m *member.Member, cluster *
 	if !ok {
 		return nil
 	}
+	observeToken(cluster.Name, was)
 	accounts, err := m.Accounts()
 	if err != nil {
 		return err
@@ -107,14 +109,15 @@ func (c *collector) rotateToken(ctx context.Context, m *member.Member, cluster *
 	}
 	text := "until %s, and the old one is revoked"
 	if was.Endless() {
-		text = "until %s, instead of one that never ended, which is revoked"
+		text = "until %s, instead of one that did not expire, which is revoked"
 	}
 	is, _ := credential.Read(token)
 	is.Namespace, is.Account, is.Secret = was.Namespace, was.Account, anchor
+	observeToken(cluster.Name, is)
 	if err := c.revoke(ctx, accounts, is, secret); err != nil {
 		return err
 	}
-	c.events.Eventf(cluster, corev1.EventTypeNormal, reasonTokenRotated, "the hub has a new token of the service account %s/%s, good "+text,
+	c.events.Eventf(cluster, corev1.EventTypeNormal, reasonTokenRotated, "the hub has a new token of the service account %s/%s, valid "+text,
 		was.Namespace, was.Account, is.Expires.Format(time.RFC3339))
 	return nil
 }

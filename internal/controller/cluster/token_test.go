@@ -282,7 +282,7 @@ func TestATokenThatSomebodyMadeUpIsNotReplacedByARealOne(t *testing.T) {
 	if string(got.Data["token"]) != made || i.made != 0 {
 		t.Errorf("he has %q, and %d tokens were made", got.Data["token"], i.made)
 	}
-	if told := events(); len(told) != 1 || !strings.Contains(told[0], "does not take it as such") {
+	if told := events(); len(told) != 1 || !strings.Contains(told[0], "does not authenticate it as that") {
 		t.Errorf("users are told %q", told)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
@@ -206,8 +207,10 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 		stopped = true
 		h.caches = slices.DeleteFunc(h.caches, func(c cache.Cache) bool { return c == mgr.GetCache() })
 		cancel()
-		if err := <-ended; err != nil {
-			h.t.Errorf("the controllers ended with %v", err)
+		if err := <-ended; err != nil && !commit.QueueStuck() {
+			stacks := &strings.Builder{}
+			_ = pprof.Lookup("goroutine").WriteTo(stacks, 1)
+			h.t.Errorf("the controllers ended with %v; what still runs:\n%s", err, stacks)
 		}
 	}
 	h.t.Cleanup(stop)

@@ -126,7 +126,7 @@ func (r *reconciler) tellMade(leader types.NamespacedName, tpl *unstructured.Uns
 	}
 	for _, obj := range made {
 		r.events.Eventf(obj, corev1.EventTypeWarning, eventMadeByMembers,
-			"it does not follow %s %s, which has members make one by themselves: take the annotation %s off that, or delete this",
+			"it is not propagated with %s %s, since the members create their own: remove the annotation %s from that, or delete this",
 			tpl.GetKind(), tpl.GetName(), dependency.AutoGenerateAnnotation)
 	}
 }

@@ -90,7 +90,7 @@ func TestAStateThatMembersMakeIsToldOnce(t *testing.T) {
 	state := types.NamespacedName{Namespace: "shop", Name: "web-persistentpodstate"}
 	h.settle()
 	if h.going(state) {
-		t.Fatal("it does not follow")
+		t.Fatal("it is not propagated with")
 	}
 	u := object("Deployment", "shop", "web")
 	u.SetAnnotations(map[string]string{dependency.AutoGenerateAnnotation: "true"})

@@ -345,7 +345,7 @@ func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding, obj *un
 	if !dependency.RequiredBy(existing, client.ObjectKeyFromObject(b)) {
 		if asked, granted := b.BindingSpec(), want.BindingSpec(); asked.ConflictResolution != granted.ConflictResolution || set(asked.PreserveResourcesOnDeletion) != set(granted.PreserveResourcesOnDeletion) {
 			r.events.Eventf(b, corev1.EventTypeWarning, workv1alpha2.EventDependencyPolicyConflict,
-				"%s also follows others that ask for something else; granted are conflictResolution=%s and preserveResourcesOnDeletion=%t",
+				"%s is also a dependency of others with different settings; conflictResolution=%s and preserveResourcesOnDeletion=%t are in effect",
 				commit.Name(want), granted.ConflictResolution, set(granted.PreserveResourcesOnDeletion))
 		}
 	}

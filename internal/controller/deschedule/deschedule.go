@@ -29,12 +29,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/deschedule"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/validate"
@@ -154,7 +154,7 @@ func (r *reconciler) relieve(ctx context.Context) error {
 			continue
 		}
 		r.told.Forget(key)
-		wrote, err := r.move(ctx, b, m, noNode, fmt.Sprintf("%s found no node for %s and left", deschedule.Listed(m.Left), r.Unschedulable))
+		wrote, err := r.move(ctx, b, m, noNode, fmt.Sprintf("%s unschedulable for %s and moved", deschedule.Listed(m.Left), r.Unschedulable))
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -195,7 +195,7 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 	validate.DefaultReplicaScheduling(policy)
 	rule := &policy.Spec.ReschedulePolicy
 	if !*rule.Enabled {
-		return 0, r.report(ctx, policy, metav1.Condition{Status: metav1.ConditionUnknown, Reason: configv1alpha1.ReasonDisabled, Message: "The policy is switched off by enabled: false."})
+		return 0, r.report(ctx, policy, metav1.Condition{Status: metav1.ConditionUnknown, Reason: configv1alpha1.ReasonDisabled, Message: "The policy is disabled by enabled: false."})
 	}
 	threshold := deschedule.Threshold{}
 	for name, percent := range map[corev1.ResourceName]*int32{corev1.ResourceCPU: rule.Threshold.CPUUtilization, corev1.ResourceMemory: rule.Threshold.MemoryUtilization} {
@@ -255,10 +255,10 @@ func balanced(out deschedule.Rebalanced) metav1.Condition {
 	for _, cluster := range slices.Sorted(maps.Keys(out.Over)) {
 		h, ok := out.Held[cluster]
 		if waits = waits || !ok || h.Waits; !ok {
-			moving = append(moving, fmt.Sprintf("cluster %s gives replicas away, as it is over the threshold of %s", cluster, out.Over[cluster]))
+			moving = append(moving, fmt.Sprintf("moving replicas out of cluster %s, which is over the threshold of %s", cluster, out.Over[cluster]))
 			continue
 		}
-		held = append(held, fmt.Sprintf("cluster %s is over the threshold of %s and gives nothing: %s", cluster, out.Over[cluster], h.Why))
+		held = append(held, fmt.Sprintf("cluster %s is over the threshold of %s, but no replicas move: %s", cluster, out.Over[cluster], h.Why))
 	}
 	c := metav1.Condition{Status: metav1.ConditionFalse, Reason: configv1alpha1.ReasonNothingToMove, Message: strings.Join(append(moving, held...), "; ") + "."}
 	switch {
@@ -346,7 +346,7 @@ func (r *reconciler) fleet(s schedule.Snapshot) deschedule.Fleet {
 func ready(s schedule.Snapshot) []string {
 	var names []string
 	for _, name := range s.Names() {
-		if meta.IsStatusConditionTrue(s.Cluster(name).Status.Conditions, clusterv1alpha1.ClusterConditionReady) {
+		if membership.IsReady(s.Cluster(name)) {
 			names = append(names, name)
 		}
 	}

@@ -225,7 +225,7 @@ func TestReplicasThatFindNoNodeMoveInOneWriteAndDoNotComeBack(t *testing.T) {
 	if w.binding.Generation != generation+1 {
 		t.Errorf("generation %d became %d, want one write", generation, w.binding.Generation)
 	}
-	w.hears("DescheduleBindingSucceed", "Replicas of m1: 1 found no node for 5m0s and left to m2: 1. Result: {m1:3, m2:1}", 2)
+	w.hears("DescheduleBindingSucceed", "Replicas of m1: 1 unschedulable for 5m0s and moved to m2: 1. Result: {m1:3, m2:1}", 2)
 	if n := testutil.ToFloat64(descheduled.WithLabelValues("m1", noNode)); n < 1 {
 		t.Errorf("the metrics tell of %v replicas that left m1", n)
 	}
@@ -245,7 +245,7 @@ func TestReplicasThatFindNoNodeMoveInOneWriteAndDoNotComeBack(t *testing.T) {
 	w.run() // who comes anew knows what was moved
 	w.stays("m1:3 m2:1")
 	w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
-	w.hears("DescheduleBindingFailed", "replicas find no node (m2: 1) and stay, as no other cluster has room", 2)
+	w.hears("DescheduleBindingFailed", "replicas are unschedulable (m2: 1) and stay, as no other cluster has capacity", 2)
 	w.stays("m1:3 m2:1")
 }
 
@@ -258,7 +258,7 @@ func TestWhereNobodyHasRoomNothingMovesAndUsersAreToldOnce(t *testing.T) {
 	w.placed("m1:4")
 	w.waits("m1", 2)
 	w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
-	w.hears("DescheduleBindingFailed", "replicas find no node (m1: 2) and stay, as no other cluster has room: Clusters available replicas 0 are not enough to schedule.", 2)
+	w.hears("DescheduleBindingFailed", "replicas are unschedulable (m1: 2) and stay, as no other cluster has capacity: Clusters available replicas 0 are not enough to schedule.", 2)
 	w.stays("m1:4")
 	w.stays("m1:4")
 	w.hears("DescheduleBindingFailed", "stay", 2)
@@ -326,7 +326,7 @@ func TestAClusterOverItsThresholdGivesReplicasUntilItIsNot(t *testing.T) {
 	w.balances(p, metav1.ConditionTrue, "BelowThreshold", "")
 	w.says("m1=3/3 m2=1/0")
 	w.uses("m1", 10, 10)
-	w.balances(p, metav1.ConditionFalse, "Moving", "cluster m1 is over the threshold of cpu and gives nothing: the workloads in it have replicas that are not ready")
+	w.balances(p, metav1.ConditionFalse, "Moving", "cluster m1 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready")
 	w.says("m1=3/3 m2=1/1")
 	w.placed("m1:2 m2:2")
 	w.uses("m1", 10, 8)
@@ -336,7 +336,7 @@ func TestAClusterOverItsThresholdGivesReplicasUntilItIsNot(t *testing.T) {
 	// Now the other one is over it: nothing goes back.
 	w.uses("m1", 10, 0)
 	w.uses("m2", 10, 9)
-	w.balances(p, metav1.ConditionFalse, "Moving", "cluster m2 is over the threshold of cpu and gives nothing: the workloads in it have replicas that are not ready, or that moved")
+	w.balances(p, metav1.ConditionFalse, "Moving", "cluster m2 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready, or that moved")
 	w.clock.SetTime(w.clock.Now().Add(11 * time.Minute))
 	w.balances(p, metav1.ConditionFalse, "NothingToMove", "no other cluster takes more")
 	if w.at() != "m1:2 m2:2" {

@@ -12,7 +12,7 @@ const (
 )
 
 var descheduled = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "argosy_descheduled_replicas_total", Help: "Replicas that were moved out of a cluster, because they found no node there or it was used too much.",
+	Name: "argosy_descheduled_replicas_total", Help: "Number of replicas that were moved out of a cluster because they were unschedulable there or the cluster was overutilized.",
 }, []string{"member_cluster", "reason"})
 
 func init() { metrics.Registry.MustRegister(descheduled) }

@@ -424,7 +424,7 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 		}
 	}
 	if owner, ok := service.OwnerOf(existing); ok {
-		return fmt.Errorf("the Work %s/%s belongs to %s, which sends an object of that name to the cluster; rename the template, or delete the other", existing.Namespace, existing.Name, owner)
+		return fmt.Errorf("the Work %s/%s belongs to %s, which dispatches an object of that name to the cluster; rename the template, or delete the other", existing.Namespace, existing.Name, owner)
 	}
 	wanted := dispatch.Onto(existing, res.Work)
 	wrote, err := commit.Update(ctx, r.client, existing, wanted)
@@ -466,7 +466,7 @@ func explainSize(err error, work *workv1alpha1.Work) error {
 	if size <= roomForManifest {
 		return err
 	}
-	return fmt.Errorf("its manifest is too large: %d bytes as JSON, where the hub's etcd stores about %d; split the object: %w", size, roomForManifest, err)
+	return fmt.Errorf("its manifest is too large: %d bytes as JSON, but the hub's etcd stores at most about %d; split the object: %w", size, roomForManifest, err)
 }
 
 // finish deletes the Works of a binding that is going, and lets it go when they are gone.

@@ -384,7 +384,7 @@ func TestWorksThatSomebodyTouchedAreMadeAsTheyWere(t *testing.T) {
 			"its finalizer":   func(work *workv1alpha1.Work) { work.Finalizers = nil },
 		} {
 			controllertest.Change(w.Hub, w.work("m1"), touch)
-			w.Eventually(name+" is put right", func() string {
+			w.Eventually(name+" the hub corrects it", func() string {
 				is := w.work("m1")
 				// The permanent id, and with it the manifest, may be another.
 				same := is != nil && w.sent() == "m1:1" && fmt.Sprint(is.Finalizers) == fmt.Sprint(before.Finalizers) && fmt.Sprint(is.Annotations) == fmt.Sprint(before.Annotations) &&

@@ -77,9 +77,9 @@ func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding, works []w
 		return 0, r.finish(ctx, b, works)
 	}
 	ref := b.BindingSpec().Resource
-	r.warn(b, nil, "", eventEndWaits, fmt.Errorf("the binding is deleted, and the hub does not serve %s of %s now, so that nobody can tell whether its template still stands: "+
-		"nothing is deleted in the clusters until it is served again. To have the objects deleted nevertheless, delete the Works of this binding, no more "+
-		"than --work-deletions-per-minute (10 by default) within a minute: of more, the objects stay", ref.Kind, ref.APIVersion))
+	r.warn(b, nil, "", eventEndWaits, fmt.Errorf("the binding is being deleted, but the hub does not currently serve %s of %s, so it is unknown whether its template still exists: "+
+		"nothing is deleted in the clusters until it is served again. To delete the objects nevertheless, delete the Works of this binding, no more "+
+		"than --work-deletions-per-minute (10 by default) within a minute: if there are more, the objects stay", ref.Kind, ref.APIVersion))
 	return unservedRetry, nil
 }
 
@@ -112,7 +112,7 @@ func (r *reconciler) leave(ctx context.Context, b workv1alpha2.Binding) error {
 	if err := r.letGo(ctx, b); err != nil {
 		return err
 	}
-	r.events.Event(b, corev1.EventTypeWarning, eventWorksKept, "the binding was deleted by nobody's order: nothing is deleted in the clusters, and while its template stands the binding is made again")
+	r.events.Event(b, corev1.EventTypeWarning, eventWorksKept, "the binding was deleted, but not by the hub: nothing is deleted in the clusters, and the binding is recreated while its template exists")
 	return nil
 }
 

@@ -176,7 +176,7 @@ func TestARolloutThatStandsStillIsToldWithoutAnythingHappening(t *testing.T) {
 	w.edit("2", "spec", "template", "image")
 	w.keep("m1 begins", "0 of 2, 3 of 2")
 	w.Eventually("it is told", func() string {
-		if told := w.told(fleet.ProgressDeadlineExceeded); len(told) != 2 || !strings.Contains(told[0], "0 of 6 new ones") {
+		if told := w.told(fleet.ProgressDeadlineExceeded); len(told) != 2 || !strings.Contains(told[0], "0 of 6 new pods") {
 			return fmt.Sprintf("told is %q", told)
 		}
 		return ""
@@ -230,7 +230,7 @@ func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
 		return ""
 	})
 	w.Eventually("what is nowhere is told", func() string {
-		if told := w.told(fleet.PodNotFound); len(told) != 2 || !strings.Contains(told[0], "c-z in no cluster") {
+		if told := w.told(fleet.PodNotFound); len(told) != 2 || !strings.Contains(told[0], "c-z not found in any") {
 			return fmt.Sprintf("told is %q", told)
 		}
 		return ""
@@ -242,7 +242,7 @@ func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
 		}
 		return meta.FindStatusCondition(b.Status.Conditions, fleet.PodNotFound)
 	}
-	if c := condition(); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "c-z in no cluster") {
+	if c := condition(); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "c-z not found in any") {
 		t.Errorf("the binding says %+v", c)
 	}
 	w.edit([]any{"c-b"}, "spec", "scaleStrategy", "podsToDelete")

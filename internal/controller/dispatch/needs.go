@@ -50,11 +50,11 @@ func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template
 			return "", err
 		}
 		if lacks := dispatch.Pending(work); lacks != "" {
-			return fmt.Sprintf("%s %s, which it needs, %s", ref.Kind, ref.Name, lacks), nil
+			return fmt.Sprintf("%s %s, which it depends on, %s", ref.Kind, ref.Name, lacks), nil
 		}
 	}
 	if follows && len(recorded) == 0 {
-		return "all that it needs is not known yet", nil
+		return "its dependencies are not fully known yet", nil
 	}
 	return "", nil
 }

@@ -53,7 +53,7 @@ func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]
 		for _, name := range names {
 			there, err := r.Pods.Owned(ctx, target.Name, in.Template.GetNamespace(), name, kind, owner)
 			if err != nil {
-				ctrl.LoggerFrom(ctx).Info("cannot look for a pod that a template names", "cluster", target.Name, "pod", name, "cause", err.Error())
+				ctrl.LoggerFrom(ctx).Info("cannot look up a pod that a template refers to", "cluster", target.Name, "pod", name, "cause", err.Error())
 				silent = true
 				break
 			}

@@ -36,7 +36,7 @@ func pullIndex(work client.Object) []string {
 func (r *reconciler) pulls(ctx context.Context, binding types.NamespacedName) (map[string][]*workv1alpha1.Work, error) {
 	var works workv1alpha1.WorkList
 	if err := r.client.List(ctx, &works, client.MatchingFields{byPull: binding.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list what is pulled for binding %s: %w", binding, err)
+		return nil, fmt.Errorf("list the image pulls of binding %s: %w", binding, err)
 	}
 	if len(works.Items) == 0 {
 		return nil, nil
@@ -65,7 +65,7 @@ func (r *reconciler) pullFirst(ctx context.Context, b workv1alpha2.Binding, in d
 		}
 	}
 	c := metav1.Condition{Type: workv1alpha2.ImagesPulled, Status: metav1.ConditionTrue,
-		Reason: workv1alpha2.ReasonImagesPulled, Message: "no cluster waits for an image"}
+		Reason: workv1alpha2.ReasonImagesPulled, Message: "no cluster is waiting for an image"}
 	if len(d.Pulling) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.ReasonPullingImages, strings.Join(d.Pulling, "\n")
 	}

@@ -25,7 +25,7 @@ func (r *reconciler) tellRefused(ctx context.Context, b workv1alpha2.Binding, er
 		}
 	}
 	c := metav1.Condition{Type: workv1alpha2.WorksWritten, Status: metav1.ConditionTrue,
-		Reason: workv1alpha2.ReasonWorksWritten, Message: "every cluster's Work is as it should be"}
+		Reason: workv1alpha2.ReasonWorksWritten, Message: "every cluster's Work is up to date"}
 	if len(refused) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.ReasonWorksRefused, strings.Join(refused, "\n")
 	}

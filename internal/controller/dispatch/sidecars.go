@@ -101,7 +101,7 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 	for _, res := range results {
 		lacking, soon := "", false // soon is worth no word
 		if first(res) && unread {
-			lacking = "the SidecarSets that may inject into its pods are not read yet"
+			lacking = "the SidecarSets that may inject into its pods have not been read yet"
 		} else if first(res) {
 			var err error
 			if lacking, err = r.lacking(ctx, sets, res.Cluster, in.Now, fleet); err == nil && lacking == "" {
@@ -140,7 +140,7 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 		r.waiting.forget(key)
 	}
 	c := metav1.Condition{Type: workv1alpha2.SidecarsInForce, Status: metav1.ConditionTrue,
-		Reason: workv1alpha2.ReasonSidecarsInForce, Message: "the workload waits for no SidecarSet"}
+		Reason: workv1alpha2.ReasonSidecarsInForce, Message: "the workload is not waiting for a SidecarSet"}
 	if len(lines) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.ReasonWaitingForSidecars, strings.Join(lines, "\n")
 	}

@@ -107,7 +107,7 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 		}
 	}
 	hold("at first", 0, 0, sidecarSilence, "")
-	hold("after a while", sidecarSilence, 0, sidecarWait-sidecarSilence, `False cluster "m1": SidecarSet c, which injects into its pods, is not applied there yet; the workload is sent when it is in force, or 15s after it was due`)
+	hold("after a while", sidecarSilence, 0, sidecarWait-sidecarSilence, `False cluster "m1": SidecarSet c, which injects into its pods, has not been applied there yet; the workload is dispatched when it is in effect, or 15s after it was due`)
 	hold("at last", sidecarWait, 1, 0, "True")
 
 	// What did not come in that time is waited for by nobody else, until something becomes of it.

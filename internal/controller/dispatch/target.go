@@ -56,7 +56,7 @@ func (r *reconciler) about(ctx context.Context, obj client.Object) []reconcile.R
 	for _, gk := range fleet.KindsWithTarget() {
 		bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex(gk.String(), obj.GetNamespace())}, client.UnsafeDisableDeepCopy)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list what is about a workload", "binding", client.ObjectKeyFromObject(obj))
+			ctrl.LoggerFrom(ctx).Error(err, "list the objects that refer to a workload", "binding", client.ObjectKeyFromObject(obj))
 			return nil
 		}
 		for _, b := range bindings {

@@ -24,7 +24,7 @@ func (r *reconciler) tellVersions(ctx context.Context, b workv1alpha2.Binding, r
 		}
 	}
 	c := metav1.Condition{Type: workv1alpha2.VersionServed, Status: metav1.ConditionTrue,
-		Reason: workv1alpha2.ReasonVersionServed, Message: "every cluster serves a version that can say what the template says"}
+		Reason: workv1alpha2.ReasonVersionServed, Message: "every cluster serves a version with all fields of the template"}
 	if len(refused) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.ReasonFieldsNotServed, strings.Join(refused, "\n")
 	}

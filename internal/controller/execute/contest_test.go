@@ -64,7 +64,7 @@ func TestAnObjectThatIsChangedAgainAndAgainIsPutRightEverLessOften(t *testing.T)
 	before := repairs()
 	w.Quiet()
 	told := w.condition(work, workv1alpha1.WorkContested, metav1.ConditionTrue)
-	if !strings.Contains(told.Message, "changes data.value of ConfigMap shop/c in cluster \"m1\" again and again") {
+	if !strings.Contains(told.Message, "repeatedly changes data.value of ConfigMap shop/c in cluster \"m1\"") {
 		t.Errorf("users are told %q", told.Message)
 	}
 	for i := range 20 {

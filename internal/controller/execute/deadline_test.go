@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,43 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 		t.Errorf("of what is healthy more is said than that it is applied: %+v", work.Status.Conditions)
 	}
 	look(time.Hour, workv1alpha1.ResourceHealthy, 0, 0)
+}
+
+// OpenKruise says that it fails after an ordinary conflict, too, which it retries at once: taken at its word, that stopped rollouts.
+func TestAFailureIsBelievedOnceItStays(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1_800_000_000, 0)
+	for message, want := range map[string]workv1alpha1.ResourceHealth{
+		`Operation cannot be fulfilled on pods "c-1": the object has been modified; please apply your changes to the latest version and try again`: workv1alpha1.ResourceUnknown,
+		"admission webhook denied the request": workv1alpha1.ResourceUnhealthy,
+	} {
+		clock := clocktesting.NewFakePassiveClock(start)
+		w := untold(t, clock, controllertest.CloneSet)
+		w.m1.SeparateStatus(controllertest.CloneSet)
+		u := manifest(controllertest.CloneSet, "shop", "1")
+		_ = unstructured.SetNestedField(u.Object, int64(3), "spec", "replicas")
+		work := w.work(u)
+		w.look(work)
+		obj := w.m1.Object(controllertest.CloneSet, "shop", "c")
+		obj.Object["status"] = map[string]any{"observedGeneration": obj.GetGeneration(), "replicas": int64(3), "updatedReplicas": int64(1), "conditions": []any{
+			map[string]any{"type": "FailedUpdate", "status": "True", "message": message, "lastTransitionTime": start.UTC().Format(time.RFC3339)}}}
+		w.m1.Put(obj)
+		w.Eventually("the failure is seen, and not believed", func() string {
+			w.look(work)
+			if w.Has(work); len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Status == nil || !strings.Contains(string(work.Status.ManifestStatuses[0].Status.Raw), "FailedUpdate") {
+				return "not seen yet"
+			}
+			return ""
+		})
+		if healthOf(work) != workv1alpha1.ResourceUnknown {
+			t.Errorf("at once it is %s, for %q", healthOf(work), message)
+		}
+		clock.SetTime(start.Add(interpret.FailureSettle + time.Second))
+		w.look(work)
+		if w.Has(work); healthOf(work) != want {
+			t.Errorf("after a while it is %s, want %s, for %q", healthOf(work), want, message)
+		}
+	}
 }
 
 // While dispatching is suspended, somebody may work on the object by hand.

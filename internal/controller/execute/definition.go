@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -22,9 +21,13 @@ const definitionSettle = 5 * time.Second
 
 // endDefinition says whether a definition of a member is released instead of deleted, for the objects of its kind; or when to ask again.
 func (r *reconciler) endDefinition(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, observed *unstructured.Unstructured) (stays bool, after time.Duration, err error) {
-	objects, more, err := m.Instances(ctx, observed)
 	settles := r.Clock.Since(work.DeletionTimestamp.Time) < definitionSettle
-	return r.endOf(ctx, cluster, work, observed, eventDefinitionReleased, err, settles, func(workOf func(types.NamespacedName) execute.WorkState) (execute.Fate, string) {
-		return execute.EndDefinition(observed, objects, more, workOf)
+	return r.endOf(ctx, cluster, work, observed, eventDefinitionReleased, settles, func(workOf worksOf) (execute.Fate, string, error) {
+		objects, more, err := m.Instances(ctx, observed)
+		if err != nil {
+			return "", "", err
+		}
+		fate, reason := execute.EndDefinition(observed, objects, more, workOf)
+		return fate, reason, nil
 	})
 }

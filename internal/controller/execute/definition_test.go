@@ -147,6 +147,29 @@ func TestADefinitionInAClusterThatLeavesWaitsForAllOfTheHubsObjects(t *testing.T
 	}
 }
 
+// What is listed may be gone, and its Work with it, before that Work is looked at: it is no object that stays.
+func TestADefinitionGoesThoughTheLastOfItWentMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newTrains(t)
+	w.send()
+	var asked atomic.Int64
+	w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/trains") || r.URL.Query().Get("watch") != "" || asked.Add(1) > 1 {
+			return false
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(rw, `{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": [{"metadata": {
+			"namespace": "shop", "name": "ours", "uid": "1", "labels": {%q: "true"}, "annotations": {%q: "karmada-es-m1", %q: "finished"}}}]}`,
+			workv1alpha2.ManagedLabel, workv1alpha2.WorkNamespaceAnnotation, workv1alpha2.WorkNameAnnotation)
+		return true
+	})
+	w.Gone(w.work)
+	w.gone(w.work)
+	if w.definition() != nil || asked.Load() < 2 {
+		t.Errorf("the definition is left, after %d looks", asked.Load())
+	}
+}
+
 func TestADefinitionThatWasThereBeforeStays(t *testing.T) {
 	t.Parallel()
 	w := newTrains(t)
@@ -226,7 +249,7 @@ func TestADefinitionWhoseObjectsCannotBeSeenStays(t *testing.T) {
 			})
 			w.Gone(w.work)
 			if tc.stays {
-				w.released("cannot be seen")
+				w.released("cannot be listed")
 				return
 			}
 			w.gone(w.work)

@@ -248,7 +248,7 @@ func (r *reconciler) tellKeptNow(ctx context.Context) {
 	for cluster, c := range say {
 		if err := r.tellKeptIn(ctx, cluster, c, now); err != nil {
 			if !commit.Stale(err) {
-				log.Error(err, "say what was kept", "cluster", cluster)
+				log.Error(err, "report what was kept", "cluster", cluster)
 			}
 			continue // it is tried again
 		}
@@ -269,11 +269,11 @@ func (r *reconciler) tellKeptIn(ctx context.Context, cluster string, c keeping, 
 	}
 	want := read.DeepCopy()
 	condition := metav1.Condition{Type: clusterv1alpha1.ClusterConditionWorksKept, Status: metav1.ConditionTrue, Reason: clusterv1alpha1.ReasonWorksDeletedByOthers,
-		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(), Message: fmt.Sprintf("%d Works were deleted by nobody's order (%s): nothing was deleted in the cluster, and what still wants them makes them again", c.works, c.reason)}
+		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(), Message: fmt.Sprintf("%d Works were not deleted by the hub (%s): nothing was deleted in the cluster, and the Works that are still needed are recreated", c.works, c.reason)}
 	if now.Sub(c.last) >= execute.WaveWindow {
 		since := metav1.NewTime(c.last).UTC().Format(time.RFC3339)
 		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonNoWorksDeletedByOthers
-		condition.Message = fmt.Sprintf("no more since %s, when %d Works were deleted by nobody's order (%s); nothing was deleted in the cluster", since, c.works, c.reason)
+		condition.Message = fmt.Sprintf("no more since %s, when %d Works were not deleted by the hub (%s); nothing was deleted in the cluster", since, c.works, c.reason)
 		if c.works == 0 {
 			condition.Message = fmt.Sprintf("no more since %s, when the hub started; before that: %s", since, c.before)
 		}

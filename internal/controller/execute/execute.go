@@ -309,8 +309,8 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		return nil, deletionCheck, nil
 	}
 	if observed == nil && execute.Over(work) && !execute.Ended(work) {
-		r.warn(work, workv1alpha2.EventReflectStatusFailed, fmt.Errorf("%s %s is gone from cluster %q, which deletes what has finished; its end was not seen, "+
-			"and it is not run again: delete the template and create it anew to do that", manifest.GetKind(), manifest.GetName(), cluster))
+		r.warn(work, workv1alpha2.EventReflectStatusFailed, fmt.Errorf("%s %s was deleted in cluster %q, which deletes finished objects; its completion was not observed, "+
+			"and it is not run again: to run it again, delete and recreate the template", manifest.GetKind(), manifest.GetName(), cluster))
 	}
 	if kind == execute.Create || kind == execute.Apply {
 		r.applied.put(work)
@@ -377,7 +377,7 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	case kind == execute.EndWaits:
 		return after, nil
 	case kind == execute.EndKept:
-		log.Info("kept what a Work was for that went by nobody's order", "cluster", cluster, "work", work.Name, "why", why)
+		log.Info("kept the object of a Work that was not deleted by the hub", "cluster", cluster, "work", work.Name, "why", why)
 		err := r.letGo(ctx, work)
 		if err == nil {
 			r.kept.add(cluster, why, r.Clock.Now())
@@ -527,9 +527,9 @@ func (r *reconciler) unserved(ctx context.Context, m *member.Member, manifest *u
 
 var (
 	// errGone says that a cluster has left, or leaves and cannot be reached.
-	errGone = errors.New("the cluster is gone")
+	errGone = errors.New("the cluster no longer exists")
 	// errNotYet says that nothing is known of a cluster that has just joined; its condition Ready is an event.
-	errNotYet = errors.New("the status of the cluster was not collected yet")
+	errNotYet = errors.New("the status of the cluster has not been collected yet")
 )
 
 // awayError says that a cluster is known not to answer, so that it was not asked. That it is back is an event.
@@ -540,7 +540,7 @@ type awayError struct {
 }
 
 func (e *awayError) Error() string {
-	return fmt.Sprintf("cluster %q is not ready (%s); this is tried again when it is", e.cluster, e.why)
+	return fmt.Sprintf("cluster %q is not ready (%s); the hub retries when it is", e.cluster, e.why)
 }
 
 // member is the cluster of a Work; errGone, errNotYet or an awayError when it is not asked.
@@ -552,8 +552,8 @@ func (r *reconciler) member(ctx context.Context, cluster string) (*member.Member
 		}
 		return nil, err
 	}
-	switch ready := meta.FindStatusCondition(cl.Status.Conditions, clusterv1alpha1.ClusterConditionReady); {
-	case isReady(cl):
+	switch ready := membership.Readiness(cl); {
+	case membership.IsReady(cl):
 	case cl.DeletionTimestamp != nil:
 		return nil, errGone
 	case !looked(cl):
@@ -669,10 +669,6 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 var log = ctrl.Log.WithName("execute")
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
-
-func isReady(c *clusterv1alpha1.Cluster) bool {
-	return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
-}
 
 // staleError says that a write to the hub failed for having read an old state. Conflicts in a member are none.
 type staleError struct{ error }

@@ -325,7 +325,7 @@ func recovered(do func() outcome) (out outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			out = outcome{err: fmt.Errorf("panic: %v", p)}
-			log.Error(out.err, "carry out a work", "stack", string(debug.Stack()))
+			log.Error(out.err, "execute a work", "stack", string(debug.Stack()))
 		}
 	}()
 	return do()

@@ -181,7 +181,7 @@ func TestAMemberThatCleansUpByItselfIsBelievedThoughItsEndWasNotSeen(t *testing.
 	w.restart()
 	w.Eventually("users are told", func() string {
 		events := w.Events()
-		if !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "its end was not seen") }) {
+		if !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "its completion was not observed") }) {
 			return fmt.Sprint(events)
 		}
 		return ""

@@ -86,8 +86,11 @@ func (r *reconciler) judge(want *workv1alpha1.Work, status *workv1alpha1.Manifes
 	var condition *metav1.Condition
 	var again time.Duration
 	if !suspended(want) { // else somebody does by hand there what is to be done
-		progressed := health == interpret.Progressing && was != nil && interpret.Progressed(before, status.Status)
-		health, condition, again = interpret.Overdue(health, observed, was, progressed, r.Clock.Now())
+		progressed, repeated := false, map[string]bool(nil)
+		if health == interpret.Progressing {
+			progressed, repeated = was != nil && interpret.Progressed(before, status.Status), interpret.Repeated(before, status.Status)
+		}
+		health, condition, again = interpret.Overdue(health, observed, was, progressed, repeated, r.Clock.Now())
 	}
 	status.Health = health.Karmada()
 	switch {
@@ -102,7 +105,7 @@ func (r *reconciler) judge(want *workv1alpha1.Work, status *workv1alpha1.Manifes
 }
 
 // scaledByMember is what is said of an autoscaler in a member.
-const scaledByMember = " in the cluster sets its replicas, and they are kept."
+const scaledByMember = " in the cluster sets its replicas, which are kept."
 
 // interpretRetry is how soon an object is looked at again that no interpreter could read: what it means may depend on a webhook.
 const interpretRetry = 30 * time.Second
@@ -254,7 +257,7 @@ func (r *reconciler) tellOverruled(work *workv1alpha1.Work, manifest *unstructur
 	if !overruled {
 		return // it was said once, and stays true of the customization
 	}
-	r.unread(work, manifest, retainOverruled, errors.New("its Retain keeps spec.replicas, which nobody in the member has set: the hub's replicas are applied; "+
+	r.unread(work, manifest, retainOverruled, errors.New("its Retain operation keeps spec.replicas, but nothing in the member has set it: the hub applies its own replicas; "+
 		"to leave them to the member, label the template "+policyv1alpha1.RetainReplicasLabel+`: "true"`))
 }
 
@@ -373,7 +376,7 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 		switch raw, err = json.Marshal(status); {
 		case err != nil:
 		case len(raw) > statusRoom(work):
-			err = fmt.Errorf("its status has %d bytes as JSON, where the hub keeps up to %d of each cluster", len(raw), statusRoom(work))
+			err = fmt.Errorf("its status has %d bytes as JSON, but the hub stores at most %d per cluster", len(raw), statusRoom(work))
 		default:
 			entry.Status = &runtime.RawExtension{Raw: raw}
 		}

@@ -106,7 +106,7 @@ func (r *reconciler) tellUnseen(ctx context.Context) {
 		return
 	}
 	if err := r.TellUnseen(ctx, unseen); err != nil {
-		log.Error(err, "tell which works were not looked at since the hub was restored")
+		log.Error(err, "list the works that have not been checked since the hub was restored")
 		return
 	}
 	r.restored.told = unseen
@@ -119,7 +119,7 @@ func (r *reconciler) followRestore(ctx context.Context) error {
 	}
 	pending, err := r.Restored(ctx)
 	for err != nil {
-		log.Error(err, "ask whether the hub was restored")
+		log.Error(err, "check whether the hub was restored")
 		select {
 		case <-ctx.Done():
 			return nil
@@ -131,7 +131,7 @@ func (r *reconciler) followRestore(ctx context.Context) error {
 	if !pending {
 		return nil
 	}
-	log.Info("the hub was restored: what members have otherwise is left alone until that is accepted")
+	log.Info("the hub was restored: objects in members that differ from the backup stay until the restore is accepted")
 	r.tellUnseen(ctx) // what a leader before has told was of its own looks
 	go func() {
 		for {

@@ -128,7 +128,7 @@ func TestAStatusTooLargeForAWorkIsToldAndTheRestOfTheReportWritten(t *testing.T)
 			return err.Error()
 		}
 		c := meta.FindStatusCondition(work.Status.Conditions, "InterpretStatus")
-		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "its status has 307210 bytes as JSON, where the hub keeps up to 262144") {
+		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "its status has 307210 bytes as JSON, but the hub stores at most 262144") {
 			return fmt.Sprintf("the condition is %+v", c)
 		}
 		if told := strings.Join(w.Events(), "\n"); !strings.Contains(told, "ReflectStatusFailed") {

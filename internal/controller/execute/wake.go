@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,7 +71,7 @@ func (r *reconciler) kindsChanged(concerns interpreter.Concerns) {
 	for _, b := range interpreter.Bindings(r.client, concerns) {
 		works, err := scope.WorksOf(context.Background(), r.client, client.ObjectKeyFromObject(b))
 		if err != nil {
-			log.Error(err, "list the works of a kind that means something else now")
+			log.Error(err, "list the works of a kind whose interpretation changed")
 		}
 		for i := range works {
 			if cluster, err := names.ClusterOf(works[i].Namespace); err == nil {
@@ -93,7 +92,7 @@ func (r *reconciler) clusterJoined(obj any) {
 // that is what could mend those that failed, and those that wait for it are not tried meanwhile.
 func (r *reconciler) clusterChanged(old, obj any) {
 	was, is := old.(*clusterv1alpha1.Cluster), obj.(*clusterv1alpha1.Cluster)
-	if !isReady(was) && isReady(is) || membership.HeldByAnother(was) != membership.HeldByAnother(is) || !looked(was) && looked(is) || !was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
+	if !membership.IsReady(was) && membership.IsReady(is) || membership.HeldByAnother(was) != membership.HeldByAnother(is) || !looked(was) && looked(is) || !was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
 		!equality.Semantic.DeepEqual(was.Status.APIEnablements, is.Status.APIEnablements) {
 		r.wakeAll(is.Name)
 	}
@@ -101,7 +100,7 @@ func (r *reconciler) clusterChanged(old, obj any) {
 
 // looked says whether the status of a cluster was ever collected.
 func looked(c *clusterv1alpha1.Cluster) bool {
-	return meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady) != nil
+	return membership.Readiness(c) != nil
 }
 
 // clusterGone closes the lane of a cluster. Works that are left are strays.

@@ -182,7 +182,7 @@ func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace) error {
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			closed = true
 		case err != nil:
-			errs = append(errs, fmt.Errorf("send namespace %q to cluster %q: %w", ns.Name, res.Cluster, err))
+			errs = append(errs, fmt.Errorf("propagate namespace %q to cluster %q: %w", ns.Name, res.Cluster, err))
 		}
 	}
 	if len(errs) == 0 && closed {

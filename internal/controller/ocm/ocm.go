@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/convert/kruise"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/ocm"
 	"github.com/argosy-io/argosy/internal/member"
@@ -214,7 +215,7 @@ func (r *reconciler) create(ctx context.Context, w *workv1alpha1.Work) error {
 		return errors.Join(client.IgnoreNotFound(got), err)
 	}
 	if mark, want := standing.Annotations[ocmv1.ManifestWorkAnnotation], w.Annotations[ocmv1.ManifestWorkAnnotation]; mark != want {
-		return fmt.Errorf("it stands already with %q for its annotation %s, not %q: delete it, or annotate it so", mark, ocmv1.ManifestWorkAnnotation, want)
+		return fmt.Errorf("it exists already with %q as its annotation %s, not %q: delete it, or change the annotation", mark, ocmv1.ManifestWorkAnnotation, want)
 	}
 	return err
 }
@@ -406,11 +407,11 @@ func (r *reconciler) cluster(ctx context.Context, name string) (*clusterv1alpha1
 
 // unready is why a cluster is not asked; nil if it is, and for one that is gone.
 func unready(c *clusterv1alpha1.Cluster) error {
-	if c == nil || meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady) {
+	if c == nil || membership.IsReady(c) {
 		return nil
 	}
-	why := "nothing is known of it yet"
-	if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); ready != nil {
+	why := "it has not reported a status yet"
+	if ready := membership.Readiness(c); ready != nil {
 		why = ready.Reason + ": " + ready.Message
 	}
 	return fmt.Errorf("cluster %q is not ready (%s)", c.Name, why)

@@ -286,7 +286,7 @@ func TestAWorkThatHasLostItsMarkIsTold(t *testing.T) {
 	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: manifests(t, configMap("a", "0"))[0].RawExtension}}
 	w.Make(work)
 	mw := w.make("it", "", configMap("a", "1"))
-	w.told(mw, 0, "Applied", "write the work "+name+`: it stands already with "" for its annotation argosy.io/manifest-work, not "it"`)
+	w.told(mw, 0, "Applied", "write the work "+name+`: it exists already with "" as its annotation argosy.io/manifest-work, not "it"`)
 	controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
 		work.Annotations = map[string]string{ocmv1.ManifestWorkAnnotation: "it"}
 	})

@@ -64,7 +64,7 @@ func (r *reconciler) clustersOf(ctx context.Context, template *unstructured.Unst
 	for _, c := range clusters {
 		there, err := r.Pods.Owned(ctx, c.Name, template.GetNamespace(), pod, template.GetKind(), template.GetName())
 		if err != nil {
-			log.FromContext(ctx).Info("cannot look for a pod that shall go", "cluster", c.Name, "pod", pod, "cause", err.Error())
+			log.FromContext(ctx).Info("cannot look up a pod that is to be deleted", "cluster", c.Name, "pod", pod, "cause", err.Error())
 		}
 		if there {
 			in = append(in, c.Name)

@@ -24,7 +24,7 @@ import (
 const sidecarPatience = 10 * time.Second
 
 // errSidecarsUnread has a workload looked at again shortly.
-var errSidecarsUnread = errors.New("the SidecarSets of the hub are not in memory yet")
+var errSidecarsUnread = errors.New("the SidecarSets of the hub have not been loaded yet")
 
 // sidecars is since when workloads wait for SidecarSets. These are templates: their kind is watched since a policy selects it, or a
 // binding is one's, and not at all otherwise.

@@ -14,15 +14,15 @@ import (
 var (
 	attempts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "karmada_scheduler_schedule_attempts_total",
-		Help: "Runs of the scheduler for a binding: error is one that could not be placed, or not be written.",
+		Help: "Number of scheduling attempts for bindings. error means that the binding could not be scheduled, or the result could not be written.",
 	}, []string{"result", "schedule_type"})
 	durations = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "karmada_scheduler_e2e_scheduling_duration_seconds",
-		Help:    "Time of a run, estimators' answers and the write of the placement included.",
+		Help:    "Duration of a scheduling attempt, including the estimators' responses and the write of the placement.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 	}, []string{"result", "schedule_type"})
 	pendingDesc = prometheus.NewDesc("scheduler_pending_bindings",
-		"Bindings that wait: active to be looked at, unschedulable for room or for a change of the fleet.", []string{"queue"}, nil)
+		"Number of pending bindings: active are waiting to be scheduled, unschedulable for capacity or a cluster change.", []string{"queue"}, nil)
 )
 
 const (

@@ -51,6 +51,8 @@ type Options struct {
 	// AskAgain is how long at least a binding waits that waits for room until estimators are asked again, RefreshAfter how long after
 	// a change of a cluster the conditions of those that are not scheduled are brought up to date; 30 s and 5 s by default.
 	AskAgain, RefreshAfter time.Duration
+	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
+	LastReported bool
 	// Clock dates what is scheduled; default the real one.
 	Clock clock.PassiveClock
 }
@@ -370,13 +372,22 @@ func (r *reconciler) confirmation(ctx context.Context, b workv1alpha2.Binding, o
 		if err != nil {
 			return nil, false, err
 		}
-		*status = aggregate.Binding(b, works, now)
+		var outages aggregate.Outages
+		if !r.LastReported {
+			if outages, err = scope.OutagesOf(ctx, r.client, b); err != nil {
+				return nil, false, err
+			}
+		}
+		*status = aggregate.Binding(b, works, outages, now)
 	}
 	condition := schedule.Condition(o.failure)
 	condition.LastTransitionTime = now
 	news = meta.SetStatusCondition(&status.Conditions, condition)
 	if o.failure == nil && (o.ran || status.LastScheduledTime == nil) {
 		status.LastScheduledTime = &now
+		if asked := b.BindingSpec().RescheduleTriggeredAt; asked != nil && now.Before(asked) {
+			status.LastScheduledTime = asked // which a rebalancer wrote within this second
+		}
 	}
 	status.SchedulerObservedGeneration, status.SchedulerObservedAffinityName = b.GetGeneration(), o.affinity
 	return status, news, nil
@@ -398,7 +409,7 @@ func (r *reconciler) tell(b workv1alpha2.Binding, status *workv1alpha2.ResourceB
 // follows tells on a cluster that so many bindings are looked at again for its change that they do not each say what came of it.
 func (r *reconciler) follows(c capacity.Change, bindings int) {
 	if bindings > r.burst.Most && c.New != nil {
-		r.events.Eventf(c.New, corev1.EventTypeNormal, eventReschedule, "A change of the cluster has %d bindings scheduled anew; where each is says its condition Scheduled", bindings)
+		r.events.Eventf(c.New, corev1.EventTypeNormal, eventReschedule, "A change of the cluster caused %d bindings to be rescheduled; the condition Scheduled of each shows the result", bindings)
 	}
 }
 

@@ -478,7 +478,7 @@ func TestAClusterTellsHowManyBindingsItMovesWhereTheyDoNotTellThemselves(t *test
 	r.follows(capacity.Change{Old: is, New: is}, 10_000)
 	select {
 	case got := <-events.Events:
-		if want := "Normal RescheduleBindings A change of the cluster has 10000 bindings scheduled anew; where each is says its condition Scheduled"; got != want {
+		if want := "Normal RescheduleBindings A change of the cluster caused 10000 bindings to be rescheduled; the condition Scheduled of each shows the result"; got != want {
 			t.Errorf("told: %s\nwant: %s", got, want)
 		}
 	default:

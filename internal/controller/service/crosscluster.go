@@ -148,7 +148,7 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	e, clusters := service.CrossCluster(read, fleet), service.ClustersOf(read, fleet)
 	missing := ""
 	if len(clusters.Missing) > 0 {
-		missing = "no cluster of the fleet is called " + strings.Join(clusters.Missing, ", ") + "; it counts when it joins"
+		missing = "no cluster is named " + strings.Join(clusters.Missing, ", ") + "; it is used once it joins"
 	}
 	r.warn(me, read, service.EventClusterNotFound, missing)
 
@@ -162,7 +162,7 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	case err != nil:
 		return err
 	case !found || template.GetDeletionTimestamp() != nil:
-		trouble = fmt.Sprintf("there is no Service %s on the hub: create it, under the name of the MultiClusterService", key)
+		trouble = fmt.Sprintf("there is no Service %s on the hub: create it with the name of the MultiClusterService", key)
 		e.Consumers = nil
 	default:
 		if binding, sending = r.send(ctx, read, template, clusters); sending != nil && !commit.Stale(sending) {

@@ -136,7 +136,7 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	// 3. What came of it.
 	trouble := service.Refused(d, standing)
 	if len(d.Portless) > 0 {
-		trouble = append(trouble, fmt.Sprintf("no cluster that exports Service %s has a port named %s: name the ports of the import as those of the Service, and give their protocols",
+		trouble = append(trouble, fmt.Sprintf("no cluster that exports Service %s has a port named %s: use the port names and protocols of the Service in the import",
 			key, strings.Join(d.Portless, ", ")))
 	}
 	if why := obstacle(errors.Join(defined, written)); why != "" {

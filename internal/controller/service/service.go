@@ -27,6 +27,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/service"
@@ -139,7 +140,7 @@ func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 		if err := x.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get cluster %q: %w", cluster, err)
 		}
-		answer[cluster] = ready(c)
+		answer[cluster] = membership.IsReady(c)
 		if m, err := x.Members.Get(cluster); err == nil { // else it has no usable credentials, and is silent
 			members[cluster] = m
 		}
@@ -262,7 +263,7 @@ func holder(w *workv1alpha1.Work) string {
 type takenError struct{ work, holder string }
 
 func (e *takenError) Error() string {
-	return fmt.Sprintf("%s is of %s, which sends an object of that name to the cluster; delete or rename it there", e.work, e.holder)
+	return fmt.Sprintf("%s belongs to %s, which dispatches an object of that name to the cluster; delete or rename it there", e.work, e.holder)
 }
 
 // withdraw has the Works of an owner go that asks for none any more.

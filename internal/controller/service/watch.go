@@ -13,6 +13,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
 // placed passes bindings that are new, gone, or go to other clusters or are another's than before, or of which the scheduler says
@@ -68,11 +69,7 @@ var moved = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
-		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) || ready(was) != ready(is) ||
+		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) || membership.IsReady(was) != membership.IsReady(is) ||
 			len(was.Status.APIEnablements) != len(is.Status.APIEnablements)
 	},
-}
-
-func ready(c *clusterv1alpha1.Cluster) bool {
-	return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 }

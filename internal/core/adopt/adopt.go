@@ -69,12 +69,12 @@ func Obstacle(live *unstructured.Unstructured) error {
 	case owner != nil:
 		return fmt.Errorf("%s %s made it and would go on steering it: adopt that instead", owner.Kind, owner.Name)
 	case live.GetLabels()[workv1alpha2.ManagedLabel] == "true" && annotations[workv1alpha2.WorkNameAnnotation] != "":
-		return fmt.Errorf("it belongs to the work %s/%s of a hub: preserve it there when that lets go of it, or take its label %s off if that hub is gone",
+		return fmt.Errorf("it belongs to the work %s/%s of a hub: let that hub release it with its resources preserved, or remove its label %s if that hub is gone",
 			annotations[workv1alpha2.WorkNamespaceAnnotation], annotations[workv1alpha2.WorkNameAnnotation], workv1alpha2.ManagedLabel)
 	case annotations["rollouts.kruise.io/in-progressing"] != "", annotations["batchrelease.rollouts.kruise.io/control-info"] != "":
 		return fmt.Errorf("a Rollout of Kruise is under way in it, and what steers that would be taken for the user's: adopt it when that has ended")
 	case propagate.Excluded(propagate.TemplateOf(live)):
-		return fmt.Errorf("such an object is never sent to clusters")
+		return fmt.Errorf("such an object is never propagated")
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func ours(path string) bool { return strings.HasPrefix(path, "metadata.") }
 func disturbance(kind schema.GroupKind, d execute.Difference) string {
 	for _, path := range podPaths(kind) {
 		if within(d.Path, path) {
-			return "pods would be made anew, as what they are made of changes"
+			return "pods would be recreated, since their template changes"
 		}
 	}
 	switch {
@@ -215,11 +215,11 @@ func disturbance(kind schema.GroupKind, d execute.Difference) string {
 		if !ok || known && want >= have {
 			return ""
 		}
-		return "pods would be removed, as there are to be fewer"
+		return "pods would be removed, since there would be fewer replicas"
 	case within(d.Path, "spec.selector"), within(d.Path, "spec.volumeClaimTemplates"):
-		return "pods would be made anew, as what they are known by or keep changes"
+		return "pods would be recreated, since their identity or storage changes"
 	case strings.HasSuffix(d.Path, ".partition"), strings.HasSuffix(d.Path, ".paused"), d.Path == "spec.paused":
-		return "what holds pods back from being replaced changes"
+		return "the settings that limit how pods are replaced change"
 	}
 	return ""
 }

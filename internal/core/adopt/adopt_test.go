@@ -114,18 +114,18 @@ func TestWhatWouldDisturbPodsIsRefused(t *testing.T) {
 			template: func(spec map[string]any) {
 				spec["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)["image"] = "nginx:2"
 			},
-			disturbs: "made anew", differs: "spec.template.spec.containers.0.image",
+			disturbs: "recreated", differs: "spec.template.spec.containers.0.image",
 		},
 		"an override of the hub": {
 			overrides: []policyv1alpha1.Override{&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "registry"}, Spec: policyv1alpha1.OverrideSpec{
 				OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
 					ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Registry, Operator: policyv1alpha1.OverriderOpAdd, Value: "registry.example"}},
 				}}}}}},
-			disturbs: "made anew", differs: "spec.template.spec.containers.0.image",
+			disturbs: "recreated", differs: "spec.template.spec.containers.0.image",
 		},
 		"fewer replicas":    {template: func(spec map[string]any) { spec["replicas"] = int64(2) }, disturbs: "removed", differs: "spec.replicas"},
 		"more replicas":     {template: func(spec map[string]any) { spec["replicas"] = int64(4) }, differs: "spec.replicas"},
-		"another partition": {template: func(spec map[string]any) { spec["updateStrategy"].(map[string]any)["partition"] = int64(2) }, disturbs: "holds pods back", differs: "spec.updateStrategy.partition"},
+		"another partition": {template: func(spec map[string]any) { spec["updateStrategy"].(map[string]any)["partition"] = int64(2) }, disturbs: "limit how pods are replaced", differs: "spec.updateStrategy.partition"},
 		"what no pod feels": {template: func(spec map[string]any) { spec["revisionHistoryLimit"] = int64(3) }, differs: "spec.revisionHistoryLimit"},
 		"what is left open": {template: func(spec map[string]any) { delete(spec, "revisionHistoryLimit") }},
 		"another selector": {template: func(spec map[string]any) {
@@ -133,7 +133,7 @@ func TestWhatWouldDisturbPodsIsRefused(t *testing.T) {
 		}, differs: "metadata.annotations.argosy.io/immutable-fields"},
 		"a new label on pods": {template: func(spec map[string]any) {
 			spec["template"].(map[string]any)["metadata"] = map[string]any{"labels": map[string]any{"app": "web", "new": "x"}}
-		}, disturbs: "made anew", differs: "spec.template.metadata.labels.new"},
+		}, disturbs: "recreated", differs: "spec.template.metadata.labels.new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := adopt.Template(live)

@@ -23,14 +23,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// Binding is the status of b that follows from works: aggregatedStatus, the condition FullyApplied, and what no interpreter could
-// answer in a member; all else is kept.
+// Binding is the status of b that follows from works: aggregatedStatus, the condition FullyApplied, what no interpreter could
+// answer in a member, and which statuses are stale; all else is kept.
 // The order of works does not matter, and what they say again changes nothing, not even a byte: now dates the condition
 // only when its status changes. Works in clusters that b has left do not count.
-func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time) workv1alpha2.ResourceBindingStatus {
+func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages, now metav1.Time) workv1alpha2.ResourceBindingStatus {
 	status := *b.BindingStatus().DeepCopy()
 	expected := clusters(b)
 
@@ -38,7 +39,9 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time)
 	for _, item := range status.AggregatedStatus {
 		was[item.ClusterName] = item
 	}
+	kind := propagate.GroupKind(b.BindingSpec().Resource.APIVersion, b.BindingSpec().Resource.Kind)
 	var items []workv1alpha2.AggregatedStatusItem
+	var stale []string
 	for i := range works {
 		cluster, err := names.ClusterOf(works[i].Namespace)
 		if err != nil || !slices.Contains(expected, cluster) {
@@ -47,6 +50,10 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time)
 		item := itemOf(cluster, &works[i])
 		if sameStatus(was[cluster].Status, item.Status) {
 			item.Status = was[cluster].Status
+		}
+		if outages[cluster] != nil && !Final(kind, item.Status) {
+			item.Health = workv1alpha1.ResourceUnknown
+			stale = append(stale, cluster)
 		}
 		items = append(items, item)
 	}
@@ -79,6 +86,7 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, now metav1.Time)
 		}
 		interpret.SetFault(&status.Conditions, operation, joined(lines), now)
 	}
+	setStale(&status.Conditions, stale, outages, now)
 	return status
 }
 
@@ -178,9 +186,16 @@ func joined(lines []string) error {
 }
 
 // Items are what the template's status is folded from: one item for every cluster that b wants the template in, an empty
-// one where nothing is known yet. A cluster that is missing in aggregatedStatus is behind, not absent.
-func Items(b workv1alpha2.Binding) []workv1alpha2.AggregatedStatusItem {
+// one where nothing is known yet. A cluster that is missing in aggregatedStatus is behind, not absent. Of a cluster that is not ready
+// is left what may still be so, see lastKnown.
+func Items(b workv1alpha2.Binding, outages Outages) []workv1alpha2.AggregatedStatusItem {
+	kind := propagate.GroupKind(b.BindingSpec().Resource.APIVersion, b.BindingSpec().Resource.Kind)
 	items := slices.Clone(b.BindingStatus().AggregatedStatus)
+	for i := range items {
+		if outage := outages[items[i].ClusterName]; outage != nil && !Final(kind, items[i].Status) {
+			items[i].Status = lastKnown(items[i].Status, outage)
+		}
+	}
 	for _, cluster := range clusters(b) {
 		known := slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster })
 		if !known {

@@ -94,7 +94,7 @@ func TestWhatWorksReport(t *testing.T) {
 		{"nothing is scheduled yet, so nothing is said", binding(), nil, ``, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Binding(c.b, c.works, noon)
+			got := Binding(c.b, c.works, nil, noon)
 			if s := say(got.AggregatedStatus); s != c.want {
 				t.Errorf("got  %s\nwant %s", s, c.want)
 			}
@@ -116,9 +116,9 @@ func TestWhatWorksReport(t *testing.T) {
 
 func TestABindingThatLeavesAllClustersIsNotFullyApplied(t *testing.T) {
 	b := binding("m1")
-	b.Status = Binding(b, []workv1alpha1.Work{applied("m1")}, noon)
+	b.Status = Binding(b, []workv1alpha1.Work{applied("m1")}, nil, noon)
 	b.Spec.Clusters = nil
-	got := Binding(b, []workv1alpha1.Work{applied("m1")}, later)
+	got := Binding(b, []workv1alpha1.Work{applied("m1")}, nil, later)
 	if c := meta.FindStatusCondition(got.Conditions, workv1alpha2.FullyApplied); len(got.AggregatedStatus) != 0 || c.Status != "False" || c.LastTransitionTime != later {
 		t.Errorf("got %+v", got)
 	}
@@ -128,19 +128,19 @@ func TestABindingIsNotFullyAppliedWhileAClusterHasAnEarlierTemplate(t *testing.T
 	works := []workv1alpha1.Work{applied("m1"), applied("m2")}
 	for _, kind := range []string{"ReviseReplica", "WorksWritten", "VersionServed"} {
 		b := binding("m1", "m2")
-		b.Status = Binding(b, works, noon)
+		b.Status = Binding(b, works, nil, noon)
 		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "R", Message: `cluster "m2": no such field`})
-		b.Status = Binding(b, works, later)
+		b.Status = Binding(b, works, nil, later)
 		c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.FullyApplied)
 		if want := "Failed to apply all works, see status.aggregatedStatus for details; " + kind + `: cluster "m2": no such field`; c.Status != "False" || c.Reason != "FullyAppliedFailed" ||
 			c.Message != want || c.LastTransitionTime != later {
 			t.Errorf("%s: %+v, want False: %s", kind, c, want)
 		}
-		if again := Binding(b, works, noon); !reflect.DeepEqual(again, b.Status) {
+		if again := Binding(b, works, nil, noon); !reflect.DeepEqual(again, b.Status) {
 			t.Errorf("%s: a second time gives\n%+v\nnot\n%+v", kind, again, b.Status)
 		}
 		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "R"})
-		if b.Status = Binding(b, works, later); !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
+		if b.Status = Binding(b, works, nil, later); !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
 			t.Errorf("%s: when all is well, %+v", kind, b.Status.Conditions)
 		}
 	}
@@ -149,11 +149,11 @@ func TestABindingIsNotFullyAppliedWhileAClusterHasAnEarlierTemplate(t *testing.T
 func TestOnlyTheClustersThatATemplateIsRoutedToCount(t *testing.T) {
 	b := binding("m1", "m2", "m3")
 	b.Annotations = map[string]string{"argosy.io/routed-to": "m2"}
-	b.Status = Binding(b, []workv1alpha1.Work{applied("m2")}, noon)
+	b.Status = Binding(b, []workv1alpha1.Work{applied("m2")}, nil, noon)
 	if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
 		t.Errorf("got %+v", b.Status.Conditions)
 	}
-	if got := say(Items(b)); got != `m2 applied {"replicas":1} Healthy` {
+	if got := say(Items(b, nil)); got != `m2 applied {"replicas":1} Healthy` {
 		t.Errorf("folded are %s", got)
 	}
 }
@@ -165,7 +165,7 @@ func TestWhatOthersWroteIntoTheStatusIsKept(t *testing.T) {
 		Conditions: []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: "True", LastTransitionTime: noon}},
 	}
 	before := b.DeepCopy()
-	got := Binding(b, []workv1alpha1.Work{applied("m1")}, later)
+	got := Binding(b, []workv1alpha1.Work{applied("m1")}, nil, later)
 	if !reflect.DeepEqual(b, before) {
 		t.Error("the binding was changed")
 	}
@@ -177,8 +177,8 @@ func TestWhatOthersWroteIntoTheStatusIsKept(t *testing.T) {
 
 func TestTheSameReportsInAnotherSpellingChangeNothing(t *testing.T) {
 	b := binding("m1", "m2")
-	b.Status = Binding(b, []workv1alpha1.Work{work("m1", "True", "", `{"a":1,"b":{"c":[2]}}`), work("m2", "False", "no", "")}, noon)
-	got := Binding(b, []workv1alpha1.Work{work("m2", "False", "no", ""), work("m1", "True", "", `{ "b": {"c": [2]}, "a": 1 }`)}, later)
+	b.Status = Binding(b, []workv1alpha1.Work{work("m1", "True", "", `{"a":1,"b":{"c":[2]}}`), work("m2", "False", "no", "")}, nil, noon)
+	got := Binding(b, []workv1alpha1.Work{work("m2", "False", "no", ""), work("m1", "True", "", `{ "b": {"c": [2]}, "a": 1 }`)}, nil, later)
 	if !reflect.DeepEqual(got, b.Status) {
 		t.Errorf("got\n%s\n%+v\nwant\n%s\n%+v", say(got.AggregatedStatus), got.Conditions, say(b.Status.AggregatedStatus), b.Status.Conditions)
 	}
@@ -199,18 +199,18 @@ func TestTheOrderOfWorksDoesNotMatter(t *testing.T) {
 				works = append(works, work(cluster, state, "why", fmt.Sprintf(`{"replicas":%d}`, r.IntN(3))))
 			}
 		}
-		want := Binding(b, works, noon)
+		want := Binding(b, works, nil, noon)
 		for range 5 {
 			r.Shuffle(len(works), func(i, j int) { works[i], works[j] = works[j], works[i] })
 			r.Shuffle(len(b.Spec.Clusters), func(i, j int) {
 				b.Spec.Clusters[i], b.Spec.Clusters[j] = b.Spec.Clusters[j], b.Spec.Clusters[i]
 			})
-			if got := Binding(b, works, noon); !reflect.DeepEqual(got, want) {
+			if got := Binding(b, works, nil, noon); !reflect.DeepEqual(got, want) {
 				t.Fatalf("seed %d: got\n%s\nwant\n%s", seed, say(got.AggregatedStatus), say(want.AggregatedStatus))
 			}
 		}
 		b.Status = want
-		if again := Binding(b, works, later); !reflect.DeepEqual(again, want) {
+		if again := Binding(b, works, nil, later); !reflect.DeepEqual(again, want) {
 			t.Fatalf("seed %d: a second time gives\n%+v\nnot\n%+v", seed, again, want)
 		}
 	}
@@ -218,8 +218,8 @@ func TestTheOrderOfWorksDoesNotMatter(t *testing.T) {
 
 func TestAClusterThatHasNotReportedIsBehindNotAbsent(t *testing.T) {
 	b := binding("m2", "m1", "m3")
-	b.Status = Binding(b, []workv1alpha1.Work{applied("m2")}, noon)
-	if got, want := say(Items(b)), `m1 Unknown; m2 applied {"replicas":1} Healthy; m3 Unknown`; got != want {
+	b.Status = Binding(b, []workv1alpha1.Work{applied("m2")}, nil, noon)
+	if got, want := say(Items(b, nil)), `m1 Unknown; m2 applied {"replicas":1} Healthy; m3 Unknown`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if got := say(b.Status.AggregatedStatus); got != `m2 applied {"replicas":1} Healthy` {
@@ -236,21 +236,21 @@ func TestWhatNoInterpreterCouldAnswerIsSaidByClusterUntilItCan(t *testing.T) {
 	b := binding("a", "b", "c", "d", "e")
 	retains := applied("a")
 	retains.Status.Conditions = append(retains.Status.Conditions, metav1.Condition{Type: "Retain", Status: metav1.ConditionFalse, Message: "line 2: nil"})
-	b.Status = Binding(b, []workv1alpha1.Work{retains}, noon)
+	b.Status = Binding(b, []workv1alpha1.Work{retains}, nil, noon)
 	if c := meta.FindStatusCondition(b.Status.Conditions, "Retain"); c == nil || c.Message != `cluster "a": line 2: nil` {
 		t.Errorf("a Retain that fails is said as %+v", c)
 	}
-	b.Status = Binding(b, []workv1alpha1.Work{applied("a"), mute("b"), mute("left")}, noon)
+	b.Status = Binding(b, []workv1alpha1.Work{applied("a"), mute("b"), mute("left")}, nil, noon)
 	c := meta.FindStatusCondition(b.Status.Conditions, "InterpretHealth")
 	if c == nil || c.Status != metav1.ConditionFalse || c.Message != `cluster "b": line 3: nil` || c.LastTransitionTime != noon {
 		t.Errorf("one cluster is said as %+v", c)
 	}
-	b.Status = Binding(b, []workv1alpha1.Work{mute("a"), mute("b"), mute("c"), mute("d"), mute("e")}, later)
+	b.Status = Binding(b, []workv1alpha1.Work{mute("a"), mute("b"), mute("c"), mute("d"), mute("e")}, nil, later)
 	c = meta.FindStatusCondition(b.Status.Conditions, "InterpretHealth")
 	if c == nil || !strings.HasSuffix(c.Message, `cluster "c": line 3: nil; and in 2 more clusters`) || c.LastTransitionTime != noon {
 		t.Errorf("many clusters are said as %+v", c)
 	}
-	b.Status = Binding(b, []workv1alpha1.Work{applied("a")}, later)
+	b.Status = Binding(b, []workv1alpha1.Work{applied("a")}, nil, later)
 	if c = meta.FindStatusCondition(b.Status.Conditions, "InterpretHealth"); c != nil {
 		t.Errorf("when all is well it is said that %+v", c)
 	}
@@ -273,7 +273,7 @@ func TestLargeStatusesOfSomeClustersDoNotKeepTheOthersFromBeingWritten(t *testin
 		works = append(works, work(name, state, message, status))
 	}
 	b := binding(names...)
-	got := Binding(b, works, noon)
+	got := Binding(b, works, nil, noon)
 	raw, err := json.Marshal(got)
 	if err != nil {
 		t.Fatal(err)
@@ -295,12 +295,12 @@ func TestLargeStatusesOfSomeClustersDoNotKeepTheOthersFromBeingWritten(t *testin
 		t.Errorf("it is said that %+v", c)
 	}
 	b.Status = got
-	if again := Binding(b, works, later); !reflect.DeepEqual(again, got) {
+	if again := Binding(b, works, nil, later); !reflect.DeepEqual(again, got) {
 		t.Error("a second time gives another status")
 	}
 
 	some := append([]workv1alpha1.Work{work("m000", "True", "", fmt.Sprintf(`{"note":%q}`, strings.Repeat("x", 250<<10)))}, works[2:9:9]...)
-	got = Binding(binding(names[:9]...), some, noon)
+	got = Binding(binding(names[:9]...), some, nil, noon)
 	if got.AggregatedStatus[0].Status == nil || meta.FindStatusCondition(got.Conditions, "InterpretStatus") != nil {
 		t.Error("one large status that fits is left out")
 	}

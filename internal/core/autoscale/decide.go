@@ -23,7 +23,7 @@ type Settings struct {
 	Tolerance float64
 	// DownscaleStabilization is how long a higher recommendation counts where a behavior does not say; default 5 minutes.
 	DownscaleStabilization time.Duration
-	// CPUInitialization is for how long from its start the CPU of a pod may mislead; InitialReadiness for how long it may not have
+	// CPUInitialization is the period after pod start when CPU samples might be skipped; InitialReadiness for how long it may not have
 	// been ready yet. Defaults 5 minutes and 30 seconds.
 	CPUInitialization, InitialReadiness time.Duration
 }
@@ -149,10 +149,10 @@ func Decide(in Input) Decision {
 	}
 	if len(failures) > 0 && (valid == 0 || proposal < in.Current) {
 		d.Failure = failures[0].error
-		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, failures[0].reason, "the replicas that the load asks for are not known: "+failures[0].Error())
+		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, failures[0].reason, "the desired replica count is unknown: "+failures[0].Error())
 		return d
 	}
-	d.say(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound", "the replicas that the load asks for are worked out from "+by)
+	d.say(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound", "the desired replica count is calculated from "+by)
 
 	// 3. Not too fast, not too early, and within the bounds.
 	steady, reason, message := in.stabilised(proposal, &d.History)
@@ -176,7 +176,7 @@ func Decide(in Input) Decision {
 // Disabled is what is said of a workload without replicas, in whatever mode.
 func Disabled() autoscalingv2.HorizontalPodAutoscalerCondition {
 	return autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "ScalingDisabled",
-		Message: "the workload has no replicas, which switches autoscaling off: give it some to switch it on"}
+		Message: "autoscaling is disabled since the workload has zero replicas; scale it to one or more to enable it"}
 }
 
 // Silent are the clusters of which something is not known, sorted, with why.

@@ -216,7 +216,7 @@ func TestWithoutAnyMetricNothingChanges(t *testing.T) {
 		clusters []Cluster
 		want     string
 	}{
-		"no cluster answers": {clusters(map[string]string{"a": "silent:2", "b": "silent:1"}), "False FailedGetResourceMetric: the replicas that the load asks for are not known: cpu of pods: no cluster tells of it: cluster a: no answer in time"},
+		"no cluster answers": {clusters(map[string]string{"a": "silent:2", "b": "silent:1"}), "False FailedGetResourceMetric: the desired replica count is unknown: cpu of pods: no cluster reports this metric: cluster a: no answer in time"},
 		"no pods":            {clusters(map[string]string{"a": ""}), "there are no pods"},
 		"pods without value": {clusters(map[string]string{"a": "? ?"}), "no pod that is ready has a value yet"},
 		"no request":         {noRequest, "container app of the pods requests no cpu"},

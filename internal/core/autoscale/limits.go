@@ -106,11 +106,11 @@ func (in Input) stabilised(proposal int32, h *History) (replicas int32, reason, 
 	replicas = min(max(in.Current, lowest), highest)
 	switch {
 	case replicas == proposal:
-		return replicas, "ReadyForNewScale", "nothing holds a change of the replicas up"
+		return replicas, "ReadyForNewScale", "nothing limits a change of the replicas"
 	case proposal >= in.Current:
-		return replicas, "ScaleUpStabilized", "the load asked for fewer replicas within the stabilization window, and the fewest count"
+		return replicas, "ScaleUpStabilized", "recommendations within the stabilization window were lower; the lowest counts"
 	}
-	return replicas, "ScaleDownStabilized", "the load asked for more replicas within the stabilization window, and the most count"
+	return replicas, "ScaleDownStabilized", "recommendations within the stabilization window were higher; the highest counts"
 }
 
 // limited is how many replicas may be had now, with the reason why not all that are asked for.
@@ -120,20 +120,20 @@ func (in Input) limited(asked, lowest, highest int32) (replicas int32, reason, m
 		fastest := in.fastest(true)
 		if allowed := min(highest, fastest); asked > allowed {
 			if fastest < highest {
-				return allowed, "ScaleUpLimit", "the load asks for more replicas than behavior.scaleUp lets come at a time"
+				return allowed, "ScaleUpLimit", "the desired replica count is increasing faster than behavior.scaleUp allows"
 			}
-			return allowed, "TooManyReplicas", "the load asks for more replicas than maxReplicas"
+			return allowed, "TooManyReplicas", "the desired replica count is more than maxReplicas"
 		}
 	case asked < in.Current:
 		fastest := in.fastest(false)
 		if allowed := max(lowest, fastest); asked < allowed {
 			if fastest > lowest {
-				return allowed, "ScaleDownLimit", "the load asks for fewer replicas than behavior.scaleDown lets be left at a time"
+				return allowed, "ScaleDownLimit", "the desired replica count is decreasing faster than behavior.scaleDown allows"
 			}
-			return allowed, "TooFewReplicas", "the load asks for fewer replicas than minReplicas"
+			return allowed, "TooFewReplicas", "the desired replica count is less than minReplicas"
 		}
 	}
-	return min(max(asked, lowest), highest), "DesiredWithinRange", "the replicas that the load asks for are within the bounds"
+	return min(max(asked, lowest), highest), "DesiredWithinRange", "the desired replica count is within the acceptable range"
 }
 
 // fastest is how far the policies of a direction let the replicas go now.

@@ -153,7 +153,7 @@ func (in Input) misleads(pod *corev1.Pod, v Value) bool {
 func (g group) none() error {
 	switch {
 	case len(g.clusters) > 0:
-		return fmt.Errorf("no cluster tells of it: %s", g.clusters[0])
+		return fmt.Errorf("no cluster reports this metric: %s", g.clusters[0])
 	case len(g.missing)+len(g.unready) == 0:
 		return fmt.Errorf("there are no pods")
 	}
@@ -310,7 +310,7 @@ func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autos
 		}
 	}
 	if told == 0 {
-		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("no cluster tells of it: %s", cmp.Or(silent, absent))
+		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("no cluster reports this metric: %s", cmp.Or(silent, absent))
 	}
 	current := in.total()
 	var replicas int32

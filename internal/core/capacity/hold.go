@@ -238,6 +238,9 @@ func (m *Member) there(of Workload) (pods int64) {
 	return pods
 }
 
+// Pods is how many pods of a workload there are, of those that it owns and of those of what it made.
+func (m *Member) Pods(of Workload) int64 { return m.there(of) }
+
 // each calls f for a workload and for what it made, as far as there are pods of them.
 func (m *Member) each(of Workload, f func(*workload)) {
 	known := func(kind string) {

@@ -37,25 +37,32 @@ var templateHashes = []string{"pod-template-hash", "rollouts-pod-template-hash"}
 
 const replicaSet = "ReplicaSet"
 
+// WorkloadOfPod is what a pod is of; without a name for a pod that has no controller.
+func WorkloadOfPod(p *corev1.Pod) Workload {
+	of := Workload{Namespace: p.Namespace}
+	owner := metav1.GetControllerOfNoCopy(p)
+	if owner == nil {
+		return of
+	}
+	of.Kind, of.Name = owner.Kind, owner.Name
+	for _, label := range templateHashes {
+		if maker, made := strings.CutSuffix(owner.Name, "-"+p.Labels[label]); made && owner.Kind == replicaSet && p.Labels[label] != "" {
+			of.Name = maker
+		}
+	}
+	return of
+}
+
 // PodOf keeps what counts of a pod; one that has ended counts for nothing. Init containers, sidecars and overhead count as
 // the scheduler counts them.
 func PodOf(p *corev1.Pod) (kept Pod, live bool) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return Pod{}, false
 	}
-	kept = Pod{Namespace: p.Namespace, Name: p.Name, node: p.Spec.NodeName, workload: Workload{Namespace: p.Namespace},
+	kept = Pod{Namespace: p.Namespace, Name: p.Name, node: p.Spec.NodeName, workload: WorkloadOfPod(p),
 		requests: requestsOf(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true}))}
 	spread := SpreadOf(p.Namespace, p.Labels, &p.Spec)
 	kept.requests = withPorts(kept.requests, spread.Ports)
-	owner := metav1.GetControllerOfNoCopy(p)
-	if owner != nil {
-		kept.workload.Kind, kept.workload.Name = owner.Kind, owner.Name
-		for _, label := range templateHashes {
-			if maker, made := strings.CutSuffix(owner.Name, "-"+p.Labels[label]); made && owner.Kind == replicaSet && p.Labels[label] != "" {
-				kept.workload.Name = maker
-			}
-		}
-	}
 	if kept.node != "" {
 		return kept, true
 	}
@@ -72,7 +79,7 @@ func PodOf(p *corev1.Pod) (kept Pod, live bool) {
 			continue
 		}
 		kept.waits.unschedulable = &Pending{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels, Since: c.LastTransitionTime.Time}
-		if owner != nil {
+		if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
 			kept.waits.unschedulable.OwnerKind, kept.waits.unschedulable.OwnerName = owner.Kind, owner.Name
 		}
 	}

@@ -212,7 +212,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 				continue
 			}
 			if !spare(b, from, now) {
-				held = Held{"the workloads in it have replicas that are not ready, or that moved a short while ago", true}
+				held = Held{"the workloads in it have replicas that are not ready, or that moved recently", true}
 				continue
 			}
 			replicas := b.BindingSpec().Replicas

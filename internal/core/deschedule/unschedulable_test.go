@@ -47,9 +47,9 @@ func TestReplicasThatFindNoNodeGoWhereThereIsRoom(t *testing.T) {
 			change: func(b *workv1alpha2.ResourceBinding) { say(b, "m1", "") }},
 		{name: "a kind that does not tell what is ready", at: "m1=4", stuck: "m1=2", room: "m2=9",
 			change: func(b *workv1alpha2.ResourceBinding) { say(b, "m1", `{"active":4}`) }},
-		{name: "no other room", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=0", err: "replicas find no node (m1: 2) and stay, as no other cluster has room: Clusters available replicas 0 are not enough to schedule."},
-		{name: "room that nobody knows is none", at: "m1=4", stuck: "m1=2", room: "", err: "no other cluster has room"},
-		{name: "not to a cluster where others find no node", at: "m1=4 m2=2", stuck: "m1=2 m2=1", room: "m1=9 m2=9", err: "no other cluster has room",
+		{name: "no other room", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=0", err: "replicas are unschedulable (m1: 2) and stay, as no other cluster has capacity: Clusters available replicas 0 are not enough to schedule."},
+		{name: "room that nobody knows is none", at: "m1=4", stuck: "m1=2", room: "", err: "no other cluster has capacity"},
+		{name: "not to a cluster where others find no node", at: "m1=4 m2=2", stuck: "m1=2 m2=1", room: "m1=9 m2=9", err: "no other cluster has capacity",
 			change: func(b *workv1alpha2.ResourceBinding) {
 				say(b, "m1", `{"replicas":4,"readyReplicas":2}`)
 				say(b, "m2", `{"replicas":2,"readyReplicas":2}`)
@@ -57,7 +57,7 @@ func TestReplicasThatFindNoNodeGoWhereThereIsRoom(t *testing.T) {
 		{name: "not beyond the affinity", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=9 m3=9", want: "m1=3 m3=1", change: func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1", "m3"}}
 		}},
-		{name: "not to another term of the affinity, which would take all along", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=9", err: "no other cluster has room",
+		{name: "not to another term of the affinity, which would take all along", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=9", err: "no other cluster has capacity",
 			change: func(b *workv1alpha2.ResourceBinding) {
 				only := func(name, cluster string) policyv1alpha1.ClusterAffinityTerm {
 					return policyv1alpha1.ClusterAffinityTerm{AffinityName: name, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
@@ -65,7 +65,7 @@ func TestReplicasThatFindNoNodeGoWhereThereIsRoom(t *testing.T) {
 				b.Spec.Placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{only("here", "m1"), only("there", "m2")}
 				b.Status.SchedulerObservedAffinityName = "here"
 			}},
-		{name: "not beyond the number of clusters asked for", at: "m1=3 m2=1", stuck: "m1=1", room: "m1=9 m3=9", err: "no other cluster has room",
+		{name: "not beyond the number of clusters asked for", at: "m1=3 m2=1", stuck: "m1=1", room: "m1=9 m3=9", err: "no other cluster has capacity",
 			change: func(b *workv1alpha2.ResourceBinding) {
 				b.Spec.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 2}}
 			}},
@@ -79,7 +79,7 @@ func TestReplicasThatFindNoNodeGoWhereThereIsRoom(t *testing.T) {
 		{name: "what came a while ago goes on, and not back", at: "m1=3 m2=1", stuck: "m2=1", room: "m1=9 m3=9", want: "m1=3 m3=1", change: func(b *workv1alpha2.ResourceBinding) {
 			b.Annotations[RecordAnnotation] = `{"gave":{"m1":"2027-01-15T07:40:00Z"},"took":{"m2":"2027-01-15T07:40:00Z"}}`
 		}},
-		{name: "and rather stays than goes back", at: "m1=3 m2=1", stuck: "m2=1", room: "m1=9", err: "no other cluster has room", change: func(b *workv1alpha2.ResourceBinding) {
+		{name: "and rather stays than goes back", at: "m1=3 m2=1", stuck: "m2=1", room: "m1=9", err: "no other cluster has capacity", change: func(b *workv1alpha2.ResourceBinding) {
 			b.Annotations[RecordAnnotation] = `{"gave":{"m1":"2027-01-15T07:40:00Z"}}`
 		}},
 	} {

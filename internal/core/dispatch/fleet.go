@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -13,6 +12,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -98,13 +98,7 @@ func ranks(p *policyv1alpha1.Placement) func(cluster string) int {
 }
 
 // reachable says whether a cluster answers; one of which nothing is said yet does.
-func reachable(c *clusterv1alpha1.Cluster) bool {
-	if c == nil {
-		return false
-	}
-	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
-	return ready == nil || ready.Status == metav1.ConditionTrue
-}
+func reachable(c *clusterv1alpha1.Cluster) bool { return !membership.Silent(c) }
 
 // Follows says whether a Work's status decides about the Works beside it.
 func Follows(w *workv1alpha1.Work) bool { return w.Annotations[fleet.NoteAnnotation] != "" }

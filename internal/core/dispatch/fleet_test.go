@@ -391,7 +391,7 @@ func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
 	s.report("eu", 0, 2)
 	s.look()
 	sets("when it has left", "2 3", "[] [0 1]")
-	if len(s.told) != 1 || s.told[0].Type != fleet.StaleVolume || !strings.Contains(s.told[0].Message, "2 runs in us and has run in eu") {
+	if len(s.told) != 1 || s.told[0].Type != fleet.StaleVolume || !strings.Contains(s.told[0].Message, "2 runs in us and ran in eu before") {
 		t.Errorf("told is %v", s.told)
 	}
 

@@ -72,7 +72,7 @@ func TestNoDoorLeadsFromOneObjectToAnother(t *testing.T) {
 
 		results := dispatch.Works(t.Context(), input(t, deployment, divided), i)
 		if len(results) != 1 || results[0].Err == nil || results[0].Work != nil ||
-			!strings.Contains(results[0].Err.Error(), `make the work of Deployment shop/web for cluster "eu"`) || !strings.Contains(results[0].Err.Error(), named) {
+			!strings.Contains(results[0].Err.Error(), `create the work of Deployment shop/web for cluster "eu"`) || !strings.Contains(results[0].Err.Error(), named) {
 			t.Errorf("revised to another %s: %+v", named, results)
 		}
 		in := input(t, deployment, divided)

@@ -84,6 +84,6 @@ func (in Input) overruled(asked bool) *fleet.Condition {
 	if len(by) == 0 {
 		return nil
 	}
-	return &fleet.Condition{Type: fleet.OverwriteForbidden, Message: fmt.Sprintf("%s asks to overwrite, and %s: it counts as abort, and what a member has that is not the hub's stays as it is. "+
-		"To take such objects over, have an administrator do so by a ClusterPropagationPolicy with conflictResolution Overwrite", strings.Join(by, " and "), in.ForbidOverwrite)}
+	return &fleet.Condition{Type: fleet.OverwriteForbidden, Message: fmt.Sprintf("%s requests Overwrite, but %s. It is treated as Abort: objects in members that the hub does not manage are left unchanged. "+
+		"To take them over, ask an administrator for a ClusterPropagationPolicy with conflictResolution Overwrite", strings.Join(by, " and "), in.ForbidOverwrite)}
 }

@@ -21,8 +21,8 @@ func TestWhereOverwritingIsForbiddenItCountsAsAbort(t *testing.T) {
 		overrides                   []policyv1alpha1.Override
 		want, told                  string
 	}{
-		{"a template", asks, silent, pp, nil, "abort", "the annotation work.karmada.io/conflict-resolution asks to overwrite, and namespace shop forbids it"},
-		{"a policy of the namespace", configMap, byPolicy, pp, nil, "abort", "the policy's spec.conflictResolution asks to overwrite"},
+		{"a template", asks, silent, pp, nil, "abort", "the annotation work.karmada.io/conflict-resolution requests Overwrite, but namespace shop forbids it"},
+		{"a policy of the namespace", configMap, byPolicy, pp, nil, "abort", "the policy's spec.conflictResolution requests Overwrite"},
 		{"both", asks, byPolicy, pp, nil, "abort", "the annotation work.karmada.io/conflict-resolution and the policy's spec.conflictResolution"},
 		{"an override", configMap, silent, pp, []policyv1alpha1.Override{overridden}, "abort", "the annotation"},
 		{"what follows another", configMap, byPolicy, "", nil, "abort", "the policy's"},

@@ -58,7 +58,7 @@ func prePullOf(template *unstructured.Unstructured) (*prePull, error) {
 	if text, set := template.GetAnnotations()[fleet.PrePullTimeoutAnnotation]; set {
 		var err error
 		if p.patience, err = time.ParseDuration(text); err != nil || p.patience <= 0 {
-			return nil, fmt.Errorf("annotation %s: %q is no time to wait, such as 10m", fleet.PrePullTimeoutAnnotation, text)
+			return nil, fmt.Errorf("annotation %s: %q is not a duration, such as 10m", fleet.PrePullTimeoutAnnotation, text)
 		}
 	}
 	return p, nil
@@ -152,7 +152,7 @@ func (in Input) pull(g *gate, asked *prePull, cluster, image, apiVersion string,
 	} else {
 		g.awaited += "; "
 	}
-	g.awaited += fmt.Sprintf("it pulls %s first, and the new pods come when %s of its nodes have it, or at %s", image, asked.share, until.UTC().Format(time.RFC3339))
+	g.awaited += fmt.Sprintf("it is pulling %s; new pods are created when %s of its nodes have it, or at %s", image, asked.share, until.UTC().Format(time.RFC3339))
 }
 
 // pulled says whether an image is on enough nodes of its cluster, or the cluster has refused to pull it.

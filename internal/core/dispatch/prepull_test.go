@@ -117,7 +117,7 @@ func TestNewPodsComeWhenTheirImageIsThere(t *testing.T) {
 	s := beginPulling(t)
 	s.image("nginx:2")
 	s.expectImages("while nobody has it", "nginx:1 nginx:1 nginx:2", "eu:nginx:2 us:nginx:2")
-	if len(s.last.Pulling) != 2 || !strings.HasPrefix(s.last.Pulling[0], `cluster "eu": it pulls nginx:2 first, and the new pods come when 80% of its nodes have it, or at 2027-01-15T08:10:00Z`) {
+	if len(s.last.Pulling) != 2 || !strings.HasPrefix(s.last.Pulling[0], `cluster "eu": it is pulling nginx:2; new pods are created when 80% of its nodes have it, or at 2027-01-15T08:10:00Z`) {
 		t.Errorf("told is %q", s.last.Pulling)
 	}
 	if s.last.RecheckAfter != 10*time.Minute {

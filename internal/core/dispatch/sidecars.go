@@ -34,7 +34,7 @@ func Lacking(sidecars *workv1alpha1.Work, now time.Time, patience time.Duration)
 			return ""
 		}
 	}
-	return "was not seen there by OpenKruise yet"
+	return "has not been observed by OpenKruise there yet"
 }
 
 // Pending says what keeps an object from being in a cluster that it goes to, by its Work there, nil for none; empty if it is there, and
@@ -42,11 +42,11 @@ func Lacking(sidecars *workv1alpha1.Work, now time.Time, patience time.Duration)
 func Pending(work *workv1alpha1.Work) string {
 	switch {
 	case work == nil:
-		return "is not sent there yet"
+		return "has not been dispatched there yet"
 	case stays(work):
 		return ""
 	case meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied) == nil:
-		return "is not applied there yet"
+		return "has not been applied there yet"
 	}
 	return ""
 }
@@ -83,7 +83,7 @@ func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, sch
 
 // Awaited is a line of the condition SidecarsInForce: what a SidecarSet lacks, for which the workload waits in a cluster, that long at most.
 func Awaited(cluster, lacking string, patience time.Duration) string {
-	return fmt.Sprintf("%s%s; the workload is sent when it is in force, or %s after it was due", lineOf(cluster), lacking, patience)
+	return fmt.Sprintf("%s%s; the workload is dispatched when it is in effect, or %s after it was due", lineOf(cluster), lacking, patience)
 }
 
 // AwaitedIn is what a binding says, by Awaited, that its workload waits for in a cluster; empty if it does not.

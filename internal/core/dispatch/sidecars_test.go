@@ -36,12 +36,12 @@ func TestWhatWorkloadsWaitForOfTheirSidecars(t *testing.T) {
 		work    *workv1alpha1.Work
 		lacking string
 	}{
-		{"there is no Work", nil, "is not sent there yet"},
-		{"nothing became of it", work("", ""), "is not applied there yet"},
+		{"there is no Work", nil, "has not been dispatched there yet"},
+		{"nothing became of it", work("", ""), "has not been applied there yet"},
 		{"it was refused", work(metav1.ConditionFalse, ""), ""},
-		{"it was applied", work(metav1.ConditionTrue, ""), "was not seen there by OpenKruise yet"},
-		{"it has a status of nobody", work(metav1.ConditionTrue, `{"matchedPods":0}`), "was not seen there by OpenKruise yet"},
-		{"its status is no object", work(metav1.ConditionTrue, `[]`), "was not seen there by OpenKruise yet"},
+		{"it was applied", work(metav1.ConditionTrue, ""), "has not been observed by OpenKruise there yet"},
+		{"it has a status of nobody", work(metav1.ConditionTrue, `{"matchedPods":0}`), "has not been observed by OpenKruise there yet"},
+		{"its status is no object", work(metav1.ConditionTrue, `[]`), "has not been observed by OpenKruise there yet"},
 		{"it was not seen for long", unnoticed, ""},
 		{"it was seen", work(metav1.ConditionTrue, `{"observedGeneration":1,"matchedPods":0}`), ""},
 		{"it is going", going, ""},
@@ -116,8 +116,8 @@ func TestWhereSidecarsAreAboutToGo(t *testing.T) {
 func TestWhatABindingSaysThatAWorkloadWaitsFor(t *testing.T) {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.SidecarsInForce, Status: metav1.ConditionFalse,
-		Message: Awaited("m1", "SidecarSet a is not sent there yet", time.Minute) + "\n" + Awaited("m10", "SidecarSet b is not sent there yet", time.Minute)}}
-	for cluster, want := range map[string]string{"m10": "SidecarSet b is not sent there yet; the workload is sent when it is in force, or 1m0s after it was due", "m2": ""} {
+		Message: Awaited("m1", "SidecarSet a has not been dispatched there yet", time.Minute) + "\n" + Awaited("m10", "SidecarSet b has not been dispatched there yet", time.Minute)}}
+	for cluster, want := range map[string]string{"m10": "SidecarSet b has not been dispatched there yet; the workload is dispatched when it is in effect, or 1m0s after it was due", "m2": ""} {
 		if got := AwaitedIn(b, cluster); got != want {
 			t.Errorf("in %s it waits for %q, want %q", cluster, got, want)
 		}

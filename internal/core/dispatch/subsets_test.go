@@ -187,7 +187,7 @@ func TestNothingOfASubsetIsTakenAwayBeforeItIsPlacedAnew(t *testing.T) {
 	}
 	// Where the scheduler cannot place it, all stays.
 	s.subsets(6, home("a", int64(3), "nowhere"), home("b", int64(3)))
-	if err := s.place(); err == nil || !strings.Contains(err.Error(), `subset "a" goes to no cluster`) {
+	if err := s.place(); err == nil || !strings.Contains(err.Error(), `subset "a" is not scheduled to any cluster`) {
 		t.Errorf("placed with %v", err)
 	}
 	s.subsets(7, home("a", int64(4), "nowhere"), home("b", int64(3)))

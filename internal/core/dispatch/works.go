@@ -236,7 +236,7 @@ func (in Input) ran(cluster string) bool {
 }
 
 func (in Input) failed(cluster string, err error) Result {
-	return Result{Cluster: cluster, Err: fmt.Errorf("make the work of %s %s for cluster %q: %w",
+	return Result{Cluster: cluster, Err: fmt.Errorf("create the work of %s %s for cluster %q: %w",
 		in.Template.GetKind(), path(in.Template), cluster, err)}
 }
 

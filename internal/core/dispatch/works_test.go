@@ -260,8 +260,8 @@ func TestOneClustersFailureHidesNoOther(t *testing.T) {
 		t.Fatalf("results = %+v", results)
 	}
 	for i, want := range map[int]string{
-		1: `make the work of Deployment shop/web for cluster "gone": the cluster is not registered`,
-		2: `make the work of Deployment shop/web for cluster "us": apply ClusterOverridePolicy cop, spec.overrideRules[0].overriders.plaintext[0]`,
+		1: `create the work of Deployment shop/web for cluster "gone": the cluster is not registered`,
+		2: `create the work of Deployment shop/web for cluster "us": apply ClusterOverridePolicy cop, spec.overrideRules[0].overriders.plaintext[0]`,
 	} {
 		if results[i].Err == nil || !strings.HasPrefix(results[i].Err.Error(), want) || results[i].Work != nil {
 			t.Errorf("err = %v, want %s", results[i].Err, want)
@@ -392,7 +392,7 @@ func TestAClusterWhoseVersionLacksAFieldIsToldSoAndNoOther(t *testing.T) {
 	}
 	in.Convert = kruise.ForMember
 	for _, r := range dispatch.Works(t.Context(), in, interpret.New(builtin.Tier())) {
-		const want = `make the work of StatefulSet shop/s for cluster "eu": the cluster serves apps.kruise.io/v1alpha1: StatefulSet of apps.kruise.io/v1alpha1 has no spec.reserveOrdinals`
+		const want = `create the work of StatefulSet shop/s for cluster "eu": the cluster serves apps.kruise.io/v1alpha1: StatefulSet of apps.kruise.io/v1alpha1 has no spec.reserveOrdinals`
 		switch {
 		case r.Cluster == "eu" && (r.Err == nil || !strings.HasPrefix(r.Err.Error(), want) || r.Work != nil):
 			t.Errorf("eu: %v, want %s", r.Err, want)

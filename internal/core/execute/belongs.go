@@ -33,6 +33,6 @@ func belongs(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
 	if namespace != "" {
 		at = namespace + "/" + binding
 	}
-	return fmt.Errorf("work %s/%s is of binding %s, whose template is another object than its manifest, %s: nothing of it is applied; "+
+	return fmt.Errorf("work %s/%s belongs to binding %s, but its manifest, %s, is not the template of that binding: it is not applied; "+
 		"correct the override policies that select the template", w.Namespace, w.Name, at, identity.Of(manifest))
 }

@@ -37,7 +37,7 @@ func TestAWorkOfABindingAppliesNothingButItsTemplate(t *testing.T) {
 		w.Spec.Workload.Manifests = make([]workv1alpha1.Manifest, 1)
 		w.Spec.Workload.Manifests[0].Raw = []byte(c.manifest)
 		_, err := execute.Desired(w, nil, nil)
-		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "whose template is another object than its manifest") {
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "is not the template of that binding") {
 			t.Errorf("%s: %v, want it refused: %t", c.what, err, c.refused)
 		}
 	}

@@ -66,7 +66,7 @@ func (c Contest) Left(now time.Time) time.Duration {
 }
 
 // ContestedAdvice stands in the message of Contested before what to do.
-const ContestedAdvice = "What helps:"
+const ContestedAdvice = "To resolve:"
 
 // Contested is what users are told of an object that is contested by the field manager, which may not be known.
 func Contested(cluster string, manifest *unstructured.Unstructured, path, manager string) string {
@@ -82,8 +82,8 @@ func Contested(cluster string, manifest *unstructured.Unstructured, path, manage
 	if path == "" {
 		what, does = "", "deletes"
 	}
-	return fmt.Sprintf("%s %s %s%s %s in cluster %q again and again; it is put right at growing intervals, up to %s. %s have it leave that alone, "+
-		"or leave it to the member: by a Retain interpretation, or by taking it off the template", who, does, what, manifest.GetKind(), name, cluster, longestPause, ContestedAdvice)
+	return fmt.Sprintf("%s repeatedly %s %s%s %s in cluster %q; the hub reverts this at increasing intervals, up to %s. %s stop it from doing so, "+
+		"or leave this to the member with a Retain interpretation, or by removing it from the template", who, does, what, manifest.GetKind(), name, cluster, longestPause, ContestedAdvice)
 }
 
 // ManagerOf is who set the field of that path last, other than self, by the managed fields of an object; empty if they do not tell.

@@ -82,10 +82,10 @@ func TestWhoContestsAFieldIsNamed(t *testing.T) {
 		}
 	}
 	d := desired(t, work(t, service), nil)
-	if got := execute.Contested("eu", d, "spec.type", "meddler"); !strings.Contains(got, `field manager "meddler" changes spec.type of Service `) || !strings.Contains(got, `in cluster "eu" again and again`) {
+	if got := execute.Contested("eu", d, "spec.type", "meddler"); !strings.Contains(got, `field manager "meddler" repeatedly changes spec.type of Service `) || !strings.Contains(got, `in cluster "eu"; the hub reverts`) {
 		t.Error(got)
 	}
-	if got := execute.Contested("eu", d, "", ""); !strings.HasPrefix(got, "somebody deletes Service ") {
+	if got := execute.Contested("eu", d, "", ""); !strings.HasPrefix(got, "somebody repeatedly deletes Service ") {
 		t.Error(got)
 	}
 }

@@ -40,13 +40,13 @@ func EndDefinition(observed *unstructured.Unstructured, objects []Content, more 
 	}
 	switch {
 	case len(staying) > 0:
-		return FateReleased, "there are objects of its kind that do not go: " + someOf(slices.Concat(staying, owned))
+		return FateReleased, "objects of this kind remain: " + someOf(slices.Concat(staying, owned))
 	case waits != "":
-		return FateWaits, waits + " goes first"
+		return FateWaits, waits + " is deleted first"
 	case len(owned) > 0:
-		return FateReleased, "there are objects of its kind that do not go: " + someOf(owned)
+		return FateReleased, "objects of this kind remain: " + someOf(owned)
 	case more:
-		return FateWaits, "objects of its kind go first"
+		return FateWaits, "objects of this kind are deleted first"
 	}
-	return FateDeleted, "the hub made it, and no object of its kind is left"
+	return FateDeleted, "the hub created it, and no objects of this kind remain"
 }

@@ -61,25 +61,25 @@ const (
 func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, reason string) {
 	switch {
 	case e.WorksGo:
-		return EndKept, 0, "the definition of Works is being deleted, or was"
+		return EndKept, 0, "the CustomResourceDefinition of Works is being deleted, or was deleted"
 	case e.SpaceGoes && !e.Leaving:
-		return EndKept, 0, "its execution space is being deleted, and its cluster is not leaving"
+		return EndKept, 0, "its execution space is being deleted, but its cluster is not being removed"
 	case e.OwnerWent != "" && !e.Leaving:
-		return EndKept, 0, fmt.Sprintf("what it was made for went with its definition, %s", e.OwnerWent)
+		return EndKept, 0, fmt.Sprintf("its template was deleted together with its definition, %s", e.OwnerWent)
 	case len(e.Broken) > 0:
 		return EndWaits, time.Second, fmt.Sprintf("nothing is deleted in members while definitions of the hub are missing: %s", strings.Join(e.Broken, ", "))
 	case Ordered(w):
-		return EndOrdered, 0, "the hub has ordered it"
+		return EndOrdered, 0, "the hub requested it"
 	case e.Leaving:
-		return EndOrdered, 0, "its cluster leaves"
+		return EndOrdered, 0, "its cluster is being removed"
 	case e.Unwanted:
-		return EndOrdered, 0, "its binding wants it no more"
+		return EndOrdered, 0, "its binding no longer needs it"
 	case e.Unseen:
-		return EndKept, 0, "somebody has deleted it while the hub did not look"
+		return EndKept, 0, "it was deleted while the hub was not watching"
 	case e.Others > e.Bound:
-		return EndKept, 0, fmt.Sprintf("it is one of %d Works that others than the hub have deleted within a minute, of which %d may be", e.Others, e.Bound)
+		return EndKept, 0, fmt.Sprintf("it is one of %d Works that were deleted within a minute, but not by the hub; at most %d may be", e.Others, e.Bound)
 	case e.Known < e.Settle:
-		return EndWaits, e.Settle - e.Known, "somebody has deleted it; whether it is one of many is seen soon"
+		return EndWaits, e.Settle - e.Known, "a user deleted it; the hub waits to see whether more Works are deleted"
 	}
-	return EndOrdered, 0, "somebody has deleted this Work"
+	return EndOrdered, 0, "a user deleted this Work"
 }

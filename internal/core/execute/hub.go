@@ -28,14 +28,14 @@ func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstruct
 	if foreign && ownerOf(observed, w) == ours {
 		switch {
 		case w.DeletionTimestamp != nil:
-			return Action{Kind: Nothing, Reason: "the object was written last by another hub (" + by + "), so it stays"}
+			return Action{Kind: Nothing, Reason: "the object was last written by another hub (" + by + "), so it is kept"}
 		case !suspended(w) && !CreateOnly(w) && appliedGeneration(w) == 0 && strategy(w, desired) != workv1alpha2.ConflictResolutionOverwrite:
 			return Action{Kind: Conflict, Reason: otherHub(w, desired, by)}
 		}
 	}
 	action := Plan(w, desired, observed)
 	if foreign && action.Kind == Nothing && action.Reason == asDesired {
-		action = Action{Kind: Apply, Reason: "the object was written last by another hub (" + by + ")", Object: desired}
+		action = Action{Kind: Apply, Reason: "the object was last written by another hub (" + by + ")", Object: desired}
 	}
 	if h != "" && (action.Kind == Create || action.Kind == Apply) {
 		action.Object = h.marked(action.Object)

@@ -35,7 +35,7 @@ func TestWhatAnotherHubWroteIsNeitherDeletedNorTakenUnasked(t *testing.T) {
 		{"another hub's object is a conflict", "b", []func(*workv1alpha1.Work){fresh}, execute.Conflict, "another hub (b)"},
 		{"another hub's object is overwritten by word", "b", []func(*workv1alpha1.Work){fresh, overwrite}, execute.Apply, ""},
 		{"an object that it had before is taken back", "b", []func(*workv1alpha1.Work){applied}, execute.Apply, "another hub (b)"},
-		{"another hub's object is not deleted", "b", []func(*workv1alpha1.Work){applied, deleted}, execute.Nothing, "stays"},
+		{"another hub's object is not deleted", "b", []func(*workv1alpha1.Work){applied, deleted}, execute.Nothing, "so it is kept"},
 		{"an object of its own is deleted", "a", []func(*workv1alpha1.Work){applied, deleted}, execute.Delete, ""},
 	} {
 		t.Run(c.story, func(t *testing.T) {

@@ -102,7 +102,7 @@ func EndNamespace(observed *unstructured.Unstructured, contents []Content, workO
 	}
 	switch {
 	case len(staying) > 0:
-		return FateReleased, "it holds what does not go: " + someOf(staying)
+		return FateReleased, "it contains objects that remain: " + someOf(staying)
 	case waits != "":
 		return FateWaits, waits + " goes first"
 	}

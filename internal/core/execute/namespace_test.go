@@ -48,7 +48,7 @@ func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 		{"it was there before", adopted, nil, FateReleased, "was there before"},
 		{"a volume that only the member has", ours, []Content{object("", "PersistentVolumeClaim", "data-db-0")}, FateReleased, "PersistentVolumeClaim data-db-0"},
 		{"a Deployment that was preserved, with its pods", ours, []Content{object("apps", "Deployment", "web"), object("apps", "ReplicaSet", "web-1", owned("Deploymentweb")),
-			object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, FateReleased, "it holds what does not go: Deployment web"},
+			object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, FateReleased, "it contains objects that remain: Deployment web"},
 		{"pods of a Deployment that has gone", ours, []Content{object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, FateDeleted, ""},
 		{"what goes already", ours, []Content{object("", "Pod", "web-1-a", going), object("", "Secret", "s", going)}, FateDeleted, ""},
 		{"what is about to go by the hub", ours, []Content{object("apps", "Deployment", "web", of("goes"))}, FateWaits, "Deployment web"},

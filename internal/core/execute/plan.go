@@ -66,16 +66,16 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 	case suspended(w):
 		return Action{Kind: Nothing, Reason: workv1alpha1.MessageSuspended}
 	case observed == nil && Over(w):
-		return Action{Kind: Nothing, Reason: "the object has finished and is gone; it is not run again"}
+		return Action{Kind: Nothing, Reason: "the object has finished and was deleted; it is not run again"}
 	case observed == nil:
-		return Action{Kind: Create, Reason: "the object is absent", Object: desired, Repairs: appliedGeneration(w) >= w.Generation && appliedGeneration(w) > 0}
+		return Action{Kind: Create, Reason: "the object does not exist", Object: desired, Repairs: appliedGeneration(w) >= w.Generation && appliedGeneration(w) > 0}
 	}
 
 	if CreateOnly(w) {
 		if observed.GetDeletionTimestamp() != nil {
 			return Action{Kind: Wait, Reason: leaving}
 		}
-		return Action{Kind: Nothing, Reason: "the object is there, and its update strategy is CreateOnly"}
+		return Action{Kind: Nothing, Reason: "the object exists, and its update strategy is CreateOnly"}
 	}
 	adopts := false
 	switch owner := ownerOf(observed, w); owner {
@@ -113,9 +113,9 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 	return Action{Kind: Nothing, Reason: asDesired}
 }
 
-const asDesired = "the object is as desired"
+const asDesired = "the object is up to date"
 
-const leaving = "the object is being deleted in the member; it is created again when it is gone"
+const leaving = "the object is being deleted in the member; it is recreated afterwards"
 
 // CreateOnly says whether w makes its object where there is none, and leaves any that is there alone, whosever it is.
 func CreateOnly(w *workv1alpha1.Work) bool {
@@ -127,11 +127,11 @@ func CreateOnly(w *workv1alpha1.Work) bool {
 func remove(w *workv1alpha1.Work, observed *unstructured.Unstructured) Action {
 	switch {
 	case observed == nil:
-		return Action{Kind: Nothing, Reason: "the object is absent"}
+		return Action{Kind: Nothing, Reason: "the object does not exist"}
 	case ownerOf(observed, w) != ours:
-		return Action{Kind: Nothing, Reason: "the object is not marked as this work's, so it stays"}
+		return Action{Kind: Nothing, Reason: "the object is not marked as managed by this work, so it is kept"}
 	case Anothers(w, observed):
-		return Action{Kind: Nothing, Reason: "the object is of another work that had the same name, so it stays"}
+		return Action{Kind: Nothing, Reason: "the object belongs to an earlier work of the same name, so it is kept"}
 	case Preserved(w):
 		return Action{Kind: Release, Reason: "resources are preserved on deletion", Object: Released(observed)}
 	case observed.GetDeletionTimestamp() != nil:
@@ -191,7 +191,7 @@ func unmanaged(w *workv1alpha1.Work, desired *unstructured.Unstructured) string 
 }
 
 func otherWork(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) string {
-	return fmt.Sprintf("resource(kind=%s, %s/%s) in the cluster %s belongs to the work %s/%s; delete that work, or take its %s and %s annotations off the resource",
+	return fmt.Sprintf("resource(kind=%s, %s/%s) in the cluster %s belongs to the work %s/%s; delete that work, or remove its %s and %s annotations from the resource",
 		desired.GetKind(), desired.GetNamespace(), desired.GetName(), cluster(w),
 		field(observed, "annotations", workv1alpha2.WorkNamespaceAnnotation), field(observed, "annotations", workv1alpha2.WorkNameAnnotation),
 		workv1alpha2.WorkNamespaceAnnotation, workv1alpha2.WorkNameAnnotation)

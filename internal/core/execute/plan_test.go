@@ -116,9 +116,9 @@ func TestPlan(t *testing.T) {
 		want     execute.Kind
 		reason   string
 	}{
-		{"an absent object is created", nil, absent, execute.Create, "absent"},
-		{"an object as desired is left", nil, member(mine), execute.Nothing, "as desired"},
-		{"drift is put right", nil, member(mine, drifted), execute.Apply, "spec.ports.0 differs"},
+		{"an absent object is created", nil, absent, execute.Create, "does not exist"},
+		{"an object as desired is left", nil, member(mine), execute.Nothing, "up to date"},
+		{"drift the hub corrects it", nil, member(mine, drifted), execute.Apply, "spec.ports.0 differs"},
 		{"a changed work is applied though nothing shows", changes{changed}, member(mine), execute.Apply, "generation 4 of the work is not applied yet"},
 		{"a suspended work is not applied", changes{suspended}, member(mine, drifted), execute.Nothing, "suspended"},
 		{"a suspended work does not create", changes{suspended}, absent, execute.Nothing, "suspended"},
@@ -139,19 +139,19 @@ func TestPlan(t *testing.T) {
 
 		{"a deleted work takes its object along", changes{deleting}, member(mine), execute.Delete, ""},
 		{"suspension does not stop deletion", changes{deleting, suspended}, member(mine), execute.Delete, ""},
-		{"a deleted work of an absent object is done", changes{deleting}, absent, execute.Nothing, "absent"},
+		{"a deleted work of an absent object is done", changes{deleting}, absent, execute.Nothing, "does not exist"},
 		{"a deleted work waits for what is being deleted", changes{deleting}, member(mine, going), execute.Wait, "already"},
-		{"a deleted work leaves an object of nobody", changes{deleting, overwriting}, member(marks{}), execute.Nothing, "stays"},
-		{"a deleted work leaves an object of another", changes{deleting}, member(marks{"true", "karmada-es-eu", "other-1", "id-9"}), execute.Nothing, "stays"},
-		{"a deleted work leaves the object of a later work of its name", changes{deleting}, member(marks{"true", "karmada-es-eu", "web-1", "id-9"}), execute.Nothing, "had the same name"},
+		{"a deleted work leaves an object of nobody", changes{deleting, overwriting}, member(marks{}), execute.Nothing, "so it is kept"},
+		{"a deleted work leaves an object of another", changes{deleting}, member(marks{"true", "karmada-es-eu", "other-1", "id-9"}), execute.Nothing, "so it is kept"},
+		{"a deleted work leaves the object of a later work of its name", changes{deleting}, member(marks{"true", "karmada-es-eu", "web-1", "id-9"}), execute.Nothing, "an earlier work of the same name"},
 		{"a deleted work takes the object of the work before it along, made again and never applied", changes{unapplied, deleting}, member(marks{"true", "karmada-es-eu", "web-1", "id-0"}), execute.Delete, ""},
 		{"a preserving work lets the object of the work before it go", changes{unapplied, deleting, preserving}, member(marks{"true", "karmada-es-eu", "web-1", "id-0"}), execute.Release, "preserved"},
-		{"a preserving work leaves the object of a later work of its name as it is", changes{deleting, preserving}, member(marks{"true", "karmada-es-eu", "web-1", "id-9"}), execute.Nothing, "stays"},
+		{"a preserving work leaves the object of a later work of its name as it is", changes{deleting, preserving}, member(marks{"true", "karmada-es-eu", "web-1", "id-9"}), execute.Nothing, "so it is kept"},
 		{"a deleted work takes an object along that lost the permanent ID", changes{deleting}, member(marks{"true", "karmada-es-eu", "web-1", ""}), execute.Delete, ""},
-		{"a deleted work leaves an object with half of its marks", changes{deleting}, member(marks{"", "karmada-es-eu", "web-1", "id-1"}), execute.Nothing, "stays"},
+		{"a deleted work leaves an object with half of its marks", changes{deleting}, member(marks{"", "karmada-es-eu", "web-1", "id-1"}), execute.Nothing, "so it is kept"},
 		{"a preserving work lets its object go", changes{deleting, preserving}, member(mine), execute.Release, "preserved"},
 		{"a preserving work lets go of what is being deleted, too", changes{deleting, preserving}, member(mine, going), execute.Release, "preserved"},
-		{"a preserving work leaves an object of nobody as it is", changes{deleting, preserving}, member(marks{}), execute.Nothing, "stays"},
+		{"a preserving work leaves an object of nobody as it is", changes{deleting, preserving}, member(marks{}), execute.Nothing, "so it is kept"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.U
 	}
 	if action.Kind == Apply {
 		if runs, hub, newer := newerTemplate(desired, observed); newer {
-			return fmt.Sprintf("it runs generation %d of its template, and the hub's is generation %d", runs, hub)
+			return fmt.Sprintf("the cluster has generation %d of its template, but the hub has generation %d", runs, hub)
 		}
 	}
 	held := meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
@@ -59,17 +59,17 @@ func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.U
 		return ""
 	}
 	if action.Kind == Create {
-		return "it is not there, and the hub had sent it before the backup"
+		return "it does not exist there, although the hub had dispatched it before the backup"
 	}
 	if action.Kind == Wait {
-		return "it is being deleted there, and the hub had sent it before the backup"
+		return "it is being deleted there, although the hub had dispatched it before the backup"
 	}
-	const otherwise = "it is otherwise there than the hub had left it: "
+	const otherwise = "it differs from what the hub applied: "
 	if path, differs := difference(desired, observed); differs {
 		return otherwise + path + " differs"
 	}
 	if key := more(desired, observed); key != "" {
-		return otherwise + key + " is not the hub's"
+		return otherwise + key + " is not set by the hub"
 	}
 	return ""
 }
@@ -88,7 +88,7 @@ func heldEnd(w *workv1alpha1.Work, observed *unstructured.Unstructured, unsettle
 	if was == "" || is == "" || was == is {
 		return ""
 	}
-	return "its Work is being deleted, and it is of another template than the Work, made since the backup"
+	return "its Work is being deleted, but it was created from another template, since the backup"
 }
 
 // newerTemplate compares the generations of the same template in the hub and in the member. Kinds without a spec have none.
@@ -131,12 +131,12 @@ func HeldMessage(w *workv1alpha1.Work, manifest *unstructured.Unstructured, why 
 		namespace = " -n " + ns
 	}
 	if w.DeletionTimestamp != nil {
-		return fmt.Sprintf("held after a restore of the hub: %s %s in cluster %s: %s. To have it deleted, as the hub says: `argosy restore accept %s %s%s`; "+
-			"to keep it, take the label %s off it in the cluster",
+		return fmt.Sprintf("held after a restore of the hub: %s %s in cluster %s: %s. To delete it, in accordance with the hub's state: `argosy restore accept %s %s%s`; "+
+			"to keep it, remove the label %s from it in the cluster",
 			manifest.GetKind(), manifest.GetName(), cluster, why, manifest.GetKind(), manifest.GetName(), namespace, workv1alpha2.ManagedLabel)
 	}
-	return fmt.Sprintf("held after a restore of the hub: %s %s in cluster %s: %s. To have it as the hub says: `argosy restore accept %s %s%s`; "+
-		"to keep what is there, bring the template up to it first, or delete the template with its resources preserved",
+	return fmt.Sprintf("held after a restore of the hub: %s %s in cluster %s: %s. To apply the hub's state: `argosy restore accept %s %s%s`; "+
+		"to keep it as it is in the cluster, change the template to match it first, or delete the template with its resources preserved",
 		manifest.GetKind(), manifest.GetName(), cluster, why, manifest.GetKind(), manifest.GetName(), namespace)
 }
 

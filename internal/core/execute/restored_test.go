@@ -50,25 +50,25 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 		unsettled bool
 		want      string // empty: it is done as ever
 	}{
-		"a newer generation of the same template, whoever restored the store": {restoredDeployment, nil, []change{generation("7"), set(int64(9), "spec", "replicas")}, false, "generation 7 of its template, and the hub's is generation 5"},
+		"a newer generation of the same template, whoever restored the store": {restoredDeployment, nil, []change{generation("7"), set(int64(9), "spec", "replicas")}, false, "generation 7 of its template, but the hub has generation 5"},
 		"a newer generation after users changed the older template":           {restoredDeployment, []func(*workv1alpha1.Work){changed}, []change{generation("7")}, false, "generation 7"},
 		"drift of an object whose template is as the hub's":                   {restoredDeployment, nil, []change{set(int64(9), "spec", "replicas")}, false, ""},
 		"an older generation": {restoredDeployment, nil, []change{generation("4")}, false, ""},
 		"another template's generation, as of one that was made anew":              {restoredDeployment, nil, []change{otherTemplate, generation("7")}, false, ""},
-		"the same, at the first look after a restore":                              {restoredDeployment, nil, []change{otherTemplate, generation("7")}, true, "otherwise"},
+		"the same, at the first look after a restore":                              {restoredDeployment, nil, []change{otherTemplate, generation("7")}, true, "it differs"},
 		"a generation that is none":                                                {restoredDeployment, nil, []change{generation("many")}, false, ""},
 		"a ConfigMap of other content, at the first look after a restore":          {restoredConfigMap, nil, []change{set("new", "data", "a")}, true, "data.a differs"},
 		"a ConfigMap with more content, at the first look after a restore":         {restoredConfigMap, nil, []change{set("new", "data", "b")}, true, "data.b"},
 		"a ConfigMap of other content, without a restore":                          {restoredConfigMap, nil, []change{set("new", "data", "a")}, false, ""},
 		"a ConfigMap as it was left, at the first look after a restore":            {restoredConfigMap, nil, nil, true, ""},
-		"an object that is gone, at the first look after a restore":                {restoredConfigMap, nil, []change{gone}, true, "not there"},
+		"an object that is gone, at the first look after a restore":                {restoredConfigMap, nil, []change{gone}, true, "does not exist there"},
 		"an object that is gone, without a restore":                                {restoredConfigMap, nil, []change{gone}, false, ""},
 		"an object that the hub had not sent before the backup":                    {restoredConfigMap, []func(*workv1alpha1.Work){neverApplied}, []change{gone}, true, ""},
 		"what is held, once the template has overtaken it":                         {restoredDeployment, []func(*workv1alpha1.Work){held, changed}, []change{set(int64(9), "spec", "replicas")}, false, "spec.replicas differs"},
 		"what was held and is as the hub wants it now":                             {restoredDeployment, []func(*workv1alpha1.Work){held}, nil, false, ""},
 		"what is held and was accepted":                                            {restoredDeployment, []func(*workv1alpha1.Work){accepted}, []change{generation("7")}, true, ""},
 		"what is held and was accepted after an earlier restore":                   {restoredDeployment, []func(*workv1alpha1.Work){acceptedBefore}, []change{generation("7")}, true, "generation 7"},
-		"what was gone and is held, after the restore was accepted for others":     {restoredConfigMap, []func(*workv1alpha1.Work){held}, []change{gone}, false, "not there"},
+		"what was gone and is held, after the restore was accepted for others":     {restoredConfigMap, []func(*workv1alpha1.Work){held}, []change{gone}, false, "does not exist there"},
 		"an object that is deleted by its Work":                                    {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{generation("7")}, true, ""},
 		"an object of another template, whose Work is being deleted":               {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, true, "another template"},
 		"another template's object whose Work is being deleted, without a restore": {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, false, ""},
@@ -109,7 +109,7 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if says := execute.HeldMessage(w, m, "it runs generation 7"); !strings.Contains(says, "Deployment web in cluster eu: it runs generation 7") ||
+	if says := execute.HeldMessage(w, m, "the cluster has generation 7"); !strings.Contains(says, "Deployment web in cluster eu: the cluster has generation 7") ||
 		!strings.Contains(says, "argosy restore accept Deployment web -n shop") {
 		t.Errorf("it says %q", says)
 	}

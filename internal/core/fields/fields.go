@@ -2,7 +2,10 @@
 // to tell them apart asks At. Nothing is copied, and nothing is decided here.
 package fields
 
-import "math"
+import (
+	"encoding/json"
+	"math"
+)
 
 // At is the value at path, not a copy; nil when there is none on the way.
 func At(m map[string]any, path ...string) any {
@@ -75,4 +78,10 @@ func Objects(m map[string]any, path ...string) []map[string]any {
 		}
 	}
 	return found
+}
+
+// Reads says whether a client that decodes JSON can read a value as a T. Names of fields match in any case, as they do for it.
+func Reads[T any](v any) bool {
+	raw, err := json.Marshal(v)
+	return err == nil && json.Unmarshal(raw, new(T)) == nil
 }

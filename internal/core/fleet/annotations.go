@@ -124,7 +124,7 @@ func optionsOf(annotations map[string]string) (options, error) {
 			return ""
 		}
 		if !slices.Contains(values, v) && err == nil {
-			err = fmt.Errorf("annotation %s: %q is none of %s", key, v, strings.Join(values, ", "))
+			err = fmt.Errorf("annotation %s: %q is not one of %s", key, v, strings.Join(values, ", "))
 		}
 		return v
 	}
@@ -160,15 +160,15 @@ func optionsOf(annotations map[string]string) (options, error) {
 		return options{}, fmt.Errorf(`annotation %s: not a list of stages such as [{"percent": 10, "pause": true}, {"percent": 100}]: %w`, StagesAnnotation, err)
 	}
 	if len(o.stages) == 0 {
-		return options{}, fmt.Errorf("annotation %s: there is no stage", StagesAnnotation)
+		return options{}, fmt.Errorf("annotation %s: the list of stages is empty", StagesAnnotation)
 	}
 	var last int64
 	for i, s := range o.stages {
 		switch {
 		case (s.Percent == nil) == (len(s.Clusters) == 0):
-			return options{}, fmt.Errorf("annotation %s: stage %d has to have either a percent or clusters", StagesAnnotation, i+1)
+			return options{}, fmt.Errorf("annotation %s: stage %d must have either a percent or clusters", StagesAnnotation, i+1)
 		case s.Percent != nil && (*s.Percent < last || *s.Percent > 100):
-			return options{}, fmt.Errorf("annotation %s: the percent of stage %d has to be between %d and 100: it counts from the start of the rollout", StagesAnnotation, i+1, last)
+			return options{}, fmt.Errorf("annotation %s: the percent of stage %d must be between %d and 100: it is the total since the start of the rollout", StagesAnnotation, i+1, last)
 		case s.Percent != nil:
 			last = *s.Percent
 		}

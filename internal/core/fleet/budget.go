@@ -74,7 +74,7 @@ func (f *fleet) shareBudget(b budget) error {
 			f.put(f.members[i], share, "spec", name)
 		}
 		if n > total && total > 0 {
-			f.tell(BudgetExceedsPods, "spec.%s is %d pods, and all clusters together have %d that it protects", name, n, total)
+			f.tell(BudgetExceedsPods, "spec.%s is %d pods, but it protects only %d pods in all clusters together", name, n, total)
 		}
 		if least {
 			var blocked []string
@@ -84,7 +84,7 @@ func (f *fleet) shareBudget(b budget) error {
 				}
 			}
 			if len(blocked) > 0 {
-				f.tell(BudgetBlocksEviction, "spec.minAvailable leaves no pod to evict in %s, so that no node there can be drained; lower it, or add replicas", strings.Join(unique(blocked), ", "))
+				f.tell(BudgetBlocksEviction, "spec.minAvailable allows no disruptions in %s, so nodes there cannot be drained; lower it, or add replicas", strings.Join(unique(blocked), ", "))
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error
 	}
 	f.result.RecheckAfter = after
 	if total := sum(matched); n > total && total > 0 {
-		f.tell(BudgetExceedsPods, "spec.maxUnavailable is %d pods, and all clusters together have %d that it protects", n, total)
+		f.tell(BudgetExceedsPods, "spec.maxUnavailable is %d pods, but it protects only %d pods in all clusters together", n, total)
 	}
 	return nil
 }

@@ -340,10 +340,10 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	}
 	f.goesOn(clock, outcomes)
 	if len(halted) > 0 && ro.tolerated >= 0 {
-		f.tell(FleetHalted, "the rollout stops in all clusters because more than %d new pods fail, in %s; correct the template, or raise the annotation %s",
+		f.tell(FleetHalted, "the rollout is halted in all clusters because more than %d new pods are failing, in %s; fix the template, or raise the annotation %s",
 			ro.tolerated, strings.Join(unique(halted), ", "), FailedPodsAnnotation)
 	} else if len(halted) > 0 {
-		f.tell(FleetHalted, "the rollout stops in all clusters because it made the copy in %s unhealthy; correct the template, or go on regardless with the annotation %s: \"false\"",
+		f.tell(FleetHalted, "the rollout is halted in all clusters because the new revision is unhealthy in %s; fix the template, or continue regardless with the annotation %s: \"false\"",
 			strings.Join(unique(halted), ", "), AutoHaltAnnotation)
 	}
 	var silent []string
@@ -353,7 +353,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		}
 	}
 	if len(silent) > 0 {
-		f.tell(StatusIncomplete, "the status reported from %s has no %s, so that a rollout cannot tell when it is done there; have the customization of the kind reflect it",
+		f.tell(StatusIncomplete, "the status reported from %s has no %s, so a rollout cannot tell when it is done there; add it to the InterpretStatus operation of the customization of the kind",
 			strings.Join(unique(silent), ", "), w.updated)
 	}
 	var extra []string
@@ -363,7 +363,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		}
 	}
 	if len(extra) > 0 {
-		f.tell(PartitionRaisedNoRollback, "the partition was raised, but pods that are new already stay so in %s unless OpenKruise's gate CloneSetPartitionRollback is on there; to take them back, go back to the old template",
+		f.tell(PartitionRaisedNoRollback, "the partition was raised, but pods that were already updated stay updated in %s, unless OpenKruise's feature gate CloneSetPartitionRollback is enabled there; to revert them, roll the template back",
 			strings.Join(unique(extra), ", "))
 	}
 	return nil

@@ -209,16 +209,16 @@ func (f *fleet) stageRevision() error {
 		f.note(m, cmp.Or(past, &current), content, mine)
 	}
 	if len(nameless) > 0 {
-		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, and nobody knows what %s calls it: each cluster names its revisions by itself, and the hub has not seen any give that name; "+
-			"give versions a customVersion, and name that", name, strings.Join(unique(nameless), ", "))
+		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, but its name in %s is unknown: each cluster names its own revisions, and the hub has not seen this name in any; "+
+			"set a customVersion for each version, and refer to that", name, strings.Join(unique(nameless), ", "))
 	}
 	if len(lost) > 0 {
-		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, of which the hub has not stored what it injects, so that it cannot be brought to %s; "+
-			"write the SidecarSet once more as it was then, with a customVersion, name that version, and then go on from it", name, strings.Join(unique(lost), ", "))
+		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, but the hub has not stored what that injects, so it cannot be applied in %s; "+
+			"apply the SidecarSet as it was then with a customVersion, refer to that version, and then continue from there", name, strings.Join(unique(lost), ", "))
 	}
 	if len(unknown) > 0 {
-		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the version %q, of which the hub has no template, so that it cannot be brought to %s; "+
-			"write the SidecarSet of that version once more, with that name, and then go on from it", named, strings.Join(unique(unknown), ", "))
+		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the version %q, but the hub has no template of it, so it cannot be applied in %s; "+
+			"apply the SidecarSet of that version with that name again, and then continue from there", named, strings.Join(unique(unknown), ", "))
 	}
 	return nil
 }
@@ -447,10 +447,10 @@ func (f *fleet) skew() {
 		}
 	}
 	if len(differ) > 0 {
-		f.tell(RevisionSkew, "overrides have other sidecars injected in %s than elsewhere", strings.Join(unique(differ), ", "))
+		f.tell(RevisionSkew, "because of overrides, the sidecars injected in %s differ from other clusters", strings.Join(unique(differ), ", "))
 		return
 	}
 	if current && len(behind) > 0 {
-		f.tell(RevisionSkew, "%s may still inject what was before: by the last word from there, the change has not been taken, which other clusters have", strings.Join(unique(behind), ", "))
+		f.tell(RevisionSkew, "%s may still inject the previous sidecars: according to its last reported status, it has not applied the change that other clusters have applied", strings.Join(unique(behind), ", "))
 	}
 }

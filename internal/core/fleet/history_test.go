@@ -177,7 +177,7 @@ func TestClustersThatDidNotTakeAChangeOfSidecarsAreTold(t *testing.T) {
 	h.report(made)
 	h.in.Members[1].Reachable = false
 	h.look()
-	h.tells("of a cluster that does not answer", "RevisionSkew: c2 may still inject what was before")
+	h.tells("of a cluster that does not answer", "RevisionSkew: c2 may still inject the previous sidecars")
 	h.in.Members[1].Reachable = true
 	h.look()
 	h.tells("when it answers", "")
@@ -222,7 +222,7 @@ func TestARevisionThatIsNamedAsOneClusterDoesIsNamedAsEachDoes(t *testing.T) {
 	work.Status.Conditions[0].Status = "False"
 	h.in.Members[2].Work = work
 	h.look()
-	h.tells("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-a", of which the hub has not stored what it injects, so that it cannot be brought to c3`)
+	h.tells("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-a", but the hub has not stored what that injects, so it cannot be applied in c3`)
 
 	h.edit("x-z", "spec", "injectionStrategy", "revision", "revisionName")
 	h.expect("on to one that nobody has named", named+"=x-z x-z x-z")
@@ -230,7 +230,7 @@ func TestARevisionThatIsNamedAsOneClusterDoesIsNamedAsEachDoes(t *testing.T) {
 	work.Status.Conditions[0].Status = "False"
 	h.in.Members[0].Work = work
 	h.look()
-	h.tells("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-z", and nobody knows what c1, c3 calls it`)
+	h.tells("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-z", but its name in c1, c3 is unknown`)
 }
 
 // said is each cluster's image, and the revision that it is told by name.
@@ -296,6 +296,6 @@ func TestAClusterThatJoinsLateHasTheRevisionThatIsNamedAsAnotherClusterDoes(t *t
 
 		h.edit("x-a2", "spec", "injectionStrategy", "revision", "revisionName")
 		h.said("of one that is stored no more, who has had it has it", "c1=s:9(x-a2) c3=s:9(x-a2)")
-		h.tells("and who has not, cannot", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-a2", of which the hub has not stored what it injects, so that it cannot be brought to c3; write the SidecarSet once more`)
+		h.tells("and who has not, cannot", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-a2", but the hub has not stored what that injects, so it cannot be applied in c3; apply the SidecarSet as it was then`)
 	}
 }

@@ -39,7 +39,7 @@ func (f *fleet) ephemeralJob() error {
 	if v := field(f.Template.Object, "spec", "replicas"); v != nil {
 		n, ok := whole(v)
 		if !ok || n < 0 {
-			return fmt.Errorf("spec.replicas: %v is no number of pods", v)
+			return fmt.Errorf("spec.replicas: %v is not a number of pods", v)
 		}
 		seats, before := make([]Seat, len(f.members)), make([]int64, len(f.members))
 		fits := true

@@ -29,7 +29,7 @@ func TestNewNamesWaitForTheReplicasThatGoWithThem(t *testing.T) {
 	h.tells("before the scheduler has seen it", "")
 	h.in.Members[1].Replicas = 2
 	h.expect("then in one write with the replica", names+"[x-a] [x-b]", "spec.replicas=3 2")
-	h.tells("then", "x-z in no cluster")
+	h.tells("then", "x-z not found in any")
 
 	// One cluster alone is told with the replica, too.
 	h = newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 2, scaleStrategy: {podsToDelete: [x-a]}}}", 3)

@@ -136,7 +136,7 @@ func parseOrdinals(all []any) (ordinals, error) {
 // firstOrdinals are the first n ordinals that are not reserved: those that OpenKruise runs.
 func firstOrdinals(n int64, reserved ordinals) ([]int64, error) {
 	if n > mostOrdinals {
-		return nil, fmt.Errorf("%d replicas are too many for unique ordinals, which may be %d", n, mostOrdinals)
+		return nil, fmt.Errorf("%d replicas are too many for unique ordinals; the maximum is %d", n, mostOrdinals)
 	}
 	out := make([]int64, 0, max(n, 0))
 	for next := reserved.gap(0); int64(len(out)) < n; next = reserved.gap(next + 1) {
@@ -206,7 +206,7 @@ func (f *fleet) statefulSet() error {
 		return roll(nil)
 	}
 	if strings.HasSuffix(f.Template.GetAPIVersion(), "/v1alpha1") {
-		return fmt.Errorf("unique ordinals need spec.reserveOrdinals, which StatefulSets of v1alpha1 do not have; write it as v1beta1, or remove the annotation %s", UniqueOrdinalsAnnotation)
+		return fmt.Errorf("unique ordinals require spec.reserveOrdinals, which v1alpha1 StatefulSets do not have; use v1beta1, or remove the annotation %s", UniqueOrdinalsAnnotation)
 	}
 	owned, err := f.assignOrdinals()
 	if err != nil {
@@ -280,7 +280,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	}
 	busy = busy.union(running)
 	if total > mostOrdinals {
-		return nil, fmt.Errorf("%d replicas are too many for unique ordinals, which may be %d", total, mostOrdinals)
+		return nil, fmt.Errorf("%d replicas are too many for unique ordinals; the maximum is %d", total, mostOrdinals)
 	}
 	// 2. What clusters that are gone have stays theirs, and there are no more than the template asks for.
 	var gone ordinals
@@ -301,7 +301,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	}
 	assigned, short := assign(owners, reserved.union(gone), busy, limit)
 	if short > 0 {
-		f.tell(OrdinalsUnassigned, "%d replicas run nowhere, because ordinals %s stay where their volumes are; if these clusters do not come back, move them with the annotation %s: Always",
+		f.tell(OrdinalsUnassigned, "%d replicas are not running, because ordinals %s stay with their volumes; if these clusters do not recover, move the ordinals with the annotation %s: Always",
 			short, strings.Join(absent, ", "), OrdinalMobilityAnnotation)
 	}
 	// 3. Into the manifests.
@@ -322,7 +322,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	for _, cluster := range slices.Sorted(maps.Keys(had)) {
 		for _, m := range f.members {
 			if both := had[cluster].common(now[m.Cluster]); m.Cluster != cluster && both != nil && kept {
-				stale = append(stale, fmt.Sprintf("%s runs in %s and has run in %s", both, m.Cluster, cluster))
+				stale = append(stale, fmt.Sprintf("%s runs in %s and ran in %s before", both, m.Cluster, cluster))
 			}
 		}
 	}
@@ -339,7 +339,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 		}
 	}
 	if len(stale) > 0 {
-		f.tell(StaleVolume, "ordinals have moved and may have left volumes behind, which are never deleted: %s", strings.Join(stale, "; "))
+		f.tell(StaleVolume, "ordinals were moved and may have left volumes behind, which are never deleted: %s", strings.Join(stale, "; "))
 	}
 	f.result.Record = writeRecord(remembered)
 	return assigned, nil
@@ -411,7 +411,7 @@ func parseRecord(text string) (map[string]ordinals, error) {
 }
 
 func recordError(err error) error {
-	return fmt.Errorf("annotation %s of the binding is not as it was written: %w; correct it, or delete it if no volumes depend on it", OrdinalsAnnotation, err)
+	return fmt.Errorf("annotation %s of the binding was changed by someone else: %w; correct it, or delete it if no volumes depend on it", OrdinalsAnnotation, err)
 }
 
 func writeRecord(had map[string]ordinals) string {

@@ -60,7 +60,7 @@ func (o options) unknownClusters(clusters []string) error {
 	for k, stage := range o.stages {
 		for _, c := range stage.Clusters {
 			if !slices.Contains(clusters, c) {
-				return fmt.Errorf("annotation %s: stage %d names cluster %q, where the workload does not run", StagesAnnotation, k+1, c)
+				return fmt.Errorf("annotation %s: stage %d names cluster %q, to which the workload is not scheduled", StagesAnnotation, k+1, c)
 			}
 		}
 	}

@@ -200,10 +200,10 @@ func (f *fleet) routePods() {
 	}
 	var texts []string
 	if len(nowhere) > 0 {
-		texts = append(texts, strings.Join(nowhere, ", ")+" in no cluster that answers")
+		texts = append(texts, strings.Join(nowhere, ", ")+" not found in any responding cluster")
 	}
 	if len(twice) > 0 {
-		texts = append(texts, strings.Join(twice, ", ")+" in several clusters")
+		texts = append(texts, strings.Join(twice, ", ")+" found in several clusters")
 	}
 	if len(texts) > 0 {
 		f.tell(PodNotFound, "pods named in spec.scaleStrategy.podsToDelete are not deleted: %s; remove the names, or delete the pods in their clusters", strings.Join(texts, "; "))

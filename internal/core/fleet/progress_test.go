@@ -68,7 +68,7 @@ func TestADeadlineIsTheFleets(t *testing.T) {
 	h.wakes("halfway", 50*time.Second)
 	h.tells("halfway", "")
 	h.later(50 * time.Second)
-	h.tells("then", "ProgressDeadlineExceeded: for 1m40s no other pod has become available: 2 of 9 new ones are in all clusters together")
+	h.tells("then", "ProgressDeadlineExceeded: no new pod has become available for 1m40s: 2 of 9 new pods are available across all clusters")
 	h.wakes("then", 0)
 
 	// Another pod ends it, and so does another template.
@@ -127,7 +127,7 @@ func TestARolloutStopsWhenMorePodsFailThanAreTolerated(t *testing.T) {
 		t.Errorf("it goes on: partitions are %s", got)
 	}
 	sick(3)
-	h.tells("of three that fail", "FleetHalted: the rollout stops in all clusters because more than 2 new pods fail, in c1, c2, c3")
+	h.tells("of three that fail", "FleetHalted: the rollout is halted in all clusters because more than 2 new pods are failing, in c1, c2, c3")
 	if got := partitionsOf(h); got != "2 2 2" {
 		t.Errorf("it stops: partitions are %s", got)
 	}

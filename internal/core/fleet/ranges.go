@@ -20,7 +20,7 @@ func (f *fleet) nativeStatefulSet() error {
 	for _, m := range f.members {
 		var major, minor int
 		if n, _ := fmt.Sscanf(m.Kubernetes, "v%d.%d", &major, &minor); n == 2 && major == 1 && minor < ordinalsSince {
-			return fmt.Errorf("unique ordinals need spec.ordinals.start, which Kubernetes %s in cluster %q does not have; take the cluster from the placement, use OpenKruise's StatefulSet, or remove the annotation %s",
+			return fmt.Errorf("unique ordinals require spec.ordinals.start, which Kubernetes %s in cluster %q does not support; remove the cluster from the placement, use OpenKruise's StatefulSet, or remove the annotation %s",
 				m.Kubernetes, m.Cluster, UniqueOrdinalsAnnotation)
 		}
 	}
@@ -48,7 +48,7 @@ func (f *fleet) assignRanges() error {
 	for i, m := range f.members {
 		present[m.Cluster] = true
 		if total += m.Replicas; total > mostOrdinals {
-			return fmt.Errorf("%d replicas are too many for unique ordinals, which may be %d", total, mostOrdinals)
+			return fmt.Errorf("%d replicas are too many for unique ordinals; the maximum is %d", total, mostOrdinals)
 		}
 		if m.before == nil {
 			if stays {
@@ -134,9 +134,9 @@ func (f *fleet) assignRanges() error {
 	if short > 0 {
 		why := "their ranges cannot grow without leaving volumes behind"
 		if absent != nil {
-			why = fmt.Sprintf("ordinals %s stay where their volumes are", strings.Join(absent, ", "))
+			why = fmt.Sprintf("ordinals %s stay with their volumes", strings.Join(absent, ", "))
 		}
-		f.tell(OrdinalsUnassigned, "%d replicas run nowhere, because %s; use OpenKruise's StatefulSet, which can leave ordinals out, or move them with the annotation %s: Always",
+		f.tell(OrdinalsUnassigned, "%d replicas are not running, because %s; use OpenKruise's StatefulSet, which can skip ordinals, or move them with the annotation %s: Always",
 			short, why, OrdinalMobilityAnnotation)
 	}
 	// 4. Into the manifests and the record.

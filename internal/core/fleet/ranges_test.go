@@ -42,7 +42,7 @@ func TestKubernetesStatefulSetsHaveRangesOfOrdinals(t *testing.T) {
 	h.upAll()
 	h.in.Members[1].Replicas = 9
 	h.look()
-	h.tells("with volumes", "OrdinalsUnassigned: 4 replicas run nowhere, because their ranges cannot grow")
+	h.tells("with volumes", "OrdinalsUnassigned: 4 replicas are not running, because their ranges cannot grow")
 	if got := h.say("spec", "ordinals", "start") + ", " + h.say("spec", "replicas"); got != "10 0 5, 4 5 5" {
 		t.Errorf("with volumes, it grows as far as there is room: %s", got)
 	}

@@ -41,10 +41,10 @@ func (f *fleet) recreateRequest() error {
 		return nil
 	}
 	f.result.RecheckAfter = podRecheck
-	where := "in no cluster that answers"
+	where := "not found in any responding cluster"
 	if _, all := f.Pods[pod]; all {
-		where = "in none of " + strings.Join(unique(f.clusters()), ", ")
+		where = "not found in " + strings.Join(unique(f.clusters()), ", ")
 	}
-	f.tell(PodNotFound, "the pod %q that spec.podName names is %s, so that there is nothing to recreate; name one that runs in a cluster of the policy", pod, where)
+	f.tell(PodNotFound, "pod %q of spec.podName was %s, so there is nothing to recreate; name a pod that runs in a cluster of the policy", pod, where)
 	return nil
 }

@@ -307,7 +307,7 @@ func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	}
 	h.in.Pods = map[string][]string{"x-a": {"c2"}, "x-b": {"c1"}, "x-d": {"c1", "c2"}}
 	h.expect("at first", "spec.scaleStrategy.podsToDelete=[x-b] [x-a]")
-	h.tells("of one that is nowhere and one that is twice", "x-c in no cluster that answers; x-d in several clusters")
+	h.tells("of one that is nowhere and one that is twice", "x-c not found in any responding cluster; x-d found in several clusters")
 
 	// They stay in the Works when they are gone, until the template changes; then they are neither sent nor missed.
 	h.in.Pods = nil
@@ -332,7 +332,7 @@ func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	}
 	h.in.Pods = nil
 	h.look()
-	h.tells("of one that never was", "x-n in no cluster")
+	h.tells("of one that never was", "x-n not found in any")
 	h.edit([]any{}, "spec", "scaleStrategy", "podsToDelete")
 	h.look()
 	h.tells("without names", "")
@@ -462,7 +462,7 @@ func TestARolloutThatBreaksAMemberStopsEverywhere(t *testing.T) {
 	h.report(broken, up(3, 1), up(3, 0))
 	h.in.Members[0].Work.Status.ManifestStatuses[0].Health = workv1alpha1.ResourceUnhealthy
 	h.expect("what is new stays", partitions+"2 2 3")
-	h.tells("halted", "FleetHalted: the rollout stops in all clusters because it made the copy in c1 unhealthy")
+	h.tells("halted", "FleetHalted: the rollout is halted in all clusters because the new revision is unhealthy in c1")
 	h.report(broken, up(3, 1), up(3, 0))
 	h.in.Members[0].Work.Status.ManifestStatuses[0].Health = workv1alpha1.ResourceUnhealthy
 	h.expect("and still", partitions+"2 2 3")
@@ -549,7 +549,7 @@ func TestAnEphemeralJobIsDividedByThePodsThatItMatches(t *testing.T) {
 	few.in.Divided = false
 	few.expect("one pod is in one cluster", "spec.replicas=1")
 	few.edit("x", "spec", "replicas")
-	if _, err := Shares(few.in); err == nil || !strings.Contains(err.Error(), "spec.replicas: x is no number of pods") {
+	if _, err := Shares(few.in); err == nil || !strings.Contains(err.Error(), "spec.replicas: x is not a number of pods") {
 		t.Errorf("replicas that are none give %v", err)
 	}
 }

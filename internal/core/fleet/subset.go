@@ -122,7 +122,7 @@ func (f *fleet) unitedDeployment() error {
 			}
 		}
 		if rows[c] < 0 {
-			return fmt.Errorf("cluster %q is given %d replicas, and its subsets have %d more", m.Cluster, m.Replicas, -rows[c])
+			return fmt.Errorf("cluster %q is assigned %d replicas, but its subsets add up to %d more", m.Cluster, m.Replicas, -rows[c])
 		}
 	}
 	left := sum(rows)

@@ -35,7 +35,7 @@ type ChangedError struct {
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("%s of %s would become %s; group, kind, namespace and name of an object stay those of its template", e.Field, e.Object, e.Is)
+	return fmt.Sprintf("%s of %s would become %s; an override cannot change the group, kind, namespace or name of an object", e.Field, e.Object, e.Is)
 }
 
 // Keeps says whether a manifest is still the object, whatever its version: a *ChangedError if it is not.

@@ -60,7 +60,7 @@ func TestAnObjectStaysTheOneThatItIs(t *testing.T) {
 func TestARefusalSaysWhatItIsAbout(t *testing.T) {
 	err := identity.Of(object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: web}}`)).
 		Keeps(object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: bank, name: web}}`))
-	const want = `metadata.namespace of Deployment.apps shop/web would become "bank"; group, kind, namespace and name of an object stay those of its template`
+	const want = `metadata.namespace of Deployment.apps shop/web would become "bank"; an override cannot change the group, kind, namespace or name of an object`
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}

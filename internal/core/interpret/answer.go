@@ -50,9 +50,9 @@ var operations = []struct {
 	{configv1alpha1.InterpreterOperationInterpretReplica, func(h *Hooks) bool { return h.Replicas != nil }, "no replicas to divide"},
 	{configv1alpha1.InterpreterOperationInterpretComponent, func(h *Hooks) bool { return h.Components != nil }, "no components"},
 	{configv1alpha1.InterpreterOperationReviseReplica, func(h *Hooks) bool { return h.Revise != nil }, "unchanged in each cluster"},
-	{configv1alpha1.InterpreterOperationRetain, func(h *Hooks) bool { return h.Retain != nil }, "fields that the template sets are the template's, others the member's"},
+	{configv1alpha1.InterpreterOperationRetain, func(h *Hooks) bool { return h.Retain != nil }, "fields that the template sets come from the template, all others from the member"},
 	{configv1alpha1.InterpreterOperationInterpretStatus, func(h *Hooks) bool { return h.Reflect != nil }, "the status as a whole"},
-	{configv1alpha1.InterpreterOperationAggregateStatus, func(h *Hooks) bool { return h.Aggregate != nil }, "the template's status is left alone"},
+	{configv1alpha1.InterpreterOperationAggregateStatus, func(h *Hooks) bool { return h.Aggregate != nil }, "the template's status is not changed"},
 	{configv1alpha1.InterpreterOperationInterpretHealth, func(h *Hooks) bool { return h.Health != nil }, "healthy once applied"},
 	{configv1alpha1.InterpreterOperationInterpretDependency, func(h *Hooks) bool { return h.Dependencies != nil }, "no dependencies"},
 }

@@ -14,6 +14,7 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // ProgressDeadline is how long an object may be on its way without progress if it does not say itself, as Kubernetes has it.
@@ -32,32 +33,52 @@ const (
 )
 
 // Overdue judges an object that is on its way by the time that it has been without progress: Degraded once its deadline is
-// over, until it goes on. Other healths stay as they are.
+// over, until it goes on, and FailureSettle after its controller has begun to say that it fails. Other healths stay as they are.
 //
 // was is the condition that it returned last, nil for none, and progressed says that the object has moved since; only a new
 // status can say that, so that the condition costs no write of its own. It is dated when the object moved last; nil when there is
-// no deadline. again is when to look again though nothing happens; 0 for never.
-func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Condition, progressed bool, now time.Time) (_ Health, condition *metav1.Condition, again time.Duration) {
+// no deadline. repeated is Repeated of the reports; what it does not know is judged by the member's clock. again is when to look again
+// though nothing happens; 0 for never.
+func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Condition, progressed bool, repeated map[string]bool, now time.Time) (_ Health, condition *metav1.Condition, again time.Duration) {
 	if health != Progressing {
 		return health, nil, 0
 	}
 	deadline, p := paceOf(observed)
-	if over := was != nil && was.Status == metav1.ConditionFalse; over && !progressed && p != free {
-		return Degraded, was, 0
-	}
-	if p != watched {
-		return health, nil, 0
+	if over := was != nil && was.Status == metav1.ConditionFalse; over && !progressed {
+		if was.Reason == ReasonDeadlineExceeded && p != free || failureNamed(observed, was.Reason) != nil {
+			return Degraded, was, 0
+		}
 	}
 	since := metav1.NewTime(now)
 	if was != nil && !progressed {
 		since = was.LastTransitionTime
 	}
-	if left := since.Add(deadline).Sub(now); left > 0 {
-		return health, &metav1.Condition{Type: workv1alpha1.WorkProgressing, Status: metav1.ConditionTrue, Reason: workv1alpha1.WorkProgressing,
-			Message: fmt.Sprintf("On its way; unhealthy when nothing moves for %s.", deadline), LastTransitionTime: since}, left
+	over := metav1.Condition{Type: workv1alpha1.WorkProgressing, Status: metav1.ConditionFalse, Reason: ReasonDeadlineExceeded,
+		Message: fmt.Sprintf("Progressing, without progress for %s.", deadline), LastTransitionTime: metav1.NewTime(now)}
+	end, reason := since.Add(deadline), workv1alpha1.WorkProgressing
+	fresh := func(f *failure) bool {
+		again, known := repeated[f.kind]
+		if !known {
+			return !f.at.Before(since.Add(-failureSkew))
+		}
+		return !again || !progressed && was != nil && was.Reason == f.kind // it was fresh then
 	}
-	return Degraded, &metav1.Condition{Type: workv1alpha1.WorkProgressing, Status: metav1.ConditionFalse, Reason: ReasonDeadlineExceeded,
-		Message: fmt.Sprintf("It is on its way, and nothing has moved for %s.", deadline), LastTransitionTime: metav1.NewTime(now)}, 0
+	if f := failureOf(observed, fresh); f != nil {
+		if settled := f.countsFrom(since.Time, now).Add(FailureSettle); p != watched || settled.Before(end) {
+			end, deadline, p, reason = settled, FailureSettle, watched, f.kind
+			over.Reason, over.Message = f.kind, fmt.Sprintf("%s for %s without progress: %s", f.kind, FailureSettle, text.Cut(f.message, failureShown))
+		}
+	} else if p == held && fails(observed) {
+		p = watched // an error that may be over, and may not be: nobody waits for it without end
+	}
+	if p != watched {
+		return health, nil, 0
+	}
+	if left := end.Sub(now); left > 0 {
+		return health, &metav1.Condition{Type: workv1alpha1.WorkProgressing, Status: metav1.ConditionTrue, Reason: reason,
+			Message: fmt.Sprintf("Progressing; unhealthy after %s without progress.", deadline), LastTransitionTime: since}, left
+	}
+	return Degraded, &over, 0
 }
 
 // Progressed says whether a reported status tells of progress since another: a counter of it, its phase, or the template that it
@@ -107,23 +128,24 @@ func paceOf(observed *unstructured.Unstructured) (time.Duration, pace) {
 	if paused(spec) {
 		return 0, free
 	}
+	p := watched
 	for key := range observed.GetAnnotations() {
 		if key == "rollouts.kruise.io/in-progressing" || key == "batchrelease.rollouts.kruise.io/control-info" {
-			return 0, held
+			p = held
 		}
 	}
 	if partial(spec) && canary(status) {
-		return 0, held
+		p = held
 	}
 	if n, ok := fields.Whole(spec["progressDeadlineSeconds"]); ok && n > 0 {
 		if n >= math.MaxInt32 {
 			return 0, free // Kubernetes' word for none
 		}
-		return time.Duration(n) * time.Second, watched
+		return time.Duration(n) * time.Second, p
 	}
 	// No pod is available sooner.
 	ready := max(fields.Number(spec, "minReadySeconds"), fields.Number(spec, "updateStrategy", "rollingUpdate", "minReadySeconds"), 0)
-	return ProgressDeadline + time.Duration(min(ready, math.MaxInt32))*time.Second, watched
+	return ProgressDeadline + time.Duration(min(ready, math.MaxInt32))*time.Second, p
 }
 
 // workloads are the specs by which something is rolled out: that of the object, and the one that a UnitedDeployment makes.

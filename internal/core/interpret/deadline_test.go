@@ -55,11 +55,11 @@ func TestOnlyWhatIsToGetOnIsOverdue(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-			health, condition, again := interpret.Overdue(interpret.Progressing, u, nil, false, start)
+			health, condition, again := interpret.Overdue(interpret.Progressing, u, nil, false, nil, start)
 			if health != interpret.Progressing || again != c.want || (condition != nil) != (c.want > 0) {
 				t.Fatalf("at first it is %s, to be looked at again after %s, want %s; %+v", health, again, c.want, condition)
 			}
-			late, over, again := interpret.Overdue(interpret.Progressing, u, condition, false, start.Add(c.want+time.Hour))
+			late, over, again := interpret.Overdue(interpret.Progressing, u, condition, false, nil, start.Add(c.want+time.Hour))
 			if want := map[bool]interpret.Health{true: interpret.Degraded, false: interpret.Progressing}[c.want > 0]; late != want || again != 0 || (over != nil) != (c.want > 0) {
 				t.Errorf("an hour after that it is %s, want %s; %+v", late, want, over)
 			}
@@ -74,7 +74,7 @@ func TestADeadlineStartsAnewWithProgress(t *testing.T) {
 	look := func(after time.Duration, health interpret.Health, progressed bool, want interpret.Health, wantAgain time.Duration) {
 		t.Helper()
 		now = now.Add(after)
-		got, condition, again := interpret.Overdue(health, u, was, progressed, now)
+		got, condition, again := interpret.Overdue(health, u, was, progressed, nil, now)
 		if got != want || again != wantAgain {
 			t.Errorf("it is %s and looked at again after %s, want %s and %s", got, again, want, wantAgain)
 		}

@@ -20,7 +20,7 @@ import (
 func PodTemplate(obj *unstructured.Unstructured, path []string) (*corev1.PodTemplateSpec, error) {
 	raw, ok := at(obj.Object, path).(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%s is no object", strings.Join(path, "."))
+		return nil, fmt.Errorf("%s is not an object", strings.Join(path, "."))
 	}
 	t := &corev1.PodTemplateSpec{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, t); err != nil {
@@ -33,7 +33,7 @@ func PodTemplate(obj *unstructured.Unstructured, path []string) (*corev1.PodTemp
 func PodSpec(obj *unstructured.Unstructured, path []string) (*corev1.PodTemplateSpec, error) {
 	raw, ok := at(obj.Object, path).(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%s is no object", strings.Join(path, "."))
+		return nil, fmt.Errorf("%s is not an object", strings.Join(path, "."))
 	}
 	// What pods have and the kind has as well, under the same names and with another meaning, stays out.
 	spec := map[string]any{}

@@ -43,7 +43,7 @@ func Seen(p Probe) metav1.Condition {
 	switch {
 	case p.Err != "":
 		return notReady(clusterv1alpha1.ReasonClusterNotReachable,
-			"cluster is not reachable: "+p.Err+"; check that its API server runs and that spec.apiEndpoint and spec.proxyURL lead to it")
+			"cluster is not reachable: "+p.Err+"; check that its API server is running and that spec.apiEndpoint and spec.proxyURL lead to it")
 	case p.Code == http.StatusOK:
 		return metav1.Condition{
 			Type:    clusterv1alpha1.ClusterConditionReady,
@@ -77,7 +77,7 @@ func Held(why string) metav1.Condition {
 
 // HeldByAnother says whether a cluster is known to be another hub's, so that this one writes nothing there.
 func HeldByAnother(c *clusterv1alpha1.Cluster) bool {
-	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	ready := Readiness(c)
 	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == clusterv1alpha1.ReasonHeldByAnotherHub
 }
 
@@ -132,15 +132,23 @@ func Ready(current *metav1.Condition, seen metav1.Condition, streak Streak, t Th
 	return since(current, seen, now), 0
 }
 
-// Silent says whether a cluster was decided not to answer, so that nothing is known of it now: its condition Ready says so, or it
-// is not there.
-func Silent(c *clusterv1alpha1.Cluster) bool {
+// Readiness is the condition of a cluster that says whether it answers; nil while nobody has asked it, and for one that is not there.
+func Readiness(c *clusterv1alpha1.Cluster) *metav1.Condition {
 	if c == nil {
-		return true
+		return nil
 	}
-	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
-	return ready != nil && ready.Status != metav1.ConditionTrue
+	return meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 }
+
+// IsReady says whether a cluster is known to answer.
+func IsReady(c *clusterv1alpha1.Cluster) bool {
+	ready := Readiness(c)
+	return ready != nil && ready.Status == metav1.ConditionTrue
+}
+
+// Silent says whether a cluster was decided not to answer, so that nothing is known of it now: its condition Ready says so, or it
+// is not there. One that nobody has asked yet is neither silent nor ready.
+func Silent(c *clusterv1alpha1.Cluster) bool { return c == nil || Readiness(c) != nil && !IsReady(c) }
 
 // since is the condition with the time at which its status began.
 func since(current *metav1.Condition, c metav1.Condition, now time.Time) metav1.Condition {

@@ -7,18 +7,19 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
 // Answers says whether a cluster is asked to delete when it leaves: what was sent to one that does not answer stays there.
 func Answers(c *clusterv1alpha1.Cluster) bool {
-	return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	return IsReady(c)
 }
 
 // Leaving is what becomes of what the hub sent to a cluster when the cluster leaves.
@@ -60,6 +61,24 @@ func Leave(c *clusterv1alpha1.Cluster, works []workv1alpha1.Work) Leaving {
 	slices.Sort(l.Namespaces)
 	slices.Sort(l.Definitions)
 	return l
+}
+
+// Elsewhere is how many replicas of how many workloads are placed in other clusters when a cluster leaves: all that it has of what clusters
+// divide. In a cluster that does not answer they go on running besides.
+func Elsewhere(cluster string, bindings []workv1alpha2.Binding) (replicas int64, workloads int) {
+	for _, b := range bindings {
+		spec := b.BindingSpec()
+		if spec.Placement == nil || spec.Placement.ReplicaScheduling == nil || spec.Placement.ReplicaScheduling.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDivided {
+			continue
+		}
+		for _, t := range spec.Clusters {
+			if t.Name == cluster && t.Replicas > 0 {
+				replicas += int64(t.Replicas)
+				workloads++
+			}
+		}
+	}
+	return replicas, workloads
 }
 
 // volumesOf are the PersistentVolumeClaims that go with an object: itself, or those that a StatefulSet makes and takes along.

@@ -16,7 +16,6 @@ func overrideWords(m *unstructured.Unstructured, field string, o *policyv1alpha1
 	if err != nil {
 		return err
 	}
-	removed := false
 	for _, c := range found {
 		words, ok := c.object[field].([]any)
 		if !ok && c.object[field] != nil {
@@ -28,12 +27,11 @@ func overrideWords(m *unstructured.Unstructured, field string, o *policyv1alpha1
 				words = append(words, w)
 			}
 		case policyv1alpha1.OverriderOpRemove:
-			before := len(words)
+			// A word that is to go and is not there is as it should be.
 			words = slices.DeleteFunc(words, func(w any) bool {
 				s, ok := w.(string)
 				return ok && slices.Contains(o.Value, s)
 			})
-			removed = removed || len(words) < before
 		default:
 			return fmt.Errorf("unknown operator %q", o.Operator)
 		}
@@ -42,9 +40,6 @@ func overrideWords(m *unstructured.Unstructured, field string, o *policyv1alpha1
 			continue
 		}
 		c.object[field] = words
-	}
-	if o.Operator == policyv1alpha1.OverriderOpRemove && !removed {
-		return nothing(fmt.Sprintf("the %s of container %q has none of its values", field, o.ContainerName))
 	}
 	return nil
 }
@@ -83,7 +78,7 @@ func containers(m *unstructured.Unstructured) []container {
 func containersNamed(m *unstructured.Unstructured, name string) ([]container, error) {
 	all := containers(m)
 	if len(all) == 0 {
-		return nil, nothing(fmt.Sprintf("no containers are known in a %s", m.GetKind()))
+		return nil, nothing(fmt.Sprintf("a %s has no known containers", m.GetKind()))
 	}
 	named := slices.DeleteFunc(all, func(c container) bool { return c.name != name })
 	if len(named) == 0 {

@@ -24,10 +24,10 @@ func overrideField(m *unstructured.Unstructured, o *policyv1alpha1.FieldOverride
 		return err
 	}
 	if len(o.JSON) > 0 && len(o.YAML) > 0 {
-		return errors.New("json and yaml exclude each other")
+		return errors.New("json and yaml cannot be set at the same time")
 	}
 	if len(o.JSON)+len(o.YAML) == 0 {
-		return nothing("it has neither json nor yaml")
+		return nothing("it must have json or yaml")
 	}
 	v, ok := path.get(m.Object)
 	if !ok {

@@ -30,7 +30,7 @@ func overrideImage(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverride
 		paths = append(paths, path)
 	}
 	if len(paths) == 0 {
-		return nothing(fmt.Sprintf("no containers are known in a %s; name the image with predicate.path", m.GetKind()))
+		return nothing(fmt.Sprintf("a %s has no known containers; name the image with predicate.path", m.GetKind()))
 	}
 	found, changed := false, false
 	for _, path := range paths {
@@ -53,7 +53,7 @@ func overrideImage(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverride
 		found, changed = true, changed || after != before
 	}
 	if !found {
-		return nothing("it names no image")
+		return nothing("it does not contain an image")
 	}
 	return removedNothing(o, changed)
 }
@@ -155,7 +155,7 @@ func changeImage(s string, o *policyv1alpha1.ImageOverrider) (string, error) {
 		i.repository, err = change(i.repository)
 	case policyv1alpha1.Tag:
 		if o.Operator == policyv1alpha1.OverriderOpAdd && i.tag == "" && i.digest != "" {
-			return "", fmt.Errorf("image %q is pinned by a digest, to which nothing can be added", s)
+			return "", fmt.Errorf("image %q is pinned by digest, to which nothing can be added", s)
 		}
 		var tag string
 		if tag, err = change(i.tag); err == nil {
@@ -168,7 +168,7 @@ func changeImage(s string, o *policyv1alpha1.ImageOverrider) (string, error) {
 		return "", err
 	}
 	if i.repository == "" {
-		return "", errors.New("no repository would be left")
+		return "", errors.New("the repository would be empty")
 	}
 	return i.String(), nil
 }

@@ -245,7 +245,7 @@ func (r run) all(o *policyv1alpha1.Overriders) error {
 		}
 	}
 	for i := range o.ReplicasOverrider {
-		_ = r.one("replicasOverrider", i, nothing("the policy was stored before this spelling was understood; apply it again"))
+		_ = r.one("replicasOverrider", i, nothing("the policy was stored before this spelling was supported; apply it again"))
 	}
 	if len(o.Plaintext) == 0 {
 		return nil

@@ -429,14 +429,14 @@ func TestFailuresNameThePlace(t *testing.T) {
 		{"the deprecated field", "shop", "overriders: {plaintext: [{path: /spec/replicas/a, operator: add, value: 1}]}",
 			`apply OverridePolicy shop/p, spec.overriders.plaintext[0]: add "/spec/replicas/a": /spec/replicas is neither an object nor a list`},
 		{"an index behind the list", "shop", rule("plaintext: [{path: /spec/template/spec/containers/7, operator: remove}]"),
-			`no index 7 in a list of 2`},
+			`index 7 is out of range in a list of 2`},
 		{"a manifest without a name", "shop", rule("plaintext: [{path: /metadata/name, operator: remove}]"), "metadata.name of Deployment.apps shop/web would become empty"},
-		{"a manifest that is none", "shop", rule("plaintext: [{path: '', operator: replace, value: [1]}]"), "what is left is not an object"},
+		{"a manifest that is none", "shop", rule("plaintext: [{path: '', operator: replace, value: [1]}]"), "the result is not an object"},
 		{"the whole manifest removed", "shop", rule("plaintext: [{path: '', operator: remove}]"), "cannot remove the whole document"},
 		{"an unknown operator", "shop", rule("labelsOverrider: [{operator: merge, value: {a: b}}]"), `labelsOverrider[0]: unknown operator "merge"`},
 		{"an image part that is none", "shop", rule("imageOverrider: [{component: Host, operator: remove}]"), `/spec/template/spec/containers/0/image: unknown component "Host"`},
-		{"an image without a repository", "shop", rule("imageOverrider: [{component: Repository, operator: remove}]"), "no repository would be left"},
-		{"a suffix for a digest", "shop", rule("imageOverrider: [{component: Tag, operator: add, value: -x}]"), "pinned by a digest"},
+		{"an image without a repository", "shop", rule("imageOverrider: [{component: Repository, operator: remove}]"), "the repository would be empty"},
+		{"a suffix for a digest", "shop", rule("imageOverrider: [{component: Tag, operator: add, value: -x}]"), "pinned by digest"},
 		{"a predicate for what is no string", "shop", rule("imageOverrider: [{predicate: {path: /spec}, component: Tag, operator: remove}]"), "is not a string"},
 	}
 	for _, tt := range tests {
@@ -455,10 +455,9 @@ func TestFailuresNameThePlace(t *testing.T) {
 func TestOverridersThatTouchNothingAreTold(t *testing.T) {
 	tests := []struct{ name, overriders, want string }{
 		{"no such container", "commandOverrider: [{containerName: mian, operator: add, value: [x]}]", `commandOverrider[0] changed nothing: no container is named "mian"`},
-		{"nothing to remove from args", "argsOverrider: [{containerName: main, operator: remove, value: [zzz]}]", `the args of container "main" has none of its values`},
-		{"labels that are not there", "labelsOverrider: [{operator: remove, value: {zzz: a}}]", "metadata.labels has none of its keys"},
+		{"labels to replace that are not there", "labelsOverrider: [{operator: replace, value: {zzz: a}}]", "metadata.labels has none of its keys"},
 		{"annotations of an object without any", "annotationsOverrider: [{operator: replace, value: {zzz: a}}]", "metadata.annotations has none of its keys"},
-		{"a field override without operations", "fieldOverrider: [{fieldPath: /spec}]", "it has neither json nor yaml"},
+		{"a field override without operations", "fieldOverrider: [{fieldPath: /spec}]", "it must have json or yaml"},
 		{"resources for nobody", "resourcesOverrider: [{containerName: zzz, value: {limits: {cpu: 1}}}]", `no container is named "zzz"`},
 	}
 	for _, tt := range tests {
@@ -475,13 +474,23 @@ func TestOverridersThatTouchNothingAreTold(t *testing.T) {
 			}
 		})
 	}
+	// What is to be gone and is not there is as its author wants it: Karmada's own sample removes a label from a template without it.
+	for _, overriders := range []string{"labelsOverrider: [{operator: remove, value: {zzz: a}}]", "annotationsOverrider: [{operator: remove, value: {zzz: a}}]",
+		"argsOverrider: [{containerName: main, operator: remove, value: [zzz]}]", "commandOverrider: [{containerName: main, operator: remove, value: [zzz]}]"} {
+		t.Run("nothing is to be told of "+overriders, func(t *testing.T) {
+			_, applied, err := override.Apply(object(t, deployment), cluster("eu"), []policyv1alpha1.Override{op(t, "shop", "p", rule(overriders))})
+			if err != nil || len(applied.Untouched) > 0 || len(applied.Rules) != 1 {
+				t.Errorf("%v, untouched %v, rules %v", err, applied.Untouched, applied.Rules)
+			}
+		})
+	}
 	t.Run("a kind without containers", func(t *testing.T) {
 		m := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}")
 		_, applied, err := override.Apply(m, cluster("eu"), []policyv1alpha1.Override{op(t, "", "p", rule("imageOverrider: [{component: Tag, operator: remove}]"))})
 		if err != nil || len(applied.Untouched) != 1 {
 			t.Fatalf("untouched = %v, err = %v", applied.Untouched, err)
 		}
-		if got := applied.Untouched[0].String(); got != "ClusterOverridePolicy p, spec.overrideRules[0].overriders.imageOverrider[0] changed nothing: no containers are known in a ConfigMap; name the image with predicate.path" {
+		if got := applied.Untouched[0].String(); got != "ClusterOverridePolicy p, spec.overrideRules[0].overriders.imageOverrider[0] changed nothing: a ConfigMap has no known containers; name the image with predicate.path" {
 			t.Error(got)
 		}
 	})

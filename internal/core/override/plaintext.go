@@ -29,7 +29,7 @@ func overridePlaintext(m *unstructured.Unstructured, object identity.Object, ope
 		}
 		is, ok := doc.(map[string]any)
 		if !ok {
-			return i, errors.New("what is left is not an object")
+			return i, errors.New("the result is not an object")
 		}
 		if err := object.Keeps(&unstructured.Unstructured{Object: is}); err != nil {
 			return i, fmt.Errorf("%s %q: %w", o.Operator, o.Path, err)

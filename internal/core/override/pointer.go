@@ -144,13 +144,13 @@ func editAt(doc any, path pointer, depth int, op policyv1alpha1.OverriderOperato
 func index(key string, n int) (int, error) {
 	i, err := strconv.Atoi(key)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no index of a list", key)
+		return 0, fmt.Errorf("%q is not a list index", key)
 	}
 	if i < 0 {
 		i += n
 	}
 	if i < 0 || i >= n {
-		return 0, fmt.Errorf("no index %s in a list of %d", key, n)
+		return 0, fmt.Errorf("index %s is out of range in a list of %d", key, n)
 	}
 	return i, nil
 }

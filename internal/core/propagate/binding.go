@@ -50,7 +50,7 @@ var (
 	// ErrTerminating: the binding of that name is on its way out; the next one is made when it is gone.
 	ErrTerminating = errors.New("is being deleted")
 	// ErrOutlived: the binding belongs to a template of the same name that is gone, and has to go too.
-	ErrOutlived = errors.New("belongs to a template that was deleted and made anew")
+	ErrOutlived = errors.New("belongs to a template that was deleted and recreated")
 	// ErrTaken: the name of the binding is taken by another template.
 	ErrTaken = errors.New("is the binding of another template")
 )

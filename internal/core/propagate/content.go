@@ -93,7 +93,7 @@ func sum(content map[string]any) string {
 	// Marshalling sorts the keys. What came from JSON always goes back.
 	raw, err := json.Marshal(content)
 	if err != nil {
-		panic(fmt.Sprintf("an object that is not JSON: %v", err))
+		panic(fmt.Sprintf("the object is not valid JSON: %v", err))
 	}
 	digest := sha256.Sum256(raw)
 	return hex.EncodeToString(digest[:16])

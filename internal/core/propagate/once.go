@@ -67,9 +67,9 @@ func RunAdvice(template *unstructured.Unstructured, p policyv1alpha1.Propagation
 		return ""
 	}
 	if one {
-		return fmt.Sprintf("%s runs in one of the clusters that the policy allows; annotate it with %s: \"true\" to run it in each", template.GetKind(), RunPerClusterAnnotation)
+		return fmt.Sprintf("%s runs in one of the clusters that the policy selects; annotate it with %s: \"true\" to run it in each", template.GetKind(), RunPerClusterAnnotation)
 	}
-	return fmt.Sprintf("%s fires once in each cluster that the policy chooses; have the policy choose one, or annotate the %s with %s: \"true\" if that is meant",
+	return fmt.Sprintf("%s runs once per schedule in each cluster that the policy selects; make the policy select one cluster, or annotate the %s with %s: \"true\" if that is intended",
 		template.GetKind(), template.GetKind(), RunPerClusterAnnotation)
 }
 

@@ -147,7 +147,7 @@ func TestOwnersAreToldThatOneClusterRunsItOrThatEachFires(t *testing.T) {
 		{"a Workflow that is to run in each", argo("Workflow", each), policyv1alpha1.Placement{}, ""},
 		{"a policy of one cluster", argo("Workflow", nil), policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"eu"}}}, ""},
 		{"a policy that picks one", cron, policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: "cluster", MaxGroups: 1}}}, ""},
-		{"an AdvancedCronJob", cron, policyv1alpha1.Placement{}, "AdvancedCronJob fires once in each cluster"},
+		{"an AdvancedCronJob", cron, policyv1alpha1.Placement{}, "AdvancedCronJob runs once per schedule in each cluster"},
 		{"an AdvancedCronJob that is meant to", meant, policyv1alpha1.Placement{}, ""},
 		{"a Deployment", template("ci", "web"), policyv1alpha1.Placement{}, ""},
 	} {

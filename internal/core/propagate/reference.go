@@ -21,20 +21,20 @@ func CheckReference(namespace string, ref workv1alpha2.ObjectReference) error {
 	case ref.Namespace == namespace && !Excluded(Template{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}):
 		return nil
 	case ref.Namespace == namespace:
-		return fmt.Errorf("%s belongs to the control plane and is no template: %w", what, ErrReference)
+		return fmt.Errorf("%s belongs to the control plane and cannot be propagated: %w", what, ErrReference)
 	case namespace == "":
-		return fmt.Errorf("%s is in a namespace, and a ClusterResourceBinding is about cluster-scoped templates: %w", what, ErrReference)
+		return fmt.Errorf("%s is namespaced, and a ClusterResourceBinding can only refer to cluster-scoped objects: %w", what, ErrReference)
 	case ref.Namespace == "":
-		return fmt.Errorf("%s has no namespace, and a ResourceBinding is about templates of its own namespace, %s: %w", what, namespace, ErrReference)
+		return fmt.Errorf("%s has no namespace, and a ResourceBinding can only refer to objects in its own namespace, %s: %w", what, namespace, ErrReference)
 	}
-	return fmt.Errorf("%s is in another namespace than the ResourceBinding, %s: %w", what, namespace, ErrReference)
+	return fmt.Errorf("%s is not in the namespace of the ResourceBinding, %s: %w", what, namespace, ErrReference)
 }
 
 // Misdirected says why a binding that is stored may not be about what it refers to; nil if it may. Admission lets none be written;
 // one may be older than that, or come from a backup.
 func Misdirected(b workv1alpha2.Binding) error {
 	if err := CheckReference(b.GetNamespace(), b.BindingSpec().Resource); err != nil {
-		return fmt.Errorf("spec.resource: %w: nothing is sent to members for this binding; delete it", err)
+		return fmt.Errorf("spec.resource: %w: nothing is dispatched to members for this binding; delete it", err)
 	}
 	return nil
 }

@@ -47,6 +47,16 @@ func Trigger(r *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference,
 	}
 	want = b.DeepCopyObject().(workv1alpha2.Binding)
 	at := r.CreationTimestamp
+	last := b.BindingStatus().LastScheduledTime
+	if last == nil {
+		created := b.GetCreationTimestamp() // as core/schedule has it
+		last = &created
+	}
+	if created := b.GetCreationTimestamp(); last.Unix() >= at.Unix() && created.Unix() <= at.Unix() {
+		// The order is to change what was placed before it, and also what a run left as it was that came between it and this look at it.
+		// Times of the API have whole seconds: within one, it would look older, too.
+		at = metav1.NewTime(last.Add(time.Second))
+	}
 	want.BindingSpec().RescheduleTriggeredAt = &at
 	return want, true
 }

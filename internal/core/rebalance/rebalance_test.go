@@ -178,6 +178,55 @@ func TestABindingIsAskedAsOfTheRebalancersCreation(t *testing.T) {
 	}
 }
 
+// Times of the API have whole seconds. An order of the second in which the binding was last scheduled once went unheard.
+func TestAnOrderWithinTheSecondOfTheLastSchedulingCounts(t *testing.T) {
+	w := appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	b := &workv1alpha2.ResourceBinding{}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+	scheduled := metav1.Unix(1_000, 0)
+	unconfirmed := b.DeepCopy()
+	unconfirmed.CreationTimestamp = scheduled
+	b.Status.LastScheduledTime = &scheduled
+	for created, want := range map[int64]int64{999: 1_001, 1_000: 1_001, 1_001: 1_001} {
+		ofMade := want
+		if created == 999 {
+			ofMade = 999 // it was placed after the order
+		}
+		if asked, _ := Trigger(&appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Unix(created, 0)}}, w, unconfirmed); asked.BindingSpec().RescheduleTriggeredAt.Unix() != ofMade {
+			t.Errorf("created at %d, of a binding that was just made: asked %+v, want %d", created, asked.BindingSpec().RescheduleTriggeredAt, ofMade)
+		}
+		r := &appsv1alpha1.WorkloadRebalancer{}
+		r.CreationTimestamp = metav1.Unix(created, 0)
+		asked, found := Trigger(r, w, b)
+		if !found || asked.BindingSpec().RescheduleTriggeredAt.Unix() != want {
+			t.Errorf("created at %d: found %t, asked %+v, want %d", created, found, asked, want)
+			continue
+		}
+		if again, _ := Trigger(r, w, asked); again != asked {
+			t.Errorf("created at %d: it asks twice", created)
+		}
+	}
+}
+
+// A run between the order and the look at it left the replicas where they were.
+func TestAnOrderCountsThatARunCameBefore(t *testing.T) {
+	w := appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	for made, want := range map[int64]int64{10: 1_031, 1_000: 1_031, 1_001: 1_000} { // what is younger than the order was placed anew
+		b := &workv1alpha2.ResourceBinding{}
+		b.CreationTimestamp = metav1.Unix(made, 0)
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		scheduled := metav1.Unix(1_030, 0)
+		b.Status.LastScheduledTime = &scheduled
+		asked, _ := Trigger(rebalancer("web"), w, b)
+		if got := asked.BindingSpec().RescheduleTriggeredAt.Unix(); got != want {
+			t.Errorf("of a binding made at %d it is asked at %d, want %d", made, got, want)
+		}
+		if again, _ := Trigger(rebalancer("web"), w, asked); again != asked {
+			t.Errorf("of a binding made at %d it asks twice", made)
+		}
+	}
+}
+
 func TestKeysAreThoseOfBindings(t *testing.T) {
 	for want, w := range map[string]appsv1alpha1.ObjectReference{
 		"shop/web-deployment":      deployment("web"),

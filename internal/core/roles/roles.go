@@ -54,10 +54,10 @@ type Decision struct {
 const (
 	whyTheHubs    = "the hub writes it, and whoever else could would say what the hub sends"
 	whyContent    = "it holds what is sent to members, Secrets as well, and who writes it is administrator there"
-	whyFleet      = "it counts in every namespace, so that it is the operators'"
-	whyAllTenants = "it changes the workloads of every namespace, so that it is the administrators'"
+	whyFleet      = "it counts in every namespace, so it is the operators'"
+	whyAllTenants = "it changes the workloads of every namespace, so it is the administrators'"
 	whyOwn        = "its owners write it; operators look"
-	whyApproval   = whyOwn + ". Who changes a Rollout could take its pauses out, so that there is no approval by somebody else"
+	whyApproval   = whyOwn + ". Who changes a Rollout could take its pauses out, so there is no approval by somebody else"
 	whyCopies     = "it has the content of the Secret that it copies, into all namespaces"
 )
 
@@ -76,6 +76,8 @@ var Decisions = []Decision{
 
 	// What the hub makes of them.
 	{Group: "work.karmada.io", Resource: "resourcebindings", Status: true, view: reads, edit: reads, admin: reads, operator: reads, Why: whyTheHubs},
+	{Group: "work.karmada.io", Resource: "resourcebindings/pods", view: reads, edit: reads, admin: reads, operator: reads,
+		Why: "it tells what keeps the pods of the binding's template from running, in their members' words, and can only be read"},
 	{Group: "work.karmada.io", Resource: "clusterresourcebindings", Status: true, view: reads, edit: reads, admin: reads, operator: reads, Why: whyTheHubs},
 	{Group: "work.karmada.io", Resource: "works", Status: true, Why: whyContent},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworks", Status: true, Why: whyContent},
@@ -136,6 +138,7 @@ var Paths = []Path{
 	{Path: "/argosy/scheduler", view: true, edit: true, admin: true, operator: true, Why: "it is how the scheduler is set, and can only be read"},
 	{Path: "/argosy/room", view: true, edit: true, admin: true, operator: true, Why: "it is how many replicas clusters have room for, and can only be read"},
 	{Path: "/argosy/nodes", operator: true, Why: "it tells of the nodes of all clusters, and what runs there"},
+	{Path: "/argosy/pods", view: true, edit: true, admin: true, operator: true, Why: "it is what resourcebindings/pods are in all namespaces, and can only be read"},
 	{Path: "/argosy/health", operator: true, Why: "it tells of the hub's store, disk and backups"},
 	{Path: "/argosy/why", Why: "it reads with the hub's rights; `argosy why` asks with those of its user"},
 	{Path: "/argosy/encryption", Why: "it is about the keys of the store"},

@@ -89,7 +89,7 @@ func Approve(was string, clusters map[string]Progress, wanted []string) (value s
 			continue
 		}
 		if p.Revision == "" {
-			return "", nil, fmt.Errorf("the Rollout in cluster %q does not say which revision it rolls out, so that an approval could be taken for one of the next", name)
+			return "", nil, fmt.Errorf("the Rollout in cluster %q does not say which revision it rolls out, so an approval could be taken for one of the next", name)
 		}
 		all[name] = Approval{p.Step, p.Revision}
 		approved = append(approved, name)

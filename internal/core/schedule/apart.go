@@ -145,7 +145,7 @@ func keepApart(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, repli
 		}
 		for o.groups[d] < least {
 			if !o.moveOne(d, chosen, limited) {
-				return &SpreadError{Text: lacking(g), Hint: "its clusters have no room for a replica in each group: make room in the clusters of more groups by " + g.name() + ", or lower its minGroups"}
+				return &SpreadError{Text: lacking(g), Hint: "its clusters do not have capacity for a replica in each group: free capacity in the clusters of more groups by " + g.name() + ", or lower its minGroups"}
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
 // Capacity is an estimator's answers for one binding: how many more replicas a cluster has room for, and whether it
@@ -81,6 +82,16 @@ func estimate(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, ro
 		n, known := room(c.Cluster.Name)
 		if c.Known = known; known && n != math.MaxInt32 {
 			c.Available = max(0, int64(n))
+		}
+	}
+}
+
+// stay has targets that do not answer keep what they have and get nothing more: a run that moves what is placed moves nothing into a
+// cluster of which nobody knows whether it works.
+func stay(candidates []Candidate) {
+	for i := range candidates {
+		if c := &candidates[i]; c.Assigned > 0 && membership.Silent(c.Cluster) {
+			c.Available = 0
 		}
 	}
 }

@@ -183,7 +183,7 @@ func (c *ceiling) failInner(e, n, have int) {
 	c.s.fail(choiceMissing, func() error {
 		return &SpreadError{
 			Text: lacking(inner),
-			Hint: fmt.Sprintf("clusters in %s by %s are in %d by %s at most, %d are wanted: raise maxGroups by %s, or lower minGroups by %s to %d",
+			Hint: fmt.Sprintf("clusters in %s by %s are in at most %d by %s, but %d are required: raise maxGroups by %s, or lower minGroups by %s to %d",
 				many(n, "group"), outer.name(), have, inner.name(), inner.MinGroups, outer.name(), inner.name(), have),
 		}
 	})

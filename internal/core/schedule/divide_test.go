@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
@@ -149,6 +150,29 @@ func TestNotEnoughRoom(t *testing.T) {
 			}
 			if got := text(r.Clusters); got != before {
 				t.Errorf("%q became %q: nothing is moved", before, got)
+			}
+		})
+	}
+}
+
+func TestAFreshRunMovesNothingIntoAClusterThatDoesNotAnswer(t *testing.T) {
+	dead := cluster("a")
+	dead.Status.Conditions = append(dead.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionFalse})
+	s := fleet(dead, cluster("b"), cluster("c"))
+	for name, test := range map[string]struct {
+		binding workv1alpha2.Binding
+		room    string
+		want    string
+	}{
+		"dynamic weights":                      {rebalanced(placed(deployment(6, byAvailability()), "a=2 b=4")), "b=3 c=1", "a=1 b=4 c=1"},
+		"aggregated":                           {rebalanced(placed(deployment(6, together()), "a=2 b=4")), "b=1 c=1", "a=2 b=4"},
+		"what is there stays where it is":      {rebalanced(placed(deployment(6, byAvailability()), "a=6")), "b=0 c=0", "a=6"},
+		"and goes where there is room":         {rebalanced(placed(deployment(6, byAvailability()), "a=6")), "b=3 c=3", "a=3 b=2 c=1"},
+		"and a run that only adds is no order": {placed(deployment(6, byAvailability()), "a=2 b=2"), "b=0 c=0", "a=4 b=2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := schedule(t, test.binding, s, room(test.room)); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}

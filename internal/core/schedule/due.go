@@ -16,18 +16,18 @@ type Reason string
 
 // The reasons, in the order in which they are looked for.
 const (
-	NeverScheduled    Reason = "the binding was never scheduled"
+	NeverScheduled    Reason = "the binding has not been scheduled yet"
 	PlacementChanged  Reason = "the placement changed"
-	RescheduleAsked   Reason = "a rescheduling was asked for"
+	RescheduleAsked   Reason = "a rescheduling was requested"
 	ReplicasChanged   Reason = "the replicas changed"
 	ScaledElsewhere   Reason = "the autoscalers of the members moved replicas"
 	SubsetsChanged    Reason = "the subsets that name their clusters changed, or their clusters did"
-	TargetLeft        Reason = "a target cluster left the fleet"
-	NotYetSuccessful  Reason = "the last scheduling failed or is not recorded"
+	TargetLeft        Reason = "a target cluster was removed"
+	NotYetSuccessful  Reason = "the last scheduling attempt failed or was not recorded"
 	AffinityRemoved   Reason = "the affinity term in use was removed"
 	TargetUnwanted    Reason = "a target cluster no longer matches the cluster affinity"
-	SpreadBroken      Reason = "the target clusters are no longer spread as asked for"
-	CandidatesChanged Reason = "other clusters fit now"
+	SpreadBroken      Reason = "the target clusters no longer satisfy the spread constraints"
+	CandidatesChanged Reason = "different clusters fit now"
 	notDue            Reason = ""
 )
 

@@ -17,7 +17,7 @@ var (
 	// errWeightless leaves what is placed where it is, so that a typing error takes nothing down.
 	errWeightless = &SpreadError{
 		Text: errNoClusters.Error(),
-		Hint: "no staticWeightList rule matches any cluster of the fleet: correct its targetCluster, or remove the weights to divide equally",
+		Hint: "no staticWeightList rule matches any cluster: correct its targetCluster, or remove the weights to divide equally",
 	}
 )
 
@@ -122,7 +122,7 @@ func (e *FitError) Help() string {
 	case e.mismatch != "":
 		return e.mismatch
 	default:
-		return "correct the names, labels and fields that clusterAffinity asks for, or give them to a cluster"
+		return "correct the names, labels and fields in clusterAffinity, or add them to a cluster"
 	}
 	slices.SortStableFunc(order, func(a, b string) int { return len(remedies[b]) - len(remedies[a]) })
 	texts := make([]string, 0, 3)
@@ -148,7 +148,7 @@ func (e *termsError) Help() string {
 
 // Help says how much is missing.
 func (e *UnschedulableError) Help() string {
-	help := fmt.Sprintf("%d are wanted: make room for %d more, let the policy match more clusters, or ask for fewer replicas", e.Wanted, e.Wanted-e.Available)
+	help := fmt.Sprintf("%d are required: free capacity for %d more, let the policy match more clusters, or request fewer replicas", e.Wanted, e.Wanted-e.Available)
 	if e.Apart != "" {
 		help += "; a cluster has room for " + e.Apart
 	}

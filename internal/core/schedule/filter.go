@@ -44,6 +44,8 @@ type question struct {
 	overflow []policyv1alpha1.OverflowAffinity
 	// peers are the other workloads of its groups; only where the fleet is asked, not for one cluster's change.
 	peers Peers
+	// anew says that a run was asked for that may move what is placed.
+	anew bool
 	// named and excluded stand for the affinity's lists where these are long.
 	named, excluded map[string]bool
 	// served is the answer for apis, which the cluster asked last serves, and mostly the next.
@@ -154,11 +156,13 @@ func clusterEviction(q *question, m *member, _ bool) string {
 	return ""
 }
 
-// taintToleration: NoSchedule does not drive out what is there already; NoExecute does.
+// taintToleration: a taint does not drive out what is there already, NoExecute no more than NoSchedule: to leave is failover's to decide,
+// for all of an application at once, where this would take a Service away from its pods. Only who asks for a new placement by a
+// WorkloadRebalancer has things leave a cluster with a NoExecute taint.
 func taintToleration(q *question, m *member, target bool) string {
 	for i := range m.repels {
 		r := &m.repels[i]
-		if target && r.taint.Effect == corev1.TaintEffectNoSchedule {
+		if target && (!q.anew || r.taint.Effect == corev1.TaintEffectNoSchedule) {
 			continue
 		}
 		if !capacity.Tolerates(q.spec.Placement.ClusterTolerations, r.taint) {
@@ -212,11 +216,11 @@ func (q *question) remedy(reason string) string {
 	case reasonAffinity:
 		return ""
 	case reasonEviction:
-		return "wait until the eviction has ended"
+		return "wait for the eviction to complete"
 	case reasonAPI:
 		return "install the API that has " + q.kind.String()
 	case reasonVersion:
-		return "serve " + q.kind.String() + " in " + strings.Join(q.versions, " or ") + " there, or remove the fields that other versions lack"
+		return "serve " + q.kind.String() + " in " + strings.Join(q.versions, " or ") + " there, or remove the fields that other versions do not have"
 	case reasonTogether:
 		return "place the workloads of group " + q.spec.WorkloadAffinityGroups.AffinityGroup + " there too"
 	case reasonApart:
@@ -253,7 +257,7 @@ type Candidate struct {
 // feasible asks every cluster about affinity term t. Candidates and rejections are sorted by name and nobody else's.
 func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejections) {
 	q := newQuestion(b.BindingSpec(), t, s.plugins)
-	q.peers = s.peers
+	q.peers, q.anew = s.peers, fresh(b)
 	q.version, q.versions = schema.FromAPIVersionAndKind(q.spec.Resource.APIVersion, q.spec.Resource.Kind).Version, versions(b)
 	assigned := s.assigned(q.spec.Clusters)
 	candidates := make([]Candidate, 0, len(s.members))

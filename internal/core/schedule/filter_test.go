@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,7 @@ func TestFilter(t *testing.T) {
 		cluster   *clusterv1alpha1.Cluster
 		placement policyv1alpha1.Placement
 		target    bool
+		anew      bool
 		leaving   bool
 		want      string
 	}{
@@ -45,7 +47,10 @@ func TestFilter(t *testing.T) {
 		"a toleration of everything":                             {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), placement: tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists})},
 		"PreferNoSchedule keeps nothing away":                    {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectPreferNoSchedule))},
 		"a NoSchedule taint does not drive out what is there":    {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), target: true},
-		"a NoExecute taint does":                                 {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), target: true, want: "cluster(s) had untolerated taint {maintenance:NoExecute}"},
+		"nor does a NoExecute taint":                             {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), target: true},
+		"but for a new placement that was asked for":             {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), target: true, anew: true, want: "cluster(s) had untolerated taint {maintenance:NoExecute}"},
+		"... from which a NoSchedule taint keeps nothing":        {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), target: true, anew: true},
+		"a NoExecute taint keeps new placements out":             {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), want: "cluster(s) had untolerated taint {maintenance:NoExecute}"},
 		"a kind that the cluster does not serve":                 {cluster: cluster("m", otherGroup), want: reasonAPI},
 		"a kind served in another version is served":             {cluster: cluster("m", otherVersion)},
 		"a kind that disappeared, by a complete discovery":       {cluster: cluster("m", otherGroup), target: true, want: reasonAPI},
@@ -61,6 +66,9 @@ func TestFilter(t *testing.T) {
 			b := deployment(1, test.placement)
 			if test.target {
 				b.Spec.Clusters = targets("m=1")
+			}
+			if test.anew {
+				b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: b.CreationTimestamp.Add(time.Minute)}
 			}
 			if test.leaving {
 				b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m"}}

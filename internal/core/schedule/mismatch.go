@@ -34,7 +34,7 @@ func mismatch(a *policyv1alpha1.ClusterAffinity, s Snapshot) string {
 		}
 	}
 	if len(a.ClusterNames) > 0 {
-		ask("clusterNames", fmt.Sprintf("the fleet has no %s, which clusterNames asks for: correct it to one of %s, or join a cluster of that name",
+		ask("clusterNames", fmt.Sprintf("the fleet has no %s, which clusterNames lists: correct it to one of %s, or join a cluster of that name",
 			either(a.ClusterNames), listed(namesOf(s))),
 			func(c *clusterv1alpha1.Cluster) bool { return slices.Contains(a.ClusterNames, c.Name) })
 	}
@@ -68,10 +68,10 @@ func mismatch(a *policyv1alpha1.ClusterAffinity, s Snapshot) string {
 			}
 		}
 		if len(out) > 0 {
-			return fmt.Sprintf("exclude takes out all that the rest of the affinity matches (%s): take one of them off exclude", listed(out))
+			return fmt.Sprintf("exclude removes all clusters that the rest of the affinity matches (%s): remove one of them from exclude", listed(out))
 		}
 	}
-	return fmt.Sprintf("no cluster has all that the affinity asks for together, though some have each: %s; give one of them the rest, or ask for less", strings.Join(found, ", "))
+	return fmt.Sprintf("no cluster meets all requirements of the affinity, although each of them is met by some: %s; make one cluster meet all of them, or remove requirements", strings.Join(found, ", "))
 }
 
 // lackingLabel is for a requirement that no cluster's labels satisfy.
@@ -95,13 +95,13 @@ func lackingLabel(e metav1.LabelSelectorRequirement, s Snapshot) string {
 		return fmt.Sprintf("no cluster has %s of label %s, whose values are %s: label one with %s, or correct the labelSelector", either(e.Values), e.Key, listed(have), set)
 	case metav1.LabelSelectorOpNotIn:
 		if len(e.Values) == 0 {
-			return fmt.Sprintf("NotIn of label %s has no values: give it some, or remove it", e.Key)
+			return fmt.Sprintf("NotIn of label %s has no values: add some, or remove it", e.Key)
 		}
-		return fmt.Sprintf("every cluster has label %s with a value that the labelSelector rules out (%s): label one otherwise, or correct the labelSelector", e.Key, listed(have))
+		return fmt.Sprintf("every cluster has label %s with a value that the labelSelector excludes (%s): change the label of one, or correct the labelSelector", e.Key, listed(have))
 	case metav1.LabelSelectorOpDoesNotExist:
-		return fmt.Sprintf("every cluster has label %s, which the labelSelector rules out: remove it from one, or correct the labelSelector", e.Key)
+		return fmt.Sprintf("every cluster has label %s, which the labelSelector excludes: remove it from one, or correct the labelSelector", e.Key)
 	}
-	return fmt.Sprintf("operator %q of label %s is none: use In, NotIn, Exists or DoesNotExist", e.Operator, e.Key)
+	return fmt.Sprintf("operator %q of label %s is not supported: use In, NotIn, Exists or DoesNotExist", e.Operator, e.Key)
 }
 
 // lackingField is for a requirement that no cluster's fields satisfy.
@@ -119,17 +119,17 @@ func lackingField(e corev1.NodeSelectorRequirement, s Snapshot) string {
 				values[z] = true
 			}
 		default:
-			return fmt.Sprintf("field %s cannot be selected by: use provider, region or zone", e.Key)
+			return fmt.Sprintf("field %s is not supported: use provider, region or zone", e.Key)
 		}
 	}
 	delete(values, "")
 	have := slices.Sorted(maps.Keys(values))
-	are := "none has one"
+	are := "no cluster has one"
 	if len(have) > 0 {
 		are = "they are " + listed(have)
 	}
 	if e.Operator == corev1.NodeSelectorOpNotIn {
-		return fmt.Sprintf("the fieldSelector rules out every cluster by %s (%s): correct it", e.Key, listed(have))
+		return fmt.Sprintf("the fieldSelector excludes every cluster by %s (%s): correct it", e.Key, listed(have))
 	}
 	return fmt.Sprintf("no cluster's %s is %s (%s): set spec.%s of one, or correct the fieldSelector", e.Key, either(e.Values), are, specField(e.Key))
 }

@@ -285,10 +285,10 @@ func (part *Part) homeless(rejections Rejections, s Snapshot) error {
 		}
 	}
 	if len(refused) == 0 {
-		e := &PartError{Text: fmt.Sprintf("subset %q goes to no cluster: its clusterAffinity matches none of the fleet", part.Name)}
+		e := &PartError{Text: fmt.Sprintf("subset %q is not scheduled to any cluster: its clusterAffinity matches none", part.Name)}
 		e.Hint = mismatch(&part.ClusterAffinity, s)
 		if e.Hint == "" {
-			e.Hint = "correct the clusterAffinity of the subset, or join such a cluster"
+			e.Hint = "correct the clusterAffinity of the subset, or join a matching cluster"
 		}
 		return e
 	}
@@ -300,7 +300,7 @@ func (part *Part) homeless(rejections Rejections, s Snapshot) error {
 	}
 	hints = append(hints[:min(len(hints), shown)], "or name other clusters in the subset's clusterAffinity")
 	return &PartError{
-		Text: fmt.Sprintf("subset %q goes to no cluster: none that its clusterAffinity names may take it (%s%s)", part.Name, strings.Join(refused, "; "), more),
+		Text: fmt.Sprintf("subset %q is not scheduled to any cluster: none that its clusterAffinity selects fits (%s%s)", part.Name, strings.Join(refused, "; "), more),
 		Hint: strings.Join(hints, "; "),
 	}
 }

@@ -103,11 +103,11 @@ func TestASubsetWithoutAClusterSaysWhyAndMovesNothing(t *testing.T) {
 		text, help string
 	}{
 		"no such cluster": {equally(), Parts{Subsets: []Part{part("x", 2, "z")}},
-			`subset "x" goes to no cluster: its clusterAffinity matches none of the fleet`, "the fleet has no z, which clusterNames asks for: correct it to one of a, b, or join a cluster of that name"},
+			`subset "x" is not scheduled to any cluster: its clusterAffinity matches none`, "the fleet has no z, which clusterNames lists: correct it to one of a, b, or join a cluster of that name"},
 		"no such label": {equally(), Parts{Subsets: []Part{part("x", 2, "env=prod")}},
-			`subset "x" goes to no cluster: its clusterAffinity matches none of the fleet`, "env"},
+			`subset "x" is not scheduled to any cluster: its clusterAffinity matches none`, "env"},
 		"not the policy's": {only(equally(), "a"), Parts{Subsets: []Part{part("x", 2, "b")}},
-			`subset "x" goes to no cluster: none that its clusterAffinity names may take it (b: cluster(s) did not match the placement cluster affinity constraint)`, "let the policy match b; or name other clusters"},
+			`subset "x" is not scheduled to any cluster: none that its clusterAffinity selects fits (b: cluster(s) did not match the placement cluster affinity constraint)`, "let the policy match b; or name other clusters"},
 		"subsets that make no sense": {equally(), Parts{Fault: "they add up to 3"}, "they add up to 3", "correct the subsets"},
 	} {
 		b := placed(having(deployment(2, c.placement), c.parts), "a=2")

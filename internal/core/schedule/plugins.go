@@ -43,7 +43,7 @@ func ParsePlugins(list []string) (Plugins, error) {
 		case item == "-*":
 			all = false
 		case i < 0:
-			return Plugins{}, fmt.Errorf("there is no scheduler plugin %q: name one of %s; * is all, and -NAME leaves one out", name, strings.Join(PluginNames(), ", "))
+			return Plugins{}, fmt.Errorf("there is no scheduler plugin %q: name one of %s; * enables all, and -NAME disables one", name, strings.Join(PluginNames(), ", "))
 		case without:
 			left |= 1 << i
 		default:

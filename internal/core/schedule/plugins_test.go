@@ -34,7 +34,7 @@ func TestPluginsAreReadAsKarmadasFlag(t *testing.T) {
 		}
 	}
 	_, err := ParsePlugins([]string{"*", "-TaintTolerations"})
-	if want := `there is no scheduler plugin "TaintTolerations": name one of APIEnablement, ClusterAffinity, ClusterEviction, ClusterLocality, SpreadConstraint, TaintToleration, WorkloadAffinity, WorkloadAntiAffinity; * is all, and -NAME leaves one out`; err == nil || err.Error() != want {
+	if want := `there is no scheduler plugin "TaintTolerations": name one of APIEnablement, ClusterAffinity, ClusterEviction, ClusterLocality, SpreadConstraint, TaintToleration, WorkloadAffinity, WorkloadAntiAffinity; * enables all, and -NAME disables one`; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }

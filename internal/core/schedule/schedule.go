@@ -139,6 +139,9 @@ func decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]wo
 	spec := b.BindingSpec()
 	if NeedsRoom(b) {
 		estimate(spec, candidates, room)
+		if fresh(b) {
+			stay(candidates)
+		}
 	}
 	if len(spec.Components) > 0 && spreads(spec) {
 		if candidates = withRoomForSet(candidates); len(candidates) == 0 {

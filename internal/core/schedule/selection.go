@@ -494,7 +494,7 @@ func (s *selection) conflicting(d, n int) error {
 	}
 	return &SpreadError{
 		Text: lacking(g),
-		Hint: fmt.Sprintf("clusters that maxGroups by %s allows are in %d by %s, %d are wanted: raise maxGroups by %[1]s, or lower minGroups by %[3]s to %[2]d",
+		Hint: fmt.Sprintf("clusters that maxGroups by %s allows are in %d by %s, but %d are required: raise maxGroups by %[1]s, or lower minGroups by %[3]s to %[2]d",
 			strings.Join(others, " and "), n, g.name(), g.MinGroups),
 	}
 }
@@ -504,7 +504,7 @@ func (s *selection) failClusters(have int) {
 	s.fail(clustersMissing, func() error {
 		return &SpreadError{
 			Text: "the number of clusters is less than the cluster spreadConstraint.MinGroups",
-			Hint: fmt.Sprintf("the groups that may be used have %s, at least %d are wanted: lower minGroups of the cluster spread constraint, or raise maxGroups by %s", many(have, "cluster"), s.clusters.MinGroups, s.groupings[0].name()),
+			Hint: fmt.Sprintf("the groups that may be used have %s, but at least %d are required: lower minGroups of the cluster spread constraint, or raise maxGroups by %s", many(have, "cluster"), s.clusters.MinGroups, s.groupings[0].name()),
 		}
 	})
 }
@@ -516,13 +516,13 @@ func tooFew(g grouping, all []group) error {
 		names[i] = all[i].name
 	}
 	slices.Sort(names)
-	have := "no cluster that fits has one"
+	have := "but no cluster that fits has one"
 	if len(names) > 0 {
-		have = fmt.Sprintf("clusters fit in %d (%s)", len(names), listed(names))
+		have = fmt.Sprintf("but clusters fit in only %d (%s)", len(names), listed(names))
 	}
 	return &SpreadError{
 		Text: lacking(g),
-		Hint: fmt.Sprintf("%d by %s are wanted, %s: add clusters in %d more, or lower minGroups to %d", g.MinGroups, g.name(), have, g.MinGroups-len(names), len(names)),
+		Hint: fmt.Sprintf("%d by %s are required, %s: add clusters in %d more, or lower minGroups to %d", g.MinGroups, g.name(), have, g.MinGroups-len(names), len(names)),
 	}
 }
 

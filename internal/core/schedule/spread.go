@@ -63,7 +63,7 @@ func (b bounds) contradiction() error {
 		if c.MaxGroups > 0 && c.MinGroups > c.MaxGroups {
 			return &SpreadError{
 				Text: lacking(c),
-				Hint: fmt.Sprintf("minGroups %d of the %s spread constraint is above its maxGroups %d: lower the one or raise the other", c.MinGroups, c.name(), c.MaxGroups),
+				Hint: fmt.Sprintf("minGroups %d of the %s spread constraint is greater than its maxGroups %d: lower minGroups or raise maxGroups", c.MinGroups, c.name(), c.MaxGroups),
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func spreadByCluster(c policyv1alpha1.SpreadConstraint, ranked []Candidate, need
 	if len(ranked) < c.MinGroups {
 		return nil, &SpreadError{
 			Text: "the number of feasible clusters is less than spreadConstraint.MinGroups",
-			Hint: fmt.Sprintf("%s, at least %d are wanted: let the policy match %d more, or lower minGroups to %d", fit(len(ranked)), c.MinGroups, c.MinGroups-len(ranked), len(ranked)),
+			Hint: fmt.Sprintf("%s, but at least %d are required: let the policy match %d more, or lower minGroups to %d", fit(len(ranked)), c.MinGroups, c.MinGroups-len(ranked), len(ranked)),
 		}
 	}
 	chosen := ranked[:groups(c, len(ranked))]
@@ -149,7 +149,7 @@ func spreadByCluster(c policyv1alpha1.SpreadConstraint, ranked []Candidate, need
 func noRoom(clusters int, room, need int64, bounded bool) error {
 	e := &SpreadError{
 		Text: fmt.Sprintf("no enough resource when selecting %d clusters", clusters),
-		Hint: fmt.Sprintf("they have room for %d of %d replicas: make room for %d more, or ask for fewer replicas", room, need, need-room),
+		Hint: fmt.Sprintf("they have capacity for %d of %d replicas: free capacity for %d more, or request fewer replicas", room, need, need-room),
 	}
 	if bounded {
 		e.Hint += ", or raise maxGroups to use more clusters"

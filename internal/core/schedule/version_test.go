@@ -57,7 +57,7 @@ func TestReplicasGoWhereTheTemplatesFieldsAreServed(t *testing.T) {
 	if err != nil || len(r.Rejections) != 2 || r.Rejections[0].Cluster != "none" {
 		t.Fatalf("rejected %+v (%v), want none and old", r.Rejections, err)
 	}
-	const remedy = "serve CloneSet.apps.kruise.io in v1beta1 there, or remove the fields that other versions lack"
+	const remedy = "serve CloneSet.apps.kruise.io in v1beta1 there, or remove the fields that other versions do not have"
 	if old := r.Rejections[1]; old.Cluster != "old" || old.Reason != reasonVersion || old.Remedy != remedy {
 		t.Errorf("rejected %+v, want old for its version, to %s", old, remedy)
 	}

@@ -112,7 +112,7 @@ func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *
 			silent = d.Soon
 		}
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: "ProviderSilent",
-			Message: "Not heard from " + strings.Join(silent, ", ") + " since the hub looks; what was known of it holds."}
+			Message: "No report from " + strings.Join(silent, ", ") + " since the hub started; its last known state is used."}
 	}
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind + "Succeed", Message: messageDispatched}
 }

@@ -28,7 +28,7 @@ func BenchmarkRun(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				r := run(b, f, Change{Down: []string{"m000"}})
+				r := run(b, f, Change{Removed: []string{"m000"}})
 				if r.Summary.Changed != n.workloads || r.Summary.Unplaced != 0 {
 					b.Fatalf("%+v", r.Summary)
 				}
@@ -60,7 +60,7 @@ func BenchmarkRunOnNodes(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				r := run(b, f, Change{Down: []string{"m000"}})
+				r := run(b, f, Change{Removed: []string{"m000"}})
 				if r.Summary.Changed == 0 || r.Summary.Unplaced != 0 {
 					b.Fatalf("%+v", r.Summary)
 				}

@@ -9,9 +9,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
 // Change is what is asked about.
@@ -20,13 +23,20 @@ type Change struct {
 	Objects []Object
 	// Namespace is that of objects and scalings that name none.
 	Namespace string
-	// Down are clusters that are lost, with all that runs in them.
+	// Down are clusters that stop responding: what is placed there stays, and other workloads avoid them.
 	Down []string
-	// Taints are put on clusters. What a NoExecute taint is not tolerated by is evicted at once, however long it may stay.
+	// Drained are clusters that get the taint Drained and whose workloads are scheduled anew, as by a WorkloadRebalancer.
+	Drained []string
+	// Removed are clusters that leave the fleet, as by an unjoin, with all that runs in them.
+	Removed []string
+	// Taints are put on clusters. They move nothing that is placed: other workloads that do not tolerate them avoid the clusters.
 	Taints []Taint
 	// Scale are workloads with another number of replicas.
 	Scale []Scale
 }
+
+// Drained is the taint that a cluster gets which is drained.
+var Drained = corev1.Taint{Key: "argosy.io/drained", Effect: corev1.TaintEffectNoExecute}
 
 // Taint is one of a cluster.
 type Taint struct {
@@ -94,6 +104,11 @@ func (s Scale) String() string {
 	return text
 }
 
+// putTaint puts a taint on a cluster, in the place of one with its key and effect.
+func putTaint(c *clusterv1alpha1.Cluster, t corev1.Taint) {
+	c.Spec.Taints = append(slices.DeleteFunc(c.Spec.Taints, func(has corev1.Taint) bool { return has.MatchTaint(&t) }), t)
+}
+
 // changed is the fleet after the change: what was lost, tainted, applied and scaled, with nothing decided on it yet.
 // touched are the templates that are written. The error is a join of all that contradicts the fleet or itself.
 func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) interpret.Interpreter) (next *Fleet, touched map[ref]bool, err error) {
@@ -109,27 +124,50 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 		errs = append(errs, fmt.Errorf("%s: there is no cluster %q; there are %s", flag, cluster, few(sortedKeys(next.clusters))))
 		return false
 	}
-	down := map[string]bool{}
-	for _, name := range c.Down {
-		if exists("cluster-down", name) {
-			down[name] = true
+	// A cluster that is changed is not the one that was read.
+	edited := func(name string) *clusterv1alpha1.Cluster {
+		cluster := next.clusters[name].DeepCopy()
+		cluster.ResourceVersion = ""
+		next.clusters[name] = cluster
+		return cluster
+	}
+	fate := map[string]string{}
+	for _, f := range []struct {
+		flag     string
+		clusters []string
+	}{{"cluster-down", c.Down}, {"cluster-drained", c.Drained}, {"cluster-removed", c.Removed}} {
+		for _, name := range f.clusters {
+			if !exists(f.flag, name) {
+				continue
+			}
+			if has := fate[name]; has != "" && has != f.flag {
+				errs = append(errs, fmt.Errorf("%s: cluster %q is given to %s as well: leave one of the two out", f.flag, name, has))
+				continue
+			}
+			fate[name] = f.flag
+		}
+	}
+	for name, flag := range fate {
+		switch flag {
+		case "cluster-down":
+			cluster := edited(name)
+			meta.SetStatusCondition(&cluster.Status.Conditions, membership.Seen(membership.Probe{Err: "simulated"}))
+			cluster.Spec.Taints, _ = membership.Taints(cluster.Spec.Taints, membership.Readiness(cluster))
+		case "cluster-drained":
+			putTaint(edited(name), Drained)
 		}
 	}
 	for _, t := range c.Taints {
 		if !exists("taint", t.Cluster) {
 			continue
 		}
-		if down[t.Cluster] {
-			errs = append(errs, fmt.Errorf("taint: cluster %q is to be down as well: leave one of the two out", t.Cluster))
+		if fate[t.Cluster] == "cluster-removed" {
+			errs = append(errs, fmt.Errorf("taint: cluster %q is to be removed as well: leave one of the two out", t.Cluster))
 			continue
 		}
-		cluster := next.clusters[t.Cluster].DeepCopy()
-		cluster.Spec.Taints = slices.DeleteFunc(cluster.Spec.Taints, func(has corev1.Taint) bool { return has.MatchTaint(&t.Taint) })
-		cluster.Spec.Taints = append(cluster.Spec.Taints, t.Taint)
-		cluster.ResourceVersion = "" // it is not the one that was read
-		next.clusters[t.Cluster] = cluster
+		putTaint(edited(t.Cluster), t.Taint)
 	}
-	for name := range down {
+	for _, name := range c.Removed {
 		delete(next.clusters, name)
 	}
 	scaled := map[ref]Scale{}

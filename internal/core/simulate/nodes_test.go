@@ -96,7 +96,7 @@ func TestTheFleetOfTheDocumentsIsOne(t *testing.T) {
 	}
 	blocks := strings.Split(string(text), "```")
 	fleet, more := strings.TrimPrefix(blocks[1], "yaml\n"), strings.TrimPrefix(blocks[3], "yaml\n")
-	down := run(t, load(t, fleet), Change{Down: []string{"us-1"}})
+	down := run(t, load(t, fleet), Change{Removed: []string{"us-1"}})
 	if got := on(down, "web"); got != "eu-1:60" || down.Summary.MovedReplicas == 0 {
 		t.Errorf("web is in %s, %+v", got, down.Summary)
 	}

@@ -73,12 +73,12 @@ func TestAFleetThatWasRecordedAnswersAsTheOneThatWasMadeUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range []Change{{}, {Down: []string{"m0"}}, {Taints: []Taint{taint(t, "m1=k2:NoExecute")}}, {Scale: []Scale{scale(t, "deployment/d0=20")}}} {
+		for _, c := range []Change{{}, {Removed: []string{"m0"}}, {Taints: []Taint{taint(t, "m1=k2:NoExecute")}}, {Scale: []Scale{scale(t, "deployment/d0=20")}}} {
 			want, got := run(t, load(t, text), c), run(t, recorded, c)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d, %v: the recorded fleet differs (-made up +recorded):\n%s", seed, want.Change, diff)
 			}
-			if c.Down == nil && c.Taints == nil && c.Scale == nil && got.Summary.Changed != 0 {
+			if c.Removed == nil && c.Taints == nil && c.Scale == nil && got.Summary.Changed != 0 {
 				t.Fatalf("seed %d: a settled fleet moves: %+v", seed, got.Summary)
 			}
 		}

@@ -209,8 +209,13 @@ func report(c Change, before, after *state) Report {
 // words are the change as a person would say it.
 func words(c Change) []string {
 	out := []string{}
-	for _, name := range slices.Sorted(slices.Values(c.Down)) {
-		out = append(out, name+" is down")
+	for _, f := range []struct {
+		clusters []string
+		what     string
+	}{{c.Down, "is down"}, {c.Drained, "is drained"}, {c.Removed, "is removed"}} {
+		for _, name := range slices.Sorted(slices.Values(f.clusters)) {
+			out = append(out, name+" "+f.what)
+		}
 	}
 	for _, t := range c.Taints {
 		out = append(out, fmt.Sprintf("%s is tainted %s", t.Cluster, t.ToString()))

@@ -7,8 +7,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Run is what becomes of the fleet by the change: first the fleet is settled as it is, which moves nothing in one that a hub
@@ -31,16 +29,13 @@ func Run(ctx context.Context, f *Fleet, c Change) (Report, error) {
 		return Report{}, err
 	}
 	after := newState(next, rooms, touched)
-	after.evicting = map[string][]corev1.Taint{}
-	for _, t := range c.Taints {
-		if t.Effect == corev1.TaintEffectNoExecute {
-			after.evicting[t.Cluster] = append(after.evicting[t.Cluster], t.Taint)
-		}
-	}
 	for name, r := range next.rebalancers {
 		if before.rebalancers[name] != r {
 			after.rebalancing = append(after.rebalancing, r)
 		}
+	}
+	if drain := before.drain(c.Drained); drain != nil {
+		after.rebalancing = append(after.rebalancing, drain)
 	}
 	after.settle(ctx)
 	return report(c, before, after), nil

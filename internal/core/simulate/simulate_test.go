@@ -164,9 +164,11 @@ func stories(t testing.TB) []struct {
 		change      Change
 	}{
 		{"nothing-changes", shop, Change{}},
-		{"a-cluster-goes-down", shop, Change{Down: []string{"m1"}}},
-		{"two-of-three-go-down-and-not-all-fits", shop, Change{Down: []string{"m1", "m3"}}},
-		{"a-taint-that-evicts", shop, Change{Taints: []Taint{taint(t, "m2=disk=slow:NoExecute")}}},
+		{"a-cluster-is-removed", shop, Change{Removed: []string{"m1"}}},
+		{"two-of-three-are-removed-and-not-all-fits", shop, Change{Removed: []string{"m1", "m3"}}},
+		{"a-cluster-is-down", shop, Change{Down: []string{"m1"}, Scale: []Scale{scale(t, "deployment/web=12")}}},
+		{"a-taint-that-moves-nothing", shop, Change{Taints: []Taint{taint(t, "m2=disk=slow:NoExecute")}}},
+		{"a-cluster-is-drained", shop, Change{Drained: []string{"m2"}}},
 		{"a-taint-that-keeps-new-ones-away", shop, Change{Taints: []Taint{taint(t, "m2=disk:NoSchedule")}, Scale: []Scale{scale(t, "deployment/web=12")}}},
 		{"a-scale-beyond-capacity", shop, Change{Scale: []Scale{scale(t, "default/deployments.apps/web=40")}}},
 		{"a-scale-that-static-weights-do-not-check", three + policy("shop", "", equally) + deployment("web", 3), Change{Scale: []Scale{scale(t, "deployment/web=60")}}},
@@ -302,7 +304,7 @@ func TestTheOrderOfObjectsDoesNotMatter(t *testing.T) {
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(seed, 2))
 		all := objects(t, anyFleet(r))
-		change := Change{Down: []string{"m0"}, Taints: []Taint{taint(t, "m1=x:NoExecute")}, Namespace: "default"}
+		change := Change{Removed: []string{"m0"}, Taints: []Taint{taint(t, "m1=x:NoExecute")}, Namespace: "default"}
 		var want string
 		for range 3 {
 			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -326,8 +328,8 @@ func TestTheOrderOfObjectsDoesNotMatter(t *testing.T) {
 
 func TestASimulationChangesNothingInTheFleet(t *testing.T) {
 	f := load(t, anyFleet(rand.New(rand.NewPCG(7, 7))))
-	first := run(t, f, Change{Down: []string{"m0"}})
-	again := run(t, f, Change{Down: []string{"m0"}})
+	first := run(t, f, Change{Removed: []string{"m0"}})
+	again := run(t, f, Change{Removed: []string{"m0"}})
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("the second run differs:\n%s", diff)
 	}
@@ -340,7 +342,7 @@ func TestReplicasAddUpAndNoRoomIsUsedTwice(t *testing.T) {
 	}
 	for seed := range rounds {
 		f := load(t, strings.ReplaceAll(strings.ReplaceAll(anyFleet(rand.New(rand.NewPCG(seed, 3))), equally, byRoom), "placement: {}", "placement: "+packed))
-		r := run(t, f, Change{Down: []string{"m0"}})
+		r := run(t, f, Change{Removed: []string{"m0"}})
 		for _, w := range r.Workloads {
 			var sum int64
 			for _, c := range w.After.Clusters {
@@ -393,8 +395,9 @@ func TestContradictionsAreToldClearly(t *testing.T) {
 		change Change
 		want   []string
 	}{
-		{"a cluster that is not there", Change{Down: []string{"m9"}}, []string{`there is no cluster "m9"; there are m1, m2, m3`}},
-		{"a taint on a cluster that is down", Change{Down: []string{"m1"}, Taints: []Taint{{Cluster: "m1"}}}, []string{"to be down as well"}},
+		{"a cluster that is not there", Change{Removed: []string{"m9"}}, []string{`there is no cluster "m9"; there are m1, m2, m3`}},
+		{"a cluster that is both down and removed", Change{Down: []string{"m1"}, Removed: []string{"m1"}}, []string{`cluster "m1" is given to cluster-down as well`}},
+		{"a taint on a cluster that is removed", Change{Removed: []string{"m1"}, Taints: []Taint{{Cluster: "m1"}}}, []string{"to be removed as well"}},
 		{"a scale of what is not there", Change{Scale: []Scale{scale(t, "deployment/none=3")}}, []string{"default/deployment/none=3", "no such template"}},
 		{"a scale of what has no replicas", Change{Scale: []Scale{scale(t, "configmap/c=3")}}, []string{"ConfigMap default/c cannot be scaled", "no number of replicas"}},
 		{"two scales of one", Change{Scale: []Scale{scale(t, "deployment/web=3"), scale(t, "default/deployments/web=4")}}, []string{"another one gives it 3 replicas"}},
@@ -404,7 +407,7 @@ func TestContradictionsAreToldClearly(t *testing.T) {
 		{"two spellings that contradict each other", Change{Objects: objects(t, policy("x", "", "{replicaScheduling: {dynamicWeight: AvailableReplicas, weightPreference: {dynamicWeight: Other}}}"))},
 			[]string{"document 1: PropagationPolicy default/x", "dynamicWeight"}},
 		{"a binding", Change{Objects: objects(t, "apiVersion: work.karmada.io/v1alpha2\nkind: ResourceBinding\nmetadata: {name: x}\n")}, []string{"the hub makes these itself"}},
-		{"all at once", Change{Down: []string{"m8"}, Scale: []Scale{scale(t, "deployment/none=3")}}, []string{`"m8"`, "no such template"}},
+		{"all at once", Change{Removed: []string{"m8"}, Scale: []Scale{scale(t, "deployment/none=3")}}, []string{`"m8"`, "no such template"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.change.Namespace = "default"

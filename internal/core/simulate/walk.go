@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,6 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
@@ -54,8 +52,6 @@ type state struct {
 	rebalancing []*appsv1alpha1.WorkloadRebalancer
 	// touched are the templates that a user writes in this step.
 	touched map[ref]bool
-	// evicting are the NoExecute taints that are new in this step, by cluster.
-	evicting map[string][]corev1.Taint
 	// problems are why a template has not the binding that it should have, by template.
 	problems map[ref]error
 	// failures are why a binding could not be placed, reasons why it was looked at, by binding.
@@ -99,7 +95,7 @@ func newState(f *Fleet, r rooms, touched map[ref]bool) *state {
 // passes are how often bindings are looked at again at most: placing one can make room for another.
 const passes = 16
 
-// settle goes the hub's walk until nothing is left to decide: policies claim templates, bindings follow, evicted replicas leave,
+// settle goes the hub's walk until nothing is left to decide: policies claim templates, bindings follow,
 // and the scheduler places what is due. On a hub the order of bindings is that of events; here it is by schedule
 // priority, the highest first, then by namespace and name.
 func (s *state) settle(ctx context.Context) {
@@ -128,7 +124,6 @@ func (s *state) settle(ctx context.Context) {
 		if schedule.Grouped(s.bindings[key]) {
 			s.grouped = append(s.grouped, key)
 		}
-		s.evict(key)
 	}
 	for changed, pass := true, 0; changed && pass < passes; pass++ {
 		changed = false
@@ -169,6 +164,25 @@ func (s *state) rebalance() {
 			s.bindings[key] = want
 		}
 	}
+}
+
+// drain is a WorkloadRebalancer of all that is placed in one of the clusters; nil if nothing is.
+func (s *state) drain(clusters []string) *appsv1alpha1.WorkloadRebalancer {
+	r := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Name: "drain"}}
+	for _, b := range s.bindings {
+		if !slices.ContainsFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return slices.Contains(clusters, t.Name) }) || b.BindingSpec().Placement == nil {
+			continue
+		}
+		of := b.BindingSpec().Resource
+		r.Spec.Workloads = append(r.Spec.Workloads, appsv1alpha1.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name})
+	}
+	if len(r.Spec.Workloads) == 0 {
+		return nil
+	}
+	slices.SortFunc(r.Spec.Workloads, func(a, b appsv1alpha1.ObjectReference) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIVersion, b.APIVersion))
+	})
+	return r
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -362,26 +376,6 @@ func (f *Fleet) hooked(gk schema.GroupKind) string {
 		}
 	}
 	return ""
-}
-
-// evict takes a binding away from clusters whose new NoExecute taints it does not tolerate.
-func (s *state) evict(key types.NamespacedName) {
-	was := s.bindings[key]
-	if !schedule.Ours(was, s.scheduler) {
-		return
-	}
-	// A toleration for some seconds ends.
-	lasting := slices.DeleteFunc(slices.Clone(was.BindingSpec().Placement.ClusterTolerations), func(t corev1.Toleration) bool { return t.TolerationSeconds != nil })
-	stays := func(t workv1alpha2.TargetCluster) bool {
-		return !slices.ContainsFunc(s.evicting[t.Name], func(taint corev1.Taint) bool { return !capacity.Tolerates(lasting, taint) })
-	}
-	if !slices.ContainsFunc(was.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return !stays(t) }) {
-		return
-	}
-	is := was.DeepCopyObject().(workv1alpha2.Binding)
-	is.BindingSpec().Clusters = slices.DeleteFunc(is.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return !stays(t) })
-	s.reasons[key] = "a cluster has a NoExecute taint that it does not tolerate"
-	s.put(key, is)
 }
 
 // schedule places one binding if it is due, as controller/schedule does. It says whether that changed where it is.

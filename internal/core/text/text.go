@@ -1,7 +1,10 @@
-// Package text shortens what others say, for places that bear only so much of it.
+// Package text shortens what others say, for places that bear only so much of it, and counts in words.
 package text
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 const ellipsis = "…"
 
@@ -12,4 +15,12 @@ func Cut(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most-len(ellipsis)], "") + ellipsis
+}
+
+// Count is "1 object", or "3 objects": of is what one of them is called.
+func Count[N int | int32 | int64](n N, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
 }

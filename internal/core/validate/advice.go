@@ -21,7 +21,7 @@ func CustomizationAdvice(c *configv1alpha1.ResourceInterpreterCustomization, oth
 	var advice []string
 	said := operations(&c.Spec.Customizations)
 	if len(said) == 0 {
-		advice = append(advice, "spec.customizations: is empty, so it changes nothing; add an operation, such as replicaResource or healthInterpretation")
+		advice = append(advice, "spec.customizations: is empty, so the customization has no effect; add an operation, such as replicaResource or healthInterpretation")
 	}
 	target := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)
 	if why := unused("the customization", target, served(target.GroupKind()), convert); why != "" {
@@ -40,7 +40,7 @@ func CustomizationAdvice(c *configv1alpha1.ResourceInterpreterCustomization, oth
 		}
 		if len(both) > 0 {
 			first := min(c.Name, other.Name)
-			advice = append(advice, fmt.Sprintf("spec.customizations: ResourceInterpreterCustomization(%s) has %s for %s %s as well: each answers for objects in its own version, and %s, the first by name, for those in others",
+			advice = append(advice, fmt.Sprintf("spec.customizations: ResourceInterpreterCustomization(%s) also defines %s for %s %s: each is used for objects of its own version, and %s, the first by name, for objects of other versions",
 				other.Name, strings.Join(both, ", "), target.Kind, theirs.Version, first))
 		}
 	}
@@ -50,12 +50,12 @@ func CustomizationAdvice(c *configv1alpha1.ResourceInterpreterCustomization, oth
 // WebhookConfigurationAdvice is what is legal in a registration of webhooks and hardly meant: what is never asked.
 func WebhookConfigurationAdvice(c *configv1alpha1.ResourceInterpreterWebhookConfiguration, served Served, convert interpret.Convert) []string {
 	if len(c.Webhooks) == 0 {
-		return []string{"webhooks: there are none, so nobody is asked"}
+		return []string{"webhooks: the list is empty, so no webhook is called"}
 	}
 	var advice []string
 	for i, w := range c.Webhooks {
 		if len(w.Rules) == 0 {
-			advice = append(advice, fmt.Sprintf("webhooks[%d].rules: there are none, so %s is never asked", i, w.Name))
+			advice = append(advice, fmt.Sprintf("webhooks[%d].rules: the list is empty, so %s is never called", i, w.Name))
 		}
 		for j, r := range w.Rules {
 			for _, group := range r.APIGroups {
@@ -98,13 +98,13 @@ func unused(who string, kind schema.GroupVersionKind, served []string, convert i
 	case convert.Knows(kind.GroupKind().WithVersion(served[0]), kind.Version):
 		return ""
 	case slices.Contains(served, kind.Version):
-		return fmt.Sprintf("the hub reads %s as %s, which nobody knows how to convert to %s: name %s to have %s used",
+		return fmt.Sprintf("the hub reads %s as %s, which cannot be converted to %s: use %s for %s to take effect",
 			kind.Kind, as(served[0]), kind.Version, as(served[0]), who)
 	}
 	names := make([]string, len(served))
 	for i, version := range served {
 		names[i] = as(version)
 	}
-	return fmt.Sprintf("the hub serves %s as %s, not as %s: nothing uses %s until it does; name %s if that is what is meant",
+	return fmt.Sprintf("the hub serves %s as %s, not as %s: nothing uses %s until it does; use %s if that is the intended version",
 		kind.Kind, strings.Join(names, ", "), kind.GroupVersion(), who, names[0])
 }

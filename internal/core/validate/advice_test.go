@@ -47,12 +47,12 @@ func TestACustomizationThatDoesNothingIsToldSo(t *testing.T) {
 		want  []string
 	}{
 		"what is used":                       {ric("c", "apps/v1", "Deployment", health), nil},
-		"one without operations":             {ric("c", "apps/v1", "Deployment", ""), []string{"spec.customizations: is empty, so it changes nothing; add an operation, such as replicaResource or healthInterpretation"}},
+		"one without operations":             {ric("c", "apps/v1", "Deployment", ""), []string{"spec.customizations: is empty, so the customization has no effect; add an operation, such as replicaResource or healthInterpretation"}},
 		"a kind that is not there yet":       {ric("c", "example.org/v1", "Widget", health), []string{"spec.target: the hub serves no kind Widget of group example.org yet: nothing uses the customization until it does"}},
 		"a kind of another group":            {ric("c", "v1", "Deployment", health), []string{"spec.target: the hub serves no kind Deployment of the core group yet: nothing uses the customization until it does"}},
-		"a version that is none":             {ric("c", "apps/v9", "Deployment", health), []string{"spec.target: the hub serves Deployment as apps/v1, not as apps/v9: nothing uses the customization until it does; name apps/v1 if that is what is meant"}},
-		"a version that nobody converts to":  {ric("c", "example.com/v1", "Stall", health), []string{"spec.target: the hub reads Stall as example.com/v2, which nobody knows how to convert to v1: name example.com/v2 to have the customization used"}},
-		"one of two, each for its version":   {ric("c", "example.com/v2", "Shop", health+", replicaResource: {jsonPath: .spec.n}"), []string{"spec.customizations: ResourceInterpreterCustomization(old-shop) has replicaResource, healthInterpretation for Shop v1 as well: each answers for objects in its own version, and c, the first by name, for those in others"}},
+		"a version that is none":             {ric("c", "apps/v9", "Deployment", health), []string{"spec.target: the hub serves Deployment as apps/v1, not as apps/v9: nothing uses the customization until it does; use apps/v1 if that is the intended version"}},
+		"a version that nobody converts to":  {ric("c", "example.com/v1", "Stall", health), []string{"spec.target: the hub reads Stall as example.com/v2, which cannot be converted to v1: use example.com/v2 for the customization to take effect"}},
+		"one of two, each for its version":   {ric("c", "example.com/v2", "Shop", health+", replicaResource: {jsonPath: .spec.n}"), []string{"spec.customizations: ResourceInterpreterCustomization(old-shop) also defines replicaResource, healthInterpretation for Shop v1: each is used for objects of its own version, and c, the first by name, for objects of other versions"}},
 		"one of two that share no operation": {ric("c", "example.com/v2", "Shop", "statusReflection: {jsonPath: .status}"), nil},
 	} {
 		if diff := cmp.Diff(c.want, CustomizationAdvice(c.given, others, served, relabel)); diff != "" {
@@ -63,13 +63,13 @@ func TestACustomizationThatDoesNothingIsToldSo(t *testing.T) {
 
 func TestAWebhookThatIsNeverAskedIsToldSo(t *testing.T) {
 	for webhooks, want := range map[string][]string{
-		`[]`:              {"webhooks: there are none, so nobody is asked"},
-		`[{name: a.b.c}]`: {"webhooks[0].rules: there are none, so a.b.c is never asked"},
+		`[]`:              {"webhooks: the list is empty, so no webhook is called"},
+		`[{name: a.b.c}]`: {"webhooks[0].rules: the list is empty, so a.b.c is never called"},
 		`[{name: a.b.c, rules: [{apiGroups: ["*"], apiVersions: [v9], kinds: [Deployment]}, {apiGroups: [apps], apiVersions: [v1], kinds: ["*"]}]}]`: nil,
 		`[{name: a.b.c, rules: [{apiGroups: [apps, example.com], apiVersions: ["*"], kinds: [Deployment]}]}]`: {
 			"webhooks[0].rules[0]: the hub serves no kind Deployment of group example.com yet: nothing uses a.b.c until it does"},
 		`[{name: a.b.c, rules: [{apiGroups: [apps], apiVersions: [v1], kinds: [Deployment]}, {apiGroups: [apps], apiVersions: [v8, v9], kinds: [Deployment]}]}]`: {
-			"webhooks[0].rules[1]: the hub serves Deployment as apps/v1, not as apps/v9: nothing uses a.b.c until it does; name apps/v1 if that is what is meant"},
+			"webhooks[0].rules[1]: the hub serves Deployment as apps/v1, not as apps/v9: nothing uses a.b.c until it does; use apps/v1 if that is the intended version"},
 		`[{name: a.b.c, rules: [{apiGroups: [example.com], apiVersions: [v1], kinds: [Shop]}]}]`: nil,
 	} {
 		c := &configv1alpha1.ResourceInterpreterWebhookConfiguration{}

@@ -42,7 +42,7 @@ func FederatedHPA(f *autoscalingv1alpha1.FederatedHPA) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := scaleTarget(f.Spec.ScaleTargetRef, spec.Child("scaleTargetRef"))
 	if gv, err := schema.ParseGroupVersion(f.Spec.ScaleTargetRef.APIVersion); err == nil && gv.Group == autoscalingv1alpha1.GroupVersion.Group {
-		errs = append(errs, field.Invalid(spec.Child("scaleTargetRef", "kind"), f.Spec.ScaleTargetRef.Kind, "a FederatedHPA scales a workload: name that"))
+		errs = append(errs, field.Invalid(spec.Child("scaleTargetRef", "kind"), f.Spec.ScaleTargetRef.Kind, "a FederatedHPA scales a workload: give its name"))
 	}
 	errs = append(errs, bounds(f.Spec.MinReplicas, &f.Spec.MaxReplicas, spec.Child("minReplicas"), spec.Child("maxReplicas"))...)
 	for i := range f.Spec.Metrics {
@@ -63,8 +63,8 @@ func FederatedHPA(f *autoscalingv1alpha1.FederatedHPA) field.ErrorList {
 func scaleTarget(ref autoscalingv2.CrossVersionObjectReference, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, required := range []struct{ name, value, example string }{
-		{"kind", ref.Kind, "that of the workload, such as Deployment"},
-		{"name", ref.Name, "that of the workload"},
+		{"kind", ref.Kind, "the kind of the workload, such as Deployment"},
+		{"name", ref.Name, "the name of the workload"},
 	} {
 		if required.value == "" {
 			errs = append(errs, field.Required(path.Child(required.name), required.example))
@@ -74,7 +74,7 @@ func scaleTarget(ref autoscalingv2.CrossVersionObjectReference, path *field.Path
 		return append(errs, field.Invalid(path.Child("apiVersion"), ref.APIVersion, "must be VERSION or GROUP/VERSION, such as apps/v1"))
 	}
 	if gk := propagate.GroupKind(ref.APIVersion, ref.Kind); ref.Kind != "" && gk.Group != autoscalingv1alpha1.GroupVersion.Group && !propagate.Propagable(gk) {
-		errs = append(errs, field.Invalid(path.Child("kind"), ref.Kind, fmt.Sprintf("no policy propagates a %s: name the workload itself", gk)))
+		errs = append(errs, field.Invalid(path.Child("kind"), ref.Kind, fmt.Sprintf("a %s is not propagated by policies: specify the workload itself", gk)))
 	}
 	return errs
 }
@@ -83,13 +83,13 @@ func scaleTarget(ref autoscalingv2.CrossVersionObjectReference, path *field.Path
 func bounds(lowest, highest *int32, minPath, maxPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if lowest != nil && *lowest < 1 {
-		errs = append(errs, field.Invalid(minPath, *lowest, "must be 1 or more: a workload without pods has no load to go by"))
+		errs = append(errs, field.Invalid(minPath, *lowest, "must be 1 or more: a workload without pods has no load to measure"))
 	}
 	if highest != nil && *highest < 1 {
 		errs = append(errs, field.Invalid(maxPath, *highest, "must be 1 or more"))
 	}
 	if lowest != nil && highest != nil && *highest >= 1 && *highest < *lowest {
-		errs = append(errs, field.Invalid(maxPath, *highest, fmt.Sprintf("must be %d, which is the minimum, or more", *lowest)))
+		errs = append(errs, field.Invalid(maxPath, *highest, fmt.Sprintf("must be greater than or equal to the minimum, %d", *lowest)))
 	}
 	return errs
 }
@@ -109,7 +109,7 @@ func metric(m autoscalingv2.MetricSpec, path *field.Path) field.ErrorList {
 		return append(errs, field.NotSupported(path.Child("type"), m.Type, []autoscalingv2.MetricSourceType{autoscalingv2.ResourceMetricSourceType,
 			autoscalingv2.ContainerResourceMetricSourceType, autoscalingv2.PodsMetricSourceType, autoscalingv2.ObjectMetricSourceType}))
 	case !given[m.Type] || len(given) != 1:
-		return append(errs, field.Invalid(path.Child("type"), m.Type, "must be Resource, ContainerResource, Pods or Object, with the field of that name, and no other, beside it"))
+		return append(errs, field.Invalid(path.Child("type"), m.Type, "must be Resource, ContainerResource, Pods or Object, and only the field of that name must be set"))
 	}
 	required := func(value, name string, example string) {
 		if value == "" {
@@ -132,19 +132,19 @@ func metric(m autoscalingv2.MetricSpec, path *field.Path) field.ErrorList {
 		required(m.ContainerResource.Container, "containerResource.container", "the name of a container of the pods")
 		errs = append(errs, resourceTarget(m.ContainerResource.Target, path.Child("containerResource", "target"))...)
 	case autoscalingv2.PodsMetricSourceType:
-		segment(m.Pods.Metric.Name, "pods.metric.name", "that of a metric of custom.metrics.k8s.io")
+		segment(m.Pods.Metric.Name, "pods.metric.name", "the name of a metric of custom.metrics.k8s.io")
 		if target := path.Child("pods", "target", "averageValue"); m.Pods.Target.AverageValue == nil {
 			errs = append(errs, field.Required(target, "a quantity above 0"))
 		} else {
 			errs = append(errs, aboveNothing(m.Pods.Target.AverageValue, target)...)
 		}
 	case autoscalingv2.ObjectMetricSourceType:
-		segment(m.Object.Metric.Name, "object.metric.name", "that of a metric of custom.metrics.k8s.io")
-		required(m.Object.DescribedObject.Kind, "object.describedObject.kind", "that of the object, such as Ingress")
-		segment(m.Object.DescribedObject.Name, "object.describedObject.name", "that of the object")
+		segment(m.Object.Metric.Name, "object.metric.name", "the name of a metric of custom.metrics.k8s.io")
+		required(m.Object.DescribedObject.Kind, "object.describedObject.kind", "the kind of the object, such as Ingress")
+		segment(m.Object.DescribedObject.Name, "object.describedObject.name", "the name of the object")
 		target := path.Child("object", "target")
 		if m.Object.Target.Value == nil && m.Object.Target.AverageValue == nil || m.Object.Target.Value != nil && m.Object.Target.AverageValue != nil {
-			errs = append(errs, field.Required(target, "give value, or averageValue, which is the value for each pod, and not both"))
+			errs = append(errs, field.Required(target, "must set either value or averageValue (the value per pod)"))
 		}
 		errs = append(errs, aboveNothing(m.Object.Target.Value, target.Child("value"))...)
 		errs = append(errs, aboveNothing(m.Object.Target.AverageValue, target.Child("averageValue"))...)
@@ -155,9 +155,9 @@ func metric(m autoscalingv2.MetricSpec, path *field.Path) field.ErrorList {
 func resourceTarget(t autoscalingv2.MetricTarget, path *field.Path) field.ErrorList {
 	switch {
 	case t.AverageUtilization == nil && t.AverageValue == nil:
-		return field.ErrorList{field.Required(path, "give averageUtilization, in percent of what pods request, or averageValue")}
+		return field.ErrorList{field.Required(path, "must set either averageUtilization (a percentage of the pods' requests) or averageValue")}
 	case t.AverageUtilization != nil && t.AverageValue != nil:
-		return field.ErrorList{field.Forbidden(path.Child("averageValue"), "averageUtilization is given, and one of the two counts")}
+		return field.ErrorList{field.Forbidden(path.Child("averageValue"), "may not be set when averageUtilization is set")}
 	case t.AverageUtilization != nil && *t.AverageUtilization < 1:
 		return field.ErrorList{field.Invalid(path.Child("averageUtilization"), *t.AverageUtilization, "must be 1 or more, in percent")}
 	}
@@ -168,7 +168,7 @@ func aboveNothing(q *resource.Quantity, path *field.Path) field.ErrorList {
 	if q == nil || q.Sign() > 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, q.String(), "must be above 0")}
+	return field.ErrorList{field.Invalid(path, q.String(), "must be greater than 0")}
 }
 
 func scalingRules(r *autoscalingv2.HPAScalingRules, path *field.Path) field.ErrorList {
@@ -195,7 +195,7 @@ func scalingRules(r *autoscalingv2.HPAScalingRules, path *field.Path) field.Erro
 			errs = append(errs, field.NotSupported(path.Child("type"), p.Type, []autoscalingv2.HPAScalingPolicyType{autoscalingv2.PodsScalingPolicy, autoscalingv2.PercentScalingPolicy}))
 		}
 		if p.Value < 1 {
-			errs = append(errs, field.Invalid(path.Child("value"), p.Value, "must be 1 or more; selectPolicy: Disabled switches this direction off"))
+			errs = append(errs, field.Invalid(path.Child("value"), p.Value, "must be 1 or more; selectPolicy: Disabled disables scaling in this direction"))
 		}
 		if p.PeriodSeconds < 1 || p.PeriodSeconds > longestPeriod {
 			errs = append(errs, field.Invalid(path.Child("periodSeconds"), p.PeriodSeconds, fmt.Sprintf("must be from 1 to %d", longestPeriod)))
@@ -213,7 +213,7 @@ func CronFederatedHPA(c *autoscalingv1alpha1.CronFederatedHPA) field.ErrorList {
 	ofBounds := err == nil && gv.Group == autoscalingv1alpha1.GroupVersion.Group
 	if ofBounds && (target.Kind != autoscalingv1alpha1.FederatedHPAKind || gv != autoscalingv1alpha1.GroupVersion) {
 		errs = append(errs, field.Invalid(spec.Child("scaleTargetRef", "kind"), target.APIVersion+" "+target.Kind,
-			fmt.Sprintf("of this group only a %s of %s can be scaled", autoscalingv1alpha1.FederatedHPAKind, autoscalingv1alpha1.GroupVersion)))
+			fmt.Sprintf("in this group, only a %s of %s can be scaled", autoscalingv1alpha1.FederatedHPAKind, autoscalingv1alpha1.GroupVersion)))
 	}
 	seen := map[string]bool{}
 	for i, rule := range c.Spec.Rules {
@@ -228,7 +228,7 @@ func CronFederatedHPA(c *autoscalingv1alpha1.CronFederatedHPA) field.ErrorList {
 			if _, err := autoscale.ParseZone(zone); err != nil || zone == "" {
 				bad = true
 				if err == nil {
-					err = fmt.Errorf("it is empty: leave it out for the hub's, or name one, such as Europe/Berlin")
+					err = fmt.Errorf("must not be empty: omit it to use the hub's time zone, or give one, such as Europe/Berlin")
 				}
 				errs = append(errs, field.Invalid(path.Child("timeZone"), zone, err.Error()))
 			}
@@ -241,14 +241,14 @@ func CronFederatedHPA(c *autoscalingv1alpha1.CronFederatedHPA) field.ErrorList {
 		}
 		if ofBounds {
 			if rule.TargetMinReplicas == nil && rule.TargetMaxReplicas == nil {
-				errs = append(errs, field.Required(path.Child("targetMinReplicas"), "the target is a FederatedHPA: give targetMinReplicas, targetMaxReplicas or both"))
+				errs = append(errs, field.Required(path.Child("targetMinReplicas"), "the target is a FederatedHPA: set targetMinReplicas, targetMaxReplicas or both"))
 			}
 			errs = append(errs, bounds(rule.TargetMinReplicas, rule.TargetMaxReplicas, path.Child("targetMinReplicas"), path.Child("targetMaxReplicas"))...)
 			continue
 		}
 		switch n := rule.TargetReplicas; {
 		case n == nil:
-			errs = append(errs, field.Required(path.Child("targetReplicas"), "the replicas that the workload gets"))
+			errs = append(errs, field.Required(path.Child("targetReplicas"), "the number of replicas to scale the workload to"))
 		case *n < 0:
 			errs = append(errs, field.Invalid(path.Child("targetReplicas"), *n, "must be 0 or more"))
 		}

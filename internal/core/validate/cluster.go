@@ -192,7 +192,7 @@ func resourceModels(models []clusterv1alpha1.ResourceModel, path *field.Path) fi
 				errs = append(errs, field.Invalid(at.Child("ranges").Index(j).Child("name"), r.Name, "the resource types must be the same in each grade"))
 			case previous[k].Max.Cmp(r.Min) != 0:
 				errs = append(errs, field.Invalid(at.Child("ranges").Index(j).Child("min"), r.Min.String(),
-					fmt.Sprintf("must be the max of the grade before, %s", previous[k].Max.String())))
+					fmt.Sprintf("must equal the max of the previous grade, %s", previous[k].Max.String())))
 			}
 		}
 	}

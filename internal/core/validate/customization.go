@@ -46,14 +46,14 @@ func operations(r *configv1alpha1.CustomizationRules) []operation {
 	add(operation{name: "replicaResource", operation: configv1alpha1.InterpreterOperationInterpretReplica, rule: r.ReplicaResource,
 		judge: func(jsonpath.Path) string { return "" }, kind: jsonpath.Whole})
 	add(operation{name: "componentResource", operation: configv1alpha1.InterpreterOperationInterpretComponent, rule: r.ComponentResource,
-		instead: "components are more than a field: define function GetComponents(obj) in luaScript"})
+		instead: "components cannot be read from a single field: define function GetComponents(obj) in luaScript"})
 	add(operation{name: "replicaRevision", operation: configv1alpha1.InterpreterOperationReviseReplica, rule: r.ReplicaRevision,
 		judge: writable, kind: jsonpath.Whole})
 	add(operation{name: "statusReflection", operation: configv1alpha1.InterpreterOperationInterpretStatus, rule: r.StatusReflection,
 		judge: ofStatus, kind: jsonpath.Anything})
 	if rule := r.StatusAggregation; rule != nil {
 		o := operation{name: "statusAggregation", operation: configv1alpha1.InterpreterOperationAggregateStatus, rule: &rule.OperationRule, judge: inStatus,
-			instead: "say how the clusters' values are folded: list the fields in jsonPaths.sum, jsonPaths.max or jsonPaths.last"}
+			instead: "specify how the clusters' values are aggregated: list the fields in jsonPaths.sum, jsonPaths.max or jsonPaths.last"}
 		if p := rule.JSONPaths; p != nil {
 			o.lists = []list{{"jsonPaths.sum", p.Sum, jsonpath.Number}, {"jsonPaths.max", p.Max, jsonpath.Anything}, {"jsonPaths.last", p.Last, jsonpath.Anything}}
 		}
@@ -64,7 +64,7 @@ func operations(r *configv1alpha1.CustomizationRules) []operation {
 			judge: func(jsonpath.Path) string { return "" }, kind: jsonpath.Anything})
 	}
 	add(operation{name: "dependencyInterpretation", operation: configv1alpha1.InterpreterOperationInterpretDependency, rule: r.DependencyInterpretation,
-		instead: "dependencies are more than a field: define function GetDependencies(desiredObj) in luaScript"})
+		instead: "dependencies cannot be read from a single field: define function GetDependencies(desiredObj) in luaScript"})
 	return all
 }
 
@@ -73,7 +73,7 @@ func operations(r *configv1alpha1.CustomizationRules) []operation {
 func writable(p jsonpath.Path) string {
 	for _, root := range []string{"apiVersion", "kind", "metadata", "status"} {
 		if p.Under(root) {
-			return fmt.Sprintf("replicas cannot be written to .%s; name the field of the spec that asks for them, such as .spec.replicas", root)
+			return fmt.Sprintf("replicas cannot be written to .%s; use the field of the spec that sets them, such as .spec.replicas", root)
 		}
 	}
 	return ""
@@ -81,7 +81,7 @@ func writable(p jsonpath.Path) string {
 
 func ofStatus(p jsonpath.Path) string {
 	if !p.Under("status") {
-		return "must be .status, or a field of it"
+		return "must be .status, or a field below it"
 	}
 	return ""
 }
@@ -96,11 +96,11 @@ func inStatus(p jsonpath.Path) string {
 func keepable(p jsonpath.Path) string {
 	switch {
 	case p.Under("status"):
-		return "the status is never sent to members, so it is theirs already; remove this path"
+		return "the status is never sent to members, so it is always retained; remove this path"
 	case p.Under("apiVersion") || p.Under("kind") || p.Root():
-		return "the whole of it cannot be left to members; name a field in the spec, such as .spec.replicas"
+		return "cannot be retained as a whole; use a field of the spec, such as .spec.replicas"
 	case p.Under("metadata") && !p.In("metadata", "annotations") && !p.In("metadata", "labels"):
-		return "of the metadata, labels and annotations alone can be left to members, such as .metadata.labels['team']"
+		return "only labels and annotations can be retained in the metadata, such as .metadata.labels['team']"
 	}
 	return ""
 }
@@ -115,7 +115,7 @@ func Customization(c *configv1alpha1.ResourceInterpreterCustomization, others []
 		errs = append(errs, operationRule(o, path.Child(o.name))...)
 	}
 	if h := rules.HealthInterpretation; h != nil && (h.Expected != "") != (h.JSONPath != "") {
-		errs = append(errs, field.Required(path.Child("healthInterpretation"), "jsonPath and expected belong together"))
+		errs = append(errs, field.Required(path.Child("healthInterpretation"), "jsonPath and expected must be set together"))
 	}
 	for _, other := range others {
 		if other.Name == c.Name || other.Spec.Target != c.Spec.Target {
@@ -144,7 +144,7 @@ const LenientAnnotation = "argosy.io/lenient"
 func Lenient(errs field.ErrorList) (warnings []string, rest field.ErrorList) {
 	for _, err := range errs {
 		if err.Type == field.ErrorTypeInvalid && strings.HasSuffix(err.Field, ".luaScript") {
-			warnings = append(warnings, fmt.Sprintf("%s: %s; the operation fails until this is mended", err.Field, err.Detail))
+			warnings = append(warnings, fmt.Sprintf("%s: %s; the operation fails until this is fixed", err.Field, err.Detail))
 			continue
 		}
 		rest = append(rest, err)
@@ -182,7 +182,7 @@ func CustomizationPaths(c *configv1alpha1.ResourceInterpreterCustomization, sche
 func target(t configv1alpha1.CustomizationTarget, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if gv, err := schema.ParseGroupVersion(t.APIVersion); err != nil || gv.Version == "" {
-		errs = append(errs, field.Invalid(path.Child("apiVersion"), t.APIVersion, "must be group/version, or the version alone for the core group, such as apps/v1 or v1"))
+		errs = append(errs, field.Invalid(path.Child("apiVersion"), t.APIVersion, "must be group/version, or only the version for the core group, such as apps/v1 or v1"))
 	}
 	if t.Kind == "" {
 		errs = append(errs, field.Required(path.Child("kind"), ""))
@@ -217,7 +217,7 @@ func operationRule(o operation, path *field.Path) field.ErrorList {
 			}
 			for _, other := range before {
 				if jsonpath.Overlap(p, other.path) {
-					errs = append(errs, field.Invalid(at, text, fmt.Sprintf("is, or is part of, the same field as %s; remove one of the two", other.at)))
+					errs = append(errs, field.Invalid(at, text, fmt.Sprintf("is, or is part of, the same field as %s; remove one of them", other.at)))
 				}
 			}
 			before = append(before, listedPath{at, p})

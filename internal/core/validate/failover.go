@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -45,4 +47,21 @@ func statePreservation(s *policyv1alpha1.StatePreservation, path *field.Path) fi
 		}
 	}
 	return errs
+}
+
+// PropagationAdvice is what the author of a valid policy should know, for people.
+func PropagationAdvice(p policyv1alpha1.Propagation) (advice []string) {
+	f := p.PropagationSpec().Failover
+	if f == nil {
+		return nil
+	}
+	for _, part := range []struct {
+		name string
+		set  bool
+	}{{"application", f.Application != nil}, {"cluster", f.Cluster != nil}} {
+		if part.set {
+			advice = append(advice, fmt.Sprintf("spec.failover.%s: stored, but has no effect: this hub does not support failover yet, so nothing moves when an application or a cluster fails; `argosy simulate --cluster-down` shows what happens instead", part.name))
+		}
+	}
+	return advice
 }

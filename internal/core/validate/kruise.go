@@ -68,7 +68,7 @@ var memberRules = func() map[schema.GroupKind]func(*template) {
 
 // refuse tells one refusal.
 func (t *template) refuse(err *field.Error) {
-	t.advice = append(t.advice, err.Error()+": members refuse it")
+	t.advice = append(t.advice, err.Error()+": members reject it")
 }
 
 // invalid is the refusal of the value at a path below the spec.
@@ -218,7 +218,7 @@ func pullSecretsRule(t *template) {
 		return
 	}
 	t.advice = append(t.advice, field.Forbidden(field.NewPath("spec", "pullSecrets"), "pullSecrets is immutable").Error()+
-		": members that have the object refuse it and keep those that it was made with, the rest of it arrives; delete it and create it anew to pull with others")
+		": members that have the object reject this change and keep the original pullSecrets, and all other changes are applied; to use other pullSecrets, delete and recreate the object")
 }
 
 func unitedDeploymentRules(t *template) {
@@ -244,12 +244,12 @@ func unitedDeploymentRules(t *template) {
 		all, numbers = all && s["replicas"] != nil, numbers && (whole || s["replicas"] == nil)
 		unlimited = unlimited || s["maxReplicas"] == nil
 		if s["replicas"] != nil && (s["minReplicas"] != nil || s["maxReplicas"] != nil) {
-			t.invalid(fmt.Sprintf("subset %q has replicas, which goes with neither minReplicas nor maxReplicas", values.Text(s, "name")), "topology", "subsets")
+			t.invalid(fmt.Sprintf("subset %q has replicas, which cannot be combined with minReplicas or maxReplicas", values.Text(s, "name")), "topology", "subsets")
 		}
 	}
 	switch {
 	case len(subsets) > 0 && !unlimited:
-		t.invalid("at least one subset has to be without maxReplicas", "topology", "subsets")
+		t.invalid("at least one subset must not have maxReplicas", "topology", "subsets")
 	case !set || !numbers: // percentages are made numbers where replicas are divided
 	case all && sum != total:
 		t.invalid(fmt.Sprintf("if replicas of all subsets are provided, the sum of indicated subset replicas %d should equal UnitedDeployment replicas %d", sum, total), "topology", "subsets")
@@ -268,10 +268,10 @@ func sidecarSetRules(t *template) {
 	kind := values.Text(t.spec, "updateStrategy", "type")
 	lasting := func(c map[string]any) bool { return values.Text(c, "restartPolicy") == "Always" }
 	if kind != "NotUpdate" && slices.ContainsFunc(values.Objects(t.spec, "initContainers"), lasting) {
-		t.invalid("the type has to be NotUpdate for init containers with restartPolicy Always", "updateStrategy", "type")
+		t.invalid("the type must be NotUpdate for init containers with restartPolicy Always", "updateStrategy", "type")
 	}
 	if kind != "NotUpdate" && values.Text(t.obj, "metadata", "annotations", "apps.kruise.io/sidecarset-canary") == "true" {
-		t.invalid("the type has to be NotUpdate for a canary", "updateStrategy", "type")
+		t.invalid("the type must be NotUpdate for a canary", "updateStrategy", "type")
 	}
 }
 
@@ -285,7 +285,7 @@ func advancedCronJobRules(t *template) {
 		}
 	}
 	if given != 1 {
-		t.invalid("exactly one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate has to be set", "template")
+		t.invalid("exactly one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate must be set", "template")
 	}
 	if t.old == nil {
 		return
@@ -324,19 +324,19 @@ func workloadSpreadRules(t *template) {
 	case numbers > 0 && percents > 0:
 		t.invalid("the maxReplicas type of all subsets must be the same", "subsets")
 	case percents > 0 && of == "StatefulSet":
-		t.invalid("the maxReplicas of subsets has to be a number for a StatefulSet", "subsets")
+		t.invalid("the maxReplicas of subsets must be a number for a StatefulSet", "subsets")
 	case percents > 0 && !open && hundred != 100:
-		t.invalid(fmt.Sprintf("the maxReplicas of all subsets add up to %d%%, and have to be 100%% unless the last has none", hundred), "subsets")
+		t.invalid(fmt.Sprintf("the maxReplicas of all subsets add up to %d%%, and must add up to 100%% unless the last subset has none", hundred), "subsets")
 	}
 	t.fixed("targetRef is immutable", "targetRef")
 }
 
 func podUnavailableBudgetRules(t *template) {
 	if t.spec["selector"] != nil && t.spec["targetRef"] != nil || t.spec["selector"] == nil && t.spec["targetRef"] == nil {
-		t.invalid("exactly one of selector and targetRef has to be set", "targetRef")
+		t.invalid("exactly one of selector and targetRef must be set", "targetRef")
 	}
 	if t.spec["maxUnavailable"] != nil && t.spec["minAvailable"] != nil || t.spec["maxUnavailable"] == nil && t.spec["minAvailable"] == nil {
-		t.invalid("exactly one of maxUnavailable and minAvailable has to be set", "maxUnavailable")
+		t.invalid("exactly one of maxUnavailable and minAvailable must be set", "maxUnavailable")
 	}
 	t.fixed("selector and targetRef are immutable", "selector", "targetRef")
 }

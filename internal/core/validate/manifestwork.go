@@ -30,7 +30,7 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 	spec := field.NewPath("spec")
 	path := spec.Child("workload", "manifests")
 	if len(mw.Spec.Workload.Manifests) == 0 {
-		errs = append(errs, field.Required(path, "must have an object at least"))
+		errs = append(errs, field.Required(path, "must contain at least one object"))
 	}
 	size := 0
 	type object struct{ group, kind, namespace, name string }
@@ -43,7 +43,7 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 		}
 		at := path.Index(i)
 		if err := json.Unmarshal(m.Raw, &is); err != nil {
-			errs = append(errs, field.Invalid(at, "", fmt.Sprintf("is no object of Kubernetes: %v", err)))
+			errs = append(errs, field.Invalid(at, "", fmt.Sprintf("is not a Kubernetes object: %v", err)))
 			continue
 		}
 		for _, required := range []struct {
@@ -55,7 +55,7 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 			}
 		}
 		if is.Metadata.GenerateName != "" {
-			errs = append(errs, field.Forbidden(at.Child("metadata", "generateName"), "an object that is kept has a name: set metadata.name"))
+			errs = append(errs, field.Forbidden(at.Child("metadata", "generateName"), "set metadata.name instead: the hub keeps the object under a fixed name"))
 		}
 		gv, err := schema.ParseGroupVersion(is.APIVersion)
 		if err != nil {
@@ -63,7 +63,7 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 		}
 		id := object{gv.Group, is.Kind, is.Metadata.Namespace, is.Metadata.Name}
 		if before, twice := first[id]; twice {
-			errs = append(errs, field.Duplicate(at, fmt.Sprintf("%s %s, which is %s, too", is.Kind, strings.TrimPrefix(is.Metadata.Namespace+"/"+is.Metadata.Name, "/"), path.Index(before))))
+			errs = append(errs, field.Duplicate(at, fmt.Sprintf("%s %s is also at %s", is.Kind, strings.TrimPrefix(is.Metadata.Namespace+"/"+is.Metadata.Name, "/"), path.Index(before))))
 		} else {
 			first[id] = i
 		}
@@ -72,8 +72,8 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 		errs = append(errs, field.TooLong(path, "", manifestLimit))
 	}
 	if mw.Spec.Executor != nil {
-		errs = append(errs, field.Forbidden(spec.Child("executor"), "the hub applies with its own account, which may do more than an executor: leave it out, "+
-			"and say by roles on the hub who may write ManifestWorks in the namespace of a cluster"))
+		errs = append(errs, field.Forbidden(spec.Child("executor"), "executors are not supported, since the hub applies with its own service account, which may have more permissions: remove it, "+
+			"and use roles on the hub to control who may write ManifestWorks in the namespace of a cluster"))
 	}
 	if n := len(mw.Spec.ManifestConfigs); n > configLimit {
 		errs = append(errs, field.TooMany(spec.Child("manifestConfigs"), n, configLimit))
@@ -95,12 +95,12 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 		at := spec.Child("manifestConfigs").Index(i).Child("updateStrategy", "serverSideApply", "ignoreFields")
 		for j, ignore := range config.UpdateStrategy.ServerSideApply.IgnoreFields {
 			if _, err := ocm.Ignored(ignore); err != nil {
-				errs = append(errs, field.Invalid(at.Index(j), "", fmt.Sprintf("each is to name one field, such as .spec.replicas: %v", err)))
+				errs = append(errs, field.Invalid(at.Index(j), "", fmt.Sprintf("each must refer to one field, such as .spec.replicas: %v", err)))
 			}
 		}
 	}
 	if expressions > expressionLimit {
-		errs = append(errs, field.Forbidden(spec.Child("manifestConfigs"), fmt.Sprintf("have %d expressions, more than %d: let one entry name several objects by *", expressions, expressionLimit)))
+		errs = append(errs, field.Forbidden(spec.Child("manifestConfigs"), fmt.Sprintf("have %d expressions, more than %d: use one entry with * for several objects", expressions, expressionLimit)))
 	}
 	return errs
 }
@@ -114,7 +114,7 @@ func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster, scop
 	items := ocm.Items(mw, c)
 	for i, item := range items {
 		if namespaced, _ := scoped(schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}); namespaced && item.Meta.Namespace == "" {
-			say(field.NewPath("spec", "workload", "manifests").Index(i).Child("metadata", "namespace"), "a %s is in a namespace: the cluster refuses one without", item.Meta.Kind)
+			say(field.NewPath("spec", "workload", "manifests").Index(i).Child("metadata", "namespace"), "a %s is namespaced: the cluster rejects one without a namespace", item.Meta.Kind)
 		}
 	}
 	for i, config := range mw.Spec.ManifestConfigs {
@@ -126,7 +126,7 @@ func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster, scop
 			}
 		}
 		if len(named) == 0 {
-			say(at.Child("resourceIdentifier"), "names none of the manifests, so that nothing of this entry has any effect: resource is the plural name of a kind, such as deployments")
+			say(at.Child("resourceIdentifier"), "matches none of the manifests, so this entry has no effect: resource is the plural name of a kind, such as deployments")
 		}
 		if u := config.UpdateStrategy; u != nil && u.ServerSideApply != nil {
 			ssa := at.Child("updateStrategy", "serverSideApply")
@@ -142,7 +142,7 @@ func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster, scop
 			if rule.Type == ocmv1.FeedbackWellKnownStatus {
 				for _, item := range named {
 					if kind := (schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}); !ocm.WellKnown(kind) {
-						say(feedback, "no values of a %s are known: name them with the type JSONPaths; known are those of %s", kind, strings.Join(ocm.WellKnownKinds(), ", "))
+						say(feedback, "there are no well-known values for a %s: use the type JSONPaths; well-known values exist for %s", kind, strings.Join(ocm.WellKnownKinds(), ", "))
 					}
 				}
 			}
@@ -151,7 +151,7 @@ func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster, scop
 					say(feedback.Child("jsonPaths").Index(k).Child("path"), "%v", err)
 				}
 				if reported[path.Name] {
-					say(feedback.Child("jsonPaths").Index(k).Child("name"), "%s is there before: the first value of a name is reported", path.Name)
+					say(feedback.Child("jsonPaths").Index(k).Child("name"), "duplicate name %s: only the first value is reported", path.Name)
 				}
 				reported[path.Name] = true
 			}

@@ -48,7 +48,7 @@ func OverrideAdvice(o policyv1alpha1.Override) (advice []string) {
 	lists := func(o *policyv1alpha1.Overriders, path *field.Path) {
 		for i, p := range o.Plaintext {
 			if own := override.NeverSent(p.Path); own != "" {
-				advice = append(advice, fmt.Sprintf("%s: members are never sent %s, so that this changes nothing there", path.Child("plaintext").Index(i), own))
+				advice = append(advice, fmt.Sprintf("%s: %s is never sent to members, so this has no effect there", path.Child("plaintext").Index(i), own))
 			}
 			if p.Operator == policyv1alpha1.OverriderOpAdd && bytes.HasPrefix(bytes.TrimSpace(p.Value.Raw), []byte("[")) && !strings.HasSuffix(p.Path, "/-") {
 				advice = append(advice, fmt.Sprintf("%s: add with a list replaces the whole list if a template has one at %s; to keep its entries, add each of yours at %s/-",
@@ -103,9 +103,9 @@ func overriders(o *policyv1alpha1.Overriders, selectors []policyv1alpha1.Resourc
 // reaches refuses a path by which an override would make another object of a template, or set what the hub alone says.
 func reaches(pointer string, path *field.Path) field.ErrorList {
 	if what := override.Reaches(pointer); what != "" {
-		why := "group, kind, namespace and name of an object stay those of its template"
+		why := "an override cannot change the group, kind, namespace or name of an object"
 		if what == "apiVersion" {
-			why += "; to send another version, replace it with one of the same group, in a policy whose resourceSelectors name that group"
+			why += "; to use another version, replace it with one of the same group, in a policy whose resourceSelectors specify that group"
 		}
 		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("%q reaches %s: %s", pointer, what, why))}
 	}
@@ -120,7 +120,7 @@ func marks(path *field.Path, keys ...string) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range keys {
 		if execute.Marks(key) {
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s is the hub's own mark, by which it knows what is its own in a member; it is put on last, whatever an override says", key)))
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s identifies the hub's own objects in a member, so overrides cannot change it", key)))
 		}
 	}
 	return errs
@@ -129,7 +129,7 @@ func marks(path *field.Path, keys ...string) field.ErrorList {
 func resourcesOverrider(r *policyv1alpha1.ResourcesOverrider, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.ContainerName == "" {
-		errs = append(errs, field.Required(path.Child("containerName"), "names the container, in every pod template that the kind has"))
+		errs = append(errs, field.Required(path.Child("containerName"), "the name of the container, in every pod template of the kind"))
 	}
 	if len(r.Value.Limits)+len(r.Value.Requests) == 0 {
 		errs = append(errs, field.Required(path.Child("value"), "limits or requests"))

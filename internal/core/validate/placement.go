@@ -73,7 +73,7 @@ func overflow(p *policyv1alpha1.Placement, term *policyv1alpha1.ClusterAffinityT
 		tier, at := &term.OverflowAffinities[i], path.Index(i)
 		errs = append(errs, labelKey(tier.AffinityName, at.Child("affinityName"))...)
 		if seen[tier.AffinityName] {
-			errs = append(errs, field.Invalid(at.Child("affinityName"), tier.AffinityName, "each overflow affinity must have a name of its own, and not its term's"))
+			errs = append(errs, field.Invalid(at.Child("affinityName"), tier.AffinityName, "each overflow affinity must have a unique name, different from that of its term"))
 		}
 		seen[tier.AffinityName] = true
 		if a := tier.ClusterAffinity; a.LabelSelector == nil && a.FieldSelector == nil && len(a.ClusterNames) == 0 && len(a.ExcludeClusters) == 0 {

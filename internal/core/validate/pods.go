@@ -185,7 +185,7 @@ func (w *fieldWalk) compare(v any, at *place, s *script.Schema) {
 		return
 	}
 	if !fits(v, s.Type) {
-		w.advice = append(w.advice, fmt.Sprintf("%s: is %s and must be %s: members refuse it", at.String(), describe(v), nouns[s.Type]))
+		w.advice = append(w.advice, fmt.Sprintf("%s: is %s and must be %s: members reject it", at.String(), describe(v), nouns[s.Type]))
 		return
 	}
 	switch v := v.(type) {
@@ -193,7 +193,7 @@ func (w *fieldWalk) compare(v any, at *place, s *script.Schema) {
 		for field, value := range v {
 			inner, known := s.Properties[field]
 			if !known && s.Values == nil && len(s.Properties) > 0 {
-				text := fmt.Sprintf("unknown field %q: members drop it or refuse the object", (&place{in: at, field: field}).String())
+				text := fmt.Sprintf("unknown field %q: members drop it or reject the object", (&place{in: at, field: field}).String())
 				if meant := lint.Meant(field, slices.Sorted(maps.Keys(s.Properties))); meant != "" {
 					text += "; did you mean " + meant + "?"
 				}

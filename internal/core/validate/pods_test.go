@@ -34,8 +34,8 @@ func TestMistakesInOpenPartsOfWorkloadsAreTold(t *testing.T) {
 	}
 	at := func(place string) []string {
 		return []string{
-			place + ".spec.volumes: is an object and must be a list: members refuse it",
-			`unknown field "` + place + `.spec.containers[0].imagePullPolcy": members drop it or refuse the object; did you mean imagePullPolicy?`,
+			place + ".spec.volumes: is an object and must be a list: members reject it",
+			`unknown field "` + place + `.spec.containers[0].imagePullPolcy": members drop it or reject the object; did you mean imagePullPolicy?`,
 		}
 	}
 	for name, c := range map[string]struct {
@@ -52,27 +52,27 @@ func TestMistakesInOpenPartsOfWorkloadsAreTold(t *testing.T) {
 		"a UnitedDeployment":         {kruise("UnitedDeployment", "template: {deploymentTemplate: {spec: {template: "+wrong+"}}}"), at("spec.template.deploymentTemplate.spec.template")},
 		"a Rollout of Argo":          {"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: x}, spec: {template: " + wrong + "}}", at("spec.template")},
 		"claims": {kruise("UnitedDeployment", "template: {cloneSetTemplate: {spec: {volumeClaimTemplates: [{spec: {acessModes: []}}]}}}"),
-			[]string{`unknown field "spec.template.cloneSetTemplate.spec.volumeClaimTemplates[0].spec.acessModes": members drop it or refuse the object; did you mean accessModes?`}},
+			[]string{`unknown field "spec.template.cloneSetTemplate.spec.volumeClaimTemplates[0].spec.acessModes": members drop it or reject the object; did you mean accessModes?`}},
 		"expressions of sidecars": {kruise("SidecarSet", "containers: [{name: s, resourcesPolicy: {resourcesExpr: {requests: {cpu: 'avg(cpu)'}}}}]"), []string{
 			`spec.containers[0].resourcesPolicy: the expression of requests.cpu: "avg(cpu)": "avg" is neither a function nor the resource; what the container requests by itself counts in placements`}},
 		"ephemeral containers": {kruise("EphemeralJob", "template: {ephemeralContainers: [{name: e, targetContainerNmae: c, image: 7}]}"), []string{
-			"spec.template.ephemeralContainers[0].image: is 7 and must be a string: members refuse it",
-			`unknown field "spec.template.ephemeralContainers[0].targetContainerNmae": members drop it or refuse the object; did you mean targetContainerName?`}},
+			"spec.template.ephemeralContainers[0].image: is 7 and must be a string: members reject it",
+			`unknown field "spec.template.ephemeralContainers[0].targetContainerNmae": members drop it or reject the object; did you mean targetContainerName?`}},
 		"types within": {kruise("CloneSet", `template: {spec: {terminationGracePeriodSeconds: 1.5, hostNetwork: "true", containers: [{ports: [{containerPort: "80"}], args: [1]}]}}`), []string{
-			"spec.template.spec.containers[0].args[0]: is 1 and must be a string: members refuse it",
-			`spec.template.spec.containers[0].ports[0].containerPort: is the string "80" and must be a whole number: members refuse it`,
-			`spec.template.spec.hostNetwork: is the string "true" and must be true or false: members refuse it`,
-			"spec.template.spec.terminationGracePeriodSeconds: is 1.5 and must be a whole number: members refuse it"}},
+			"spec.template.spec.containers[0].args[0]: is 1 and must be a string: members reject it",
+			`spec.template.spec.containers[0].ports[0].containerPort: is the string "80" and must be a whole number: members reject it`,
+			`spec.template.spec.hostNetwork: is the string "true" and must be true or false: members reject it`,
+			"spec.template.spec.terminationGracePeriodSeconds: is 1.5 and must be a whole number: members reject it"}},
 		"a Workflow that is right": {workflow(`entrypoint: a, arguments: {parameters: [{name: n, value: 3}]}, volumes: [{name: v, emptyDir: {}}], templates: [
 			{name: a, inputs: {parameters: [{name: x}]}, steps: [[{name: s, template: b, withItems: [1], inline: {container: {image: i}}}]]},
 			{name: b, dag: {tasks: [{name: t, depends: "u.Succeeded", template: c}]}}, {name: c, script: {image: i, source: "echo"}, sidecars: [{name: s, image: i, mirrorVolumeMounts: true}]},
 			{name: d, containerSet: {containers: [{name: x, image: i, dependencies: [y]}]}}, {name: e, suspend: {}}, {name: f, resource: {action: create, manifest: m}}]`), nil},
 		"a Workflow": {workflow(`templates: [{name: a, contaner: {}, container: {imagePullPolcy: x}, steps: [[{inline: {script: {comand: []}}}]]}], affinity: {podAfinity: {}}`), []string{
-			`unknown field "spec.affinity.podAfinity": members drop it or refuse the object; did you mean podAffinity?`,
-			`unknown field "spec.templates[0].container.imagePullPolcy": members drop it or refuse the object; did you mean imagePullPolicy?`,
-			`unknown field "spec.templates[0].contaner": members drop it or refuse the object; did you mean container?`,
-			`unknown field "spec.templates[0].steps[0][0].inline.script.comand": members drop it or refuse the object; did you mean command?`}},
-		"a CronWorkflow":       {`{apiVersion: argoproj.io/v1alpha1, kind: CronWorkflow, metadata: {name: x}, spec: {workflowSpec: {templates: [{qqqqqqqqq: 1}]}}}`, []string{`unknown field "spec.workflowSpec.templates[0].qqqqqqqqq": members drop it or refuse the object`}},
+			`unknown field "spec.affinity.podAfinity": members drop it or reject the object; did you mean podAffinity?`,
+			`unknown field "spec.templates[0].container.imagePullPolcy": members drop it or reject the object; did you mean imagePullPolicy?`,
+			`unknown field "spec.templates[0].contaner": members drop it or reject the object; did you mean container?`,
+			`unknown field "spec.templates[0].steps[0][0].inline.script.comand": members drop it or reject the object; did you mean command?`}},
+		"a CronWorkflow":       {`{apiVersion: argoproj.io/v1alpha1, kind: CronWorkflow, metadata: {name: x}, spec: {workflowSpec: {templates: [{qqqqqqqqq: 1}]}}}`, []string{`unknown field "spec.workflowSpec.templates[0].qqqqqqqqq": members drop it or reject the object`}},
 		"what is no workload":  {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {spec: x}}", nil},
 		"shapes that are none": {kruise("CloneSet", "template: [1], volumeClaimTemplates: {a: b}"), nil},
 	} {

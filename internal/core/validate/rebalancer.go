@@ -18,9 +18,9 @@ func Rebalancer(r *appsv1alpha1.WorkloadRebalancer, scoped func(schema.GroupKind
 	for i, w := range r.Spec.Workloads {
 		path := spec.Child("workloads").Index(i)
 		for _, required := range []struct{ name, value, example string }{
-			{"apiVersion", w.APIVersion, "that of the workload, such as apps/v1"},
-			{"kind", w.Kind, "that of the workload, such as Deployment"},
-			{"name", w.Name, "that of the workload"},
+			{"apiVersion", w.APIVersion, "the apiVersion of the workload, such as apps/v1"},
+			{"kind", w.Kind, "the kind of the workload, such as Deployment"},
+			{"name", w.Name, "the name of the workload"},
 		} {
 			if required.value == "" {
 				errs = append(errs, field.Required(path.Child(required.name), required.example))
@@ -32,19 +32,19 @@ func Rebalancer(r *appsv1alpha1.WorkloadRebalancer, scoped func(schema.GroupKind
 		}
 		gk := propagate.GroupKind(w.APIVersion, w.Kind)
 		if !propagate.Propagable(gk) {
-			errs = append(errs, field.Invalid(path.Child("kind"), w.Kind, fmt.Sprintf("no policy propagates a %s: name the workload itself", gk)))
+			errs = append(errs, field.Invalid(path.Child("kind"), w.Kind, fmt.Sprintf("a %s is not propagated by policies: specify the workload itself", gk)))
 			continue
 		}
 		switch namespaced, known := scoped(gk); {
 		case !known:
 		case namespaced && w.Namespace == "":
-			errs = append(errs, field.Required(path.Child("namespace"), fmt.Sprintf("a %s is in a namespace: name it", w.Kind)))
+			errs = append(errs, field.Required(path.Child("namespace"), fmt.Sprintf("a %s is namespaced: specify its namespace", w.Kind)))
 		case !namespaced && w.Namespace != "":
-			errs = append(errs, field.Invalid(path.Child("namespace"), w.Namespace, fmt.Sprintf("a %s is in no namespace: leave it out", w.Kind)))
+			errs = append(errs, field.Invalid(path.Child("namespace"), w.Namespace, fmt.Sprintf("a %s is cluster-scoped: must not be set", w.Kind)))
 		}
 	}
 	if ttl := r.Spec.TTLSecondsAfterFinished; ttl != nil && *ttl < 0 {
-		errs = append(errs, field.Invalid(spec.Child("ttlSecondsAfterFinished"), *ttl, "must be 0, which is at once, or more; leave it out to keep the rebalancer"))
+		errs = append(errs, field.Invalid(spec.Child("ttlSecondsAfterFinished"), *ttl, "must be greater than or equal to 0 (0 deletes it immediately); omit it to keep the rebalancer"))
 	}
 	return errs
 }

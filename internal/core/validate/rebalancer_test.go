@@ -22,13 +22,13 @@ func TestRebalancer(t *testing.T) {
 		{"twice the same", `{workloads: [{apiVersion: example.com/v1, kind: Thing, name: a}, {apiVersion: example.com/v1, kind: Thing, name: a}]}`, nil},
 		{"nothing named", `{workloads: [{}]}`, []string{at + "apiVersion: Required value", at + "kind: Required value", at + "name: Required value"}},
 		{"no version", `{workloads: [{apiVersion: a/b/c, kind: Deployment, namespace: shop, name: web}]}`, []string{at + "apiVersion", "such as v1 or apps/v1"}},
-		{"no namespace", `{workloads: [{apiVersion: apps/v1, kind: Deployment, name: web}]}`, []string{at + "namespace: Required value: a Deployment is in a namespace: name it"}},
+		{"no namespace", `{workloads: [{apiVersion: apps/v1, kind: Deployment, name: web}]}`, []string{at + "namespace: Required value: a Deployment is namespaced: specify its namespace"}},
 		{"a namespace too many", `{workloads: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, namespace: shop, name: view}]}`,
-			[]string{at + "namespace", "a ClusterRole is in no namespace: leave it out"}},
+			[]string{at + "namespace", "a ClusterRole is cluster-scoped: must not be set"}},
 		{"a binding in its workload's place", `{workloads: [{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, namespace: shop, name: web-deployment}]}`,
-			[]string{at + "kind", "name the workload itself"}},
+			[]string{at + "kind", "specify the workload itself"}},
 		{"a time below 0", `{workloads: [{apiVersion: example.com/v1, kind: Thing, name: a}], ttlSecondsAfterFinished: -1}`,
-			[]string{"spec.ttlSecondsAfterFinished", "must be 0, which is at once, or more"}},
+			[]string{"spec.ttlSecondsAfterFinished", "must be greater than or equal to 0"}},
 	} {
 		r := &appsv1alpha1.WorkloadRebalancer{}
 		from(t, c.spec, &r.Spec)

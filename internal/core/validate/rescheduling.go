@@ -45,7 +45,7 @@ func ReplicaScheduling(p *configv1alpha1.ReplicaSchedulingPolicy) field.ErrorLis
 			fmt.Sprintf("must be %s or more, such as 60s", shortestInterval)))
 	}
 	if r.Threshold.CPUUtilization == nil && r.Threshold.MemoryUtilization == nil {
-		errs = append(errs, field.Required(path.Child("threshold"), "give cpuUtilization, memoryUtilization or both, in percent: without any no cluster is ever over it"))
+		errs = append(errs, field.Required(path.Child("threshold"), "must set cpuUtilization, memoryUtilization or both, in percent"))
 	}
 	if m := r.MaxMoved; m != nil {
 		n, err := intstr.GetScaledValueFromIntOrPercent(m, 100, true)
@@ -53,7 +53,7 @@ func ReplicaScheduling(p *configv1alpha1.ReplicaSchedulingPolicy) field.ErrorLis
 		case err != nil, percent && (n < 1 || n > 100):
 			errs = append(errs, field.Invalid(path.Child("maxMoved"), m.String(), "must be a number of replicas, or a percentage from 1% to 100%"))
 		case n < 1:
-			errs = append(errs, field.Invalid(path.Child("maxMoved"), m.String(), "must be at least 1: to have nothing moved, set enabled to false"))
+			errs = append(errs, field.Invalid(path.Child("maxMoved"), m.String(), "must be at least 1: to stop moving replicas, set enabled to false"))
 		}
 	}
 	return errs

@@ -68,14 +68,14 @@ func MultiClusterService(s, old *networkingv1alpha1.MultiClusterService) field.E
 // MultiClusterServiceAdvice is what is legal in a MultiClusterService and comes to less than it says.
 func MultiClusterServiceAdvice(s *networkingv1alpha1.MultiClusterService) (advice []string) {
 	if len(s.Spec.Types) == 0 {
-		advice = append(advice, "spec.types: without a type nothing is done; CrossCluster has clusters reach the Service of each other")
+		advice = append(advice, "spec.types: without a type the object has no effect; CrossCluster lets clusters reach each other's Service")
 	}
 	if slices.Contains(s.Spec.Types, networkingv1alpha1.ExposureTypeLoadBalancer) {
-		advice = append(advice, "spec.types: LoadBalancer is left to a provider of load balancers outside of the hub, as in Karmada: "+
-			"without one nothing is done; CrossCluster is what the hub does itself")
+		advice = append(advice, "spec.types: LoadBalancer is left to a load balancer provider outside of the hub, as in Karmada: "+
+			"without a provider it has no effect; CrossCluster is implemented by the hub itself")
 	}
 	if len(s.Spec.Range.ClusterNames) > 0 {
-		advice = append(advice, "spec.range: deprecated, and without effect; use spec.providerClusters and spec.consumerClusters")
+		advice = append(advice, "spec.range: deprecated, and has no effect; use spec.providerClusters and spec.consumerClusters")
 	}
 	for _, old := range []struct {
 		was, is  string
@@ -86,7 +86,7 @@ func MultiClusterServiceAdvice(s *networkingv1alpha1.MultiClusterService) (advic
 		{"serviceConsumptionClusters", "consumerClusters", s.Spec.ServiceConsumptionClusters, len(s.Spec.ConsumerClusters) > 0},
 	} {
 		if len(old.clusters) > 0 && old.hidden {
-			advice = append(advice, fmt.Sprintf("spec.%s: without effect beside spec.%s", old.was, old.is))
+			advice = append(advice, fmt.Sprintf("spec.%s: has no effect when spec.%s is set", old.was, old.is))
 		}
 	}
 	return advice

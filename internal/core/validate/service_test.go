@@ -41,11 +41,11 @@ func TestMultiClusterServicesSayWhatKarmadasSay(t *testing.T) {
 func TestWhatAMultiClusterServiceDoesNotComeToIsTold(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{types: [CrossCluster]}`: "",
-		`{types: []}`:             "spec.types: without a type nothing is done",
-		`{types: [LoadBalancer]}`: "spec.types: LoadBalancer is left to a provider",
+		`{types: []}`:             "spec.types: without a type the object has no effect",
+		`{types: [LoadBalancer]}`: "spec.types: LoadBalancer is left to a load balancer provider",
 		`{types: [CrossCluster], range: {clusterNames: [a]}}`:                                     "spec.range: deprecated",
 		`{types: [CrossCluster], serviceProvisionClusters: [a]}`:                                  "",
-		`{types: [CrossCluster], serviceConsumptionClusters: [a], consumerClusters: [{name: b}]}`: "spec.serviceConsumptionClusters: without effect beside spec.consumerClusters",
+		`{types: [CrossCluster], serviceConsumptionClusters: [a], consumerClusters: [{name: b}]}`: "spec.serviceConsumptionClusters: has no effect when spec.consumerClusters",
 	} {
 		advice := strings.Join(MultiClusterServiceAdvice(multiClusterService(t, "web", spec)), "\n")
 		if want == "" && advice != "" || !strings.HasPrefix(advice, want) {

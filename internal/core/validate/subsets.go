@@ -34,12 +34,12 @@ func Template(obj *unstructured.Unstructured) field.ErrorList {
 		}
 		errs = append(errs, clusterAffinity(&a, at)...)
 		if len(a.ClusterNames) > 0 && !slices.ContainsFunc(a.ClusterNames, func(name string) bool { return !slices.Contains(a.ExcludeClusters, name) }) {
-			errs = append(errs, field.Invalid(at.Child("exclude"), a.ExcludeClusters, "excludes all of clusterNames, so that the subset could go nowhere"))
+			errs = append(errs, field.Invalid(at.Child("exclude"), a.ExcludeClusters, "excludes all of clusterNames, so the subset could not be scheduled anywhere"))
 		}
 	}
 	// 2. What members would refuse of the part that they get.
 	if limited && !open {
-		errs = append(errs, field.Invalid(path, "maxReplicas", "one of the subsets without clusterAffinity has to be without maxReplicas: clusters that have none of the others get these alone"))
+		errs = append(errs, field.Invalid(path, "maxReplicas", "one of the subsets without clusterAffinity must not have maxReplicas: some clusters only get these subsets"))
 	}
 	if replicas, set := values.Whole(values.At(obj.Object, "spec", "replicas")); set && len(errs) == 0 {
 		if _, _, err := fleet.Homes(obj, replicas); err != nil {

@@ -16,7 +16,7 @@ func TestSubsetsThatTheHubCannotFollowAreRefused(t *testing.T) {
 		"names that are none":           {`{name: a, clusterAffinity: {clusterNames: eu}}`, "spec.topology.subsets[0].clusterAffinity: Invalid value"},
 		"sums that cannot be":           {`{name: a, replicas: 3, clusterAffinity: {clusterNames: [eu]}}, {name: b, replicas: 2}`, "add up to 5, and spec.replicas is 4"},
 		"two of one name":               {`{name: a, clusterAffinity: {clusterNames: [eu]}}, {name: a}`, `two subsets have the name "a"`},
-		"the others are all limited":    {`{name: a, clusterAffinity: {clusterNames: [eu]}}, {name: b, maxReplicas: 2}`, "without maxReplicas"},
+		"the others are all limited":    {`{name: a, clusterAffinity: {clusterNames: [eu]}}, {name: b, maxReplicas: 2}`, "must not have maxReplicas"},
 		"one of the others is not":      {`{name: a, clusterAffinity: {clusterNames: [eu]}}, {name: b, maxReplicas: 2}, {name: c}`, ""},
 		"it is limited, and in its own": {`{name: a, maxReplicas: 2, clusterAffinity: {clusterNames: [eu]}}, {name: b}`, ""},
 	} {

@@ -15,6 +15,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // PolicyFacts are what is known of a policy. All of it is read-only.
@@ -116,7 +117,7 @@ func ExplainPolicy(f PolicyFacts) PolicyAnswer {
 	}
 	e.answer.Namespace, e.answer.Name = e.namespace, meta.GetName()
 	if meta.GetDeletionTimestamp() != nil {
-		e.find(Waiting, "the policy is being deleted, and selects nothing any more", "")
+		e.find(Waiting, "the policy is being deleted and no longer selects anything", "")
 	}
 	e.explainTemplates()
 	e.explainSelectors()
@@ -146,7 +147,7 @@ func (e *policyExplanation) explainTemplates() {
 		if e.Override != nil {
 			row.Held = claimed
 			if !claimed {
-				row.Why = "no policy sends it to members, so that nothing is overridden"
+				row.Why = "no policy propagates it to members, so nothing is overridden"
 			}
 		} else {
 			row.Held = claimed && propagate.HolderOf(e.Propagation) == claim
@@ -187,13 +188,13 @@ func (e *policyExplanation) closeness(t propagate.Template) propagate.ImplicitPr
 func (e *policyExplanation) whyNotHeld(row Selected, t propagate.Template, claim propagate.Holder, claimed bool) string {
 	switch {
 	case row.Held && row.By == "":
-		return "held, and not selected any more: " + misses(e.Propagation, t)
+		return "claimed, but no longer selected: " + misses(e.Propagation, t)
 	case row.Held, row.By == "":
 		return ""
 	case propagate.ManagedElsewhere(t):
 		return fmt.Sprintf("label %s says that %s propagates it", policyv1alpha1.ClaimedByLabel, t.Labels[policyv1alpha1.ClaimedByLabel])
 	case propagate.Excluded(t):
-		return "is never a template: it belongs to the system, or to the hub alone"
+		return "is never propagated: it belongs to the system or to the hub"
 	case claimed:
 		for _, p := range e.Policies {
 			if propagate.HolderOf(p) == claim {
@@ -201,7 +202,7 @@ func (e *policyExplanation) whyNotHeld(row Selected, t propagate.Template, claim
 				return "is held by " + describe(p) + "; this one: " + stub.whyNot(e.Propagation, p)
 			}
 		}
-		return "is held by a policy that is gone; the hub lets go of it first"
+		return "is claimed by a policy that is gone; the hub releases it first"
 	}
 	if best, ok := propagate.Match(t, e.Policies); ok && describe(best) != describe(e.Propagation) {
 		stub := &explanation{template: t}
@@ -228,7 +229,7 @@ func amiss(b workv1alpha2.Binding) string {
 // explainSelectors counts what each selector matches, and names the nearest thing to what matches nothing.
 func (e *policyExplanation) explainSelectors() {
 	if len(e.selectors) == 0 && e.Override != nil {
-		e.answer.Selectors = []Selector{{Selects: "everything that its scope allows", Matches: len(e.answer.Templates)}}
+		e.answer.Selectors = []Selector{{Selects: "everything in its scope", Matches: len(e.answer.Templates)}}
 		return
 	}
 	for i, s := range e.selectors {
@@ -294,12 +295,12 @@ func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity
 	}
 	switch {
 	case len(elsewhere) > 0 && e.namespace != "":
-		return Problem, fmt.Sprintf("there is one of that name in namespace %s, and a policy of namespace %s is for that alone", some(elsewhere), e.namespace),
+		return Problem, fmt.Sprintf("there is one of that name in namespace %s, but a policy of namespace %s selects only in its own namespace", some(elsewhere), e.namespace),
 			"create the policy in the namespace of the template, or make it a cluster policy"
 	case len(elsewhere) > 0:
 		return Problem, fmt.Sprintf("there is one of that name in namespace %s, not in %s", some(elsewhere), in), "write namespace: " + elsewhere[0]
 	case len(here) == 0:
-		return Attention, fmt.Sprintf("there is no %s in %s", gk, where), "create one; it is taken as soon as it is there"
+		return Attention, fmt.Sprintf("there is no %s in %s", gk, where), "create one; the policy claims it as soon as it exists"
 	case s.Name != "":
 		return Attention, fmt.Sprintf("%s has no %s of that name, but %s", where, gk, some(here)), "correct the name, or create that object"
 	}
@@ -373,7 +374,7 @@ func (e *policyExplanation) explainPlacement() {
 		if len(candidates) == 0 && len(order) > 0 {
 			_, err := schedule.Schedule(b, fleet, nil)
 			if err != nil {
-				e.find(Problem, fmt.Sprintf("no cluster may take %s by its placement: %s", gk, err), schedule.Help(err))
+				e.find(Problem, fmt.Sprintf("its placement allows no cluster for %s: %s", gk, err), schedule.Help(err))
 			}
 		}
 	}
@@ -466,7 +467,7 @@ func (e *policyExplanation) summary() string {
 	if e.Override != nil {
 		verb, not = "overrides ", "not sent to members"
 	}
-	parts = append(parts, verb+count(held, "template"))
+	parts = append(parts, verb+text.Count(held, "template"))
 	if lost > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s", lost, not))
 	}
@@ -477,7 +478,7 @@ func (e *policyExplanation) summary() string {
 		}
 	}
 	if len(e.answer.Clusters) > 0 {
-		parts = append(parts, fmt.Sprintf("for %d of %s", takes, count(len(e.Clusters), "cluster")))
+		parts = append(parts, fmt.Sprintf("for %d of %s", takes, text.Count(len(e.Clusters), "cluster")))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -70,7 +70,7 @@ var policyStories = []struct {
 		p.PropagationSpec().ResourceSelectors[0].Name = "api"
 		return holds(p, h, named(t, "shop", "api"))
 	}},
-	{name: "another namespace", severity: why.Problem, want: "in namespace bank, and a policy of namespace shop is for that alone", next: "in the namespace of the template",
+	{name: "another namespace", severity: why.Problem, want: "in namespace bank, but a policy of namespace shop selects only in its own namespace", next: "in the namespace of the template",
 		tell: func(t *testing.T) why.PolicyFacts {
 			h := named(t, "bank", "ledger")
 			return holds(h.policy("shop", "ledger", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: ledger}]}"), h)
@@ -112,7 +112,7 @@ var policyStories = []struct {
 			f.Unknown = map[schema.GroupKind][]schema.GroupVersionKind{{Group: "example.com", Kind: "Train"}: nil}
 			return f
 		}},
-	{name: "no cluster", severity: why.Problem, want: "no cluster may take Deployment.apps by its placement: 0/3 clusters", next: "the fleet has no m9, which clusterNames asks for",
+	{name: "no cluster", severity: why.Problem, want: "its placement allows no cluster for Deployment.apps: 0/3 clusters", next: "the fleet has no m9, which clusterNames lists",
 		tell: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			return holds(h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinity: {clusterNames: [m9]}}}"), h)

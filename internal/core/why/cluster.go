@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -20,10 +21,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/pods"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // State is how the template fares in a cluster.
@@ -33,15 +37,16 @@ type State string
 const (
 	Failed    State = "Failed"    // the member has not what it should have
 	Unhealthy State = "Unhealthy" // it has, and that is not well
+	Unknown   State = "Unknown"   // the cluster is not ready, and what it last reported is stale
 	Pending   State = "Pending"   // on its way, or nobody knows yet
 	Suspended State = "Suspended" // dispatching is suspended
-	Leaving   State = "Leaving"   // it is being taken away
+	Leaving   State = "Leaving"   // it is being removed
 	Healthy   State = "Healthy"
 	Refused   State = "Refused" // a filter refused the cluster
 	Unused    State = "Unused"  // it may take the template, and is not used
 )
 
-var states = []State{Failed, Unhealthy, Pending, Suspended, Leaving, Healthy, Refused, Unused}
+var states = []State{Failed, Unhealthy, Unknown, Pending, Suspended, Leaving, Healthy, Refused, Unused}
 
 // Cluster is what became of the template in one cluster.
 type Cluster struct {
@@ -61,6 +66,8 @@ type Cluster struct {
 	Untouched []string `json:"untouched,omitempty"`
 	// Work is what was sent; nil if there is none.
 	Work *Work `json:"work,omitempty"`
+	// Pods are those in trouble; nil for none, and if nobody knows.
+	Pods *pods.Report `json:"pods,omitempty"`
 	// Taints, Ready and Free are the cluster's own: Free says per resource how many replicas fit.
 	Taints []string          `json:"taints,omitempty"`
 	Ready  *metav1.Condition `json:"ready,omitempty"`
@@ -88,9 +95,11 @@ type Work struct {
 
 // Free is what a cluster has free of a resource that a replica requests.
 type Free struct {
-	Resource string `json:"resource"`
-	Free     string `json:"free"`
-	Request  string `json:"request"`
+	Resource string            `json:"resource"`
+	Free     resource.Quantity `json:"free"`
+	// OverCommitted is by how much more is requested there than the cluster has; nil if something is free.
+	OverCommitted *resource.Quantity `json:"overCommitted,omitempty"`
+	Request       resource.Quantity  `json:"request"`
 }
 
 // explainClusters goes through the fleet, and through what is left in clusters that are gone.
@@ -118,7 +127,8 @@ func (e *explanation) explainClusters() {
 		for _, t := range dispatch.Targets(b) {
 			targets[t.Name], all[t.Name] = t, true
 		}
-		for _, item := range aggregate.Binding(b, e.Works, metav1.Time{}).AggregatedStatus {
+		outages := aggregate.OutagesOf(b, func(name string) *clusterv1alpha1.Cluster { return byName[name] })
+		for _, item := range aggregate.Binding(b, e.Works, outages, metav1.Time{}).AggregatedStatus {
 			items[item.ClusterName] = item
 		}
 		if b.BindingSpec().Placement != nil {
@@ -158,8 +168,9 @@ func (e *explanation) explainClusters() {
 		case wanted:
 			e.explainTarget(&row, byName[name], works[name], item)
 			if why, next := e.rejected(rejection); refused && e.placedByRun(name) {
-				e.find(Attention, name, name+" holds it and may take it no more: it "+why, next)
+				e.find(Attention, name, name+" has it, but is no longer eligible: it "+why, next)
 			}
+			e.outlasts(name)
 		case works[name] != nil && e.ours(works[name]):
 			e.explainLeaving(&row, works[name], item)
 		case refused:
@@ -173,6 +184,7 @@ func (e *explanation) explainClusters() {
 		default:
 			row.State = Unused
 			row.Why = e.unused(name, byName[name], candidates)
+			e.passedOver(&row)
 		}
 		e.answer.Clusters = append(e.answer.Clusters, row)
 	}
@@ -183,6 +195,19 @@ func (e *explanation) explainClusters() {
 		// Nothing was placed, and rows that all say so say nothing.
 		e.answer.Clusters = slices.DeleteFunc(e.answer.Clusters, func(c Cluster) bool { return c.State == Unused })
 	}
+}
+
+// outlasts says of a target why a NoExecute taint does not empty it.
+func (e *explanation) outlasts(cluster string) {
+	if e.own() == nil || !e.placedByRun(cluster) {
+		return
+	}
+	taint, ok := e.fleet.Outlasted(e.own(), cluster)
+	if !ok {
+		return
+	}
+	e.find(Attention, cluster, fmt.Sprintf("%s: the taint %s is not tolerated; what is placed there stays, and other workloads avoid the cluster", cluster, taint.ToString()),
+		"to move it, create a WorkloadRebalancer that names it; to accept the taint, add it to clusterTolerations of the placement")
 }
 
 // ours says whether a Work is the template's, and not one of another that shares its name.
@@ -199,7 +224,7 @@ func (e *explanation) placedByRun(cluster string) bool {
 func alone(cluster string, w *workv1alpha1.Work) workv1alpha2.AggregatedStatusItem {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: cluster}}
-	for _, item := range aggregate.Binding(b, []workv1alpha1.Work{*w}, metav1.Time{}).AggregatedStatus {
+	for _, item := range aggregate.Binding(b, []workv1alpha1.Work{*w}, nil, metav1.Time{}).AggregatedStatus {
 		return item
 	}
 	return workv1alpha2.AggregatedStatusItem{ClusterName: cluster}
@@ -210,7 +235,7 @@ func (e *explanation) describeCluster(row *Cluster, c *clusterv1alpha1.Cluster) 
 	if c == nil {
 		return
 	}
-	row.Ready = meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	row.Ready = membership.Readiness(c)
 	for i := range c.Spec.Taints {
 		row.Taints = append(row.Taints, c.Spec.Taints[i].ToString())
 	}
@@ -220,10 +245,12 @@ func (e *explanation) describeCluster(row *Cluster, c *clusterv1alpha1.Cluster) 
 	}
 	summary := c.Status.ResourceSummary
 	for name, request := range b.BindingSpec().ReplicaRequirements.ResourceRequest {
-		left := summary.Allocatable[name]
-		left.Sub(summary.Allocated[name])
-		left.Sub(summary.Allocating[name])
-		row.Free = append(row.Free, Free{Resource: string(name), Free: left.String(), Request: request.String()})
+		f := Free{Resource: string(name), Request: request}
+		var over resource.Quantity
+		if f.Free, over = split(leftOf(summary, name)); !over.IsZero() {
+			f.OverCommitted = &over
+		}
+		row.Free = append(row.Free, f)
 	}
 	slices.SortFunc(row.Free, func(a, b Free) int { return strings.Compare(a.Resource, b.Resource) })
 }
@@ -248,27 +275,32 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	}
 	for _, u := range applied.Untouched {
 		row.Untouched = append(row.Untouched, u.String())
-		e.find(Attention, row.Name, row.Name+": "+u.String(), "mend the overrider, or remove it")
+		e.find(Attention, row.Name, row.Name+": "+u.String(), "fix the overrider, or remove it")
 	}
 	if w != nil {
 		row.Work = workOf(w, item)
 	}
 
-	away := row.Ready != nil && row.Ready.Status != metav1.ConditionTrue
+	outage, said := membership.OutageOf(c), saidThere(row.Name, item.AppliedMessage)
+	away := outage != nil
+	ailing, ails := e.ailing(row.Name, away)
+	if ails {
+		row.Pods = &ailing
+	}
 	switch {
 	case err != nil:
-		fail("an override fails, so nothing new is sent: "+err.Error(), "mend that override policy; the hub sends as soon as it applies")
+		fail("an override fails, so nothing new is sent: "+err.Error(), "fix that override policy; the hub sends the object as soon as it applies")
 	case w == nil && c.DeletionTimestamp != nil:
 		wait(Leaving, "the cluster is leaving the fleet, so nothing is sent there", "")
 	case w == nil && e.suspended(row.Name):
 		wait(Suspended, "dispatching is suspended", e.resume())
 	case w == nil && e.Unseen && e.own() == nil:
-		wait(Pending, "what became of it there is in its Work, which you may not read", "ask who may list works.work.karmada.io")
+		wait(Pending, "its state there is in its Work, which you may not read", "ask somebody who may list works.work.karmada.io")
 	case w == nil && e.Unseen:
-		wait(Pending, "the member has not answered yet, as its binding tells: you may not read its Work", "")
+		wait(Pending, "the member has not answered yet, according to its binding; you may not read its Work", "")
 	case w == nil:
 		if b := e.own(); b != nil && len(dispatch.Purging(b, e.Works)) > 0 {
-			wait(Pending, "waits until the copies that are to go first are gone", "")
+			wait(Pending, "waits until the copies that must be deleted first are gone", "")
 			return
 		}
 		if told := e.latest(workv1alpha2.EventSyncWorkFailed); told != nil {
@@ -277,13 +309,13 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		}
 		if b := e.own(); b != nil {
 			if awaited := dispatch.AwaitedIn(b, row.Name); awaited != "" {
-				wait(Pending, "its first Work waits: "+awaited, "see what becomes of that SidecarSet: argosy why sidecarset <name>")
+				wait(Pending, "its first Work waits: "+awaited, "check that SidecarSet: argosy why sidecarset <name>")
 				return
 			}
 		}
-		wait(Pending, "its Work is about to be made", "")
+		wait(Pending, "its Work is about to be created", "")
 	case w.DeletionTimestamp != nil:
-		wait(Pending, "the Work of before is being deleted; it is made anew then", e.backFirst(row, away))
+		wait(Pending, "the previous Work is being deleted; a new one follows", e.backFirst(row, away))
 	case w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching:
 		what := "dispatching is suspended; the member keeps what it has"
 		if row.Work.Status == nil && row.Work.Health == workv1alpha1.ResourceUnknown {
@@ -291,25 +323,47 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		}
 		wait(Suspended, what, e.resume())
 	case away && !item.Applied:
-		fail("the cluster does not answer: "+row.Ready.Message, "bring the cluster back; the hub tries again by itself")
+		fail("the cluster is not ready: "+row.Ready.Message, "bring the cluster back; the hub retries by itself")
 	case item.AppliedMessage != "" && meta.IsStatusConditionFalse(w.Status.Conditions, string(configv1alpha1.InterpreterOperationRetain)):
-		fail("nothing new is sent, because nobody could answer Retain: "+item.AppliedMessage, "see who is asked: argosy interpret explain "+e.template.Kind)
+		fail("nothing new is sent, because Retain could not be interpreted: "+item.AppliedMessage, "see how it is interpreted: argosy interpret explain "+e.template.Kind)
+	case strings.HasPrefix(said, membership.Unreachable+": "+membership.NoAnswer):
+		fail("the cluster did not answer in time, so it is not known whether it has the change", "check that the API server of cluster "+row.Name+" is running and not overloaded; the hub retries by itself")
+	case strings.HasPrefix(said, membership.Unreachable):
+		_, cause, _ := strings.Cut(said, membership.Unreachable+": ")
+		fail(strings.TrimSuffix("the cluster is not reachable: "+cause, ": "), reachable(c, cause))
 	case item.AppliedMessage != "":
-		fail("the member refused it: "+item.AppliedMessage, e.afterRefusal(row.Name, w, item.AppliedMessage))
+		fail("the member refused it: "+item.AppliedMessage, e.afterRefusal(row.Name, said))
 	case !item.Applied:
 		wait(Pending, "the member has not answered yet", "")
 	case stale(w):
-		wait(Pending, "the last change is not applied yet", e.backFirst(row, away))
+		wait(Pending, "the latest change is not applied yet", e.backFirst(row, away))
+	case away && item.Health == workv1alpha1.ResourceUnknown:
+		row.State, row.Why = Unknown, strings.TrimSuffix("stale since "+outage.Since.UTC().Format(time.RFC3339)+": "+brief(row.Work.Status), ": ")
+	case ails:
+		// What its status says besides is in the notes; its counters say less than the pods.
+		said := append(ailing.Say(), strings.Trim(overdue(w), ", "))
+		said = append(said, notes(row.Work.Status)...)
+		row.State, row.Why = Unhealthy, strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), "; ")
+		severity := Problem
+		if item.Health == workv1alpha1.ResourceHealthy {
+			row.State, severity = Healthy, Attention
+		}
+		e.find(severity, row.Name, row.Name+": "+row.Why, e.helpPods(row.Name, ailing))
 	case item.Health == workv1alpha1.ResourceUnhealthy:
-		row.State, row.Why = Unhealthy, "applied, and not healthy: "+strings.TrimPrefix(overdue(w)+", "+brief(row.Work.Status), ", ")
-		e.find(Problem, row.Name, row.Name+": "+row.Why, fmt.Sprintf("look at the object and its pods in cluster %s; all that it reported: --cluster %s", row.Name, row.Name))
+		row.State, row.Why = Unhealthy, strings.TrimSuffix("applied, and not healthy: "+strings.Trim(overdue(w)+", "+brief(row.Work.Status), ", "), ": ")
+		e.find(Problem, row.Name, row.Name+": "+row.Why, fmt.Sprintf("look at the object and its pods in cluster %s; all that it reported: --cluster %s%s", row.Name, row.Name, e.unseenPods()))
 	case item.Health == workv1alpha1.ResourceHealthy:
 		row.State, row.Why = Healthy, brief(row.Work.Status)
 	default:
-		wait(Pending, strings.TrimSuffix("applied, and not known to be healthy yet: "+brief(row.Work.Status), ": "), e.backFirst(row, away))
+		wait(Pending, strings.TrimSuffix("applied, and not known to be healthy yet: "+brief(row.Work.Status), ": "), cmp.Or(e.backFirst(row, away), strings.TrimPrefix(e.unseenPods(), "; ")))
 	}
-	if away && row.State != Failed && (w == nil || item.Applied) {
-		e.find(Attention, row.Name, row.Name+": the cluster does not answer, and what is said of it is old: "+row.Ready.Message, "bring the cluster back")
+	kind := propagate.GroupKind(e.template.APIVersion, e.template.Kind)
+	if away && row.State != Failed && (w == nil || item.Applied) && !aggregate.Final(kind, item.Status) {
+		severity := Attention
+		if row.State == Unknown {
+			severity = Problem
+		}
+		e.find(severity, row.Name, fmt.Sprintf("%s: the cluster %s, and its status is stale: %s", row.Name, outage, row.Ready.Message), "bring the cluster back")
 	}
 	if w == nil {
 		return
@@ -323,15 +377,15 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	}
 	for _, operation := range []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretHealth, configv1alpha1.InterpreterOperationInterpretStatus} {
 		if c := meta.FindStatusCondition(w.Status.Conditions, string(operation)); c != nil && c.Status == metav1.ConditionFalse {
-			e.find(Attention, row.Name, fmt.Sprintf("%s: nobody could answer %s: %s", row.Name, operation, c.Message),
-				"see who is asked: argosy interpret explain "+e.template.Kind)
+			e.find(Attention, row.Name, fmt.Sprintf("%s: %s could not be interpreted: %s", row.Name, operation, c.Message),
+				"see how it is interpreted: argosy interpret explain "+e.template.Kind)
 		}
 	}
 }
 
 func (e *explanation) backFirst(row *Cluster, away bool) string {
 	if away {
-		return "the cluster does not answer: bring it back"
+		return "the cluster is not ready: bring it back"
 	}
 	return ""
 }
@@ -339,19 +393,40 @@ func (e *explanation) backFirst(row *Cluster, away bool) string {
 // explainLeaving says what holds a copy that is to go.
 func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) {
 	row.State, row.Work = Leaving, workOf(w, item)
-	row.Why = "it is being taken away"
+	row.Why = "it is being removed"
 	if b := e.own(); b != nil {
 		for _, t := range b.BindingSpec().GracefulEvictionTasks {
 			if t.FromCluster == row.Name {
-				row.Why = fmt.Sprintf("it stays until the copies elsewhere are healthy: %s asked for it to go, reason %s", t.Producer, t.Reason)
+				row.Why = fmt.Sprintf("it stays until the copies elsewhere are healthy: eviction requested by %s, reason %s", t.Producer, t.Reason)
 			}
 		}
 	}
 	next := ""
 	if row.Ready != nil && row.Ready.Status != metav1.ConditionTrue {
-		next = "the cluster does not answer: " + row.Ready.Message
+		next = "the cluster is not ready: " + row.Ready.Message
 	}
 	e.find(Waiting, row.Name, row.Name+": "+row.Why, next)
+}
+
+// passedOver says of a cluster without replicas that a fresh scheduling would give it some, as after it was joined again: replicas that are
+// placed do not move by themselves.
+func (e *explanation) passedOver(row *Cluster) {
+	if e.answer.Placement == nil || len(e.answer.Placement.Run) > 0 {
+		return // a run is due, which may use the cluster
+	}
+	i := slices.IndexFunc(e.answer.Placement.Fresh, func(t workv1alpha2.TargetCluster) bool { return t.Name == row.Name })
+	if i < 0 {
+		return
+	}
+	replicas := text.Count(e.answer.Placement.Fresh[i].Replicas, "replica")
+	row.Why = "what is placed elsewhere stays; a WorkloadRebalancer would place " + replicas + " here"
+	t := e.template
+	namespace := ""
+	if t.Namespace != "" {
+		namespace = ", namespace: " + t.Namespace
+	}
+	e.find(Attention, row.Name, fmt.Sprintf("%s has none of the replicas, and a fresh scheduling would place %s there: replicas that are placed do not move by themselves", row.Name, replicas),
+		fmt.Sprintf("to distribute them again, create a WorkloadRebalancer with spec.workloads: [{apiVersion: %s, kind: %s%s, name: %s}]", t.APIVersion, t.Kind, namespace, t.Name))
 }
 
 // unused is why a cluster that may take the template does not get it.
@@ -363,9 +438,9 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 	case b == nil || b.BindingSpec().Placement == nil:
 		return "nothing places it there"
 	case e.answer.Placement.Failure != "":
-		return "it may take it; that nothing is placed is said above"
+		return "eligible; see above why nothing is placed"
 	case slices.ContainsFunc(e.answer.Placement.Run, func(t workv1alpha2.TargetCluster) bool { return t.Name == name }):
-		return "a run would use it now, and there was none yet"
+		return "eligible, not rescheduled yet"
 	}
 	if parts := schedule.PartsOf(b); parts != nil && !parts.Rest {
 		return "no subset that has replicas names it"
@@ -374,19 +449,19 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 	full := candidate.Known && candidate.Available == 0
 	switch method := schedule.MethodOf(b); {
 	case method == schedule.StaticWeights && e.unweighted(b, candidates, name):
-		return "no weight names it, and others have one"
+		return "no static weight matches it, and other clusters have one"
 	case method == schedule.StaticWeights && len(b.BindingSpec().Placement.SpreadConstraints) > 0:
-		return "its share rounds to no replica, or spreadConstraints take others"
+		return "its share rounds to zero replicas, or spreadConstraints take others"
 	case method == schedule.StaticWeights:
-		return "its share rounds to no replica"
+		return "its share rounds to zero replicas"
 	case full && (method == schedule.Aggregated || method == schedule.ByRoom):
 		return "has no room"
 	case method == schedule.Aggregated:
-		return "not needed: others have the room, and come first"
+		return "not needed: clusters that rank higher have enough room"
 	case method == schedule.ByRoom:
-		return "its share of the room rounds to no replica, or what is placed elsewhere stays there"
+		return "its share of the capacity rounds to zero replicas, or what is placed elsewhere stays there"
 	case len(b.BindingSpec().Placement.SpreadConstraints) > 0:
-		return "others come first by score, room and name, and spreadConstraints allow no more"
+		return "other clusters rank higher by score, capacity and name, and spreadConstraints allow no more"
 	}
 	return ""
 }
@@ -415,22 +490,34 @@ func suspended(b workv1alpha2.Binding, cluster string) bool {
 // resume is how what is suspended goes on.
 func (e *explanation) resume() string {
 	if propagate.Paused(e.Facts.Template) {
-		return "take the annotation " + propagate.PauseAnnotation + " off it"
+		return "remove the annotation " + propagate.PauseAnnotation
 	}
-	return "take spec.suspension out of " + e.holderName()
+	return "remove spec.suspension from " + e.holderName()
 }
 
 // afterRefusal is what to do about a member's refusal.
-func (e *explanation) afterRefusal(cluster string, w *workv1alpha1.Work, message string) string {
+func (e *explanation) afterRefusal(cluster, said string) string {
 	gk := e.template.GroupKind()
 	switch {
-	case strings.Contains(message, workv1alpha2.ConflictResolutionAnnotation):
+	case ownRefusal(said) && strings.Contains(said, workv1alpha2.ConflictResolutionAnnotation):
 		return fmt.Sprintf("to take the member's object over, set conflictResolution: Overwrite in %s or annotate the template %s: %s; else delete or rename the object in cluster %s",
 			e.holderName(), workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite, cluster)
+	case unauthorized(said):
+		return fmt.Sprintf("the credentials of the hub are not valid there: join cluster %s again, which renews them", cluster)
+	case unpermitted(said):
+		return fmt.Sprintf("grant that to the hub's account in cluster %s, or join the cluster again, which does; the hub retries by itself", cluster)
 	case len(e.fleet.Versions(cluster, gk)) == 0:
-		return fmt.Sprintf("install what defines %s in cluster %s, or keep the policy from it", gk, cluster)
+		return fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s, or exclude that cluster from the policy", gk, cluster)
 	}
-	return fmt.Sprintf("change what the member refuses, in the template or by an override for cluster %s; the hub tries again by itself", cluster)
+	return fmt.Sprintf("change what the member refuses, in the template or by an override for cluster %s; the hub retries by itself", cluster)
+}
+
+// reachable is what to check of a cluster that is not reachable for that cause.
+func reachable(c *clusterv1alpha1.Cluster, cause string) string {
+	if strings.Contains(cause, "x509: ") {
+		return fmt.Sprintf("the certificate at %s is not the one that the hub trusts: join the cluster again, or correct caBundle in the secret that spec.secretRef of the Cluster names", c.Spec.APIEndpoint)
+	}
+	return fmt.Sprintf("check that its API server is running and reachable at %s; the hub retries by itself", c.Spec.APIEndpoint)
 }
 
 // stale says whether what was applied is of an older generation of the Work.
@@ -439,11 +526,14 @@ func stale(w *workv1alpha1.Work) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration > 0 && c.ObservedGeneration < w.Generation
 }
 
-// overdue says since when nothing has moved of what does not get on, empty if that is not what ails it.
+// overdue says since when nothing has moved of what does not get on, or how its controller fails; empty if neither is what ails it.
 func overdue(w *workv1alpha1.Work) string {
 	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkProgressing)
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return ""
+	}
+	if c.Reason != interpret.ReasonDeadlineExceeded {
+		return c.Message
 	}
 	return "its deadline passed without progress at " + c.LastTransitionTime.UTC().Format(time.RFC3339)
 }
@@ -485,4 +575,13 @@ func brief(status json.RawMessage) string {
 		said = append([]string{strings.Join(parts, ", ")}, said...)
 	}
 	return strings.Join(said, "; ")
+}
+
+// notes are what the hub adds to a status.
+func notes(status json.RawMessage) []string {
+	var fields map[string]any
+	if json.Unmarshal(status, &fields) != nil {
+		return nil
+	}
+	return interpret.Notes(fields)
 }

@@ -10,11 +10,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/ocm"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // ManifestWorkFacts are what is known of a ManifestWork. All of it is read-only.
@@ -68,7 +72,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	if cluster == nil {
 		find(Problem, fmt.Sprintf("no cluster %q has joined, which the namespace names", mw.Namespace),
 			"the fleet has "+cmp.Or(strings.Join(joined, ", "), "no clusters")+": move it to the namespace of a cluster, or argosy join "+mw.Namespace)
-	} else if ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady); ready == nil || ready.Status != metav1.ConditionTrue {
+	} else if !membership.IsReady(cluster) {
 		find(Attention, fmt.Sprintf("the cluster %s is not ready", cluster.Name), "argosy why cluster "+cluster.Name)
 	}
 	if leaves := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Deleting); mw.DeletionTimestamp != nil && leaves != nil {
@@ -87,7 +91,9 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 		if w := works[item.WorkName(mw.Name)]; w != nil {
 			row.Work = w.Name
 			for _, s := range w.Status.ManifestStatuses {
-				row.Health = string(s.Health)
+				if row.Health = string(s.Health); membership.OutageOf(cluster) != nil && !aggregate.Final(schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}, s.Status) {
+					row.Health = string(workv1alpha1.ResourceUnknown) // it is the last word of a cluster that has not been heard of since
+				}
 			}
 		}
 		var fed *metav1.Condition
@@ -122,12 +128,12 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 		a.Objects = append(a.Objects, row)
 	}
 	if unanswered > 0 && cluster != nil {
-		find(Waiting, count(unanswered, "object")+" on the way: the cluster has not answered yet", "")
+		find(Waiting, text.Count(unanswered, "object")+" on the way: the cluster has not answered yet", "")
 	}
 	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
 		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
 	})
-	a.Summary = strings.Join(append(tally(a.Findings), fmt.Sprintf("%d of %s applied in cluster %s", there, count(len(a.Objects), "object"), mw.Namespace)), ", ")
+	a.Summary = strings.Join(append(tally(a.Findings), fmt.Sprintf("%d of %s applied in cluster %s", there, text.Count(len(a.Objects), "object"), mw.Namespace)), ", ")
 	return a
 }
 

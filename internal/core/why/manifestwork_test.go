@@ -2,6 +2,7 @@ package why_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +53,10 @@ Objects
   Secret shop/s        -        -          -        -               -
 `; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "ClusterNotReachable"}}
+	if got := written(c); !strings.Contains(got, "Deployment shop/web  True     True       Unknown") {
+		t.Errorf("what a cluster said last that is not ready is said of now:\n%s", got)
 	}
 	mw.Namespace = "us"
 	if got, want := written(c), `ManifestWork us/shop: 2 problems, 1 to look at, 1 of 3 objects applied in cluster us

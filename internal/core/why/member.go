@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +19,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // MemberFacts are what is known of a member cluster. All of it is read-only.
@@ -76,7 +78,7 @@ type LeavingThere struct {
 // ExplainMember answers. The same facts give the same answer, in whatever order they come.
 func ExplainMember(f MemberFacts) MemberAnswer {
 	c := f.Cluster
-	a := MemberAnswer{Kind: "Cluster", Name: c.Name, Ready: meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)}
+	a := MemberAnswer{Kind: "Cluster", Name: c.Name, Ready: membership.Readiness(c)}
 	find := func(s Severity, what, next string) {
 		a.Findings = append(a.Findings, Finding{Severity: s, What: what, Next: next})
 	}
@@ -84,14 +86,14 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	case c.DeletionTimestamp != nil:
 		find(Waiting, "the cluster is leaving the fleet", "")
 	case a.Ready == nil:
-		find(Waiting, "nobody has asked the cluster yet how it is", "")
+		find(Waiting, "the status of the cluster has not been collected yet", "")
 	case membership.HeldByAnother(c):
 		find(Problem, "this hub writes nothing into the cluster: "+a.Ready.Message, fmt.Sprintf("argosy join %s --take-over --cluster-kubeconfig FILE, or argosy unjoin %s", c.Name, c.Name))
-	case a.Ready.Status != metav1.ConditionTrue:
-		find(Problem, fmt.Sprintf("the cluster is not ready: %s, %s", a.Ready.Reason, a.Ready.Message), strings.TrimSpace("see that its API server runs, and that the hub reaches it "+c.Spec.APIEndpoint))
+	case !membership.IsReady(c):
+		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", since(a.Ready), a.Ready.Reason, a.Ready.Message), strings.TrimSuffix("check that its API server is running and reachable at "+c.Spec.APIEndpoint, " at "))
 	}
 	if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil && known.Status != metav1.ConditionTrue {
-		find(Attention, "not all kinds that the cluster serves are known: "+known.Message, "see what of the member's API does not answer")
+		find(Attention, "not all kinds that the cluster serves are known: "+known.Message, "check which of the member's APIs do not respond")
 	}
 	for _, t := range c.Spec.Taints {
 		a.Taints = append(a.Taints, t.ToString())
@@ -146,10 +148,15 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	})
 	for _, r := range a.Refused {
 		if r.affects {
-			if strings.Contains(r.Reason, "taint {cluster.karmada.io/") && a.Ready != nil && a.Ready.Status != metav1.ConditionTrue {
+			if strings.Contains(r.Reason, "taint {cluster.karmada.io/") && membership.Silent(c) {
 				continue // the hub's own, which goes when the cluster is back
 			}
-			find(Attention, fmt.Sprintf("%s kept out, such as %s: it %s", count(r.Times, "template"), strings.Join(r.Such, ", "), r.Reason), r.Remedy)
+			find(Attention, fmt.Sprintf("%s kept out, such as %s: it %s", text.Count(r.Times, "template"), strings.Join(r.Such, ", "), r.Reason), r.Remedy)
+		}
+	}
+	for _, t := range c.Spec.Taints {
+		if membership.IsReady(c) && (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute) {
+			find(Attention, "new workloads avoid the cluster: it has the taint "+t.ToString(), "remove the taint to let the cluster take new workloads again")
 		}
 	}
 	var missing, sick []string
@@ -162,15 +169,15 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		}
 	}
 	if len(missing) > 0 {
-		find(Problem, fmt.Sprintf("%s not applied, such as %s", count(len(missing), "template"), some(missing)), "see the table below, and why of each")
+		find(Problem, fmt.Sprintf("%s not applied, such as %s", text.Count(len(missing), "template"), some(missing)), "see the table below, and run argosy why for each")
 	}
 	if len(sick) > 0 {
-		find(Problem, fmt.Sprintf("%s not healthy there, such as %s", count(len(sick), "template"), some(sick)), "argosy why of each says what the member answered")
+		find(Problem, fmt.Sprintf("%s not healthy there, such as %s", text.Count(len(sick), "template"), some(sick)), "argosy why shows the member's response to each")
 	}
 	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
 		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
 	})
-	parts := append(tally(a.Findings), count(len(a.Placed), "template")+" placed there")
+	parts := append(tally(a.Findings), text.Count(len(a.Placed), "template")+" placed there")
 	if len(a.Leaving) > 0 {
 		parts = append(parts, fmt.Sprintf("%d leaving", len(a.Leaving)))
 	}
@@ -201,16 +208,18 @@ func roomOf(s *clusterv1alpha1.ResourceSummary) (lines []string) {
 		return nil
 	}
 	for name, all := range s.Allocatable {
-		free := all.DeepCopy()
-		for _, used := range []corev1.ResourceList{s.Allocated, s.Allocating} {
-			if n, ok := used[name]; ok {
-				free.Sub(n)
-			}
-		}
-		lines = append(lines, fmt.Sprintf("%s: %s of %s free", name, free.String(), all.String()))
+		lines = append(lines, roomLine(name, leftOf(s, name), all))
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// since is " since 2026-01-02T15:04:05Z" of a condition; empty if that is not known.
+func since(c *metav1.Condition) string {
+	if c.LastTransitionTime.IsZero() {
+		return ""
+	}
+	return " since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
 }
 
 // Write prints the answer for people: what is wrong first, then what is there and what may not be.
@@ -220,7 +229,7 @@ func (a MemberAnswer) Write(out io.Writer) error {
 	writeFindings(&b, a.Findings)
 	fmt.Fprintln(&b)
 	if c := a.Ready; c != nil {
-		fmt.Fprintf(&b, "Ready: %s (%s) %s\n", c.Status, c.Reason, c.Message)
+		fmt.Fprintf(&b, "Ready: %s%s (%s) %s\n", c.Status, since(c), c.Reason, c.Message)
 	}
 	if len(a.Taints) > 0 {
 		fmt.Fprintf(&b, "Taints: %s\n", strings.Join(a.Taints, ", "))
@@ -249,7 +258,7 @@ func (a MemberAnswer) Write(out io.Writer) error {
 		t.end()
 	}
 	if len(a.Refused) > 0 {
-		fmt.Fprint(&b, "\nKept out by the scheduler\n")
+		fmt.Fprint(&b, "\nRejected by the scheduler\n")
 		t := table(&b, "TIMES", "REASON", "SUCH AS", "WHAT LETS IT IN")
 		for _, r := range a.Refused {
 			t.row(fmt.Sprint(r.Times), r.Reason, strings.Join(r.Such, ", "), r.Remedy)

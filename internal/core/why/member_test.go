@@ -26,7 +26,7 @@ func TestMemberStories(t *testing.T) {
 		{name: "all is well", member: cluster("m1", cpus("4")), tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
 			return []workv1alpha2.Binding{in(t, c, "web", ""), in(t, c, "api", "placement: {clusterAffinity: {clusterNames: [m2]}}")}
 		}},
-		{name: "silent", member: cluster("m1", silent, tainted("cluster.karmada.io/not-ready", corev1.TaintEffectNoSchedule)), want: "the cluster is not ready: ClusterNotReachable", next: "see that its API server runs",
+		{name: "silent", member: cluster("m1", silent, tainted("cluster.karmada.io/not-ready", corev1.TaintEffectNoSchedule)), want: "the cluster is not ready since 2026-01-01T00:00:00Z: ClusterNotReachable", next: "check that its API server is running",
 			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
 				return []workv1alpha2.Binding{in(t, c, "web", "")}
 			}},
@@ -35,6 +35,8 @@ func TestMemberStories(t *testing.T) {
 				there := in(t, c, "db", "placement: {clusterTolerations: [{key: maintenance, operator: Exists}]}")
 				return []workv1alpha2.Binding{in(t, c, "web", ""), in(t, c, "api", ""), there}
 			}},
+		{name: "cordoned", member: cluster("m1", tainted("cluster.karmada.io/unschedulable", corev1.TaintEffectNoSchedule)), want: "new workloads avoid the cluster: it has the taint cluster.karmada.io/unschedulable:NoSchedule", next: "remove the taint",
+			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "refused, sick and leaving", member: cluster("m1"), want: "1 template not applied, such as Deployment.apps shop/refused", next: "see the table below",
 			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
 				refused, sick, leaving := in(t, c, "refused", ""), in(t, c, "sick", ""), in(t, c, "leaving", "")

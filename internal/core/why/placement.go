@@ -17,8 +17,10 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // Placement is where the scheduler put the template, and how it came to that.
@@ -78,10 +80,10 @@ func (e *explanation) explainBinding() {
 	case b == nil && e.holder != nil && !e.found(Waiting):
 		// What keeps it back is told in events alone.
 		if w := e.latest(workv1alpha2.EventApplyPolicyFailed, workv1alpha2.EventGetReplicasFailed, workv1alpha2.EventGetComponentsFailed); w != nil {
-			e.find(Problem, "", "there is no binding yet: "+w.Message, "mend what the message names; the hub tries again by itself")
+			e.find(Problem, "", "there is no binding yet: "+w.Message, "fix what the message names; the hub retries by itself")
 			return
 		}
-		e.find(Waiting, "", describe(e.holder)+" holds it; its binding is about to be made", "")
+		e.find(Waiting, "", describe(e.holder)+" holds it; its binding is about to be created", "")
 	case b == nil:
 	case e.holder != nil && propagate.Activated(e.Facts.Template, e.holder, b) &&
 		b.GetAnnotations()[propagate.DigestAnnotation] != "" && b.GetAnnotations()[propagate.DigestAnnotation] != propagate.Digest(e.Facts.Template):
@@ -98,7 +100,7 @@ func (e *explanation) explainBinding() {
 		}
 		if c.Status == bad && c.Type == workv1alpha2.ImagesPulled {
 			for line := range strings.SplitSeq(c.Message, "\n") {
-				e.find(Waiting, "", line, "kubectl get works -A shows how far it is; to wait for none, take the annotation "+fleet.PrePullAnnotation+" off it")
+				e.find(Waiting, "", line, "kubectl get works -A shows its progress; to wait for none, remove the annotation "+fleet.PrePullAnnotation)
 			}
 			continue
 		}
@@ -143,7 +145,7 @@ func (e *explanation) explainPlacement() {
 		Scheduled: meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled), Placed: sorted(spec.Clusters)}
 	e.answer.Placement = out
 	if spec.Placement == nil {
-		out.Steps = []string{"it is not placed by itself: it goes where what requires it goes"}
+		out.Steps = []string{"it has no placement of its own: it goes where the objects that require it go"}
 		return
 	}
 	out.Method, out.Term = schedule.MethodOf(b), status.SchedulerObservedAffinityName
@@ -162,16 +164,16 @@ func (e *explanation) explainPlacement() {
 	switch s := spec.Suspension; {
 	case s != nil && s.Scheduling != nil && *s.Scheduling:
 		e.find(Waiting, "", "scheduling is suspended: spec.suspension.scheduling of "+out.Binding,
-			"set it to false to have it placed; what is placed already stays")
+			"set it to false to schedule it; existing placements stay")
 		return
 	case cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName) != cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName):
-		e.find(Waiting, "", fmt.Sprintf("it is left to the scheduler %q, which spec.schedulerName of its policy names", cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName)),
-			fmt.Sprintf("see that this scheduler runs, or name the hub's own: schedulerName: %s", cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName)))
+		e.find(Waiting, "", fmt.Sprintf("it is left to the scheduler %q, as spec.schedulerName of its policy says", cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName)),
+			fmt.Sprintf("check that this scheduler runs, or name the hub's own: schedulerName: %s", cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName)))
 		return
 	}
 	switch {
 	case out.Scheduled != nil && out.Scheduled.Status == metav1.ConditionFalse && failure == nil:
-		e.find(Waiting, "", "the last scheduling failed and would succeed now: it was "+out.Scheduled.Reason+", "+out.Scheduled.Message, "")
+		e.find(Waiting, "", "the last scheduling attempt failed and would succeed now: it was "+out.Scheduled.Reason+", "+out.Scheduled.Message, "")
 	case failure != nil && len(out.Placed) > 0 && out.Due == "":
 		// What is placed stays, so that a run that would fail is none of its concern.
 	case failure != nil:
@@ -198,9 +200,9 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 		}
 		less := "request less per replica"
 		if noRoom.Apart != "" {
-			less = fmt.Sprintf("let them be closer together (a cluster has room for %s)", noRoom.Apart)
+			less = fmt.Sprintf("relax the spread (a cluster has capacity for %s)", noRoom.Apart)
 		}
-		return fmt.Sprintf("lower the replicas from %d to %d, %s, add nodes, or let more clusters in", spec.Replicas, fits, less)
+		return fmt.Sprintf("lower the replicas from %d to %d, %s, add nodes, or select more clusters", spec.Replicas, fits, less)
 	}
 	var unfit *schedule.FitError
 	if errors.As(failure, &unfit) {
@@ -215,7 +217,7 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 			return schedule.Help(failure) // none is nearer than another
 		}
 		why, next := e.rejected(best)
-		return strings.TrimSuffix(fmt.Sprintf("nearest is %s, which %s: %s", best.Cluster, why, next), ": ")
+		return strings.TrimSuffix(fmt.Sprintf("the closest is %s, which %s: %s", best.Cluster, why, next), ": ")
 	}
 	if help := schedule.Help(failure); help != "" {
 		return help
@@ -278,7 +280,7 @@ func (e *explanation) fresh(b workv1alpha2.Binding) []workv1alpha2.TargetCluster
 // steps tell a run as a story: who may, who is used, how it is divided.
 func (e *explanation) steps(b workv1alpha2.Binding, result schedule.Result, failure error) []string {
 	spec := b.BindingSpec()
-	steps := []string{fmt.Sprintf("filter: %d of %s may take it", len(result.Candidates), count(e.fleet.Len(), "cluster"))}
+	steps := []string{fmt.Sprintf("filter: %d of %s may take it", len(result.Candidates), text.Count(e.fleet.Len(), "cluster"))}
 	if len(result.Rejections) > 0 {
 		steps[0] += "; refused: " + result.Rejections.String()
 	}
@@ -322,7 +324,7 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 		if copies := schedule.Copies(placed); copies != "" {
 			return []string{"divide: " + strings.TrimSuffix(copies, ".")}
 		}
-		return []string{"divide: Duplicated, each cluster gets all " + count(int(spec.Replicas), "replica")}
+		return []string{"divide: Duplicated, each cluster gets all " + text.Count(int(spec.Replicas), "replica")}
 	case schedule.StaticWeights:
 		// Who is not chosen has no seat, and would have none: the others' are the same without it.
 		byName := slices.Clone(result.Candidates)
@@ -367,7 +369,7 @@ func (e *explanation) parts(b workv1alpha2.Binding, parts *schedule.Parts, resul
 		steps = append(steps, fmt.Sprintf("divide: subset %s names its clusters: %s", s.Name, targets(in, true)))
 	}
 	if parts.Rest {
-		steps = append(steps, fmt.Sprintf("divide: the other subsets share %s, as the policy says: %s", count(int(left), "replica"), targets(rest, true)))
+		steps = append(steps, fmt.Sprintf("divide: the other subsets share %s, as the policy says: %s", text.Count(int(left), "replica"), targets(rest, true)))
 	}
 	return steps
 }
@@ -377,7 +379,7 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 	spec := b.BindingSpec()
 	names, placed, wanted := []string(nil), int64(0), int64(spec.Replicas)
 	for _, c := range result.Candidates {
-		room := "room unknown, trusted with " + fmt.Sprint(spec.Replicas)
+		room := "room unknown, assumed " + fmt.Sprint(spec.Replicas)
 		if c.Known {
 			room = fmt.Sprintf("room %d", c.Available)
 		}
@@ -398,13 +400,13 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 	}
 	switch {
 	case schedule.Fresh(b):
-		return append(steps, fmt.Sprintf("divide: anew, as was asked for: all %d %s", wanted, how))
+		return append(steps, fmt.Sprintf("divide: rescheduled as requested: all %d %s", wanted, how))
 	case placed == 0:
 		return append(steps, fmt.Sprintf("divide: %d replicas %s", wanted, how))
 	case placed < wanted:
 		return append(steps, fmt.Sprintf("divide: %d are placed and stay; %d more %s", placed, wanted-placed, how))
 	case placed > wanted:
-		return append(steps, fmt.Sprintf("divide: %d are placed, %d too many; each cluster gives some up, in proportion to what it has", placed, placed-wanted))
+		return append(steps, fmt.Sprintf("divide: %d are placed, %d too many; each cluster loses some in proportion to what it has", placed, placed-wanted))
 	}
 	return append(steps, fmt.Sprintf("divide: all %d are placed, and stay where they are", placed))
 }
@@ -492,35 +494,35 @@ func (e *explanation) rejected(r schedule.Rejection) (why, next string) {
 	if taint, ok := e.fleet.Repels(r); ok {
 		why = "has the taint " + taint.ToString() + ", which is not tolerated"
 		if strings.HasPrefix(taint.Key, "cluster.karmada.io/") {
-			if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); ready != nil {
-				return why + ": " + ready.Message, "bring the cluster back; the hub takes the taint away then"
+			if ready := membership.Readiness(c); ready != nil {
+				return why + ": " + ready.Message, "bring the cluster back; the hub then removes the taint"
 			}
-			return why, "bring the cluster back; the hub takes the taint away then"
+			return why, "bring the cluster back; the hub then removes the taint"
 		}
-		return why, fmt.Sprintf("take the taint off cluster %s, or add clusterTolerations: [{key: %s, operator: Exists}] to the placement of %s", r.Cluster, taint.Key, e.holderName())
+		return why, fmt.Sprintf("remove the taint from cluster %s, or add clusterTolerations: [{key: %s, operator: Exists}] to the placement of %s", r.Cluster, taint.Key, e.holderName())
 	}
 	switch r.Reason {
 	case schedule.ReasonAffinity:
-		return "is not meant by the policy's cluster affinity" + e.unmet(c), "let clusterAffinity of " + e.holderName() + " include it, if it should"
+		return "is not selected by the policy's cluster affinity" + e.unmet(c), "let clusterAffinity of " + e.holderName() + " include it, if it should"
 	case schedule.ReasonEviction:
 		for _, t := range e.own().BindingSpec().GracefulEvictionTasks {
 			if t.FromCluster == r.Cluster {
-				return fmt.Sprintf("is being left: %s asked for it, reason %s", t.Producer, t.Reason), "wait until the copies elsewhere are healthy"
+				return fmt.Sprintf("is being evicted: requested by %s, reason %s", t.Producer, t.Reason), "wait until the copies elsewhere are healthy"
 			}
 		}
 	case schedule.ReasonAPI:
 		gk := e.template.GroupKind()
 		if r.Pending {
-			why = fmt.Sprintf("is not known to serve %s: its API is not wholly discovered", gk)
+			why = fmt.Sprintf("is not known to serve %s: its API is not completely discovered", gk)
 			if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil {
 				why += ", " + known.Message
 			}
-			return why, "see what of the member's API does not answer"
+			return why, "check which of the member's APIs do not respond"
 		}
 		return fmt.Sprintf("does not serve the kind %s", gk), fmt.Sprintf("install what defines %s in cluster %s, for example its CustomResourceDefinition", gk, r.Cluster)
 	case schedule.ReasonVersion:
 		gk := e.template.GroupKind()
-		return fmt.Sprintf("serves %s in %s only, which lacks what the template says, and other clusters can take it", gk, strings.Join(e.fleet.Versions(r.Cluster, gk), ", ")), r.Remedy
+		return fmt.Sprintf("serves %s in %s only, which lacks fields that the template uses, and other clusters serve them", gk, strings.Join(e.fleet.Versions(r.Cluster, gk), ", ")), r.Remedy
 	case schedule.ReasonProvider:
 		return "has no provider, and the placement spreads over it", "set spec.provider of cluster " + r.Cluster
 	case schedule.ReasonRegion:

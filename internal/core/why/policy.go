@@ -89,12 +89,14 @@ func (e *explanation) explainPolicy() {
 	})
 
 	switch {
+	case e.holder == nil && e.actsOnHub():
+		out.Why = "it acts on the hub itself, and needs no policy"
 	case propagate.Excluded(t) && !propagate.Propagable(t.GroupKind()):
-		out.Why = fmt.Sprintf("objects of kind %s are never sent to members: they steer the hub, or are made by the members themselves", t.GroupKind())
+		out.Why = fmt.Sprintf("objects of kind %s are never propagated: they configure the hub, or members create them themselves", t.GroupKind())
 		e.find(Attention, "", out.Why, "")
 	case propagate.Excluded(t):
-		out.Why = "what belongs to the system's own namespaces, or is published by every API server by itself, is never a template"
-		e.find(Attention, "", out.Why, "move what is to be sent to a namespace of your own")
+		out.Why = "objects in system namespaces, and objects that every API server publishes by itself, are never propagated"
+		e.find(Attention, "", out.Why, "move it to a namespace of your own to propagate it")
 	case propagate.ManagedElsewhere(t):
 		out.Why = fmt.Sprintf("label %s says that %s propagates it; policies leave it alone", policyv1alpha1.ClaimedByLabel, t.Labels[policyv1alpha1.ClaimedByLabel])
 	case e.holder != nil:
@@ -104,9 +106,9 @@ func (e *explanation) explainPolicy() {
 	case selected:
 		e.find(Waiting, "", describe(best)+" selects it, and has not claimed it yet", "")
 	case e.Binding != nil && propagate.Belongs(e.Facts.Template, e.Binding) == nil && len(e.Binding.BindingSpec().RequiredBy) > 0:
-		out.Why = "it follows what requires it: " + requirers(e.Binding.BindingSpec().RequiredBy)
+		out.Why = "it follows the objects that require it: " + requirers(e.Binding.BindingSpec().RequiredBy)
 		if p, ok, _ := dependency.PointerOf(e.Facts.Template); ok {
-			out.Why = fmt.Sprintf("it follows what it points at, %s: %s", p, requirers(e.Binding.BindingSpec().RequiredBy))
+			out.Why = fmt.Sprintf("it follows the object that it refers to, %s: %s", p, requirers(e.Binding.BindingSpec().RequiredBy))
 		}
 	default:
 		e.unselected(claim, claimed)
@@ -118,12 +120,12 @@ func (e *explanation) explainHolder() {
 	p, t := e.holder, e.template
 	switch {
 	case p.GetDeletionTimestamp() != nil:
-		e.find(Waiting, "", describe(p)+" holds it and is being deleted; it lets go of the template first", "")
+		e.find(Waiting, "", describe(p)+" claims it and is being deleted; it releases the template first", "")
 	case !propagate.StillSelects(p, propagate.HolderOf(p), t):
-		e.find(Waiting, "", describe(p)+" held it and does not select it any more: "+misses(p, t), "")
+		e.find(Waiting, "", describe(p)+" claimed it and no longer selects it: "+misses(p, t), "")
 	case !propagate.Activated(e.Facts.Template, p, e.own()) && propagate.Lazy(p) && e.lazyPending():
 		e.find(Waiting, "", describe(p)+" is Lazy: it takes effect with the next change of the template",
-			"change the template, if only by an annotation; or remove activationPreference: Lazy from the policy")
+			"change the template, for example an annotation; or remove activationPreference: Lazy from the policy")
 	}
 	if taker, ok := propagate.Preempt(t, p, e.Policies); ok {
 		e.find(Waiting, "", fmt.Sprintf("%s preempts %s and is about to take the template over", describe(taker), describe(p)), "")
@@ -143,9 +145,12 @@ func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
 	if t.Namespace == "" {
 		kind = "ClusterPropagationPolicy"
 	}
-	what := "no policy selects it, so it stays on the hub"
+	severity, what := Problem, "no policy selects it, so it stays on the hub"
+	if e.own() != nil {
+		severity, what = Attention, "no policy selects it any more: its copies stay in the clusters as they are"
+	}
 	if claimed {
-		what = fmt.Sprintf("the policy that held it, %s, is gone, and no other selects it: its copies stay as they are", strings.Trim(claim.Namespace+"/"+claim.Name, "/"))
+		severity, what = Problem, fmt.Sprintf("the policy that claimed it, %s, is gone, and no other selects it: its copies stay as they are", strings.Trim(claim.Namespace+"/"+claim.Name, "/"))
 	}
 	next := fmt.Sprintf("create a %s with resourceSelectors: [{apiVersion: %s, kind: %s, name: %s}]", kind, t.APIVersion, t.Kind, t.Name)
 	for _, c := range e.answer.Policy.Candidates {
@@ -153,11 +158,11 @@ func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
 	}
 	switch p, ok, err := dependency.PointerOf(e.Facts.Template); {
 	case err != nil:
-		next += "; or, to have it follow workloads, mend it: " + err.Error()
+		next += "; or, to have it follow workloads, fix it: " + err.Error()
 	case ok:
-		next += fmt.Sprintf("; or have it follow what it points at, %s: set propagateDeps: true in the policy of that", p)
+		next += fmt.Sprintf("; or let it follow the object that it refers to, %s: set propagateDeps: true in the policy of that", p)
 	}
-	e.find(Problem, "", what, next)
+	e.find(severity, "", what, next)
 }
 
 // whyNot says why p does not hold the template, and q does.
@@ -172,19 +177,19 @@ func (e *explanation) whyNot(p, q policyv1alpha1.Propagation) string {
 			return "preempts the holder, and is about to take the template over"
 		}
 		if p.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways {
-			return "comes first by rank, but the template was held when it came; preemption: Always would take it"
+			return "has a higher rank, but another policy already held the template; preemption: Always would take it"
 		}
-		return "preempts only holders of a really lower scope or priority"
+		return "preempts only holders of a lower scope or priority"
 	}
 	switch {
 	case propagate.Namespaced(p) != propagate.Namespaced(q):
-		return "a policy of the namespace comes before any cluster policy"
+		return "a policy in the namespace takes precedence over any cluster policy"
 	case propagate.Priority(p) != propagate.Priority(q):
 		return fmt.Sprintf("its priority %d is lower than %d", propagate.Priority(p), propagate.Priority(q))
 	case mine != theirs:
-		return fmt.Sprintf("selects by %s, less closely than by %s", closeness[mine], closeness[theirs])
+		return fmt.Sprintf("selects by %s, which is less specific than by %s", closeness[mine], closeness[theirs])
 	}
-	return "equal to the holder, whose name comes first in the alphabet"
+	return "same priority; the other policy sorts first by name"
 }
 
 // misses says what keeps p from selecting t.

@@ -10,6 +10,7 @@ import (
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // explainScaling says who scales the template, and why somebody who should does not.
@@ -30,7 +31,7 @@ func (e *explanation) explainScaling() {
 		if f.Distributed() {
 			who = "autoscalers of the members"
 		}
-		e.answer.Scaling = append(e.answer.Scaling, fmt.Sprintf("FederatedHPA %s has %s scale it by its load, from %d to %s; %d now", f.Name, who, lowest, count(int(f.Spec.MaxReplicas), "replica"), f.Status.CurrentReplicas))
+		e.answer.Scaling = append(e.answer.Scaling, fmt.Sprintf("FederatedHPA %s has %s scale it by its load, from %d to %s; %d now", f.Name, who, lowest, text.Count(int(f.Spec.MaxReplicas), "replica"), f.Status.CurrentReplicas))
 		for _, c := range f.Status.Conditions {
 			if c.Status == corev1.ConditionFalse && (c.Type == autoscalingv2.AbleToScale || c.Type == autoscalingv2.ScalingActive || c.Type == autoscalingv1alpha1.BoundsSplit) {
 				e.find(Attention, "", fmt.Sprintf("FederatedHPA %s does not scale it: %s", f.Name, c.Message), "see the conditions of the FederatedHPA")

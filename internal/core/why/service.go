@@ -15,11 +15,11 @@ func (e *explanation) explainService() {
 	if e.Service == nil || b == nil || b.GetDeletionTimestamp() != nil {
 		return
 	}
-	const members = "or see that members have it"
+	const members = "or make sure that members have it"
 	if !e.Service.There {
 		if len(dispatch.Targets(b)) > 0 {
 			e.find(Attention, "", fmt.Sprintf("the hub has no Service %s, which spec.serviceName names: the pods have no names of their own in DNS", e.Service.Name),
-				"create it headless, and have it follow with propagateDeps or by a policy, "+members)
+				"create it as a headless Service, and propagate it with propagateDeps or by a policy, "+members)
 		}
 		return
 	}

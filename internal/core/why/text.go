@@ -12,6 +12,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 var marks = map[Severity]string{Problem: "✗", Attention: "!", Waiting: "…"}
@@ -31,7 +32,7 @@ func (a Answer) Write(out io.Writer) error {
 	}
 	writeClusters(&b, a)
 	if len(a.Warnings) > 0 {
-		fmt.Fprint(&b, "\nWarnings of late\n")
+		fmt.Fprint(&b, "\nRecent warnings\n")
 		for _, w := range a.Warnings {
 			fmt.Fprintf(&b, "  %s  %s, %s: %s\n", w.Last.UTC().Format("15:04:05Z"), w.Object, w.Reason, w.Message)
 		}
@@ -72,7 +73,7 @@ func writePolicy(b *bytes.Buffer, p Policy) {
 func writePlacement(b *bytes.Buffer, p *Placement) {
 	fmt.Fprintf(b, "\nPlacement: %s", p.Binding)
 	if p.Method != "" && p.Method != schedule.Everywhere {
-		fmt.Fprintf(b, ", %s, %s", count(int(p.Replicas), "replica"), p.Method)
+		fmt.Fprintf(b, ", %s, %s", text.Count(int(p.Replicas), "replica"), p.Method)
 	}
 	if c := p.Scheduled; c != nil {
 		fmt.Fprintf(b, ", Scheduled=%s (%s)", c.Status, c.Reason)
@@ -97,7 +98,7 @@ func writePlacement(b *bytes.Buffer, p *Placement) {
 	if len(p.Run) > 0 {
 		say("The binding says", p.Placed)
 	}
-	say("A fresh schedule, as by a WorkloadRebalancer, would place", p.Fresh)
+	say("A fresh scheduling, as by a WorkloadRebalancer, would place", p.Fresh)
 }
 
 func writeClusters(b *bytes.Buffer, a Answer) {
@@ -141,13 +142,13 @@ func writeDetail(b *bytes.Buffer, c Cluster) {
 		fmt.Fprintf(b, "  why: %s\n", c.Why)
 	}
 	if c.Ready != nil {
-		fmt.Fprintf(b, "  ready: %s (%s) %s\n", c.Ready.Status, c.Ready.Reason, c.Ready.Message)
+		fmt.Fprintf(b, "  ready: %s%s (%s) %s\n", c.Ready.Status, since(c.Ready), c.Ready.Reason, c.Ready.Message)
 	}
 	if len(c.Taints) > 0 {
 		fmt.Fprintf(b, "  taints: %s\n", strings.Join(c.Taints, ", "))
 	}
 	for _, f := range c.Free {
-		fmt.Fprintf(b, "  room: %s of %s free, a replica requests %s\n", f.Free, f.Resource, f.Request)
+		fmt.Fprintf(b, "  room: %s\n", f.text())
 	}
 	for _, o := range c.Overrides {
 		fmt.Fprintf(b, "  override: %s %s\n", o.Policy, o.Overriders)
@@ -157,6 +158,14 @@ func writeDetail(b *bytes.Buffer, c Cluster) {
 	}
 	if c.Work == nil {
 		return
+	}
+	if c.Pods != nil {
+		for i, said := range c.Pods.Say() {
+			if i < len(c.Pods.Troubles) {
+				said += ", such as pod " + c.Pods.Troubles[i].Pod
+			}
+			fmt.Fprintf(b, "  pods: %s\n", said)
+		}
 	}
 	fmt.Fprintf(b, "  work: %s/%s\n", c.Work.Namespace, c.Work.Name)
 	for _, cond := range c.Work.Conditions {

@@ -22,7 +22,7 @@ func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
 		if h.Binding == nil {
 			continue
 		}
-		*h.Binding.BindingStatus() = aggregate.Binding(h.Binding, h.Works, metav1.Time{})
+		*h.Binding.BindingStatus() = aggregate.Binding(h.Binding, h.Works, nil, metav1.Time{})
 		seen := why.Explain(h.Facts)
 		blind := h.Facts
 		blind.Works, blind.Unseen = why.Told(h.Binding), true
@@ -54,7 +54,7 @@ func TestOfWhatMayNotBeReadNothingIsSaid(t *testing.T) {
 	h := start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", cluster("m1"))
 	h.Unseen = true
 	answer := why.Explain(h.Facts)
-	if c := answer.Clusters[0]; c.State != why.Pending || c.Why != "what became of it there is in its Work, which you may not read" {
+	if c := answer.Clusters[0]; c.State != why.Pending || c.Why != "its state there is in its Work, which you may not read" {
 		t.Errorf("it says %s, %q", c.State, c.Why)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // Facts are what is known of a template. All of it is read-only.
@@ -46,6 +47,8 @@ type Facts struct {
 	// Scheduler is the name of the hub's; empty is the default one. Plugins are those that it runs with.
 	Scheduler string
 	Plugins   schedule.Plugins
+	// Pods is what is known of its pods.
+	Pods Pods
 	// Room is what the scheduler's estimators say for the binding; nil is what the clusters' summaries say.
 	Room schedule.Capacity
 }
@@ -119,6 +122,8 @@ type explanation struct {
 	fleet    schedule.Snapshot
 	// holder is the policy that holds the template; nil for none.
 	holder policyv1alpha1.Propagation
+	// acts is how it is as one of the kinds that the hub acts on; empty for others.
+	acts string
 }
 
 // Explain answers. The same facts give the same answer, in whatever order they come.
@@ -126,12 +131,16 @@ func Explain(f Facts) Answer {
 	e := &explanation{Facts: f, template: propagate.TemplateOf(f.Template), fleet: schedule.NewSnapshot(f.Clusters).With(f.Plugins)}
 	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace, Name: e.template.Name}
 	if f.Template.GetDeletionTimestamp() != nil {
-		e.find(Waiting, "", "the template is being deleted, and its copies in the members with it", "")
+		e.find(Waiting, "", "the template is being deleted, together with its copies in the members", "")
+	}
+	if e.actsOnHub() {
+		e.acts = e.explainOwn()
 	}
 	e.explainPolicy()
 	e.explainBinding()
 	e.explainPlacement()
 	e.explainClusters()
+	e.untoldPods()
 	e.explainService()
 	e.explainScaling()
 	e.explainWarnings()
@@ -192,8 +201,10 @@ func (e *explanation) summary() string {
 		}
 	}
 	switch {
+	case e.acts != "" && targets == 0:
+		parts = append(parts, e.acts)
 	case targets > 0:
-		parts = append(parts, fmt.Sprintf("healthy in %d of %s", healthy, count(targets, "cluster")))
+		parts = append(parts, fmt.Sprintf("healthy in %d of %s", healthy, text.Count(targets, "cluster")))
 	default:
 		parts = append(parts, "in no cluster")
 	}
@@ -222,14 +233,6 @@ func tally(findings []Finding) (parts []string) {
 		}
 	}
 	return parts
-}
-
-// count is "1 cluster", "2 clusters".
-func count(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
 }
 
 // reference is an object as people name it: "Deployment shop/web".

@@ -34,6 +34,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/pods"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/why"
@@ -227,7 +228,8 @@ func undiscovered(c *clusterv1alpha1.Cluster) {
 
 func silent(c *clusterv1alpha1.Cluster) {
 	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionFalse,
-		Reason: "ClusterNotReachable", Message: "dial tcp: connection refused; see that its API server runs"})
+		Reason: "ClusterNotReachable", Message: "dial tcp: connection refused; check that its API server is running",
+		LastTransitionTime: metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)})
 }
 
 func cpus(n string) with {
@@ -263,6 +265,17 @@ const byRoom = "replicaScheduling: {replicaSchedulingType: Divided, replicaDivis
 
 const packed = "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}"
 
+// ailing has pods in trouble in m2, where the health is this.
+func ailing(t *testing.T, health workv1alpha1.ResourceHealth, r pods.Report) *hub {
+	t.Helper()
+	h := start(t, deployment, fleet()...)
+	h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+	h.answers(health, `{"replicas": 3, "readyReplicas": 1}`, "m2")
+	r.Cluster = "m2"
+	h.Pods = why.Pods{In: map[string]pods.Report{"m2": r}}
+	return h
+}
+
 // stories are what users run into. want is what the reddest finding says, and next what it advises; empty where all is well.
 // What the whole answer looks like is in testdata, one file per story.
 var stories = []struct {
@@ -295,7 +308,7 @@ var stories = []struct {
 		h.policy("", "other", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: bank}]}")
 		return h.all(p)
 	}},
-	{name: "the policy is gone", severity: why.Problem, want: "the policy that held it, shop/web, is gone", next: "create a PropagationPolicy",
+	{name: "the policy is gone", severity: why.Problem, want: "the policy that claimed it, shop/web, is gone", next: "create a PropagationPolicy",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -316,7 +329,7 @@ var stories = []struct {
 			h.policy("shop", "web", "{"+ofDeployments+"}")
 			return h
 		}},
-	{name: "replicas that no interpreter can tell", severity: why.Problem, want: "script: attempt to index a nil value", next: "mend what the message names",
+	{name: "replicas that no interpreter can tell", severity: why.Problem, want: "script: attempt to index a nil value", next: "fix what the message names",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			propagate.Claim(h.Template, h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -337,12 +350,27 @@ var stories = []struct {
 			h := start(t, deployment, cluster("m1"), cluster("m2"), cluster("m3", tainted("maintenance", corev1.TaintEffectNoSchedule)))
 			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
+	{name: "a taint that would evict", severity: why.Attention, want: "m2: the taint maintenance:NoExecute is not tolerated; what is placed there stays", next: "create a WorkloadRebalancer",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h = h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			tainted("maintenance", corev1.TaintEffectNoExecute)(h.Clusters[1])
+			return h
+		}},
+	{name: "a taint that would evict, of a cluster that is cordoned too", severity: why.Attention, want: "m2: the taint maintenance:NoExecute is not tolerated; what is placed there stays", next: "create a WorkloadRebalancer",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h = h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			tainted("cordon", corev1.TaintEffectNoSchedule)(h.Clusters[1])
+			tainted("maintenance", corev1.TaintEffectNoExecute)(h.Clusters[1])
+			return h
+		}},
 	{name: "a kind that a member does not know", severity: why.Attention, want: "m2 is left out: it does not serve the kind Deployment.apps", next: "CustomResourceDefinition",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2", serves("ConfigMap")), cluster("m3", undiscovered))
 			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
-	{name: "it fits nowhere", severity: why.Problem, want: "0/3 clusters are available: 1 cluster(s) did not have the API resource, 1 cluster(s) did not match", next: "nearest is m2",
+	{name: "it fits nowhere", severity: why.Problem, want: "0/3 clusters are available: 1 cluster(s) did not have the API resource, 1 cluster(s) did not match", next: "the closest is m2",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2", tainted("gpu", corev1.TaintEffectNoExecute)), cluster("m3", serves("ConfigMap")))
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinity: {exclude: [m1]}}}"))
@@ -369,7 +397,7 @@ var stories = []struct {
 			return h
 		}},
 	{name: "pods that keep apart", severity: why.Problem, want: "Clusters available replicas 3 are not enough",
-		next: "let them be closer together (a cluster has room for one per node by podAntiAffinity)",
+		next: "relax the spread (a cluster has capacity for one per node by podAntiAffinity)",
 		tell: func(t *testing.T) *hub {
 			h := start(t, strings.Replace(deployment, "spec: {containers:", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}, containers:", 1), fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
@@ -381,7 +409,14 @@ var stories = []struct {
 		h := start(t, deployment, cluster("m1", cpus("4")), cluster("m2", cpus("0")), cluster("m3"))
 		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+packed+"}}"))
 	}},
-	{name: "room that came later", tell: func(t *testing.T) *hub {
+	{name: "a cluster that was joined again", severity: why.Attention, want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there",
+		next: "create a WorkloadRebalancer with spec.workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}]", tell: func(t *testing.T) *hub {
+			h := start(t, deployment, cluster("m1"))
+			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			h.Clusters = append(h.Clusters, cluster("m2"))
+			return h
+		}},
+	{name: "room that came later", severity: why.Attention, want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there", next: "create a WorkloadRebalancer", tell: func(t *testing.T) *hub {
 		h := start(t, deployment, cluster("m1"), cluster("m2", cpus("0")))
 		h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
 		h.Clusters[1] = cluster("m2")
@@ -406,7 +441,7 @@ var stories = []struct {
 		h := start(t, united, servingUnited()...)
 		return h.all(h.policy("shop", "web", "{"+ofUnited+"}"))
 	}},
-	{name: "a subset that no cluster may take", severity: why.Problem, want: `subset "b" goes to no cluster: none that its clusterAffinity names may take it (m2`, next: "let the policy match m2",
+	{name: "a subset that no cluster may take", severity: why.Problem, want: `subset "b" is not scheduled to any cluster: none that its clusterAffinity selects fits (m2`, next: "let the policy match m2",
 		tell: func(t *testing.T) *hub {
 			h := start(t, united, servingUnited()...)
 			h.claim(h.policy("shop", "web", "{"+ofUnited+", placement: {clusterAffinity: {clusterNames: [m1, m3]}}}"))
@@ -414,12 +449,12 @@ var stories = []struct {
 			h.send()
 			return h
 		}},
-	{name: "an image is pulled first", severity: why.Waiting, want: `cluster "m2": it pulls example.com/web:2 first`, next: "take the annotation argosy.io/pre-pull off",
+	{name: "an image is pulled first", severity: why.Waiting, want: `cluster "m2": it is pulling example.com/web:2`, next: "remove the annotation argosy.io/pre-pull",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			meta.SetStatusCondition(&h.Binding.BindingStatus().Conditions, metav1.Condition{Type: workv1alpha2.ImagesPulled, Status: metav1.ConditionFalse, Reason: workv1alpha2.ReasonPullingImages,
-				Message: `cluster "m2": it pulls example.com/web:2 first, and the new pods come when 95% of its nodes have it, or at 2027-01-15T08:10:00Z`})
+				Message: `cluster "m2": it is pulling example.com/web:2; new pods are created when 95% of its nodes have it, or at 2027-01-15T08:10:00Z`})
 			return h
 		}},
 	{name: "the second affinity", tell: func(t *testing.T) *hub {
@@ -433,7 +468,7 @@ var stories = []struct {
 			h.Binding.BindingSpec().Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
 			return h
 		}},
-	{name: "dispatching is suspended", severity: why.Waiting, want: "m2: dispatching is suspended; nothing was sent", next: "take spec.suspension out of PropagationPolicy shop/web",
+	{name: "dispatching is suspended", severity: why.Waiting, want: "m2: dispatching is suspended; nothing was sent", next: "remove spec.suspension from PropagationPolicy shop/web",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", suspension: {dispatchingOnClusters: {clusterNames: [m2]}}}"))
@@ -442,7 +477,7 @@ var stories = []struct {
 			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 6, "readyReplicas": 6}`, "m1", "m3")
 			return h
 		}},
-	{name: "its management is paused", severity: why.Waiting, want: "m1: dispatching is suspended; nothing was sent", next: "take the annotation argosy.io/pause-management off it",
+	{name: "its management is paused", severity: why.Waiting, want: "m1: dispatching is suspended; nothing was sent", next: "remove the annotation argosy.io/pause-management",
 		tell: func(t *testing.T) *hub {
 			h := start(t, strings.Replace(deployment, "metadata: {", `metadata: {annotations: {argosy.io/pause-management: "true"}, `, 1), fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -450,7 +485,7 @@ var stories = []struct {
 			h.send()
 			return h
 		}},
-	{name: "its autoscaler does not scale it", severity: why.Attention, want: "FederatedHPA by-load does not scale it: no cluster tells of it", next: "see the conditions of the FederatedHPA",
+	{name: "its autoscaler does not scale it", severity: why.Attention, want: "FederatedHPA by-load does not scale it: no cluster reports this metric", next: "see the conditions of the FederatedHPA",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -460,10 +495,10 @@ var stories = []struct {
 			h.Scalers = []autoscalingv1alpha1.FederatedHPA{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-load"},
 				Spec: autoscalingv1alpha1.FederatedHPASpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxReplicas: 9},
 				Status: autoscalingv1alpha1.FederatedHPAStatus{CurrentReplicas: 6, Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{
-					{Type: autoscalingv2.ScalingActive, Status: "False", Message: "no cluster tells of it"}}}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-another"}}}
+					{Type: autoscalingv2.ScalingActive, Status: "False", Message: "no cluster reports this metric"}}}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-another"}}}
 			return h
 		}},
-	{name: "another scheduler", severity: why.Waiting, want: `left to the scheduler "volcano"`, next: "see that this scheduler runs",
+	{name: "another scheduler", severity: why.Waiting, want: `left to the scheduler "volcano"`, next: "check that this scheduler runs",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", schedulerName: volcano}"))
@@ -485,7 +520,7 @@ var stories = []struct {
 		h.Plugins = plugins
 		return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 	}},
-	{name: "an override that fails", severity: why.Problem, want: "m2: an override fails", next: "mend that override policy",
+	{name: "an override that fails", severity: why.Problem, want: "m2: an override fails", next: "fix that override policy",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.override("eu", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overrideRules: [
@@ -493,7 +528,7 @@ var stories = []struct {
 				{targetCluster: {clusterNames: [m2]}, overriders: {plaintext: [{path: /spec/nothing/here, operator: replace, value: 1}]}}]}`)
 			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
-	{name: "an override that changes nothing", severity: why.Attention, want: "changed nothing", next: "mend the overrider",
+	{name: "an override that changes nothing", severity: why.Attention, want: "changed nothing", next: "fix the overrider",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"))
 			h.override("args", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overrideRules: [
@@ -507,7 +542,7 @@ var stories = []struct {
 			h.refuses("m1", "resource(kind=Deployment, shop/web) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource")
 			return h
 		}},
-	{name: "a Retain that fails", severity: why.Problem, want: "m1: nothing new is sent, because nobody could answer Retain", next: "argosy interpret explain Deployment",
+	{name: "a Retain that fails", severity: why.Problem, want: "m1: nothing new is sent, because Retain could not be interpreted", next: "argosy interpret explain Deployment",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -528,12 +563,108 @@ var stories = []struct {
 			h.refuses("m2", `admission webhook "policy.example.com" denied the request: denied by policy no-latest`)
 			return h
 		}},
+	{name: "a webhook that quotes others", only: "m2", severity: why.Problem, want: "m2: the member refused it: Failed to apply all manifests (0/1): create Deployment shop/web in cluster \"m2\": admission webhook", next: "change what the member refuses",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.refuses("m2", `create Deployment shop/web in cluster "m2": admission webhook "policy.example.com" denied the request: cluster is not reachable: no answer in time; 401 Unauthorized; secrets is forbidden: User "x"; set work.karmada.io/conflict-resolution; cluster "m2": Unauthorized`)
+			return h
+		}},
+	{name: "a member that is slow", severity: why.Problem, want: "m2: the cluster did not answer in time, so it is not known whether it has the change", next: "running and not overloaded",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.refuses("m2", `create Deployment shop/web in cluster "m2": Post "https://m2/apis/apps/v1/namespaces/shop/deployments": cluster is not reachable: no answer in time`)
+			return h
+		}},
+	{name: "a member that nobody reaches", severity: why.Problem, want: "m2: the cluster is not reachable: connection refused", next: "check that its API server is running and reachable at https://m2",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.Clusters[1].Spec.APIEndpoint = "https://m2"
+			h.refuses("m2", `discover what cluster "m2" serves: Get "https://m2/api": cluster is not reachable: connection refused`)
+			return h
+		}},
+	{name: "a member whose certificate is another", severity: why.Problem, want: "m2: the cluster is not reachable: tls: failed to verify certificate", next: "correct caBundle",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.Clusters[1].Spec.APIEndpoint = "https://m2"
+			h.refuses("m2", "cluster is not reachable: tls: failed to verify certificate: x509: certificate signed by unknown authority")
+			return h
+		}},
+	{name: "a member that no longer knows the hub", severity: why.Problem, want: "m2: the member refused it: Failed to apply all manifests (0/1): Unauthorized", next: "join cluster m2 again",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.refuses("m2", "Unauthorized")
+			return h
+		}},
+	{name: "a member where the hub lacks a right", severity: why.Problem, want: "m2: the member refused it: Failed to apply all manifests (0/1): deployments.apps is forbidden", next: "grant that to the hub's account in cluster m2",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.refuses("m2", `deployments.apps is forbidden: User "system:serviceaccount:karmada-cluster:karmada-m2" cannot create resource "deployments" in API group "apps" in the namespace "shop"`)
+			return h
+		}},
 	{name: "not healthy in a member", severity: why.Problem, want: "m3: applied, and not healthy: replicas 6, readyReplicas 1", next: "--cluster m3",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.answers(workv1alpha1.ResourceUnhealthy, `{"replicas": 6, "readyReplicas": 1}`, "m3")
 			h.answers(workv1alpha1.ResourceUnknown, `{"replicas": 6}`, "m2")
+			return h
+		}},
+	{name: "an image that cannot be pulled", severity: why.Problem, want: `m2: 2 of 3 pods: ImagePullBackOff: Back-off pulling image "nope:1" (container web)`, next: "imagePullSecrets",
+		tell: func(t *testing.T) *hub {
+			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{
+				{Pods: 2, Pod: "web-5d4f-a", Reason: "ImagePullBackOff", Message: `Back-off pulling image "nope:1"`, Container: "web"}}})
+		}},
+	{name: "pods that find no node", only: "m2", severity: why.Problem, want: "m2: 1 of 3 pods: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.", next: "add nodes to cluster m2",
+		tell: func(t *testing.T) *hub {
+			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{
+				{Pods: 1, Pod: "web-5d4f-a", Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}})
+		}},
+	{name: "containers that crash", only: "m2", severity: why.Problem, want: "m2: 1 of 3 pods: CrashLoopBackOff: 7 restarts, last terminated: Error, exit code 2 (container web)",
+		next: "argosy logs web-5d4f-a -n shop -C m2 -c web --previous", tell: func(t *testing.T) *hub {
+			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Others: 1, Troubles: []pods.Group{
+				{Pods: 1, Pod: "web-5d4f-a", Reason: "CrashLoopBackOff", Container: "web", Restarts: 7, Last: &pods.End{Reason: "Error", ExitCode: 2}},
+				{Pods: 1, Pod: "web-5d4f-b", Reason: "CreateContainerConfigError", Message: `secret "db" not found`, Container: "web"}}})
+		}},
+	{name: "containers that take too much memory", severity: why.Problem, want: "CrashLoopBackOff: 3 restarts, last terminated: OOMKilled, exit code 137", next: "raise the memory limit of container web",
+		tell: func(t *testing.T) *hub {
+			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, AtLeast: true, Troubles: []pods.Group{
+				{Pods: 3, Pod: "web-5d4f-a", Reason: "CrashLoopBackOff", Container: "web", Restarts: 3, Last: &pods.End{Reason: "OOMKilled", ExitCode: 137}}}})
+		}},
+	{name: "a Secret that is not there", severity: why.Problem, want: `m2: 3 of 3 pods: CreateContainerConfigError: secret "db" not found (container web)`, next: "propagateDeps",
+		tell: func(t *testing.T) *hub {
+			return ailing(t, workv1alpha1.ResourceUnknown, pods.Report{Pods: 3, Troubles: []pods.Group{
+				{Pods: 3, Pod: "web-5d4f-a", Reason: "CreateContainerConfigError", Message: `secret "db" not found`, Container: "web"}}})
+		}},
+	{name: "a pod too many in trouble", severity: why.Attention, want: "m2: 1 of 4 pods: ContainersNotReady: the container is running, and not ready (container web)", next: "argosy logs web-5d4f-a -n shop -C m2 -c web",
+		tell: func(t *testing.T) *hub {
+			return ailing(t, workv1alpha1.ResourceHealthy, pods.Report{Pods: 4, Troubles: []pods.Group{
+				{Pods: 1, Pod: "web-5d4f-a", Reason: pods.ContainersNotReady, Message: "the container is running, and not ready", Container: "web"}}})
+		}},
+	{name: "pods in trouble in very many clusters", severity: why.Problem, want: "m2: 3 of 3 pods: ImagePullBackOff",
+		tell: func(t *testing.T) *hub {
+			h := ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{{Pods: 3, Pod: "web-5d4f-a", Reason: "ImagePullBackOff"}}})
+			h.Pods.More = 3
+			return h
+		}},
+	{name: "pods of a member that does not answer", only: "m2", severity: why.Problem, want: "m2: the cluster has not been ready since 2026-01-01T00:00:00Z", next: "bring the cluster back",
+		tell: func(t *testing.T) *hub {
+			h := ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{{Pods: 3, Pod: "web-5d4f-a", Reason: "ImagePullBackOff"}}})
+			silent(h.Clusters[1])
+			return h
+		}},
+	{name: "pods that may not be seen", severity: why.Problem, want: "m3: applied, and not healthy", next: "ask for the right to get resourcebindings/pods in namespace shop",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.answers(workv1alpha1.ResourceUnhealthy, `{"replicas": 6, "readyReplicas": 1}`, "m3")
+			h.answers(workv1alpha1.ResourceUnknown, `{"replicas": 6}`, "m2")
+			h.Pods.Unseen = true
 			return h
 		}},
 	{name: "a rollout that stands still", severity: why.Problem, want: "m3: applied, and not healthy: its deadline passed without progress at 2026-01-01T00:00:00Z, replicas 6", next: "--cluster m3",
@@ -557,12 +688,12 @@ var stories = []struct {
 			for i := range h.Works {
 				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
 					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkScaledByMember, Status: metav1.ConditionTrue,
-						Reason: workv1alpha1.ReasonAutoscaled, Message: "HorizontalPodAutoscaler web in the cluster sets its replicas, and they are kept."})
+						Reason: workv1alpha1.ReasonAutoscaled, Message: "HorizontalPodAutoscaler web in the cluster sets its replicas, which are kept."})
 				}
 			}
 			return h
 		}},
-	{name: "an object that somebody changes again and again", severity: why.Attention, want: `m3: field manager "kubectl" changes /spec/replicas of Deployment shop/web in cluster "m3" again and again`, next: "have it leave that alone",
+	{name: "an object that somebody changes again and again", severity: why.Attention, want: `m3: field manager "kubectl" repeatedly changes /spec/replicas of Deployment shop/web in cluster "m3"`, next: "stop it from doing so",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -582,10 +713,21 @@ var stories = []struct {
 			h.answers(workv1alpha1.ResourceUnknown, `{"replicas": 6, "conditions": [{"type": "PodsReserved", "status": "True", "message": "1 in subset a"}]}`, "m2")
 			return h
 		}},
-	{name: "a member that does not answer", severity: why.Attention, want: "m1: the cluster does not answer, and what is said of it is old: dial tcp", next: "bring the cluster back",
+	{name: "a member that does not answer", severity: why.Problem, want: "m1: the cluster has not been ready since ", next: "bring the cluster back",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"))
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			silent(h.Clusters[0])
+			return h
+		}},
+	{name: "a Job that has ended in a member that does not answer", only: "m1",
+		tell: func(t *testing.T) *hub {
+			runs := func(c *clusterv1alpha1.Cluster) {
+				c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: "batch/v1", Resources: []clusterv1alpha1.APIResource{{Name: "jobs", Kind: "Job"}}})
+			}
+			h := start(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: web, namespace: shop, uid: a}, spec: {template: {spec: {containers: [{name: c, image: "example.com/web:1"}]}}}}`, cluster("m1", runs), cluster("m2", runs))
+			h.all(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: batch/v1, kind: Job}], placement: {}}"))
+			h.answers(workv1alpha1.ResourceHealthy, `{"succeeded": 1, "completionTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Complete", "status": "True"}]}`, "m1", "m2")
 			silent(h.Clusters[0])
 			return h
 		}},
@@ -596,7 +738,7 @@ var stories = []struct {
 			h.Clusters = h.Clusters[:1]
 			return h
 		}},
-	{name: "leaving in good order", severity: why.Waiting, want: "m1: it stays until the copies elsewhere are healthy: TaintManager asked",
+	{name: "leaving in good order", severity: why.Waiting, want: "m1: it stays until the copies elsewhere are healthy: eviction requested by TaintManager",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"))
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -609,7 +751,7 @@ var stories = []struct {
 		h.all(h.policy("shop", "web", ofDeployments))
 		h.Works = slices.DeleteFunc(h.Works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace("m2") })
 		h.Binding.BindingStatus().Conditions = append(h.Binding.BindingStatus().Conditions, metav1.Condition{Type: workv1alpha2.SidecarsInForce, Status: metav1.ConditionFalse,
-			Reason: workv1alpha2.ReasonWaitingForSidecars, Message: dispatch.Awaited("m2", "SidecarSet logs, which injects into its pods, is not applied there yet", 15*time.Second)})
+			Reason: workv1alpha2.ReasonWaitingForSidecars, Message: dispatch.Awaited("m2", "SidecarSet logs, which injects into its pods, has not been applied there yet", 15*time.Second)})
 		return h
 	}},
 	{name: "it follows what requires it", tell: func(t *testing.T) *hub {
@@ -638,17 +780,37 @@ var stories = []struct {
 		h.answers(workv1alpha1.ResourceHealthy, `{}`)
 		return h
 	}},
-	{name: "nobody takes it along", severity: why.Problem, want: "no policy selects it", next: "have it follow what it points at, CloneSet web: set propagateDeps: true in the policy of that",
+	{name: "nobody takes it along", severity: why.Problem, want: "no policy selects it", next: "let it follow the object that it refers to, CloneSet web: set propagateDeps: true in the policy of that",
 		tell: func(t *testing.T) *hub {
 			return start(t, "{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {name: web, namespace: shop}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}}", fleet()...)
 		}},
-	{name: "it points at nonsense", severity: why.Problem, want: "no policy selects it", next: "mend it: read spec.selector of PodProbeMarker web: ",
+	{name: "it points at nonsense", severity: why.Problem, want: "no policy selects it", next: "fix it: read spec.selector of PodProbeMarker web: ",
 		tell: func(t *testing.T) *hub {
 			return start(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, metadata: {name: web, namespace: shop}, spec: {selector: {matchExpressions: [{key: app, operator: Like}]}}}", fleet()...)
 		}},
-	{name: "what steers the hub", severity: why.Attention, want: "never sent to members", tell: func(t *testing.T) *hub {
+	{name: "what steers the hub", severity: why.Attention, want: "never propagated", tell: func(t *testing.T) *hub {
 		return start(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: shop}}", fleet()...)
 	}},
+	{name: "what acts on the hub", severity: why.Attention, want: "EndpointSliceDispatched is False: no endpoints in m2", tell: func(t *testing.T) *hub {
+		return start(t, `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {name: web, namespace: shop}, status: {conditions: [
+			{type: ServiceApplied, status: "True"}, {type: EndpointSliceDispatched, status: "False", message: no endpoints in m2}]}}`, fleet()...)
+	}},
+	{name: "what acts on the hub as it should", tell: func(t *testing.T) *hub {
+		return start(t, `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, metadata: {name: web, namespace: shop}, status: {conditions: [
+			{type: AbleToScale, status: "True"}, {type: ScalingLimited, status: "False"}]}}`, fleet()...)
+	}},
+	{name: "its policy was deleted", severity: why.Attention, want: "its copies stay in the clusters as they are", next: "create a PropagationPolicy",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.Policies = nil
+			for _, marks := range []map[string]string{h.Template.GetLabels(), h.Template.GetAnnotations()} {
+				clear(marks)
+			}
+			h.Template.SetLabels(nil)
+			h.Template.SetAnnotations(nil)
+			return h
+		}},
 	{name: "the Service of its pods is not there", severity: why.Attention, want: "the hub has no Service db, which spec.serviceName names", next: "propagateDeps",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)

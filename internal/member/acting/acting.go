@@ -174,7 +174,7 @@ func values[T any](pointers []*T) []T {
 }
 
 // ErrTheirs says that somebody in the member wrote or changed an object, so that the hub leaves it alone.
-var ErrTheirs = errors.New("somebody else wrote or changed it, and the hub leaves it as it is: it says as whom the hub may act there; delete it to have the hub make it")
+var ErrTheirs = errors.New("it was created or changed by someone else, so the hub does not update it, although it controls whom the hub may impersonate there; delete it, and the hub recreates it")
 
 var (
 	roles    = rbacv1.SchemeGroupVersion.WithResource("clusterroles")

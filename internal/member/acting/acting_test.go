@@ -91,7 +91,7 @@ func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
 	}{
 		"its own member":                         {kinds: []membertest.Kind{membertest.Lease}, stamp: "a"},
 		"another hub's member":                   {kinds: []membertest.Kind{membertest.Lease}, stamp: "b", held: true, says: "the hub at https://b (b)"},
-		"nobody's yet":                           {kinds: []membertest.Kind{membertest.Lease}, says: "no stamp of this hub yet"},
+		"nobody's yet":                           {kinds: []membertest.Kind{membertest.Lease}, says: "is not claimed by this hub yet"},
 		"one from before hubs had a stamp there": {},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestWhatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
 			change(m, m.Object(roles, "", access.Impersonator), m.Object(bindings, "", access.Impersonator))
 			was := fmt.Sprint(m.Object(roles, "", access.Impersonator), m.Object(bindings, "", access.Impersonator))
 			err := keep("alice")
-			if !errors.Is(err, acting.ErrTheirs) || !strings.Contains(err.Error(), "karmada-impersonator: somebody else wrote or changed it") {
+			if !errors.Is(err, acting.ErrTheirs) || !strings.Contains(err.Error(), "karmada-impersonator: it was created or changed by someone else") {
 				t.Errorf("it is told as %v", err)
 			}
 			if is := fmt.Sprint(m.Object(roles, "", access.Impersonator), m.Object(bindings, "", access.Impersonator)); is != was {

@@ -402,8 +402,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/api", "/apis":
 		s.discovery(w, r)
 	default:
+		if group, is := strings.CutPrefix(r.URL.Path, "/apis/"); is && !strings.Contains(group, "/") {
+			s.group(w, group)
+			return
+		}
 		s.resource(w, r)
 	}
+}
+
+// group answers whether a group is served.
+func (s *Server) group(w http.ResponseWriter, name string) {
+	s.mu.Lock()
+	served := slices.ContainsFunc(s.kinds, func(k Kind) bool { return k.Group == name })
+	s.mu.Unlock()
+	if !served {
+		fail(w, apierrors.NewNotFound(schema.GroupResource{}, name))
+		return
+	}
+	answer(w, http.StatusOK, metav1.APIGroup{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroup"}, Name: name})
 }
 
 func (s *Server) discovery(w http.ResponseWriter, r *http.Request) {

@@ -41,7 +41,7 @@ func upgrade(r *http.Request) (string, error) {
 	if len(asked) == 1 && slices.Contains(protocols, strings.ToLower(asked[0])) {
 		return asked[0], nil
 	}
-	return "", apierrors.NewBadRequest(fmt.Sprintf("a connection to a cluster is upgraded to one of %s, not to %q", strings.Join(protocols, ", "), asked))
+	return "", apierrors.NewBadRequest(fmt.Sprintf("connections to clusters can be upgraded to %s, not to %q", strings.Join(protocols, ", "), asked))
 }
 
 // answerHeaders are those of a member's answer that go on to the caller: what says how to read it. All others speak to the
@@ -72,7 +72,7 @@ func answer(resp *http.Response, asked bool) error {
 	case member.Redirects(resp):
 		return &misleadingError{member.RedirectError(resp)}
 	case switched && !asked:
-		return &misleadingError{errors.New("it upgrades a connection that was not to be upgraded")}
+		return &misleadingError{errors.New("it upgraded a connection without a request to do so")}
 	case resp.StatusCode < 200 && !switched:
 		return &misleadingError{fmt.Errorf("it answers %d", resp.StatusCode)}
 	}

@@ -48,7 +48,7 @@ func TestAMembersRedirectLeadsNobodyToTheHub(t *testing.T) {
 				_ = resp.Body.Close()
 				var status metav1.Status
 				if err := json.Unmarshal(body, &status); err != nil || resp.StatusCode != http.StatusBadGateway || status.Code != http.StatusBadGateway ||
-					!strings.Contains(status.Message, `cluster "eu" at 127.0.0.1:`) || !strings.Contains(status.Message, fmt.Sprintf("it answers %d, a redirect to", code)) {
+					!strings.Contains(status.Message, `cluster "eu" at 127.0.0.1:`) || !strings.Contains(status.Message, fmt.Sprintf("it responded with %d, a redirect to", code)) {
 					t.Errorf("%s answered with %d to %q becomes %s %s", method, code, to, resp.Status, body)
 				}
 				if resp.Header.Get("Location") != "" {
@@ -84,7 +84,7 @@ func TestAMembersRedirectOfAnUpgradeLeadsNowhereEither(t *testing.T) {
 	}
 	for protocol, executor := range map[string]remotecommand.Executor{"SPDY": spdy, "websocket": socket} {
 		err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: io.Discard})
-		if err == nil || !strings.Contains(err.Error(), `cluster "eu" at 127.0.0.1:`) || !strings.Contains(err.Error(), "it answers 307, a redirect to") {
+		if err == nil || !strings.Contains(err.Error(), `cluster "eu" at 127.0.0.1:`) || !strings.Contains(err.Error(), "it responded with 307, a redirect to") {
 			t.Errorf("%s: ended with %v", protocol, err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestAMembersWordsToTheHubsAddressAreLeftOut(t *testing.T) {
 			return true
 		})
 		resp, body := raw(t, server, "GET "+proxy.Path("eu")+"/version HTTP/1.1")
-		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Www-Authenticate") != "" || !strings.Contains(body, "does not accept the token") {
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Www-Authenticate") != "" || !strings.Contains(body, "rejects the token") {
 			t.Errorf("%d becomes %s %v %s", code, resp.Status, resp.Header, body)
 		}
 	}

@@ -41,16 +41,16 @@ func (p *places) take(user, cluster string) (leave func(), err error) {
 	who := ""
 	switch {
 	case p.users[user] >= half:
-		who = fmt.Sprintf("%d requests of user %q into clusters are under way, the most that one user may have", half, user)
+		who = fmt.Sprintf("user %[2]q has %[1]d requests to clusters in flight, the maximum for one user", half, user)
 	case p.shares[share{user, cluster}] >= quarter:
-		who = fmt.Sprintf("%d requests of user %q into this cluster are under way, the most that one user may have in one cluster", quarter, user)
+		who = fmt.Sprintf("user %[2]q has %[1]d requests to this cluster in flight, the maximum for one user in one cluster", quarter, user)
 	case p.clusters[cluster] >= half:
-		who = fmt.Sprintf("%d requests into this cluster are under way, the most that one cluster may have", half)
+		who = fmt.Sprintf("%d requests to this cluster are in flight, the maximum for one cluster", half)
 	case p.taken >= p.most:
-		who = fmt.Sprintf("%d requests into clusters are under way, the most that this hub has at once", p.most)
+		who = fmt.Sprintf("%d requests to clusters are in flight, the maximum for this hub", p.most)
 	}
 	if who != "" {
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("cluster %q: %s, watches and other streams among them: end some, or have an administrator raise --member-proxy-requests", cluster, who), retryAfter)
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("cluster %q: %s, including watches and other streams: close some, or ask an administrator to raise --member-proxy-requests", cluster, who), retryAfter)
 	}
 	p.add(user, cluster, 1)
 	return func() {

@@ -100,7 +100,7 @@ func TestOneUsersStreamsAndOneMembersLeaveRoomForTheOthers(t *testing.T) {
 			}
 		}
 	}
-	refused("alice has her half", "eu", `100 requests of user "alice" into clusters are under way`)
+	refused("alice has her half", "eu", `user "alice" has 100 requests to clusters in flight`)
 	called("bob")
 	for range 50 {
 		if code, status, _ := s.open("eu"); code != http.StatusOK {
@@ -108,7 +108,7 @@ func TestOneUsersStreamsAndOneMembersLeaveRoomForTheOthers(t *testing.T) {
 		}
 	}
 	called("carol")
-	refused("eu has its half", "eu", "100 requests into this cluster are under way")
+	refused("eu has its half", "eu", "100 requests to this cluster are in flight")
 	called("bob")
 	for range 50 {
 		if code, status, _ := s.open("us"); code != http.StatusOK {
@@ -116,7 +116,7 @@ func TestOneUsersStreamsAndOneMembersLeaveRoomForTheOthers(t *testing.T) {
 		}
 	}
 	called("carol")
-	refused("so has us", "us", "100 requests into this cluster are under way")
+	refused("so has us", "us", "100 requests to this cluster are in flight")
 	as.Store(&user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}})
 	if code, status, _ := s.open("eu"); code != http.StatusOK {
 		t.Errorf("an administrator is kept out: %s", status.Message)
@@ -152,7 +152,7 @@ func TestOneUserLeavesRoomForOthersInACluster(t *testing.T) {
 		}
 		if code, status, _ := s.open("eu"); code != http.StatusTooManyRequests {
 			t.Errorf("one more of %s: %d %q", name, code, status.Message)
-		} else if says := fmt.Sprintf("10 requests of user %q into this cluster are under way", name); name == "alice" && !strings.Contains(status.Message, says) {
+		} else if says := fmt.Sprintf("user %q has 10 requests to this cluster in flight", name); name == "alice" && !strings.Contains(status.Message, says) {
 			t.Errorf("%s is told %q, want %q", name, status.Message, says)
 		}
 	}

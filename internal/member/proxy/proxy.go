@@ -194,10 +194,10 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 				return
 			}
 			if errors.Is(err, errRefused) {
-				refuse(w, unavailable("cluster %q does not accept the token of %s: join the cluster again, which renews it", name, ref))
+				refuse(w, unavailable("cluster %q rejects the token of %s: join the cluster again to renew it", name, ref))
 				return
 			}
-			refuse(w, unavailable("cluster %q is not reachable at %s: %.1000v; `argosy why cluster %s` tells since when", name, reach.base.Host, err, name))
+			refuse(w, silent("cluster %q is not reachable at %s: %.1000v; `argosy why cluster %s` shows since when", name, reach.base.Host, err, name))
 		},
 	}).ServeHTTP(w, r)
 	return nil
@@ -209,7 +209,7 @@ func remainder(u *url.URL, name string) (*url.URL, error) {
 	escaped, ok := strings.CutPrefix(u.EscapedPath(), Path(name))
 	plain := strings.TrimPrefix(u.Path, Path(name))
 	if !ok || plain != "" && plain[0] != '/' {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("cluster %q: write the path up to %s without escapes", name, suffix))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("cluster %q: the path up to %s must not contain escapes", name, suffix))
 	}
 	query := u.RawQuery
 	if values := u.Query(); strings.Trim(plain, "/") == "" && values.Has("path") { // ClusterProxyOptions
@@ -219,7 +219,7 @@ func remainder(u *url.URL, name string) (*url.URL, error) {
 		query = values.Encode()
 	}
 	if climbs(plain) {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("cluster %q: the path %q must not have . or .. in it", name, plain))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("cluster %q: the path %q must not contain . or ..", name, plain))
 	}
 	return &url.URL{Path: plain, RawPath: escaped, RawQuery: query}, nil
 }
@@ -273,7 +273,7 @@ func actAs(h http.Header, id access.Identity, token string) {
 // cluster is the Cluster of that name. The error is an API error.
 func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
 	if name == "*" {
-		return nil, apierrors.NewBadRequest("this hub does not ask all clusters in one request: name a cluster, or let `argosy get -s members` ask each")
+		return nil, apierrors.NewBadRequest("this hub does not support one request to all clusters: specify a cluster, or use `argosy get -s members`")
 	}
 	hub, err := p.Hub()
 	if err != nil {
@@ -284,7 +284,7 @@ func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Clus
 	if apierrors.IsNotFound(err) {
 		p.forget(name)
 		missing := apierrors.NewNotFound(clusterv1alpha1.Resource("clusters"), name)
-		missing.ErrStatus.Message = fmt.Sprintf("there is no cluster %q: `argosy get clusters` lists those of the fleet", name)
+		missing.ErrStatus.Message = fmt.Sprintf("there is no cluster %q: `argosy get clusters` lists the clusters", name)
 		return nil, missing
 	}
 	if err != nil {
@@ -344,10 +344,10 @@ func (p *proxy) allowed(cluster *clusterv1alpha1.Cluster, grants access.Grants, 
 // explain says what to do for a caller who does not act in a cluster.
 func explain(err error, cluster, caller string) error {
 	if errors.Is(err, access.ErrSystemName) {
-		return fmt.Errorf("%q is %w, which means somebody else in the cluster, so that it does not act there: use a user of another name, or let this one act as %[1]s of the cluster, "+
-			"by `kubectl annotate cluster %[3]s %[4]s=%[1]s`", caller, err, cluster, access.SystemNamesAnnotation)
+		return fmt.Errorf("%q is %w, and the same name is a different identity in the cluster, so it is not passed on: use a user of another name, or allow this one to act as %[1]s of the cluster, "+
+			"with `kubectl annotate cluster %[3]s %[4]s=%[1]s`", caller, err, cluster, access.SystemNamesAnnotation)
 	}
-	return fmt.Errorf("%q is %w for clusters/proxy of cluster.karmada.io, so that no cluster lets the hub act as %[1]q: bind such a ClusterRole to this user or a group of his by a ClusterRoleBinding", caller, err)
+	return fmt.Errorf("%q is %w for clusters/proxy of cluster.karmada.io, so no cluster lets the hub act as %[1]q: bind such a ClusterRole to this user, or to one of the user's groups, with a ClusterRoleBinding", caller, err)
 }
 
 // to is how the member is reached now, and the token that acts as users there if id does not act as the hub. The error is an API error.
@@ -359,11 +359,11 @@ func (p *proxy) to(ctx context.Context, cluster *clusterv1alpha1.Cluster, id acc
 	name, spec := cluster.Name, &cluster.Spec
 	switch {
 	case spec.APIEndpoint == "" && spec.SyncMode == clusterv1alpha1.Pull:
-		return nil, "", unavailable("cluster %q is in Pull mode and has no spec.apiEndpoint: it reaches the hub, and the hub cannot reach it", name)
+		return nil, "", unavailable("cluster %q is in Pull mode and has no spec.apiEndpoint, so the hub cannot connect to it", name)
 	case spec.SecretRef == nil:
-		return nil, "", unavailable("cluster %q has no spec.secretRef: join it again, or name a secret with its caBundle", name)
+		return nil, "", unavailable("cluster %q has no spec.secretRef: join it again, or set it to a secret with its caBundle", name)
 	case spec.ImpersonatorSecretRef == nil && !id.Hub:
-		return nil, "", unavailable("cluster %q has no spec.impersonatorSecretRef, so that nobody can act there as the hub's users: join it again, or name a secret with a token that may impersonate", name)
+		return nil, "", unavailable("cluster %q has no spec.impersonatorSecretRef, so requests cannot be made there on behalf of the hub's users: join it again, or set it to a secret with a token that may impersonate", name)
 	}
 	secret, err := secretOf(ctx, hub, name, "spec.secretRef", spec.SecretRef)
 	if err != nil {
@@ -470,6 +470,13 @@ func (w *way) close() {
 
 func unavailable(format string, args ...any) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf(format, args...))
+}
+
+// silent is unavailable for a member that gave no answer, which clients tell by its cause from what this hub or the member refuses.
+func silent(format string, args ...any) error {
+	err := apierrors.NewServiceUnavailable(fmt.Sprintf(format, args...))
+	err.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: clusterv1alpha1.ReasonClusterNotReachable}}}
+	return err
 }
 
 func refuse(w http.ResponseWriter, err error) {

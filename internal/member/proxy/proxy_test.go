@@ -21,6 +21,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -322,7 +323,7 @@ func TestWhatCannotBePassedOnIsSaidWithTheClustersName(t *testing.T) {
 		"nobody to act as":          {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Spec.ImpersonatorSecretRef = nil }, 503, `cluster "eu" has no spec.impersonatorSecretRef`},
 		"a secret that is missing":  {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Spec.SecretRef.Name = "gone" }, 503, `cluster "eu": read the secret of spec.secretRef: secrets "gone" not found`},
 		"a token that is missing":   {func(_ *clusterv1alpha1.Cluster, _, s *corev1.Secret) { s.Data = nil }, 503, `cluster "eu": secret karmada-cluster/eu-impersonator of spec.impersonatorSecretRef has no key token`},
-		"a token that is too old":   {func(_ *clusterv1alpha1.Cluster, _, s *corev1.Secret) { s.Data["token"] = []byte("old") }, 503, `cluster "eu" does not accept the token of spec.impersonatorSecretRef`},
+		"a token that is too old":   {func(_ *clusterv1alpha1.Cluster, _, s *corev1.Secret) { s.Data["token"] = []byte("old") }, 503, `cluster "eu" rejects the token of spec.impersonatorSecretRef`},
 		"a secret that says little": {func(_ *clusterv1alpha1.Cluster, s, _ *corev1.Secret) { s.Data = nil }, 503, `cluster "eu": secret karmada-cluster/eu: missing key token`},
 		"another name":              {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Name = "us" }, 404, `there is no cluster "eu"`},
 	} {
@@ -337,6 +338,9 @@ func TestWhatCannotBePassedOnIsSaidWithTheClustersName(t *testing.T) {
 			}
 			if resp.StatusCode != c.code || int(status.Code) != c.code || status.Kind != "Status" || !strings.Contains(status.Message, c.says) {
 				t.Errorf("%s: %s, want %d: %s", resp.Status, body, c.code, c.says)
+			}
+			if silent := apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: status}, clusterv1alpha1.ReasonClusterNotReachable); silent != (name == "nobody listens") {
+				t.Errorf("clients take it for a silent member: %v; %s", silent, body)
 			}
 		})
 	}

@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/argosy-io/argosy/internal/core/upkeep"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 )
 
@@ -42,6 +43,8 @@ type Manifest struct {
 	Format int `json:"format"`
 	// Hub is the UID of the hub's namespace kube-system, which lasts as long as its store.
 	Hub string `json:"hub,omitempty"`
+	// Writer is the version of argosy that wrote the store; nil where the store does not say.
+	Writer *upkeep.Writer `json:"writer,omitempty"`
 	// Revision is the store's, Time when it was that, by the hub's clock.
 	Revision int64     `json:"revision"`
 	Time     time.Time `json:"time"`
@@ -63,6 +66,8 @@ type Part struct {
 // Source is what a backup is taken of.
 type Source struct {
 	Store *etcd.Client
+	// Writer is what the store says of who wrote it.
+	Writer *upkeep.Writer
 	// PKIDir and DataDir are the folders with the hub's keys; both empty leaves the keys out.
 	PKIDir, DataDir string
 }
@@ -139,13 +144,13 @@ func Write(ctx context.Context, s Source, dir, to string, now time.Time) (_ stri
 	if to != "" {
 		dir = filepath.Dir(to)
 		if _, err := os.Lstat(to); err == nil {
-			return "", Manifest{}, fmt.Errorf("%s is there already: choose another name with --to", to)
+			return "", Manifest{}, fmt.Errorf("%s already exists: choose another name with --to", to)
 		}
 	}
 	// 1. The store, which can be counted and summed up only once it is in a file.
 	db, err := os.CreateTemp(dir, partial) // 0600
 	if err != nil {
-		return "", Manifest{}, fmt.Errorf("make a file in %s: %w", dir, reason(err))
+		return "", Manifest{}, fmt.Errorf("create a file in %s: %w", dir, reason(err))
 	}
 	defer os.Remove(db.Name())
 	defer db.Close()
@@ -156,7 +161,7 @@ func Write(ctx context.Context, s Source, dir, to string, now time.Time) (_ stri
 	if err != nil {
 		return "", Manifest{}, err
 	}
-	m := Manifest{Format: format, Revision: contents.Revision, Objects: contents.Keys, Time: now.UTC().Truncate(time.Second), Keys: s.PKIDir != ""}
+	m := Manifest{Format: format, Writer: s.Writer, Revision: contents.Revision, Objects: contents.Keys, Time: now.UTC().Truncate(time.Second), Keys: s.PKIDir != ""}
 	if m.Hub, err = etcd.NamespaceUID(ctx, s.Store, "kube-system"); err != nil {
 		return "", Manifest{}, err
 	}
@@ -183,7 +188,7 @@ func Write(ctx context.Context, s Source, dir, to string, now time.Time) (_ stri
 	// 3. The file, at its place when it is whole.
 	out, err := os.CreateTemp(dir, partial)
 	if err != nil {
-		return "", Manifest{}, fmt.Errorf("make a file in %s: %w", dir, reason(err))
+		return "", Manifest{}, fmt.Errorf("create a file in %s: %w", dir, reason(err))
 	}
 	defer func() {
 		_ = out.Close()
@@ -216,7 +221,7 @@ func (s Source) keys() ([]key, error) {
 	size := int64(0)
 	take := func(name, file string, info fs.FileInfo) error {
 		if size += info.Size(); size > maxKeys {
-			return fmt.Errorf("%s and its like are more than %d MiB: only keys belong there", file, maxKeys>>20)
+			return fmt.Errorf("the files up to %s are larger than %d MiB in total: keep only keys in that folder", file, maxKeys>>20)
 		}
 		all = append(all, key{name, file})
 		return nil
@@ -341,12 +346,12 @@ const maxManifest = 4 << 20
 func unpack(r io.Reader, dir string) (m Manifest, err error) {
 	zipped, err := gzip.NewReader(r)
 	if err != nil {
-		return m, fmt.Errorf("it is no backup of argosy, or its beginning is damaged: %w", err)
+		return m, fmt.Errorf("it is not an argosy backup, or its header is damaged: %w", err)
 	}
 	archive := tar.NewReader(zipped)
 	head, err := archive.Next()
 	if err != nil || head.Name != manifestName {
-		return m, fmt.Errorf("it is no backup of argosy: it does not begin with %s", manifestName)
+		return m, fmt.Errorf("it is not an argosy backup: it does not begin with %s", manifestName)
 	}
 	if err := json.NewDecoder(io.LimitReader(archive, maxManifest)).Decode(&m); err != nil {
 		return m, fmt.Errorf("its %s is damaged: %w", manifestName, err)
@@ -357,25 +362,25 @@ func unpack(r io.Reader, dir string) (m Manifest, err error) {
 	for i, p := range m.Parts {
 		if !filepath.IsLocal(filepath.FromSlash(p.Name)) || p.Name != path.Clean(p.Name) ||
 			i == 0 != (p.Name == snapshotName) || i > 0 && !strings.HasPrefix(p.Name, PKI+"/") && !strings.HasPrefix(p.Name, Data+"/") {
-			return m, fmt.Errorf("part %q has no place in a backup", p.Name)
+			return m, fmt.Errorf("unexpected part %q", p.Name)
 		}
 		head, err := archive.Next()
 		if err != nil {
-			return m, fmt.Errorf("part %s is missing: the file was cut off or is damaged: %w", p.Name, err)
+			return m, fmt.Errorf("part %s is missing: the file is truncated or damaged: %w", p.Name, err)
 		}
 		if head.Name != p.Name || head.Size != p.Size || head.Typeflag != tar.TypeReg {
-			return m, fmt.Errorf("part %q of %d bytes is where %q of %d bytes belongs", head.Name, head.Size, p.Name, p.Size)
+			return m, fmt.Errorf("found part %q of %d bytes, expected %q of %d bytes", head.Name, head.Size, p.Name, p.Size)
 		}
 		if err := write(filepath.Join(dir, filepath.FromSlash(p.Name)), archive, p); err != nil {
 			return m, err
 		}
 	}
 	if len(m.Parts) == 0 {
-		return m, errors.New("there is nothing in it")
+		return m, errors.New("it is empty")
 	}
 	// The end has a checksum, too.
 	if _, err := archive.Next(); !errors.Is(err, io.EOF) {
-		return m, errors.New("it goes on behind its last part")
+		return m, errors.New("unexpected data after its last part")
 	}
 	if _, err := io.Copy(io.Discard, zipped); err != nil {
 		return m, fmt.Errorf("its end is damaged: %w", err)
@@ -397,7 +402,7 @@ func write(file string, r io.Reader, p Part) error {
 		return fmt.Errorf("part %s: %w", p.Name, err)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != p.SHA256 {
-		return fmt.Errorf("part %s is damaged: its sha256 is %s and not %s", p.Name, got, p.SHA256)
+		return fmt.Errorf("part %s is damaged: its sha256 is %s, expected %s", p.Name, got, p.SHA256)
 	}
 	return nil
 }
@@ -409,16 +414,16 @@ func Snapshot(dir string) string { return filepath.Join(dir, snapshotName) }
 func Exposed(dir string) (note string, err error) {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return "", fmt.Errorf("folder for backups: %w", err)
+		return "", fmt.Errorf("backup folder: %w", err)
 	}
 	switch mode := info.Mode(); {
 	case !info.IsDir():
-		return "", fmt.Errorf("%s is no folder", dir)
+		return "", fmt.Errorf("%s is not a folder", dir)
 	case mode.Perm()&0o022 != 0 && mode&fs.ModeSticky == 0:
-		return "", fmt.Errorf("others may write in %s (mode %04o) and could put a backup of theirs in place of this: a backup holds keys and all Secrets. "+
-			"chmod go-w it, or choose another folder with --to", dir, mode.Perm())
+		return "", fmt.Errorf("%s is writable by other users (mode %04o), who could replace the backup; a backup contains keys and all Secrets. "+
+			"Run chmod go-w on it, or choose another folder with --to", dir, mode.Perm())
 	case mode.Perm()&0o055 != 0:
-		return fmt.Sprintf("others may look into %s (mode %04o); the backup itself is readable to its user alone", dir, mode.Perm()), nil
+		return fmt.Sprintf("%s is readable by other users (mode %04o); the backup itself is readable only by its owner", dir, mode.Perm()), nil
 	}
 	return "", nil
 }
@@ -427,7 +432,7 @@ func Exposed(dir string) (note string, err error) {
 func Free(dir string) (free, total int64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, 0, fmt.Errorf("ask how much space is left for %s: %w", dir, err)
+		return 0, 0, fmt.Errorf("get the free space of %s: %w", dir, err)
 	}
 	return int64(s.Bavail) * int64(s.Bsize), int64(s.Blocks) * int64(s.Bsize), nil
 }

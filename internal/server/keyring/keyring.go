@@ -33,11 +33,11 @@ const (
 	valuePrefix = "k8s:enc:argosy:v1:"
 )
 
-// ErrBusy is that another change of the keys is under way.
-var ErrBusy = errors.New("another change of the keys is under way")
+// ErrBusy is that another change of the keys is in progress.
+var ErrBusy = errors.New("another change of the keys is in progress")
 
 // errSealed is that a key of the ring is sealed with a master key that the hub does not have.
-var errSealed = errors.New("cannot be unsealed")
+var errSealed = errors.New("cannot be decrypted")
 
 // document is the ring as it is stored. The first key is written with, all are read with.
 type document struct {
@@ -100,13 +100,13 @@ type Options struct {
 func Open(ctx context.Context, o Options) (*Ring, error) {
 	found, err := o.Client.Get(ctx, documentKey)
 	if err != nil {
-		return nil, fmt.Errorf("read the keys of what is encrypted in the store: %w", err)
+		return nil, fmt.Errorf("read the encryption keys of the store: %w", err)
 	}
 	master, err := readMaster(o.MasterFile)
 	made := false
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(found.Kvs) > 0:
-		return nil, fmt.Errorf("the Secrets in the store are encrypted, and their master key %s is missing: bring the file back from a backup of the pki folder, or copy it from another hub on this store", o.MasterFile)
+		return nil, fmt.Errorf("the Secrets in the store are encrypted, and their master key %s is missing: restore the file from a backup of the pki folder, or copy it from another hub that uses this store", o.MasterFile)
 	case errors.Is(err, fs.ErrNotExist):
 		if err := o.refuseLostRing(ctx); err != nil {
 			return nil, err
@@ -135,7 +135,7 @@ func Open(ctx context.Context, o Options) (*Ring, error) {
 		if made { // another hub was first, with a key of its own: ours would only mislead
 			_ = os.Remove(o.MasterFile)
 		}
-		return nil, fmt.Errorf("%w: the master key in %s is not the store's; bring that back from a backup of the pki folder, or copy it from another hub on this store", err, o.MasterFile)
+		return nil, fmt.Errorf("%w: the master key in %s does not match the store; restore the right file from a backup of the pki folder, or copy it from another hub that uses this store", err, o.MasterFile)
 	case err != nil:
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (o Options) refuseLostRing(ctx context.Context) error {
 			return fmt.Errorf("look for encrypted values: %w", err)
 		}
 		if len(first.Kvs) > 0 && bytes.HasPrefix(first.Kvs[0].Value, []byte(valuePrefix)) {
-			return fmt.Errorf("values in the store are encrypted, and the keys that belong beside them (%s) are missing: restore a backup of the whole store", documentKey)
+			return fmt.Errorf("values in the store are encrypted, but their keys (%s) are missing from it: restore a backup of the whole store", documentKey)
 		}
 	}
 	return nil
@@ -166,7 +166,7 @@ func (r *Ring) create(ctx context.Context, prefixes []string) error {
 	for _, prefix := range prefixes {
 		n, err := r.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if err != nil {
-			return fmt.Errorf("count what is to be encrypted: %w", err)
+			return fmt.Errorf("count the values to encrypt: %w", err)
 		}
 		d.Rewritten = d.Rewritten && n.Count == 0
 	}
@@ -175,7 +175,7 @@ func (r *Ring) create(ctx context.Context, prefixes []string) error {
 		return err
 	}
 	if _, err := r.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(documentKey), "=", 0)).Then(clientv3.OpPut(documentKey, string(data))).Commit(); err != nil {
-		return fmt.Errorf("write the keys of what is encrypted: %w", err)
+		return fmt.Errorf("write the encryption keys: %w", err)
 	}
 	return nil
 }
@@ -184,10 +184,10 @@ func (r *Ring) create(ctx context.Context, prefixes []string) error {
 func (r *Ring) load(ctx context.Context) (revision int64, err error) {
 	found, err := r.client.Get(ctx, documentKey)
 	if err != nil {
-		return 0, fmt.Errorf("read the keys of what is encrypted in the store: %w", err)
+		return 0, fmt.Errorf("read the encryption keys of the store: %w", err)
 	}
 	if len(found.Kvs) == 0 {
-		return 0, fmt.Errorf("the keys of what is encrypted (%s) are gone from the store", documentKey)
+		return 0, fmt.Errorf("the encryption keys (%s) are missing from the store", documentKey)
 	}
 	return found.Header.Revision, r.take(found.Kvs[0].Value, found.Kvs[0].ModRevision)
 }
@@ -201,10 +201,10 @@ func (r *Ring) take(data []byte, revision int64) error {
 	}
 	s := &state{revision: revision}
 	if err := json.Unmarshal(data, &s.document); err != nil {
-		return fmt.Errorf("the keys of what is encrypted (%s) cannot be read: %w", documentKey, err)
+		return fmt.Errorf("read the encryption keys (%s): %w", documentKey, err)
 	}
 	if len(s.Keys) == 0 {
-		return fmt.Errorf("there is no key among those of what is encrypted (%s)", documentKey)
+		return fmt.Errorf("the encryption keys (%s) are empty", documentKey)
 	}
 	var all []value.PrefixTransformer
 	var used []*masterKey
@@ -231,7 +231,7 @@ func (r *Ring) take(data []byte, revision int64) error {
 	r.current.Store(s)
 	if s.Next == "" {
 		if err := r.master.forget(used); err != nil {
-			klog.ErrorS(err, "the master key of before stays beside the new one until the next start")
+			klog.ErrorS(err, "the previous master key is kept with the new one until the next start")
 		}
 	}
 	return nil
@@ -325,7 +325,7 @@ func (r *Ring) change(ctx context.Context, amend func(*document) error) error {
 	done, err := r.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(documentKey), "=", s.revision)).Then(clientv3.OpPut(documentKey, string(data))).Commit()
 	switch {
 	case err != nil:
-		return fmt.Errorf("write the keys of what is encrypted: %w", err)
+		return fmt.Errorf("write the encryption keys: %w", err)
 	case !done.Succeeded:
 		_, err := r.load(ctx)
 		return errors.Join(ErrBusy, err)

@@ -6,7 +6,9 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,7 +59,7 @@ func (f *masterFile) read() error {
 		}
 		raw, err := base64.StdEncoding.DecodeString(line)
 		if err != nil || len(raw) != masterBytes {
-			return fmt.Errorf("%s is damaged: it is not %d bytes in base64; bring it back from a backup of the pki folder", f.path, masterBytes)
+			return fmt.Errorf("%s is damaged: it is not %d bytes in base64; restore it from a backup of the pki folder", f.path, masterBytes)
 		}
 		k, err := newMasterKey(raw)
 		if err != nil {
@@ -66,10 +68,19 @@ func (f *masterFile) read() error {
 		keys = append(keys, k)
 	}
 	if len(keys) == 0 {
-		return fmt.Errorf("%s is damaged: it is empty; bring it back from a backup of the pki folder", f.path)
+		return fmt.Errorf("%s is damaged: it is empty; restore it from a backup of the pki folder", f.path)
 	}
 	f.keys = keys
 	return nil
+}
+
+// EnsureMaster makes a master key for a store to come, unless there is one.
+func EnsureMaster(path string) error {
+	_, err := readMaster(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = makeMaster(path)
+	}
+	return err
 }
 
 func makeMaster(path string) (*masterFile, error) {
@@ -94,7 +105,7 @@ func newMasterKey(raw []byte) (*masterKey, error) {
 func (f *masterFile) add() (*masterKey, error) {
 	raw := make([]byte, masterBytes)
 	if _, err := rand.Read(raw); err != nil {
-		return nil, fmt.Errorf("make the master key: %w", err)
+		return nil, fmt.Errorf("create the master key: %w", err)
 	}
 	k, err := newMasterKey(raw)
 	if err != nil {
@@ -102,7 +113,7 @@ func (f *masterFile) add() (*masterKey, error) {
 	}
 	keys := append([]*masterKey{k}, f.keys...)
 	if err := writeMaster(f.path, keys); err != nil {
-		return nil, fmt.Errorf("make the master key: %w", err)
+		return nil, fmt.Errorf("create the master key: %w", err)
 	}
 	f.keys = keys
 	return k, nil
@@ -135,7 +146,7 @@ func (f *masterFile) unseal(s sealedKey) (seed []byte, by *masterKey, err error)
 		for _, k := range f.keys {
 			n := k.NonceSize()
 			if len(s.Sealed) < n {
-				return nil, nil, fmt.Errorf("key %s is cut off", s.Name)
+				return nil, nil, fmt.Errorf("key %s is truncated", s.Name)
 			}
 			if seed, err := k.Open(nil, s.Sealed[:n], s.Sealed[n:], []byte(s.Name)); err == nil {
 				return seed, k, nil
@@ -160,7 +171,7 @@ func (f *masterFile) forget(used []*masterKey) error {
 		return fmt.Errorf("keep the old master key: %w", err)
 	}
 	if err := writeMaster(f.path, f.keys[:1]); err != nil {
-		return fmt.Errorf("drop the old master key: %w", err)
+		return fmt.Errorf("remove the old master key: %w", err)
 	}
 	f.keys = f.keys[:1]
 	return nil

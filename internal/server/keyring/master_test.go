@@ -165,7 +165,7 @@ func TestAMasterKeyIsReplacedAndACrashLosesNothing(t *testing.T) {
 			if w.content(stolen) != old {
 				t.Errorf("%s is not the old master key", kept[0])
 			}
-			if _, err := Open(t.Context(), Options{Client: w.client, MasterFile: stolen, Prefixes: []string{prefix}}); err == nil || !strings.Contains(err.Error(), "is not the store's") {
+			if _, err := Open(t.Context(), Options{Client: w.client, MasterFile: stolen, Prefixes: []string{prefix}}); err == nil || !strings.Contains(err.Error(), "does not match the store") {
 				t.Errorf("with the old master key, the store opens with %v", err)
 			}
 			if n, err := r.Look(t.Context(), []Target{{prefix, r}}); err != nil || n.Total != 1 || n.Stale > 0 {
@@ -188,7 +188,7 @@ func TestAFirstStartThatIsBrokenOffKeepsItsMasterKey(t *testing.T) {
 		}
 		return nil
 	}}
-	if _, err := Open(ctx, Options{Client: w.client, MasterFile: w.file, Prefixes: []string{prefix}}); err == nil || strings.Contains(err.Error(), "is not the store's") {
+	if _, err := Open(ctx, Options{Client: w.client, MasterFile: w.file, Prefixes: []string{prefix}}); err == nil || strings.Contains(err.Error(), "does not match the store") {
 		t.Fatalf("it ended with %v", err)
 	}
 	w.client.KV = kv

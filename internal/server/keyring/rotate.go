@@ -70,7 +70,7 @@ func (r *Ring) rewrite(ctx context.Context, targets []Target, progress func(done
 		case err != nil:
 			return err
 		case count.Unreadable > 0:
-			return fmt.Errorf("%d of %d values cannot be decrypted with any key of the hub; they stay, and so do its keys", count.Unreadable, count.Total)
+			return fmt.Errorf("%d of %d values cannot be decrypted with any of the hub's keys; these values and the keys are kept", count.Unreadable, count.Total)
 		case count.Stale == 0:
 			return nil
 		}
@@ -139,7 +139,7 @@ func (r *Ring) BeginMaster(ctx context.Context) error {
 func (r *Ring) begin(ctx context.Context, choose func(used *masterKey) (*masterKey, error)) error {
 	switch s := r.current.Load(); {
 	case r.plain:
-		return errors.New("the hub does not encrypt: turn that on first (--encrypt-secrets)")
+		return errors.New("encryption is disabled: enable it first (--encrypt-secrets)")
 	case s.Next != "":
 		return ErrBusy
 	default:
@@ -169,7 +169,7 @@ func (r *Ring) Rotate(ctx context.Context, targets []Target, progress func(step 
 	}
 	defer r.changing.Unlock()
 	if !r.Rotating() {
-		progress("adding a key to read with", 0)
+		progress("adding the new key for reading", 0)
 		if err := r.Begin(ctx); err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (r *Ring) Rotate(ctx context.Context, targets []Target, progress func(step 
 	if err := r.change(ctx, func(d *document) error {
 		next := slices.IndexFunc(d.Keys, func(k sealedKey) bool { return k.Name == d.Next })
 		if next < 0 {
-			return fmt.Errorf("key %s, which was to be the next, is gone", d.Next)
+			return fmt.Errorf("the next key %s is missing", d.Next)
 		}
 		d.Keys[0], d.Keys[next] = d.Keys[next], d.Keys[0]
 		d.Rewritten = false
@@ -195,7 +195,7 @@ func (r *Ring) Rotate(ctx context.Context, targets []Target, progress func(step 
 	if err := r.rewrite(ctx, targets, func(done int) { progress("rewriting", done) }); err != nil {
 		return err
 	}
-	progress("dropping the old key", 0)
+	progress("removing the old key", 0)
 	// Lists in pages and watches from before would read values under the old key: they are told to begin again.
 	if err := r.compact(ctx); err != nil {
 		return err
@@ -218,7 +218,7 @@ func (r *Ring) compact(ctx context.Context) error {
 		return fmt.Errorf("read the store's revision: %w", err)
 	}
 	if _, err := r.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
-		return fmt.Errorf("forget old values: %w", err)
+		return fmt.Errorf("compact the store: %w", err)
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (r *Ring) Follow(ctx context.Context) {
 	key := readersPrefix + hex.EncodeToString(id)
 	for ctx.Err() == nil {
 		if err := r.followOnce(ctx, key); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "follow the keys of what is encrypted; trying again")
+			klog.ErrorS(err, "cannot watch the encryption keys; retrying")
 			select {
 			case <-time.After(time.Second):
 			case <-ctx.Done():
@@ -262,7 +262,7 @@ func (r *Ring) followOnce(ctx context.Context, key string) error {
 	defer cancel()
 	lease, err := r.client.Grant(ctx, int64(readerLife/time.Second))
 	if err != nil {
-		return fmt.Errorf("ask for a lease: %w", err)
+		return fmt.Errorf("request a lease: %w", err)
 	}
 	alive, err := r.client.KeepAlive(ctx, lease.ID)
 	if err != nil {
@@ -274,14 +274,14 @@ func (r *Ring) followOnce(ctx context.Context, key string) error {
 	}
 	// In this order nobody believes for a moment that this replica has what it has not, nor that it is not there.
 	if err := tell(); err != nil {
-		return fmt.Errorf("say which keys are read: %w", err)
+		return fmt.Errorf("publish which keys are loaded: %w", err)
 	}
 	seen, err := r.load(ctx)
 	if err != nil {
 		return err
 	}
 	if err := tell(); err != nil {
-		return fmt.Errorf("say which keys are read: %w", err)
+		return fmt.Errorf("publish which keys are loaded: %w", err)
 	}
 	// Of what this replica itself changes from now on it tells, too; what came before is compacted in time, and cannot be watched.
 	changes := r.client.Watch(ctx, documentKey, clientv3.WithRev(seen+1))
@@ -304,7 +304,7 @@ func (r *Ring) followOnce(ctx context.Context, key string) error {
 				}
 			}
 			if err := tell(); err != nil {
-				return fmt.Errorf("say which keys are read: %w", err)
+				return fmt.Errorf("publish which keys are loaded: %w", err)
 			}
 		}
 	}
@@ -315,7 +315,7 @@ func (r *Ring) Behind(ctx context.Context) (int, error) {
 	want := r.current.Load().revision
 	readers, err := r.client.Get(ctx, readersPrefix, clientv3.WithPrefix())
 	if err != nil {
-		return 0, fmt.Errorf("ask which keys replicas read: %w", err)
+		return 0, fmt.Errorf("list the keys that replicas have loaded: %w", err)
 	}
 	behind := 0
 	for _, kv := range readers.Kvs {

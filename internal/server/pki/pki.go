@@ -13,6 +13,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/big"
 	"net"
@@ -70,6 +71,14 @@ func In(dir string) Files {
 	}
 }
 
+// Shared are the files that hubs on one etcd have in common, by their names in a folder. What else is there, each makes with these.
+// The optional ones are there after a rotation.
+func Shared() (required, optional []string) {
+	f := In("")
+	return []string{f.ClusterCA, f.ClusterCAKey, f.FrontProxyCA, f.FrontProxyCAKey, f.ServiceAccountKey},
+		[]string{f.OldClusterCAs, f.CrossCA, f.OldServiceAccountKeys}
+}
+
 // Ensure is EnsureFor certificates of LeafLife.
 func Ensure(dir string, hosts []string, now time.Time) (files Files, changed []string, err error) {
 	return EnsureFor(dir, hosts, now, LeafLife)
@@ -80,7 +89,7 @@ func Ensure(dir string, hosts []string, now time.Time) (files Files, changed []s
 // returns the names of what it made or renewed. life is that of certificates it makes, authorities excepted.
 func EnsureFor(dir string, hosts []string, now time.Time, life time.Duration) (files Files, changed []string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return Files{}, nil, fmt.Errorf("make the certificate folder: %w", err)
+		return Files{}, nil, fmt.Errorf("create the certificate folder: %w", err)
 	}
 	unlock, err := lock(dir)
 	if err != nil {
@@ -346,12 +355,17 @@ func WriteFile(file string, data []byte, mode fs.FileMode) error {
 	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, data) {
 		return os.Chmod(file, mode)
 	}
+	return Replace(file, bytes.NewReader(data), mode)
+}
+
+// Replace gives file the content of from at once. Whoever has the old file open keeps it.
+func Replace(file string, from io.Reader, mode fs.FileMode) error {
 	t, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	defer os.Remove(t.Name())
-	_, err = t.Write(data)
+	_, err = io.Copy(t, from)
 	if err == nil {
 		err = t.Chmod(mode)
 	}

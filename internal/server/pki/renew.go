@@ -44,9 +44,9 @@ func named(f Files) []struct{ name, cert, key, purpose string } {
 	return []struct{ name, cert, key, purpose string }{
 		{"ca", f.ClusterCA, f.ClusterCAKey, "signs the serving certificate and client certificates"},
 		{"apiserver", f.Serving, f.ServingKey, "serves the hub's API"},
-		{"admin", f.Admin, f.AdminKey, "is the administrator of admin.kubeconfig"},
+		{"admin", f.Admin, f.AdminKey, "client certificate of admin.kubeconfig"},
 		{"front-proxy-ca", f.FrontProxyCA, f.FrontProxyCAKey, "signs the front proxy's certificate"},
-		{"front-proxy", f.FrontProxy, f.FrontProxyKey, "speaks for users to aggregated API servers"},
+		{"front-proxy", f.FrontProxy, f.FrontProxyKey, "authenticates the hub to aggregated API servers as a proxy for users"},
 		{"sa", "", f.ServiceAccountKey, "signs tokens of service accounts"},
 	}
 }
@@ -55,7 +55,7 @@ func named(f Files) []struct{ name, cert, key, purpose string } {
 func List(dir string, now time.Time) ([]Certificate, error) {
 	f := In(dir)
 	if _, err := os.Stat(f.ClusterCA); err != nil {
-		return nil, fmt.Errorf("%s is no folder of a hub's certificates (%w)", dir, err)
+		return nil, fmt.Errorf("%s is not a hub's certificate folder (%w)", dir, err)
 	}
 	var all []Certificate
 	for _, n := range named(f) {
@@ -78,7 +78,7 @@ func List(dir string, now time.Time) ([]Certificate, error) {
 			if key, err := readKey(n.key); err != nil {
 				c.Wrong = fmt.Sprintf("its key cannot be read: %v", err)
 			} else if !samePublic(x, key) {
-				c.Wrong = "its key is another's"
+				c.Wrong = "its key does not match"
 			}
 		} else {
 			c.Wrong = "it is missing or damaged"
@@ -87,14 +87,14 @@ func List(dir string, now time.Time) ([]Certificate, error) {
 	}
 	if old, err := cert.CertsFromFile(f.OldClusterCAs); err == nil {
 		for i, x := range old {
-			c := Certificate{Name: fmt.Sprintf("ca-old-%d", i+1), File: f.OldClusterCAs, For: "signed before ca: is trusted on"}
+			c := Certificate{Name: fmt.Sprintf("ca-old-%d", i+1), File: f.OldClusterCAs, For: "previous CA: still trusted"}
 			c.describe(x, now)
 			all = append(all, c)
 		}
 	}
 	if _, err := keyutil.PublicKeysFromFile(f.OldServiceAccountKeys); err == nil {
 		if info, err := os.Stat(f.OldServiceAccountKeys); err == nil {
-			all = append(all, Certificate{Name: "sa-old", File: f.OldServiceAccountKeys, For: "signed tokens before sa, which count on", Made: info.ModTime(), Begins: info.ModTime()})
+			all = append(all, Certificate{Name: "sa-old", File: f.OldServiceAccountKeys, For: "previous token keys: their tokens are still valid", Made: info.ModTime(), Begins: info.ModTime()})
 		}
 	}
 	return all, nil
@@ -104,7 +104,7 @@ func (c *Certificate) describe(x *x509.Certificate, now time.Time) {
 	c.Subject, c.Issuer, c.Begins, c.Ends = x.Subject.String(), x.Issuer.String(), x.NotBefore, &x.NotAfter
 	c.Made = x.NotBefore.Add(min(backdate, x.NotAfter.Sub(x.NotBefore)/2))
 	if now.After(x.NotAfter) {
-		c.Wrong = "it has ended"
+		c.Wrong = "it has expired"
 	}
 }
 
@@ -118,7 +118,7 @@ func Renewable() []string { return []string{"apiserver", "admin", "front-proxy",
 func Renew(dir string, names []string, now time.Time, life time.Duration) error {
 	for _, name := range names {
 		if !slices.Contains(Renewable(), name) {
-			return fmt.Errorf("%q cannot be renewed; what can: %s", name, strings.Join(Renewable(), ", "))
+			return fmt.Errorf("%q cannot be renewed; use one of %s", name, strings.Join(Renewable(), ", "))
 		}
 	}
 	unlock, err := lock(dir)
@@ -178,7 +178,7 @@ func (e *ensurer) replaceAuthority(f Files) {
 	was, err := readKey(f.ClusterCAKey)
 	old := readCert(f.ClusterCA)
 	if err != nil || old == nil {
-		e.err = fmt.Errorf("the authority in %s cannot be read: start the hub once, which says what is wrong", filepath.Dir(f.ClusterCA))
+		e.err = fmt.Errorf("cannot read the CA in %s: start the hub once, which reports what is wrong", filepath.Dir(f.ClusterCA))
 		return
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -233,7 +233,7 @@ func (e *ensurer) replaceLeaf(f Files, certFile, keyFile string, rekey bool) {
 	key, err := readKey(caKey)
 	ca := pair{readCert(caFile), key}
 	if err != nil || ca.cert == nil {
-		e.err = fmt.Errorf("the authority of %s cannot be read", certFile)
+		e.err = fmt.Errorf("cannot read the CA of %s", certFile)
 		return
 	}
 	subject, err := readKey(keyFile)
@@ -269,7 +269,7 @@ func (e *ensurer) replaceSigningKey(f Files) {
 	}
 	was, err := readKey(f.ServiceAccountKey)
 	if err != nil {
-		e.err = fmt.Errorf("the key that signs tokens cannot be read: %w", err)
+		e.err = fmt.Errorf("read the service account signing key: %w", err)
 		return
 	}
 	der, err := x509.MarshalPKIXPublicKey(was.Public())

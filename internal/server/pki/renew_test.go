@@ -184,7 +184,7 @@ func TestTheListNamesWhatIsWrong(t *testing.T) {
 	if err != nil || len(all) != 6 {
 		t.Fatalf("%v, %v", all, err)
 	}
-	want := map[string]string{"ca": "", "apiserver": "it has ended", "admin": "it is missing or damaged", "front-proxy-ca": "", "front-proxy": "it has ended", "sa": ""}
+	want := map[string]string{"ca": "", "apiserver": "it has expired", "admin": "it is missing or damaged", "front-proxy-ca": "", "front-proxy": "it has expired", "sa": ""}
 	for _, c := range all {
 		if w, ok := want[c.Name]; !ok || c.Wrong != w {
 			t.Errorf("%s is %q, want %q", c.Name, c.Wrong, w)

@@ -48,6 +48,9 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if err := r.client.Get(ctx, req.NamespacedName, u); err != nil || u.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err) // the garbage collector takes what it owns
 	}
+	if err := expand(u); err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("read Workflow %s: %w", req, err))
+	}
 	wf, err := parse[Workflow](u.Object)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("read Workflow %s: %w", req, err))
@@ -215,7 +218,7 @@ func (r *runner) write(ctx context.Context, u *unstructured.Unstructured, out *o
 		merged := map[string]any{}
 		for id, n := range nodes {
 			before, _ := had[id].(map[string]any)
-			merged[id] = over(before, n.(map[string]any), "phase", "finishedAt", "progress", "message", "children", "hostNodeName")
+			merged[id] = over(before, n.(map[string]any), "phase", "finishedAt", "progress", "message", "children", "outboundNodes", "hostNodeName")
 		}
 		status["nodes"] = merged
 	}
@@ -234,6 +237,9 @@ func (r *runner) write(ctx context.Context, u *unstructured.Unstructured, out *o
 	}
 	if reflect.DeepEqual(u.Object, next.Object) {
 		return nil
+	}
+	if err := compress(next); err != nil {
+		return err
 	}
 	return r.client.Update(ctx, next)
 }

@@ -258,7 +258,7 @@ func (p *pass) begin(at place, nodeType, template string, phase Phase) (n Node, 
 		return Node{}, false
 	}
 	n = Node{
-		ID: id, Name: at.name, DisplayName: at.display, Type: nodeType, TemplateName: template, TemplateRef: at.ref,
+		ID: id, Name: at.name, DisplayName: at.display, Type: nodeType, TemplateName: template, TemplateRef: at.ref, TemplateScope: p.scope(at),
 		Phase: phase, BoundaryID: at.boundary, StartedAt: &p.now,
 	}
 	if phase.Over() {
@@ -266,6 +266,17 @@ func (p *pass) begin(at place, nodeType, template string, phase Phase) (n Node, 
 	}
 	p.put(n)
 	return n, true
+}
+
+// scope is the object whose templates are called at a place, as nodes name it.
+func (p *pass) scope(at place) string {
+	switch {
+	case at.ref != nil && at.ref.ClusterScope:
+		return "cluster/" + at.ref.Name
+	case at.ref != nil:
+		return "namespaced/" + at.ref.Name
+	}
+	return "local/" + p.wf.Name
 }
 
 func (p *pass) put(n Node) { p.out.status.Nodes[n.ID] = n }
@@ -315,6 +326,9 @@ func (p *pass) run(at place, t *Template, arguments Arguments, retry bool) Phase
 	if err != nil {
 		return p.broken(at, t.Name, err)
 	}
+	if _, begun := p.out.status.Nodes[p.id(at.name)]; !begun {
+		defer p.given(at, t, values)
+	}
 	switch {
 	case t.Container != nil, t.Script != nil:
 		return p.pod(at, t)
@@ -344,6 +358,20 @@ func (p *pass) inputs(t *Template, arguments Arguments) (map[string]string, erro
 		values["inputs.parameters."+in.Name] = string(*v)
 	}
 	return values, nil
+}
+
+// given notes what the node at a place was given, if it has begun.
+func (p *pass) given(at place, t *Template, values map[string]string) {
+	n, begun := p.out.status.Nodes[p.id(at.name)]
+	if !begun || len(t.Inputs.Parameters) == 0 {
+		return
+	}
+	n.Inputs = &Arguments{}
+	for _, in := range t.Inputs.Parameters {
+		v := Text(values["inputs.parameters."+in.Name])
+		n.Inputs.Parameters = append(n.Inputs.Parameters, Parameter{Name: in.Name, Value: &v})
+	}
+	p.put(n)
 }
 
 // substitute is a copy of v with the placeholders replaced that have a value.
@@ -417,12 +445,50 @@ func (p *pass) child(n Node, at place) Node {
 	return n
 }
 
+// after notes that what is at a place comes after a node: after the nodes that end it.
+func (p *pass) after(id string, at place) {
+	for _, end := range p.ends(id) {
+		p.child(p.out.status.Nodes[end], at)
+	}
+}
+
+// ends are the nodes that end a node: itself, unless it contains others.
+func (p *pass) ends(id string) []string {
+	n := p.out.status.Nodes[id]
+	within := n.Children
+	switch n.Type {
+	case typeSteps, typeDAG:
+		return n.OutboundNodes
+	case typeRetry:
+		within = within[max(0, len(within)-1):]
+	case typeGroup, typeTaskGroup:
+	default:
+		return []string{id}
+	}
+	if len(within) == 0 {
+		return []string{id}
+	}
+	return p.endsOf(within)
+}
+
+func (p *pass) endsOf(ids []string) (all []string) {
+	for _, id := range ids {
+		for _, end := range p.ends(id) {
+			if !slices.Contains(all, end) {
+				all = append(all, end)
+			}
+		}
+	}
+	return all
+}
+
 // steps runs one group after the other, and what is in a group side by side.
 func (p *pass) steps(at place, t *Template, values map[string]string) Phase {
 	n, ok := p.begin(at, typeSteps, t.Name, Running)
 	if !ok {
 		return p.notBegun()
 	}
+	last := ""
 	for i, group := range t.Steps {
 		groupAt := place{fmt.Sprintf("%s[%d]", at.name, i), fmt.Sprintf("[%d]", i), n.ID, at.ref}
 		g, ok := p.begin(groupAt, typeGroup, t.Name, Running)
@@ -432,7 +498,12 @@ func (p *pass) steps(at place, t *Template, values map[string]string) Phase {
 			}
 			return n.Phase
 		}
-		n = p.child(n, groupAt)
+		if i == 0 {
+			n = p.child(n, groupAt)
+		} else {
+			p.after(last, groupAt)
+		}
+		last = g.ID
 		if g.Phase.Over() && !g.Phase.bad() {
 			continue
 		}
@@ -454,9 +525,13 @@ func (p *pass) steps(at place, t *Template, values map[string]string) Phase {
 			return n.Phase
 		case bad != "":
 			p.end(g, bad, message)
+			n.OutboundNodes = p.ends(g.ID)
 			return p.end(n, bad, message)
 		}
 		p.end(g, Succeeded, "")
+	}
+	if last != "" {
+		n.OutboundNodes = p.ends(last)
 	}
 	return p.end(n, Succeeded, "")
 }
@@ -589,10 +664,15 @@ func (p *pass) dag(at place, t *Template, values map[string]string) Phase {
 			}
 		}
 	}
-	switch {
-	case !over:
+	if !over {
 		return d.node.Phase
-	case bad != "":
+	}
+	for _, task := range t.DAG.Tasks {
+		if id := p.id(d.place(&task).name); leaves[task.Name] && p.out.status.Nodes[id].ID != "" {
+			d.node.OutboundNodes = append(d.node.OutboundNodes, p.ends(id)...)
+		}
+	}
+	if bad != "" {
 		return p.end(d.node, bad, message)
 	}
 	return p.end(d.node, Succeeded, "")
@@ -673,7 +753,13 @@ func (d *graph) task(name string, depth int) (Phase, error) {
 		}
 		phase = d.start(at, task)
 	}
-	d.node = d.child(d.node, at)
+	if before := d.dependencies(task); len(before) == 0 {
+		d.node = d.child(d.node, at)
+	} else {
+		for _, name := range before {
+			d.after(d.id(d.place(d.tasks[name]).name), at)
+		}
+	}
 	d.failed = d.failed || phase.bad() && !task.tolerates(phase)
 	d.phases[name] = phase
 	return phase, nil

@@ -343,3 +343,59 @@ func TestConditionsOfSteps(t *testing.T) {
 		}
 	}
 }
+
+// The nodes are a graph by which Argo's clients draw a Workflow: each is the child of those that it comes after.
+func TestNodesAreTheChildrenOfThoseTheyComeAfter(t *testing.T) {
+	m := submit(t, "entrypoint: main"+leaves+`
+- name: main
+  steps:
+  - - {name: a, template: say, arguments: {parameters: [{name: text, value: hello}]}}
+    - {name: b, template: ok}
+  - - {name: c, template: two}
+  - - {name: d, template: ok}
+- name: two
+  dag:
+    tasks:
+    - {name: x, template: ok}
+    - {name: v, template: ok, dependencies: [x]}
+    - {name: z, template: ok, dependencies: [x]}
+- name: say
+  inputs: {parameters: [{name: text}]}
+  container: {image: "busybox:1", args: ["{{inputs.parameters.text}}"]}
+`)
+	status := m.run()
+	named := func(ids []string) (names []string) {
+		for _, id := range ids {
+			names = append(names, strings.TrimPrefix(status.Nodes[id].Name, "wf"))
+		}
+		return names
+	}
+	want := map[string]struct{ children, outbound []string }{
+		"":        {[]string{"[0]"}, []string{"[2].d"}},
+		"[0]":     {[]string{"[0].a", "[0].b"}, nil},
+		"[0].a":   {[]string{"[1]"}, nil},
+		"[0].b":   {[]string{"[1]"}, nil},
+		"[1]":     {[]string{"[1].c"}, nil},
+		"[1].c":   {[]string{"[1].c.x"}, []string{"[1].c.v", "[1].c.z"}},
+		"[1].c.x": {[]string{"[1].c.v", "[1].c.z"}, nil},
+		"[1].c.v": {[]string{"[2]"}, nil},
+		"[1].c.z": {[]string{"[2]"}, nil},
+		"[2]":     {[]string{"[2].d"}, nil},
+		"[2].d":   {nil, nil},
+	}
+	for _, n := range status.Nodes {
+		name := strings.TrimPrefix(n.Name, "wf")
+		if w, known := want[name]; !known || !slices.Equal(named(n.Children), w.children) || !slices.Equal(named(n.OutboundNodes), w.outbound) {
+			t.Errorf("%q has the children %q and ends with %q, want %q", name, named(n.Children), named(n.OutboundNodes), w)
+		}
+		if n.TemplateScope != "local/wf" {
+			t.Errorf("%q is of %q", name, n.TemplateScope)
+		}
+		if name == "[0].a" && (n.Inputs == nil || len(n.Inputs.Parameters) != 1 || *n.Inputs.Parameters[0].Value != "hello") {
+			t.Errorf("%q was given %v", name, n.Inputs)
+		}
+	}
+	if len(status.Nodes) != len(want) {
+		t.Errorf("%d nodes, want %d", len(status.Nodes), len(want))
+	}
+}

@@ -220,12 +220,19 @@ type Node struct {
 	Type         string       `json:"type"`
 	TemplateName string       `json:"templateName,omitempty"`
 	TemplateRef  *TemplateRef `json:"templateRef,omitempty"`
-	Phase        Phase        `json:"phase,omitempty"`
-	BoundaryID   string       `json:"boundaryID,omitempty"`
-	Message      string       `json:"message,omitempty"`
-	StartedAt    *metav1.Time `json:"startedAt,omitempty"`
-	FinishedAt   *metav1.Time `json:"finishedAt,omitempty"`
-	Progress     string       `json:"progress,omitempty"`
-	Children     []string     `json:"children,omitempty"`
-	HostNodeName string       `json:"hostNodeName,omitempty"`
+	// TemplateScope is the object whose templates a node's template calls: "local/" and the workflow, or another.
+	TemplateScope string       `json:"templateScope,omitempty"`
+	Phase         Phase        `json:"phase,omitempty"`
+	BoundaryID    string       `json:"boundaryID,omitempty"`
+	Message       string       `json:"message,omitempty"`
+	StartedAt     *metav1.Time `json:"startedAt,omitempty"`
+	FinishedAt    *metav1.Time `json:"finishedAt,omitempty"`
+	Progress      string       `json:"progress,omitempty"`
+	// Inputs are the parameters that the node was given.
+	Inputs *Arguments `json:"inputs,omitempty"`
+	// Children are the nodes that come after this one; of one that contains others, those that begin it.
+	Children []string `json:"children,omitempty"`
+	// OutboundNodes are the nodes that end one that contains others: what comes after it is their child.
+	OutboundNodes []string `json:"outboundNodes,omitempty"`
+	HostNodeName  string   `json:"hostNodeName,omitempty"`
 }

@@ -3,6 +3,7 @@ package kruise
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -198,6 +199,10 @@ func cloneSetStatus(cs *CloneSet, o observed, messages map[string]string) (Clone
 	c, recheck := progressing(cs, status, o.now)
 	if c != nil {
 		status.Conditions = setCondition(status.Conditions, *c)
+	}
+	unchanged := status
+	if unchanged.Conditions = cs.Status.Conditions; reflect.DeepEqual(unchanged, cs.Status) {
+		status.Conditions = leftOver(cs.Status.Conditions, status.Conditions)
 	}
 	return status, recheck, nil
 }

@@ -321,9 +321,7 @@ func (r *reconciler) act(ctx context.Context, u *unstructured.Unstructured, o ob
 	for _, p := range s.inPlace {
 		if err := r.startInPlace(ctx, key, p, o); err != nil {
 			err = fmt.Errorf("update pod %s: %w", p.Name, err)
-			if !conflict(err) {
-				failed["update"] = err.Error()
-			}
+			failed["update"] = err.Error() // a conflict, too, which is tried again at once
 			errs = append(errs, err)
 		}
 	}

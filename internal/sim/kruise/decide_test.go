@@ -341,6 +341,29 @@ func TestAvailableMeansReadyForLongEnough(t *testing.T) {
 	}
 }
 
+// The real manager leaves a failure that is over in the status until a counter changes, too.
+func TestAFailureIsLeftOverUntilTheStatusChanges(t *testing.T) {
+	w := newWorld(1)
+	cs := newCloneSet(1)
+	failing := func(messages map[string]string) bool {
+		t.Helper()
+		status, _, err := cloneSetStatus(cs, w.observed, messages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs.Status = status
+		return getCondition(status.Conditions, "FailedUpdate") != nil
+	}
+	conflict := map[string]string{"FailedUpdate": "the object has been modified"}
+	if failing(nil) || !failing(conflict) || !failing(nil) {
+		t.Errorf("of a conflict is left %v", cs.Status.Conditions)
+	}
+	w.cloneSet(t, cs, func() {})
+	if failing(map[string]string{"FailedUpdate": ""}) {
+		t.Errorf("once there are more pods %v is left", cs.Status.Conditions)
+	}
+}
+
 func TestProgressHasADeadline(t *testing.T) {
 	w := newWorld(1)
 	cs := newCloneSet(1)

@@ -14,4 +14,8 @@
 // differ from the real manager, and a Deployment of a subset ignores its partition.
 // Of BroadcastJobs: restartLimit counts restarts of containers, which fake nodes do not make.
 // And every other kind of OpenKruise.
+//
+// Where it is kinder than the real manager, so that no test of it says how the hub does there: its webhooks are always up; pods are
+// deleted at once and images are there; its cache is awaited after each write, so that conflicts are rare; of a UnitedDeployment, a failure
+// that is over is gone from the status. docs/openkruise.md has the same list for users.
 package kruise

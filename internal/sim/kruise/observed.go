@@ -2,6 +2,7 @@ package kruise
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"time"
 
@@ -181,6 +182,17 @@ func failureConditions(conditions []Condition, messages map[string]string, now t
 	}
 	slices.SortStableFunc(out, func(a, b Condition) int { return cmp.Compare(a.Type, b.Type) })
 	return out
+}
+
+// leftOver are the conditions of a status of which nothing else changes. The real manager writes a status when a counter or a revision of
+// it changes, so that a failure that is over stays True until then.
+func leftOver(old, conditions []Condition) []Condition {
+	for _, c := range conditions {
+		if before := getCondition(old, c.Type); before == nil || !reflect.DeepEqual(*before, c) {
+			return conditions
+		}
+	}
+	return old
 }
 
 func orDefault[T any](p *T, d T) T {

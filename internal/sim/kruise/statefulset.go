@@ -2,6 +2,7 @@ package kruise
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -231,6 +232,10 @@ func statefulSetStatus(set *StatefulSet, o observed, messages map[string]string)
 			}
 		}
 		status.VolumeClaims = append(status.VolumeClaims, count)
+	}
+	unchanged := status
+	if unchanged.Conditions = set.Status.Conditions; reflect.DeepEqual(unchanged, set.Status) {
+		status.Conditions = leftOver(set.Status.Conditions, status.Conditions)
 	}
 	return status, nil
 }

@@ -73,24 +73,24 @@ func (q Question) Check(desired, observed, replicas string) error {
 	switch {
 	case q.Operation == configv1alpha1.InterpreterOperationRetain:
 		if q.Desired == nil || q.Observed == nil {
-			return fmt.Errorf("%s needs %s and %s: what is to be applied, and what the member has", q.Operation, desired, observed)
+			return fmt.Errorf("%s needs %s and %s: the desired and the observed object", q.Operation, desired, observed)
 		}
 	case q.Desired == nil && q.Observed == nil:
 		return fmt.Errorf("%s needs an object: set %s or %s", q.Operation, desired, observed)
 	case q.Desired != nil && q.Observed != nil:
-		return fmt.Errorf("%s is about one object: set %s or %s, not both", q.Operation, desired, observed)
+		return fmt.Errorf("%s takes one object: set %s or %s, not both", q.Operation, desired, observed)
 	}
 	if q.Replicas != nil && *q.Replicas < 0 {
 		return fmt.Errorf("%s %d: there are no fewer than 0 replicas", replicas, *q.Replicas)
 	}
 	if q.Operation == configv1alpha1.InterpreterOperationReviseReplica && q.Replicas == nil {
-		return fmt.Errorf("%s needs %s: the number to revise to", q.Operation, replicas)
+		return fmt.Errorf("%s needs %s: the new number of replicas", q.Operation, replicas)
 	}
 	return nil
 }
 
 // ErrNotAnswered is the error of Of when no tier answers the operation for the kind.
-var ErrNotAnswered = errors.New("nothing answers this operation for the kind")
+var ErrNotAnswered = errors.New("no interpreter implements this operation for the kind")
 
 // Answers says whether the hooks have one for the operation.
 func Answers(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation) bool {

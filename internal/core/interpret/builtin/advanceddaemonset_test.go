@@ -74,7 +74,7 @@ func TestAdvancedDaemonSetRetain(t *testing.T) {
 			"a selector that cannot change stays",
 			`{apiVersion: apps.kruise.io/v1beta1, kind: DaemonSet, spec: {selector: {matchLabels: {b: c}}, template: {metadata: {labels: {app: x, b: c}}}}}`,
 			`{spec: {selector: {matchLabels: {app: x}}}}`,
-			`{apiVersion: apps.kruise.io/v1beta1, kind: DaemonSet, metadata: {annotations: {argosy.io/immutable-fields: 'spec.selector stays "app=x", the template wants "b=c"'}}, spec: {selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x, b: c}}}}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: DaemonSet, metadata: {annotations: {argosy.io/immutable-fields: 'spec.selector is still "app=x", but the template has "b=c"'}}, spec: {selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x, b: c}}}}}`,
 		},
 		{
 			"nothing is kept of what the member may not change",

@@ -50,7 +50,6 @@ func advancedStatefulSetHealth(_ context.Context, observed *unstructured.Unstruc
 		there:  number(status, "replicas"), available: number(status, "availableReplicas"),
 		updated: number(status, "updatedReplicas"), updatedAvailable: updatedAvailable(status),
 		paused: paused(spec), onDelete: onDelete(spec),
-		failing: isTrue(status, "FailedCreatePod") || isTrue(status, "FailedUpdatePod") && !paused(spec),
 	}.health(), nil
 }
 

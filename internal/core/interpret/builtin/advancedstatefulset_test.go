@@ -15,14 +15,14 @@ func TestAdvancedStatefulSetHealth(t *testing.T) {
 			{"one pod not available", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 2, updatedReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Progressing},
 			{"paused", `{replicas: 3, updateStrategy: {rollingUpdate: {paused: true}}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Suspended},
 			{"OnDelete updates when its users like", `{replicas: 3, updateStrategy: {type: OnDelete}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3}`, interpret.Healthy},
-			{"pods refused", `{replicas: 3}`, `{observedGeneration: 2, replicas: 2, conditions: [{type: FailedCreatePod, status: "True"}]}`, interpret.Degraded},
+			{"pods refused: it counts once it stays", `{replicas: 3}`, `{observedGeneration: 2, replicas: 2, conditions: [{type: FailedCreatePod, status: "True"}]}`, interpret.Progressing},
 			{"an update refused while it is paused", `{replicas: 3, updateStrategy: {rollingUpdate: {paused: true}}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 2, updatedReplicas: 1, conditions: [{type: FailedUpdatePod, status: "True"}]}`, interpret.Progressing},
-			{"an update refused", `{replicas: 3}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1, conditions: [{type: FailedUpdatePod, status: "True"}]}`, interpret.Degraded},
+			{"an update refused: it counts once it stays", `{replicas: 3}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1, conditions: [{type: FailedUpdatePod, status: "True"}]}`, interpret.Progressing},
 			{"all kept back", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 9}}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3}`, interpret.Suspended},
 			{"scaled to none", `{replicas: 0}`, `{observedGeneration: 2}`, interpret.Healthy},
 			{"no status yet", `{replicas: 3}`, ``, interpret.Progressing},
 			{"not seen yet", `{replicas: 1}`, `{observedGeneration: 1, replicas: 1, availableReplicas: 1, updatedReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Progressing},
-			{"a partition that is no number of pods", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: "10%"}}}`, `{observedGeneration: 2}`, interpret.Unknown},
+			{"a partition that is not a number of pods", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: "10%"}}}`, `{observedGeneration: 2}`, interpret.Unknown},
 			{"pods once refused", `{replicas: 1}`, `{observedGeneration: 2, replicas: 1, availableReplicas: 1, updatedReplicas: 1, updatedAvailableReplicas: 1, conditions: [{type: FailedCreatePod, status: "True"}]}`, interpret.Healthy},
 		})
 	}
@@ -74,7 +74,7 @@ func TestAdvancedStatefulSetRetain(t *testing.T) {
 			"what cannot change stays, the rest arrives, and the object says what stayed",
 			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, spec: {replicas: 3, serviceName: new, podManagementPolicy: Parallel, template: {spec: {containers: [{image: v2}]}}}}`,
 			`{spec: {replicas: 1, serviceName: old, podManagementPolicy: OrderedReady, template: {spec: {containers: [{image: v1}]}}}}`,
-			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {annotations: {argosy.io/immutable-fields: 'spec.serviceName stays "old", the template wants "new"; spec.podManagementPolicy stays "OrderedReady", the template wants "Parallel"'}},
+			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {annotations: {argosy.io/immutable-fields: 'spec.serviceName is still "old", but the template has "new"; spec.podManagementPolicy is still "OrderedReady", but the template has "Parallel"'}},
 				spec: {replicas: 3, serviceName: old, podManagementPolicy: OrderedReady, template: {spec: {containers: [{image: v2}]}}}}`,
 		},
 		{
@@ -89,7 +89,7 @@ func TestAdvancedStatefulSetRetain(t *testing.T) {
 				{metadata: {name: data}, spec: {storageClassName: fast, resources: {requests: {storage: 512Mi}}}},
 				{metadata: {name: log}, spec: {resources: {requests: {storage: 2Gi}}}}, {metadata: {name: new}, spec: {resources: {requests: {storage: 1Gi}}}}]}}`,
 			`{spec: {volumeClaimTemplates: [{metadata: {name: log}, spec: {resources: {requests: {storage: 1Gi}}}}, {metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}]}}`,
-			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {annotations: {argosy.io/immutable-fields: 'the storage of spec.volumeClaimTemplates[data] stays 1Gi, the template wants 512Mi, and claims do not shrink'}}, spec: {volumeClaimTemplates: [
+			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {annotations: {argosy.io/immutable-fields: 'the storage of spec.volumeClaimTemplates[data] is still 1Gi, but the template has 512Mi, and volume claims cannot shrink'}}, spec: {volumeClaimTemplates: [
 				{metadata: {name: data}, spec: {storageClassName: fast, resources: {requests: {storage: 1Gi}}}},
 				{metadata: {name: log}, spec: {resources: {requests: {storage: 2Gi}}}}, {metadata: {name: new}, spec: {resources: {requests: {storage: 1Gi}}}}]}}`,
 		},
@@ -116,7 +116,7 @@ func TestWhatAMemberKeepsAgainstTheTemplateIsToldOnTheTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := aggregated(t, read(t, `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {generation: 2}}`), items(t, string(raw), `{observedGeneration: 1, generation: 1, resourceTemplateGeneration: 2}`))
-	want := `m1: spec.serviceName stays "old", the template wants "new"; such a field cannot change: set the template back, or delete the object in the member to have it made anew`
+	want := `m1: spec.serviceName is still "old", but the template has "new"; this field is immutable: revert the template, or delete the object in the member to have it recreated`
 	if state, message := conditionText(got, "ImmutableFieldConflict", "status"), conditionText(got, "ImmutableFieldConflict", "message"); state != "True" || message != want {
 		t.Errorf("got %s: %s\nwant %s", state, message, want)
 	}

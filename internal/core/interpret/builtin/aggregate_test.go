@@ -92,7 +92,7 @@ func TestAggregate(t *testing.T) {
 				`{conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable, lastTransitionTime: "2026-01-01T00:01:00Z"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
 				`{conditions: [{type: Progressing, status: "True", reason: ReplicaSetUpdated, lastTransitionTime: "2026-01-01T00:00:30Z"}]}`},
 			`{observedGeneration: 0, replicas: 0, updatedReplicas: 0, readyReplicas: 0, availableReplicas: 0, unavailableReplicas: 0, conditions: [
-				{type: Available, status: Unknown, reason: NotReported, message: "m2: the cluster has not said yet", lastTransitionTime: "2026-01-01T00:01:00Z", lastUpdateTime: "2026-01-01T00:01:00Z"},
+				{type: Available, status: Unknown, reason: NotReported, message: "m2: the cluster has not reported it yet", lastTransitionTime: "2026-01-01T00:01:00Z", lastUpdateTime: "2026-01-01T00:01:00Z"},
 				{type: Progressing, status: "True", reason: ReplicaSetUpdated, message: "m2: ReplicaSetUpdated", lastTransitionTime: "2026-01-01T00:00:30Z", lastUpdateTime: "2026-01-01T00:00:30Z"}]}`,
 		},
 		{

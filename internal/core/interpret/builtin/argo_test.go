@@ -144,6 +144,11 @@ func TestAWorkflowReportsWhatDoesNotGrowWithIt(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v\n%swant\n%s", err, show(got), show(want))
 	}
+	// One field that they cannot read hides all Workflows from Argo's clients.
+	broken := `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, status: {phase: Running, startedAt: 5, finishedAt: yesterday, progress: [1], message: {a: b}, conditions: {type: Completed}, resourcesDuration: {cpu: much}}}`
+	if got, err := interpreter.Reflect(t.Context(), read(t, broken)); err != nil || !reflect.DeepEqual(got, tree(t, `{phase: Running}`)) {
+		t.Errorf("of what cannot be read it reports %v, %v", show(got), err)
+	}
 	if got, err := interpreter.Reflect(t.Context(), read(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow}`)); got != nil || err != nil {
 		t.Errorf("without a status: %v, %v", got, err)
 	}

@@ -33,7 +33,7 @@ func argoRollout() *interpret.Hooks {
 					r.status["observedGeneration"] = generationOf(r.status)
 				}
 			}
-			status := sums(rs, counters...)
+			status := sumsOf(template, rs, counters...)
 			setPhase(status, []string{"Degraded", "Progressing", "Paused", "Healthy"}, "Progressing", rs)
 			setMessages(status, rs, "message")
 			for _, name := range []string{"selector", "currentPodHash", "stableRS"} {

@@ -251,7 +251,7 @@ func TestKindsWithoutReplicasAreNoWorkloads(t *testing.T) {
 func TestReplicasThatAreNoNumberAreAnError(t *testing.T) {
 	obj := read(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: a, name: b}, spec: {replicas: three}}`)
 	_, _, _, err := interpreter.Replicas(t.Context(), obj)
-	if err == nil || err.Error() != "read replicas of Deployment a/b: spec.replicas: three is no integer" {
+	if err == nil || err.Error() != "read replicas of Deployment a/b: spec.replicas: three is not an integer" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -57,8 +57,6 @@ func cloneSetHealth(_ context.Context, observed *unstructured.Unstructured) (int
 		there: number(status, "replicas"), available: number(status, "availableReplicas"),
 		updated: number(status, "updatedReplicas"), updatedAvailable: updatedAvailable(status),
 		paused: paused(spec), onDelete: onDelete(spec), overdue: overdue(status),
-		// A paused one does not update, so it does not fail to.
-		failing: isTrue(status, "FailedScale") || isTrue(status, "FailedUpdate") && !paused(spec),
 	}.health(), nil
 }
 

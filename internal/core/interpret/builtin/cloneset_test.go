@@ -25,8 +25,8 @@ func TestCloneSetHealth(t *testing.T) {
 		{"its own deadline over", `{replicas: 3}`, `{observedGeneration: 2, replicas: 3, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`, interpret.Degraded},
 		{"FailedUpdate left over on a good one", `{replicas: 3}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 3, updatedAvailableReplicas: 3, conditions: [{type: FailedUpdate, status: "True"}]}`, interpret.Healthy},
 		{"FailedUpdate left over on a held canary", `{replicas: 4, updateStrategy: {partition: 1}}`, `{observedGeneration: 2, replicas: 4, availableReplicas: 4, updatedReplicas: 3, updatedAvailableReplicas: 3, conditions: [{type: FailedUpdate, status: "True"}]}`, interpret.Suspended},
-		{"FailedUpdate and short of updated pods", `{replicas: 3}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1, conditions: [{type: FailedUpdate, status: "True"}]}`, interpret.Degraded},
-		{"FailedScale and short of pods", `{replicas: 3}`, `{observedGeneration: 2, replicas: 1, conditions: [{type: FailedScale, status: "True"}]}`, interpret.Degraded},
+		{"FailedUpdate and short of updated pods: it counts once it stays", `{replicas: 3}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1, conditions: [{type: FailedUpdate, status: "True"}]}`, interpret.Progressing},
+		{"FailedScale and short of pods: it counts once it stays", `{replicas: 3}`, `{observedGeneration: 2, replicas: 1, conditions: [{type: FailedScale, status: "True"}]}`, interpret.Progressing},
 		{"an older OpenKruise, which does not count what is updated and available", `{replicas: 3}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 3, updatedReadyReplicas: 3}`, interpret.Healthy},
 		{"a canary of half a per cent", `{replicas: 300, updateStrategy: {partition: "99.5%"}}`, `{observedGeneration: 2, replicas: 300, availableReplicas: 300, updatedReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Suspended},
 		{"a percentage that its own OpenKruise rounds otherwise", `{replicas: 3, updateStrategy: {partition: "50%"}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, expectedUpdatedReplicas: 1, updatedReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Suspended},
@@ -57,10 +57,10 @@ func TestCloneSetReplicas(t *testing.T) {
 			{"a float that is whole", `{replicas: 2.0}`, 2, "unknown", "main×2 unknown"},
 		})
 		checkRefused(t, "apps.kruise.io/"+version+", kind: CloneSet", map[string]string{
-			`{replicas: three}`:      "spec.replicas: three is no integer",
-			`{replicas: 1.5}`:        "spec.replicas: 1.5 is no integer",
-			`{replicas: -1}`:         "spec.replicas: -1 is no number of replicas",
-			`{replicas: 3000000000}`: "spec.replicas: 3000000000 is no number of replicas",
+			`{replicas: three}`:      "spec.replicas: three is not an integer",
+			`{replicas: 1.5}`:        "spec.replicas: 1.5 is not an integer",
+			`{replicas: -1}`:         "spec.replicas: -1 is not a number of replicas",
+			`{replicas: 3000000000}`: "spec.replicas: 3000000000 is not a number of replicas",
 		})
 	}
 }
@@ -76,6 +76,24 @@ func TestCloneSetAggregate(t *testing.T) {
 				`{replicas: 3, readyReplicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedReadyReplicas: 1, updatedAvailableReplicas: 1, expectedUpdatedReplicas: 1, updateRevision: x-1, currentRevision: x-0, ` + done + `}`,
 			},
 			`{observedGeneration: 2, replicas: 5, readyReplicas: 5, availableReplicas: 5, updatedReplicas: 3, updatedReadyReplicas: 3, updatedAvailableReplicas: 3, expectedUpdatedReplicas: 3, updateRevision: x-1, collisionCount: 1, labelSelector: "app=x,tier in (a,b)"}`,
+		},
+		{
+			"what a cluster calls updated counts if it has the template: m2 did not answer since",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {generation: 2}, spec: {replicas: 5}, status: {observedGeneration: 1}}`,
+			[]string{
+				`{replicas: 2, readyReplicas: 2, availableReplicas: 2, updatedReplicas: 2, updatedReadyReplicas: 2, updatedAvailableReplicas: 2, expectedUpdatedReplicas: 2, ` + done + `}`,
+				`{replicas: 3, readyReplicas: 3, availableReplicas: 3, updatedReplicas: 3, updatedReadyReplicas: 3, updatedAvailableReplicas: 3, expectedUpdatedReplicas: 3, generation: 4, observedGeneration: 4, resourceTemplateGeneration: 1}`,
+			},
+			`{observedGeneration: 1, replicas: 5, readyReplicas: 5, availableReplicas: 5, updatedReplicas: 2, updatedReadyReplicas: 2, updatedAvailableReplicas: 2, expectedUpdatedReplicas: 5}`,
+		},
+		{
+			"nor does it count before its controller has seen the template: that of m2 does not run",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {generation: 2}, spec: {replicas: 5}, status: {observedGeneration: 1}}`,
+			[]string{
+				`{replicas: 2, readyReplicas: 2, availableReplicas: 2, updatedReplicas: 2, updatedReadyReplicas: 2, updatedAvailableReplicas: 2, expectedUpdatedReplicas: 2, ` + done + `}`,
+				`{replicas: 3, readyReplicas: 3, availableReplicas: 3, updatedReplicas: 3, updatedReadyReplicas: 3, updatedAvailableReplicas: 3, expectedUpdatedReplicas: 3, generation: 5, observedGeneration: 4, resourceTemplateGeneration: 2}`,
+			},
+			`{observedGeneration: 1, replicas: 5, readyReplicas: 5, availableReplicas: 5, updatedReplicas: 2, updatedReadyReplicas: 2, updatedAvailableReplicas: 2, expectedUpdatedReplicas: 5}`,
 		},
 		{
 			"a CloneSet's worst conditions win, FailedScale when True, Progressing when False",
@@ -128,7 +146,7 @@ func TestCloneSetRetain(t *testing.T) {
 			"a selector that cannot change stays where the pods still match it, and the object says so",
 			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {selector: {matchLabels: {app: x, tier: web}}, template: {metadata: {labels: {app: x, tier: web}}}}}`,
 			`{spec: {selector: {matchLabels: {app: x}}}}`,
-			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {annotations: {argosy.io/immutable-fields: 'spec.selector stays "app=x", the template wants "app=x,tier=web"'}},
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {annotations: {argosy.io/immutable-fields: 'spec.selector is still "app=x", but the template has "app=x,tier=web"'}},
 				spec: {selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x, tier: web}}}}}`,
 		},
 		{

@@ -99,7 +99,7 @@ func (k nativeCondition) fold(rs []report) map[string]any {
 		case !k.expected:
 			continue
 		default:
-			is, why, message = "Unknown", "NotReported", "the cluster has not said yet"
+			is, why, message = "Unknown", "NotReported", "the cluster has not reported it yet"
 		}
 		s := state{severity: severity(is, k.good == "False")}
 		if is == k.good && (k.final == "" || why == k.final) {

@@ -23,7 +23,7 @@ func daemonSet() *interpret.Hooks {
 			if err != nil {
 				return nil, err
 			}
-			status := sums(rs, counters...)
+			status := sumsOf(template, rs, counters...)
 			desired := number(status, "desiredNumberScheduled")
 			done := number(status, "updatedNumberScheduled") >= desired && number(status, "numberAvailable") >= desired
 			status["observedGeneration"] = observedGeneration(template, rs, done)

@@ -30,7 +30,7 @@ func deployment() *interpret.Hooks {
 			if err != nil {
 				return nil, err
 			}
-			status := sums(rs, counters...)
+			status := sumsOf(template, rs, counters...)
 			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "updatedReplicas", "availableReplicas"))
 			addNativeConditions(status, template, rs, deploymentConditions)
 			return settledNative(template, status), nil

@@ -31,7 +31,7 @@ func specNumber(obj *unstructured.Unstructured, otherwise int64, path ...string)
 	}
 	n, ok := whole(v)
 	if !ok {
-		return 0, fmt.Errorf("spec.%s: %v is no integer", strings.Join(path, "."), v)
+		return 0, fmt.Errorf("spec.%s: %v is not an integer", strings.Join(path, "."), v)
 	}
 	return n, nil
 }

@@ -45,7 +45,7 @@ func immutablePullSecrets(desired, observed map[string]any) []clash {
 	if kept, _ := have.([]any); reflect.DeepEqual(want, kept) || len(want)+len(kept) == 0 {
 		return nil
 	}
-	return []clash{{path, have, "pullSecrets stay as they are, the template wants others"}}
+	return []clash{{path, have, "pullSecrets are unchanged, but the template has others"}}
 }
 
 // pulling is what both have in common. Their pullSecrets are immutable, and failed says whether something could not be pulled.

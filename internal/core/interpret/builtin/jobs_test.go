@@ -412,12 +412,12 @@ func TestWhatMembersKeepOfKruiseJobs(t *testing.T) {
 		{
 			"an ImagePullJob its pull secrets, which may not change",
 			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, spec: {image: v2, pullSecrets: [b]}}`, `{spec: {image: v1, pullSecrets: [a]}}`,
-			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, metadata: {annotations: {argosy.io/immutable-fields: "pullSecrets stay as they are, the template wants others"}}, spec: {image: v2, pullSecrets: [a]}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, metadata: {annotations: {argosy.io/immutable-fields: "pullSecrets are unchanged, but the template has others"}}, spec: {image: v2, pullSecrets: [a]}}`,
 		},
 		{
 			"that it has none, too",
 			`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, spec: {images: [v2], pullSecrets: [b]}}`, `{spec: {images: [v1]}}`,
-			`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, metadata: {annotations: {argosy.io/immutable-fields: "pullSecrets stay as they are, the template wants others"}}, spec: {images: [v2]}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, metadata: {annotations: {argosy.io/immutable-fields: "pullSecrets are unchanged, but the template has others"}}, spec: {images: [v2]}}`,
 		},
 		{
 			"one that changes something else is not marked",

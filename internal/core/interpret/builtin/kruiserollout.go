@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// rolloutStates are where a Kruise Rollout says how far it is: on top, and in the part of its strategy.
+// rolloutStates are where a Kruise Rollout shows its progress: on top, and in the part of its strategy.
 var rolloutStates = [][]string{{}, {"canaryStatus"}, {"blueGreenStatus"}}
 
 // kruiseRollout is the Rollout of Kruise Rollouts, v1alpha1 and v1beta1. Each cluster rolls its own copy of the workload; the

@@ -86,7 +86,7 @@ func TestThereIsNoFightWithAMember(t *testing.T) {
 		},
 		{
 			"an Advanced StatefulSet with a field that cannot change", `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, spec: {serviceName: new}}`,
-			`{spec: {serviceName: old}}`, 1, `{metadata: {annotations: {argosy.io/immutable-fields: 'spec.serviceName stays "old", the template wants "new"'}}, spec: {serviceName: old}}`,
+			`{spec: {serviceName: old}}`, 1, `{metadata: {annotations: {argosy.io/immutable-fields: 'spec.serviceName is still "old", but the template has "new"'}}, spec: {serviceName: old}}`,
 		},
 		{
 			"a SidecarSet with defaults and hashes", `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {annotations: {kruise.io/sidecarset-hash: exported}}, spec: {selector: {matchLabels: {app: x}}, containers: [{name: log, image: "log:1"}], volumes: [{name: v, emptyDir: {}}]}}`,

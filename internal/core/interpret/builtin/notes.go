@@ -33,7 +33,7 @@ func noMatchedPods(observed *unstructured.Unstructured) map[string]any {
 	}
 	return map[string]any{
 		"type": interpret.NoMatchedPods, "status": "True", "reason": interpret.NoMatchedPods,
-		"message": "it is in no pod: none that it selects was made since it came, or the webhook that injects does not work",
+		"message": "it is not injected into any pod: no matching pod was created since then, or the injection webhook does not work",
 	}
 }
 
@@ -53,6 +53,6 @@ func podsReserved(observed *unstructured.Unstructured) map[string]any {
 	}
 	return map[string]any{
 		"type": interpret.PodsReserved, "status": "True", "reason": interpret.PodsReserved,
-		"message": "pods found no node and wait for one, replaced elsewhere meanwhile: " + cmp.Or(strings.Join(in, ", "), fmt.Sprint(total)),
+		"message": "pods are unschedulable and were temporarily replaced elsewhere: " + cmp.Or(strings.Join(in, ", "), fmt.Sprint(total)),
 	}
 }

@@ -19,7 +19,7 @@ func TestWhyASidecarSetOrAUnitedDeploymentIsAsItIsReachesItsUsers(t *testing.T) 
 		want   string // part of what is noted; empty for nothing
 	}{
 		"a SidecarSet in no pod": {
-			"{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {generation: 1}, status: {observedGeneration: 1}}", interpret.Healthy, "it is in no pod"},
+			"{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {generation: 1}, status: {observedGeneration: 1}}", interpret.Healthy, "it is not injected into any pod"},
 		"a SidecarSet of which nobody took note": {
 			"{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {generation: 2}, status: {observedGeneration: 1}}", interpret.Progressing, ""},
 		"a SidecarSet in a pod": {
@@ -28,7 +28,7 @@ func TestWhyASidecarSetOrAUnitedDeploymentIsAsItIsReachesItsUsers(t *testing.T) 
 			"{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {generation: 1}, spec: {replicas: 5}, status: {observedGeneration: 1, replicas: 5, readyReplicas: 5, updatedReplicas: 5, reservedPods: 3, " +
 				"subsetStatuses: [{name: b, reservedPods: 1}, {name: a, reservedPods: 2}, {name: c}]}}", interpret.Progressing, "2 in subset a, 1 in subset b"},
 		"a UnitedDeployment that says how many alone": {
-			"{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {generation: 1}, spec: {replicas: 5}, status: {observedGeneration: 1, replicas: 5, readyReplicas: 5, updatedReplicas: 5, reservedPods: 3}}", interpret.Progressing, "meanwhile: 3"},
+			"{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {generation: 1}, spec: {replicas: 5}, status: {observedGeneration: 1, replicas: 5, readyReplicas: 5, updatedReplicas: 5, reservedPods: 3}}", interpret.Progressing, "temporarily replaced elsewhere: 3"},
 		"a UnitedDeployment that is well": {
 			"{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {generation: 1}, spec: {replicas: 5}, status: {observedGeneration: 1, replicas: 5, readyReplicas: 5, updatedReplicas: 5}}", interpret.Healthy, ""},
 	} {

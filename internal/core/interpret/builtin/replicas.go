@@ -31,7 +31,7 @@ func replicas(_ context.Context, obj *unstructured.Unstructured) (int32, *workv1
 // countable is an error for what cannot be a number of replicas.
 func countable(n int64) error {
 	if n < 0 || n > math.MaxInt32 {
-		return fmt.Errorf("%d is no number of replicas", n)
+		return fmt.Errorf("%d is not a number of replicas", n)
 	}
 	return nil
 }

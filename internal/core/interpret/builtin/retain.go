@@ -161,7 +161,7 @@ func immutableText(path ...string) func(desired, observed map[string]any) []clas
 		if want == "" || have == "" || want == have {
 			return nil
 		}
-		return []clash{{path, have, fmt.Sprintf("%s stays %q, the template wants %q", strings.Join(path, "."), have, want)}}
+		return []clash{{path, have, fmt.Sprintf("%s is still %q, but the template has %q", strings.Join(path, "."), have, want)}}
 	}
 }
 
@@ -185,7 +185,7 @@ func immutableSelector(desired, observed map[string]any) []clash {
 	if err != nil || !h.Matches(labels.Set(pods)) {
 		return nil
 	}
-	return []clash{{path, have, fmt.Sprintf("spec.selector stays %q, the template wants %q", h, w)}}
+	return []clash{{path, have, fmt.Sprintf("spec.selector is still %q, but the template has %q", h, w)}}
 }
 
 // selectorOf reads a label selector.
@@ -222,7 +222,7 @@ func immutableStorage(desired, observed map[string]any) []clash {
 			continue
 		}
 		wanted[i] = kept
-		why = append(why, fmt.Sprintf("the storage of spec.volumeClaimTemplates[%s] stays %s, the template wants %s, and claims do not shrink",
+		why = append(why, fmt.Sprintf("the storage of spec.volumeClaimTemplates[%s] is still %s, but the template has %s, and volume claims cannot shrink",
 			text(want, "metadata", "name"), &large, &small))
 	}
 	if why == nil {
@@ -237,7 +237,7 @@ func quantity(v any) (resource.Quantity, error) {
 	case string, int64, float64:
 		return resource.ParseQuantity(fmt.Sprint(v))
 	}
-	return resource.Quantity{}, fmt.Errorf("%v is no quantity", v)
+	return resource.Quantity{}, fmt.Errorf("%v is not a quantity", v)
 }
 
 // withName is the first object with the name, at path in it; nil when there is none.
@@ -275,6 +275,6 @@ func keptCondition(observed *unstructured.Unstructured) map[string]any {
 	}
 	return map[string]any{
 		"type": interpret.ImmutableFieldConflict, "status": "True", "reason": "MemberKeepsItsValue",
-		"message": kept + "; such a field cannot change: set the template back, or delete the object in the member to have it made anew",
+		"message": kept + "; this field is immutable: revert the template, or delete the object in the member to have it recreated",
 	}
 }

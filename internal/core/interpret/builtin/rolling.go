@@ -17,12 +17,10 @@ type rolling struct {
 
 	paused   bool // by its owner
 	onDelete bool // pods are replaced when somebody deletes them
-	failing  bool // its controller says that it cannot do what it is asked to
 	overdue  bool // its own deadline is over
 }
 
-// health of a workload. A controller that says it fails is believed only while the numbers fall short as well: after one
-// transient conflict OpenKruise leaves such conditions True on workloads that are ready and updated.
+// health of a workload, by its numbers. That its controller says that it fails counts once that stays, by interpret.Overdue.
 func (r rolling) health() interpret.Health {
 	short := r.there != r.wanted || r.available < r.wanted-r.spare
 	if !r.paused && !r.onDelete {
@@ -30,7 +28,7 @@ func (r rolling) health() interpret.Health {
 	}
 	canary := !r.onDelete && r.held > 0 && r.updated < r.wanted
 	switch {
-	case r.overdue && !r.paused, short && r.failing:
+	case r.overdue && !r.paused:
 		return interpret.Degraded
 	case short:
 		return interpret.Progressing

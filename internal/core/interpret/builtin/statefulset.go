@@ -22,7 +22,7 @@ func statefulSet() *interpret.Hooks {
 			if err != nil {
 				return nil, err
 			}
-			status := sums(rs, counters...)
+			status := sumsOf(template, rs, counters...)
 			revisions(status, rs)
 			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "readyReplicas"))
 			return settledNative(template, status), nil

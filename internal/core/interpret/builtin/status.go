@@ -107,6 +107,31 @@ func sums(rs []report, counters ...string) map[string]any {
 	return status
 }
 
+// sumsOf are the sums for a template. What a cluster calls updated is of the template that its controller has seen: where that is an older
+// one, none is.
+func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string) map[string]any {
+	status := sums(rs, counters...)
+	for _, c := range counters {
+		if !strings.HasPrefix(c, "updated") {
+			continue
+		}
+		var total int64
+		for _, r := range rs {
+			if of := number(r.status, templateGenerationField); of == 0 || of >= template.GetGeneration() && !unseen(r) {
+				total += number(r.status, c)
+			}
+		}
+		status[c] = total
+	}
+	return status
+}
+
+// unseen says whether the controller of a cluster has yet to see the object as it is there now.
+func unseen(r report) bool {
+	seen, ok := whole(r.status["observedGeneration"])
+	return ok && seen < number(r.status, generationField)
+}
+
 // addition sets fields of a template's status that are more than counters.
 type addition func(status map[string]any, template *unstructured.Unstructured, rs []report) error
 
@@ -118,7 +143,7 @@ func counting(counters []string, done func(template *unstructured.Unstructured, 
 		if err != nil {
 			return nil, err
 		}
-		status := sums(rs, counters...)
+		status := sumsOf(template, rs, counters...)
 		for _, add := range more {
 			if err := add(status, template, rs); err != nil {
 				return nil, err

@@ -64,7 +64,7 @@ func unitedReplicas(obj *unstructured.Unstructured) (int64, error) {
 			}
 			n, ok := whole(s["replicas"])
 			if !ok {
-				return 0, fmt.Errorf("spec.replicas is not set, and subset %q asks for %v of it", text(s, "name"), s["replicas"])
+				return 0, fmt.Errorf("spec.replicas is not set, but subset %q has %v of it", text(s, "name"), s["replicas"])
 			}
 			total, asked = total+n, true
 		}
@@ -189,7 +189,7 @@ func patched(t *corev1.PodTemplateSpec, patch map[string]any) (out *corev1.PodTe
 	// The library panics on a merge key that is no text, and anybody may write one.
 	defer func() {
 		if p := recover(); p != nil {
-			out, err = nil, fmt.Errorf("it is no patch of a pod template: %v", p)
+			out, err = nil, fmt.Errorf("it is not a valid patch of a pod template: %v", p)
 		}
 	}()
 	before, err := json.Marshal(t)
@@ -278,7 +278,7 @@ func immutableSubsets(desired, observed map[string]any) []clash {
 				want[key] = runtime.DeepCopyJSONValue(v)
 			}
 			wanted[i] = want
-			why = append(why, fmt.Sprintf("%s of subset %q stays as it is, the template wants another", key, name))
+			why = append(why, fmt.Sprintf("%s of subset %q is unchanged, but the template has another", key, name))
 		}
 		keep("nodeSelectorTerm", sameDecoded[corev1.NodeSelectorTerm])
 		keep("tolerations", sameDecoded[[]corev1.Toleration])
@@ -289,7 +289,7 @@ func immutableSubsets(desired, observed map[string]any) []clash {
 	return []clash{{path, wanted, strings.Join(why, "; ")}}
 }
 
-// unitedDeploymentHealth takes a subset's failure seriously only while pods are missing as well, as rolling does.
+// unitedDeploymentHealth goes by the numbers, as rolling does.
 func unitedDeploymentHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	wanted, err := unitedReplicas(observed)
 	if err != nil {
@@ -310,7 +310,6 @@ func unitedDeploymentHealth(_ context.Context, observed *unstructured.Unstructur
 		updated: number(status, "updatedReplicas"), updatedAvailable: number(status, "updatedReplicas"),
 		// A Deployment is paused in its spec, the others in their strategy.
 		paused: paused(workload) || yes(workload, "paused"), onDelete: onDelete(workload),
-		failing: isTrue(status, "SubsetFailure"),
 	}.health()
 	if reserved := number(status, "reservedPods"); reserved > 0 && health != interpret.Degraded {
 		return interpret.Progressing, nil // pods that found no node wait for one

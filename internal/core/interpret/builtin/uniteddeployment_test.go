@@ -32,10 +32,10 @@ func TestUnitedDeploymentReplicas(t *testing.T) {
 			{"a name longer than components may have", `{replicas: 1, ` + template + `, topology: {subsets: [{name: ` + strings.Repeat("a", 40) + `}]}}`, 1, "cpu=100m", strings.Repeat("a", 23) + "-eb83bc4d×1 cpu=100m"},
 		})
 		checkRefused(t, kind, map[string]string{
-			`{replicas: many}`: "spec.replicas: many is no integer",
-			`{topology: {subsets: [{name: a, replicas: "50%"}]}}`:                     `spec.replicas is not set, and subset "a" asks for 50% of it`,
-			`{topology: {subsets: [{name: a, replicas: -2}]}}`:                        "spec.replicas: -2 is no number of replicas",
-			`{topology: {subsets: [{replicas: 2000000000}, {replicas: 2000000000}]}}`: "spec.replicas: 4000000000 is no number of replicas",
+			`{replicas: many}`: "spec.replicas: many is not an integer",
+			`{topology: {subsets: [{name: a, replicas: "50%"}]}}`:                     `spec.replicas is not set, but subset "a" has 50% of it`,
+			`{topology: {subsets: [{name: a, replicas: -2}]}}`:                        "spec.replicas: -2 is not a number of replicas",
+			`{topology: {subsets: [{replicas: 2000000000}, {replicas: 2000000000}]}}`: "spec.replicas: 4000000000 is not a number of replicas",
 		})
 	}
 }
@@ -47,7 +47,7 @@ func TestASubsetThatMakesNoSenseIsNamed(t *testing.T) {
 		`{replicas: 2, topology: {subsets: [{name: a, minReplicas: {}}]}}`:                                              `minReplicas of subset "a"`,
 		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, tolerations: [x]}]}}`:                           `read the nodes of subset "a"`,
 		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, patch: {spec: {containers: 7}}}]}}`:             `apply the patch of subset "a"`,
-		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, patch: {spec: {containers: [{name: [b]}]}}}]}}`: `apply the patch of subset "a": it is no patch of a pod template`,
+		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, patch: {spec: {containers: [{name: [b]}]}}}]}}`: `apply the patch of subset "a": it is not a valid patch of a pod template`,
 	} {
 		_, err := interpreter.Components(t.Context(), read(t, `{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {namespace: ns, name: x}, spec: `+spec+`}`))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -78,7 +78,7 @@ func TestUnitedDeploymentHealth(t *testing.T) {
 			{"its Deployments paused", `{replicas: 4, template: {deploymentTemplate: {spec: {paused: true}}}}`, `{observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 1}`, interpret.Suspended},
 			{"its CloneSets paused", `{replicas: 4, template: {cloneSetTemplate: {spec: {updateStrategy: {rollingUpdate: {paused: true}}}}}}`, `{observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 1}`, interpret.Suspended},
 			{"its StatefulSets updated when users like", `{replicas: 4, template: {statefulSetTemplate: {spec: {updateStrategy: {type: OnDelete}}}}}`, `{observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 1}`, interpret.Healthy},
-			{"a subset that fails", `{replicas: 4}`, `{observedGeneration: 2, replicas: 2, readyReplicas: 2, updatedReplicas: 2, conditions: [{type: SubsetFailure, status: "True", message: quota}]}`, interpret.Degraded},
+			{"a subset that fails: it counts once it stays", `{replicas: 4}`, `{observedGeneration: 2, replicas: 2, readyReplicas: 2, updatedReplicas: 2, conditions: [{type: SubsetFailure, status: "True", message: quota}]}`, interpret.Progressing},
 			{"a failure left over on a good one", `{replicas: 4}`, `{observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 4, conditions: [{type: SubsetFailure, status: "True", message: conflict}]}`, interpret.Healthy},
 			{"pods that wait for room", `{replicas: 4}`, `{observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 4, reservedPods: 1}`, interpret.Progressing},
 			{"replicas of nonsense", `{replicas: some}`, `{observedGeneration: 2}`, interpret.Unknown},
@@ -151,7 +151,7 @@ func TestUnitedDeploymentRetain(t *testing.T) {
 				{name: a, replicas: 3, nodeSelectorTerm: {matchExpressions: [{key: zone, operator: In, values: [z2]}]}}, {name: b, replicas: 1, tolerations: [{key: spot}]}, {name: c, replicas: 1}]}}}`,
 			`{spec: {topology: {subsets: [
 				{name: a, replicas: 1, nodeSelectorTerm: {matchExpressions: [{key: zone, operator: In, values: [z1]}]}}, {name: b, replicas: 2}, {name: c, tolerations: [{key: x}]}]}}}`,
-			`{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {annotations: {argosy.io/immutable-fields: 'nodeSelectorTerm of subset "a" stays as it is, the template wants another; tolerations of subset "b" stays as it is, the template wants another; tolerations of subset "c" stays as it is, the template wants another'}},
+			`{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {annotations: {argosy.io/immutable-fields: 'nodeSelectorTerm of subset "a" is unchanged, but the template has another; tolerations of subset "b" is unchanged, but the template has another; tolerations of subset "c" is unchanged, but the template has another'}},
 				spec: {topology: {subsets: [
 				{name: new, nodeSelectorTerm: {matchExpressions: [{key: zone, operator: In, values: [z9]}]}},
 				{name: a, replicas: 3, nodeSelectorTerm: {matchExpressions: [{key: zone, operator: In, values: [z1]}]}}, {name: b, replicas: 1}, {name: c, replicas: 1, tolerations: [{key: x}]}]}}}`,

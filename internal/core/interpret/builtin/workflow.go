@@ -11,10 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fields"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
@@ -72,6 +74,15 @@ func retainSuspension(desired, observed *unstructured.Unstructured) *unstructure
 // longest bounds the values of output parameters that are reported.
 const longest = 1024
 
+// workflowFields are the fields of a status that are reported, where Argo's clients can read what they have: they fail at a list with one
+// Workflow that they cannot read.
+var workflowFields = map[string]func(any) bool{
+	"phase": fields.Reads[string], "progress": fields.Reads[string], "message": fields.Reads[string],
+	"startedAt": fields.Reads[metav1.Time], "finishedAt": fields.Reads[metav1.Time],
+	"conditions":        fields.Reads[[]struct{ Type, Status, Message string }],
+	"resourcesDuration": fields.Reads[map[string]int64],
+}
+
 // reflectWorkflow leaves out what grows with the Workflow: its nodes, the templates it stored, long outputs.
 func reflectWorkflow(_ context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
 	status := object(observed.Object, "status")
@@ -79,8 +90,8 @@ func reflectWorkflow(_ context.Context, observed *unstructured.Unstructured) (ma
 		return nil, nil
 	}
 	out := map[string]any{}
-	for _, f := range []string{"phase", "startedAt", "finishedAt", "progress", "message", "conditions", "resourcesDuration"} {
-		if v, ok := status[f]; ok && v != nil {
+	for f, readable := range workflowFields {
+		if v := status[f]; v != nil && readable(v) {
 			out[f] = runtime.DeepCopyJSONValue(v)
 		}
 	}

@@ -372,7 +372,7 @@ func (c choices) to(obj *unstructured.Unstructured, version string) (*unstructur
 	converted, err := c.convert.To(obj, version)
 	if err == nil && converted == nil {
 		gvk := obj.GroupVersionKind()
-		err = fmt.Errorf("the object is %s, and how the two versions of %s differ is not known; write the customization for %s",
+		err = fmt.Errorf("the object is %s, and there is no conversion between the two versions of %s; write the customization for %s",
 			gvk.Version, gvk.Kind, gvk.GroupVersion())
 	}
 	return converted, err

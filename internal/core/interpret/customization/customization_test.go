@@ -146,7 +146,7 @@ func TestAnObjectIsGivenInTheVersionThatTheCustomizationIsFor(t *testing.T) {
 		t.Errorf("aggregated %v, %v", aggregated, err)
 	}
 	_, _, _, err = i.Replicas(t.Context(), shop(t, "v3", "spec: {}"))
-	if err == nil || !strings.Contains(err.Error(), `customization "a" is written for v2: the object is v3, and how the two versions of Shop differ is not known; write the customization for example.com/v3`) {
+	if err == nil || !strings.Contains(err.Error(), `customization "a" is written for v2: the object is v3, and there is no conversion between the two versions of Shop; write the customization for example.com/v3`) {
 		t.Errorf("a version that nobody can convert: %v", err)
 	}
 }

@@ -85,7 +85,7 @@ func Parse(text []byte) (*File, error) {
 			"Go struct field File.", "", "Go value", "value").Replace(err.Error()))
 	}
 	if len(f.Cases) == 0 {
-		return nil, fmt.Errorf("there are no cases in it")
+		return nil, fmt.Errorf("it contains no cases")
 	}
 	for i, c := range f.Cases {
 		name := fmt.Sprintf("case %d", i+1)
@@ -110,7 +110,7 @@ func Parse(text []byte) (*File, error) {
 			return nil, fmt.Errorf("%s: the object has no apiVersion or no kind", name)
 		}
 		if c.WantChange != nil && !slices.Contains(objects, c.Operation) {
-			return nil, fmt.Errorf("%s: wantChange is for %s, which answer with an object; use want", name, "Retain, ReviseReplica and AggregateStatus")
+			return nil, fmt.Errorf("%s: wantChange is for %s, which return an object; use want", name, "Retain, ReviseReplica and AggregateStatus")
 		}
 	}
 	return f, nil
@@ -165,9 +165,9 @@ func (f *File) Run(ctx context.Context, hooks func(*unstructured.Unstructured, c
 func (c Case) judge(q ask.Question, answer []ask.Part, err error) string {
 	switch {
 	case c.WantError != "" && err == nil:
-		return fmt.Sprintf("no error, wanted one with %q; the answer was:\n%s", c.WantError, indent(text(got(answer))))
+		return fmt.Sprintf("no error, want one with %q; the result was:\n%s", c.WantError, indent(text(got(answer))))
 	case c.WantError != "" && !strings.Contains(err.Error(), c.WantError):
-		return fmt.Sprintf("the error is %q, wanted one with %q", err, c.WantError)
+		return fmt.Sprintf("the error is %q, want one with %q", err, c.WantError)
 	case c.WantError != "":
 		return ""
 	case err != nil:

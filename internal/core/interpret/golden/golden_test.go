@@ -54,25 +54,25 @@ func TestACaseHoldsOrSaysWhatDiffers(t *testing.T) {
 - name: x
   operation: InterpretReplica
   desired: {spec: {replicas: many}}
-  wantError: is no integer`, ""},
+  wantError: is not an integer`, ""},
 		"an error that was not wanted": {`
 - name: x
   operation: InterpretReplica
   desired: {spec: {replicas: many}}
-  want: {replica: 3}`, "error: spec.replicas: many is no integer"},
+  want: {replica: 3}`, "error: spec.replicas: many is not an integer"},
 		"another error": {`
 - name: x
   operation: InterpretReplica
   desired: {spec: {replicas: many}}
-  wantError: no such thing`, `the error is "spec.replicas: many is no integer", wanted one with "no such thing"`},
+  wantError: no such thing`, `the error is "spec.replicas: many is not an integer", want one with "no such thing"`},
 		"no error": {`
 - name: x
   operation: InterpretHealth
-  wantError: is no integer`, "no error, wanted one with \"is no integer\"; the answer was:\n  health: Progressing\n  healthy: false"},
+  wantError: is not an integer`, "no error, want one with \"is not an integer\"; the result was:\n  health: Progressing\n  healthy: false"},
 		"an operation that nobody answers": {`
 - name: x
   operation: InterpretComponent
-  want: []`, "error: nothing answers this operation for the kind"},
+  want: []`, "error: no interpreter implements this operation for the kind"},
 		"null takes a field away": {`
 - name: x
   operation: InterpretReplica
@@ -97,7 +97,7 @@ func TestACaseHoldsOrSaysWhatDiffers(t *testing.T) {
 
 func TestAFileThatAsksForNothingIsRefused(t *testing.T) {
 	for cases, want := range map[string]string{
-		"":                               "there are no cases",
+		"":                               "it contains no cases",
 		"- operation: InterpretHealth":   "case 1 has no name",
 		"- {name: x, operation: Retain}": `case 1, "x": set exactly one of want, wantChange and wantError`,
 		"- {name: x, operation: Retain, want: {}, wantError: y}":                               "set exactly one of",

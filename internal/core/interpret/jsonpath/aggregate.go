@@ -76,7 +76,7 @@ func statuses(items []workv1alpha2.AggregatedStatusItem) ([]member, error) {
 		}
 		var status map[string]any
 		if err := utiljson.Unmarshal(item.Status.Raw, &status); err != nil {
-			return nil, fmt.Errorf("the status from cluster %q is no object: %w", item.ClusterName, err)
+			return nil, fmt.Errorf("the status from cluster %q is not an object: %w", item.ClusterName, err)
 		}
 		all = append(all, member{item.ClusterName, map[string]any{"status": status}})
 	}
@@ -158,7 +158,7 @@ func larger(v, than any) (bool, error) {
 		}
 	}
 	if than == nil {
-		return false, fmt.Errorf("%s, and only numbers and texts have an order", describe(v))
+		return false, fmt.Errorf("%s, and only numbers and strings can be compared", describe(v))
 	}
 	return false, fmt.Errorf("%s, and in another cluster it %s", describe(v), describe(than))
 }

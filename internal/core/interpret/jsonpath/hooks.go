@@ -117,7 +117,7 @@ func replicas(path Path, obj *unstructured.Unstructured) (int32, *workv1alpha2.R
 	if found {
 		var ok bool
 		if n, ok = whole(v); !ok || n < 0 || n > math.MaxInt32 {
-			return 0, nil, fmt.Errorf("%s %s, where a number of replicas is needed: a whole number from 0 to %d", path, describe(v), math.MaxInt32)
+			return 0, nil, fmt.Errorf("%s %s, where a number of replicas is required: a whole number from 0 to %d", path, describe(v), math.MaxInt32)
 		}
 	}
 	req, err := interpret.Requirements(obj)
@@ -133,7 +133,7 @@ func reflected(path Path, observed *unstructured.Unstructured) (map[string]any, 
 	if path.Root() {
 		status, ok := v.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("%s %s, where an object is needed", path, describe(v))
+			return nil, fmt.Errorf("%s %s, where an object is required", path, describe(v))
 		}
 		return copied(status).(map[string]any), nil
 	}

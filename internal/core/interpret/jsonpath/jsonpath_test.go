@@ -85,13 +85,13 @@ func TestAPathNamesOneField(t *testing.T) {
 		"$":                                   "must name a field",
 		"{.spec.replicas}":                    "write it without braces: .spec.replicas",
 		"spec.replicas":                       "character 1: expected .name, ['name'] or [index]; write .spec.replicas",
-		".spec.x[?(@.a)]":                     "character 8: expected .name, ['name'] or [index]; a path names one field",
+		".spec.x[?(@.a)]":                     "character 8: expected .name, ['name'] or [index]; a path selects one field",
 		".spec.*":                             "character 6",
 		".spec.list[*].x":                     "list several paths where that is possible, or write a luaScript",
 		".spec..x":                            "character 6",
 		".spec.x[-1]":                         "character 8",
 		".spec.x['']":                         "character 8",
-		"[0].x":                               "an object begins with a name",
+		"[0].x":                               "must start with a name",
 		".spec.x[99999999999999999999]":       "character 8",
 		".spec.x[" + strings.Repeat("9", 500): "character 8",
 	} {
@@ -115,7 +115,7 @@ func TestReplicasAreReadAndWrittenWhereThePathSays(t *testing.T) {
 		"none is one":       {spec: `{}`, want: 1},
 		"null is one":       {spec: `{size: {count: null}}`, want: 1},
 		"zero is zero":      {spec: `{size: {count: 0}}`, want: 0},
-		"a text":            {spec: `{size: {count: "3"}}`, error: `.spec.size.count is the text "3", where a number of replicas is needed`},
+		"a text":            {spec: `{size: {count: "3"}}`, error: `.spec.size.count is the string "3", where a number of replicas is required`},
 		"a fraction":        {spec: `{size: {count: 1.5}}`, error: "is 1.5"},
 		"less than none":    {spec: `{size: {count: -1}}`, error: "is -1"},
 		"too many":          {spec: `{size: {count: 3000000000}}`, error: "from 0 to 2147483647"},
@@ -144,7 +144,7 @@ func TestReplicasAreReadAndWrittenWhereThePathSays(t *testing.T) {
 		t.Errorf("the argument changed:\n%s", diff)
 	}
 	_, err = i.Revise(t.Context(), shop(t, "spec: {size: many}"), 5)
-	says(t, "a way that is blocked", err, "revise replicas of Shop", `.spec.size: is the text "many"`)
+	says(t, "a way that is blocked", err, "revise replicas of Shop", `.spec.size: is the string "many"`)
 }
 
 func TestWhatAReplicaNeedsIsReadFromThePodTemplate(t *testing.T) {
@@ -170,7 +170,7 @@ func TestTheStatusIsReflectedWholeOrByOneField(t *testing.T) {
 		"one field":            {path: ".status.b.c", status: `{a: 1, b: {c: x, d: y}}`, want: map[string]any{"b": map[string]any{"c": "x"}}},
 		"one that is not":      {path: ".status.b.c", status: `{a: 1}`},
 		"an element's list":    {path: ".status.l[0].x", status: `{l: [{x: 1}, {x: 2}]}`, want: map[string]any{"l": []any{map[string]any{"x": int64(1)}, map[string]any{"x": int64(2)}}}},
-		"a status that is not": {path: ".status", status: `gone`, error: `.status is the text "gone", where an object is needed`},
+		"a status that is not": {path: ".status", status: `gone`, error: `.status is the string "gone", where an object is required`},
 	} {
 		got, err := interpreter(t, `{statusReflection: {jsonPath: "`+c.path+`"}}`).Reflect(t.Context(), shop(t, "status: "+c.status))
 		if c.error != "" {
@@ -220,10 +220,10 @@ func TestStatusesAreFoldedFieldByField(t *testing.T) {
 		"a cluster that said nothing":  {statuses: []string{`{ready: 2, revision: a}`, ``, `{ready: 1}`}, want: `{ready: 3, load: {total: 0}, revision: a, mine: kept}`},
 		"no cluster leaves no numbers": {want: `{ready: 0, load: {total: 0}, mine: kept}`},
 		"fractions":                    {statuses: []string{`{ready: 0.5}`, `{ready: 1}`}, want: `{ready: 1.5, load: {total: 0}, mine: kept}`},
-		"what is no number":            {statuses: []string{`{ready: 1}`, `{ready: "2"}`}, error: `cluster "m2": .status.ready is the text "2", and only numbers can be summed`},
-		"what cannot be compared":      {statuses: []string{`{height: 1}`, `{height: tall}`}, error: `cluster "m2": .status.height is the text "tall", and in another cluster it is 1`},
-		"what has no order":            {statuses: []string{`{height: {}}`}, error: "only numbers and texts have an order"},
-		"a status that is a list":      {statuses: []string{`[1]`}, error: `the status from cluster "m1" is no object`},
+		"what is no number":            {statuses: []string{`{ready: 1}`, `{ready: "2"}`}, error: `cluster "m2": .status.ready is the string "2", and only numbers can be summed`},
+		"what cannot be compared":      {statuses: []string{`{height: 1}`, `{height: tall}`}, error: `cluster "m2": .status.height is the string "tall", and in another cluster it is 1`},
+		"what has no order":            {statuses: []string{`{height: {}}`}, error: "only numbers and strings can be compared"},
+		"a status that is a list":      {statuses: []string{`[1]`}, error: `the status from cluster "m1" is not an object`},
 	} {
 		got, err := interpreter(t, rules).Aggregate(t.Context(), shop(t, template), items(t, c.statuses...))
 		if c.error != "" {

@@ -50,7 +50,7 @@ func Parse(text string) (Path, error) {
 		p.steps, rest = append(p.steps, s), after
 	}
 	if p.steps[0].key == "" {
-		return Path{}, errors.New("character 1: an object begins with a name, such as .spec")
+		return Path{}, errors.New("character 1: must start with a name, such as .spec")
 	}
 	return p, nil
 }
@@ -88,7 +88,7 @@ func hint(text, rest string) string {
 	case rest == text && isNameByte(text[0], true):
 		return "; write ." + text
 	case strings.HasPrefix(rest, "..") || strings.HasPrefix(rest, ".*") || strings.HasPrefix(rest, "[*") || strings.HasPrefix(rest, "[?") || strings.HasPrefix(rest, "[:"):
-		return "; a path names one field: list several paths where that is possible, or write a luaScript"
+		return "; a path selects one field: list several paths where that is possible, or write a luaScript"
 	}
 	return ""
 }
@@ -163,7 +163,7 @@ func (p Path) change(object map[string]any, last func(map[string]any, string), e
 		if s.key == "" {
 			list, ok := v.([]any)
 			if !ok || s.index >= len(list) {
-				return fmt.Errorf("%s: %s, and the path wants element %d of a list", p.upTo(i), describe(v), s.index)
+				return fmt.Errorf("%s: %s, where the path selects element %d of a list", p.upTo(i), describe(v), s.index)
 			}
 			if end {
 				list[s.index] = element
@@ -232,7 +232,7 @@ func describe(v any) string {
 		if len(v) > 40 {
 			return "is a text"
 		}
-		return fmt.Sprintf("is the text %q", v)
+		return fmt.Sprintf("is the string %q", v)
 	}
 	return fmt.Sprintf("is %v", v)
 }

@@ -60,7 +60,7 @@ func accepts(schema map[string]any, p Path, want Kind) error {
 	if want == Anything || kind == "" || schema["x-kubernetes-int-or-string"] == true || kind == "integer" || kind == "number" && want == Number {
 		return nil
 	}
-	return fmt.Errorf("%s is of type %s in the kind's schema, and %s is needed", p, kind, want)
+	return fmt.Errorf("%s is of type %s in the kind's schema, but %s is required", p, kind, want)
 }
 
 // alternatives are what there is in place of the field: the one that was probably meant, or all if they are few.

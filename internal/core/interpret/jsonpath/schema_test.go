@@ -41,7 +41,7 @@ properties:
 		".spec.Replicas":            {jsonpath.Whole, "did you mean replicas?"},
 		".status.x":                 {jsonpath.Number, ".status does not exist in the kind's schema; there is spec"},
 		".spec.items.x":             {jsonpath.Whole, ".spec.items.x does not exist"},
-		".spec.name":                {jsonpath.Whole, ".spec.name is of type string in the kind's schema, and a whole number is needed"},
+		".spec.name":                {jsonpath.Whole, ".spec.name is of type string in the kind's schema, but a whole number is required"},
 	} {
 		p, err := jsonpath.Parse(path)
 		if err != nil {

@@ -154,7 +154,7 @@ func read(object *yaml.Node, lines []string) *document {
 	}
 	if rules.Kind != yaml.MappingNode {
 		d.problems = append(d.problems, Finding{Line: rules.Line, Severity: Error, Rule: Incomplete, Field: "spec.customizations",
-			Message: "the operations are no mapping", Fix: "add at least one of " + fieldNames()})
+			Message: "the operations are not a mapping", Fix: "add at least one of " + fieldNames()})
 		return d
 	}
 	seen := map[string]string{}
@@ -190,16 +190,16 @@ func (d *document) rule(key, rule *yaml.Node, seen map[string]string, lines []st
 	}
 	o, ok := operationOf(key.Value)
 	if !ok {
-		problem(key.Line, Error, Spelling, fmt.Sprintf("%s is no operation: it is refused, or dropped and never run", key.Value), "use one of "+fieldNames())
+		problem(key.Line, Error, Spelling, fmt.Sprintf("%s is not an operation: it is rejected, or dropped and never run", key.Value), "use one of "+fieldNames())
 		return
 	}
 	if key.Value != o.field {
 		problem(key.Line, Warning, Spelling,
-			fmt.Sprintf("the operation is called %s; Karmada refuses %s, or drops it so that the script never runs", o.field, key.Value),
+			fmt.Sprintf("the operation is called %s; Karmada rejects %s, or drops it so that the script never runs", o.field, key.Value),
 			"rename "+key.Value+" to "+o.field)
 	}
 	if other, ok := seen[o.field]; ok {
-		problem(key.Line, Error, Spelling, fmt.Sprintf("%s says the same as %s", key.Value, other), "keep one of them")
+		problem(key.Line, Error, Spelling, fmt.Sprintf("%s duplicates %s", key.Value, other), "keep one of them")
 	}
 	seen[o.field] = key.Value
 
@@ -223,7 +223,7 @@ func (d *document) rule(key, rule *yaml.Node, seen map[string]string, lines []st
 			}
 		case "expected":
 		default:
-			problem(rule.Content[i].Line, Error, Spelling, fmt.Sprintf("%s is no field of an operation", name), "use luaScript, or jsonPath where the operation is no more than a field")
+			problem(rule.Content[i].Line, Error, Spelling, fmt.Sprintf("%s is not a field of an operation", name), "use luaScript, or jsonPath if the operation only reads or writes a field")
 		}
 	}
 	if !told {
@@ -309,12 +309,12 @@ func (c *checker) folding() {
 			return found && strings.TrimSpace(after) != ""
 		})
 		if swallowed {
-			c.at(i+1, Error, Folded, "YAML joins this line with the next, so that the comment swallows the code behind it", fix)
+			c.at(i+1, Error, Folded, "YAML joins this line with the next, so the following code becomes part of the comment", fix)
 			return
 		}
 	}
 	c.report(Finding{Line: s.first - 1, Severity: Warning, Rule: Folded, Fix: fix,
-		Message: "YAML joins the lines of a folded scalar: a comment would swallow the code behind it, and errors name the wrong line"})
+		Message: "YAML joins the lines of a folded scalar: code after a comment becomes part of it, and errors report the wrong line"})
 }
 
 // commentIn is the comment that ends a line of Lua. Quotes are seen to; long brackets are not.

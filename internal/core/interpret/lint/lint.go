@@ -169,7 +169,7 @@ func (d *document) check(ctx context.Context, o Options, add func(Finding)) {
 	}
 	if !d.fragment && (d.target.Kind == "" || d.target.APIVersion == "") {
 		report(Finding{Line: d.line, Severity: Error, Rule: Incomplete, Field: "spec.target",
-			Message: "the kind is not named", Fix: "set spec.target.apiVersion and spec.target.kind"})
+			Message: "the kind is not set", Fix: "set spec.target.apiVersion and spec.target.kind"})
 	}
 	for _, problem := range d.problems {
 		report(problem)
@@ -246,13 +246,13 @@ func (c *checker) run(ctx context.Context, customization string) {
 	name, byContract := program.Function()
 	if !byContract {
 		c.at(lineOf(program, name), Warning, FunctionName,
-			fmt.Sprintf("the function is called %s; Karmada calls %s, and fails with this name when it is asked", name, c.script.operation.function),
+			fmt.Sprintf("the function is called %s; Karmada calls %s, and fails at run time with this name", name, c.script.operation.function),
 			"rename it to "+c.script.operation.signature())
 	}
 	for _, f := range program.Functions() {
 		if f.Name == name && len(f.Params) < len(c.script.operation.params) {
 			c.at(f.Line, Warning, Parameters,
-				fmt.Sprintf("%s takes %d of the %d arguments that it is given", name, len(f.Params), len(c.script.operation.params)),
+				fmt.Sprintf("%s declares %d of the %d arguments that it is called with", name, len(f.Params), len(c.script.operation.params)),
 				"declare it as "+c.script.operation.signature())
 		}
 	}
@@ -265,12 +265,12 @@ func (c *checker) uncompiled(e *script.Error) {
 		c.at(max(e.Line, 1), Error, FunctionName, e.Message, "define function "+c.script.operation.signature()+", which returns "+c.script.operation.returns)
 		return
 	}
-	fix := "correct the script there; Lua is read line by line from the first"
+	fix := "correct the script there; Lua is parsed from the first line on"
 	if strings.Contains(e.Message, "'end' expected") {
-		fix = "close every function, if, for and while with an end; the script may have been cut off when it was copied"
+		fix = "close every function, if, for and while with an end; the script may have been truncated when it was copied"
 	}
 	if len(c.script.text) > script.SizeLimit {
-		fix = "shorten it: a customization decides by a few fields; what is long in it belongs elsewhere"
+		fix = "shorten it: a customization should only evaluate a few fields; move anything else out of it"
 	}
 	c.at(max(e.Line, 1), Error, Syntax, e.Message, fix)
 }

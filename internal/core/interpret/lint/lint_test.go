@@ -117,13 +117,13 @@ function GetDependencies(desiredObj)
     table.insert(list, {apiVersion = "v1", kind = "ConfigMap", namespace = desiredObj.metadata.namespace, name = claim.name})
   end
   return list
-end`), []string{"14 warning nil-check: fails on an object that has no more than it must"}},
+end`), []string{"14 warning nil-check: fails on an object that has only required fields"}},
 		"a status that is not there yet": {deployment("statusReflection", `
 function ReflectStatus(observedObj)
   local status = observedObj.status
   status.conditions = status.conditions or {}
   return status
-end`), []string{"14 warning nil-check: fails on an object that has no more than it must"}},
+end`), []string{"14 warning nil-check: fails on an object that has only required fields"}},
 		"a function of another operation": {deployment("healthInterpretation", `
 local function InterpretHealth(observedObj)
   return true
@@ -134,7 +134,7 @@ function B(obj) return 2 end`), []string{"error function-name"}},
 		"too few parameters": {deployment("replicaRevision", `
 function ReviseReplica(obj)
   return obj
-end`), []string{"12 warning parameters: ReviseReplica takes 1 of the 2 arguments that it is given"}},
+end`), []string{"12 warning parameters: ReviseReplica declares 1 of the 2 arguments that it is called with"}},
 		"a variable that outlives the call": {deployment("replicaResource", `
 function GetReplicas(obj)
   n = obj.spec.replicas or 1
@@ -162,9 +162,9 @@ function ReflectStatus(observedObj)
   status.ready = true
   return status
 end`), []string{"14 warning unknown-field: Deployment has no field status.ready", "12 warning unknown-field: it sets status.ready"}},
-		"an operation that is none": {strings.Replace(deployment("replicaResource", "x"), "replicaResource", "replicaResources", 1), []string{"10 error spelling: replicaResources is no operation"}},
+		"an operation that is none": {strings.Replace(deployment("replicaResource", "x"), "replicaResource", "replicaResources", 1), []string{"10 error spelling: replicaResources is not an operation"}},
 		"two spellings of one": {deployment("replicaResource", "function GetReplicas(obj) return 1, {} end") + "    replicas: {jsonPath: .spec.replicas}\n",
-			[]string{"13 warning spelling", "13 error spelling: replicas says the same as replicaResource"}},
+			[]string{"13 warning spelling", "13 error spelling: replicas duplicates replicaResource"}},
 		"a path that is not there": {strings.Replace(deployment("replicaResource", "x"), "luaScript: |\n        x", "jsonPath: .spec.replica", 1),
 			[]string{"11 error unknown-field: Deployment: .spec.replica does not exist"}},
 		"a path that is none": {strings.Replace(deployment("replicaResource", "x"), "luaScript: |\n        x", "jsonPath: spec replicas", 1),
@@ -176,7 +176,7 @@ end`), []string{"14 warning unknown-field: Deployment has no field status.ready"
 		"a kind that nobody knows": {strings.Replace(deployment("statusReflection", "function ReflectStatus(o) return o.status or {} end"), "apps/v1", "example.org/v1", 1),
 			[]string{"7 info unknown-kind: the fields of example.org/v1 Deployment are not known"}},
 		"no kind": {strings.Replace(deployment("statusReflection", "function ReflectStatus(o) return o.status or {} end"), "    kind: Deployment\n", "", 1),
-			[]string{"7 error incomplete: the kind is not named"}},
+			[]string{"7 error incomplete: the kind is not set"}},
 		"a comment that swallows code": {strings.Replace(deployment("statusReflection", `
 function ReflectStatus(observedObj)
 -- there may be none
@@ -216,7 +216,7 @@ func TestWhatIsNoCustomizationIsPassedOver(t *testing.T) {
 	for _, f := range found {
 		messages = append(messages, fmt.Sprintf("%d %s", f.Line, f.Message))
 	}
-	if diff := cmp.Diff([]string{"9 the kind is not named", "9 there are no operations"}, messages); diff != "" {
+	if diff := cmp.Diff([]string{"9 the kind is not set", "9 there are no operations"}, messages); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
 	if worst := lint.Worst(found); worst != lint.Error {
@@ -238,7 +238,7 @@ func TestTheFixNamesWhatIsMissing(t *testing.T) {
       return obj.spec.replicas or 1, require("kube").accuratePodRequirements(obj.spec.template)
     end
 `), lint.Options{Schemas: set, Target: configv1alpha1.CustomizationTarget{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout"}})
-	if len(found) != 1 || found[0].Fix != "ask it only where there is a template: if obj.spec.template ~= nil" || found[0].Line != 4 {
+	if len(found) != 1 || found[0].Fix != "call it only if there is a template: if obj.spec.template ~= nil" || found[0].Line != 4 {
 		t.Errorf("a Rollout may have no template; found %+v", found)
 	}
 }

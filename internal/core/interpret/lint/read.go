@@ -208,7 +208,7 @@ func (r *reader) rebuilt(e ast.Expr) {
 		}
 	}
 	if _, has := r.c.kind.Schema.Properties["spec"]; has && slices.Contains(keys, "metadata") && !slices.Contains(keys, "spec") {
-		r.c.at(e.Line(), Warning, Result, "the object is made anew, and its spec is left out", "set desiredObj.status, and return desiredObj")
+		r.c.at(e.Line(), Warning, Result, "a new object is returned, without its spec", "set desiredObj.status, and return desiredObj")
 	}
 }
 
@@ -278,7 +278,7 @@ func (r *reader) assignment(s *ast.AssignStmt) {
 		}
 		if r.depth > 0 && !r.told[ident.Value] {
 			r.told[ident.Value] = true
-			r.c.at(s.Line(), Warning, Global, fmt.Sprintf("%s is global: in Karmada it outlives the call, and the next object may see it", ident.Value),
+			r.c.at(s.Line(), Warning, Global, fmt.Sprintf("%s is global: in Karmada it persists after the call, and may affect the next object", ident.Value),
 				"write local "+ident.Value)
 		}
 		r.scope[0][ident.Value] = values[i]
@@ -428,7 +428,7 @@ func (r *reader) fields() {
 		for _, a := range r.reads {
 			if a.root == 0 && slices.Equal(a.path, []string{"metadata", "namespace"}) {
 				r.c.at(a.line, Warning, Namespace, fmt.Sprintf("%s is cluster-scoped: metadata.namespace is always nil, and a reference without a namespace finds nothing", r.c.target.Kind),
-					"name the namespace of each reference, from the selector or from the field that refers to it")
+					"set the namespace of each reference, from the selector or from the field that refers to it")
 				break
 			}
 		}

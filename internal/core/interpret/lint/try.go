@@ -49,16 +49,16 @@ func (c *checker) try(ctx context.Context, program *script.Program, read *readin
 			rule, fix := NilCheck, "check for nil before it is used, such as: local status = obj.status or {}"
 			switch {
 			case strings.Contains(e.Message, "takes a pod template"):
-				fix = "ask it only where there is a template: if obj.spec.template ~= nil"
+				fix = "call it only if there is a template: if obj.spec.template ~= nil"
 			case !strings.Contains(e.Message, "nil"):
-				rule, fix = Result, "mend that line: it fails whatever the object has"
+				rule, fix = Result, "fix that line: it fails for every object"
 			}
 			c.at(line, Warning, rule, fmt.Sprintf("fails on an object %s: %s", t.what, e.Message), fix)
 		case script.BadResult:
 			c.at(line, Warning, Result, fmt.Sprintf("of an object %s: %s", t.what, e.Message),
 				"return "+c.script.operation.returns+", whatever the object lacks")
 		default:
-			c.at(line, Error, Result, fmt.Sprintf("on an object %s: %s", t.what, e.Message), "bound the loop, or what it builds up")
+			c.at(line, Error, Result, fmt.Sprintf("on an object %s: %s", t.what, e.Message), "limit the loop, or the size of what it builds")
 			return
 		}
 	}
@@ -75,7 +75,7 @@ func (c *checker) trials(read *reading) []trial {
 		return script.Inputs{Object: obj, Observed: obj, Replicas: 2, Items: items(obj)}
 	}
 	trials := []trial{
-		{"that has no more than it must", inputs(bare)},
+		{"that has only required fields", inputs(bare)},
 		{"with an empty status", inputs(with(bare, map[string]any{}, "status"))},
 	}
 	for _, path := range c.optional(read, 0) {
@@ -92,8 +92,8 @@ func (c *checker) trials(read *reading) []trial {
 		for _, path := range c.optional(read, 1) {
 			trials = append(trials, trial{"without " + strings.Join(path, ".") + " in the member", script.Inputs{Object: all, Observed: without(all, path)}})
 		}
-		trials = append(trials, trial{"that has all fields, of which the member has none", script.Inputs{Object: all, Observed: bare}},
-			trial{"that has no more than it must, of which the member has all", script.Inputs{Object: bare, Observed: all}})
+		trials = append(trials, trial{"that has all fields, while the member has only required fields", script.Inputs{Object: all, Observed: bare}},
+			trial{"that has only required fields, while the member has all fields", script.Inputs{Object: bare, Observed: all}})
 	case configv1alpha1.InterpreterOperationAggregateStatus:
 		trials = append(trials,
 			trial{"that no cluster has reported on", script.Inputs{Object: bare}},
@@ -152,7 +152,7 @@ func (c *checker) judge(ctx context.Context, program *script.Program, read *read
 	case configv1alpha1.InterpreterOperationInterpretReplica:
 		_, pods := c.kind.Schema.Properties["spec"].Properties["template"]
 		if out := ask(script.Inputs{Object: all}); out != nil && out.Requirements == nil && pods && out.Replicas > 0 {
-			c.at(line, Info, NoRequirement, "it does not say what a replica needs: Argosy asks the next tier for it, Karmada divides without knowing",
+			c.at(line, Info, NoRequirement, "it does not return the requirements of a replica: Argosy uses the next tier for them, Karmada divides replicas without them",
 				`return as well: require("kube").accuratePodRequirements(obj.spec.template)`)
 		}
 	case configv1alpha1.InterpreterOperationInterpretStatus:
@@ -177,8 +177,8 @@ func (c *checker) judgeReflection(line int, out *script.Outputs, all *unstructur
 		if slices.Contains(missing, "observedGeneration") {
 			severity = Warning
 		}
-		c.at(line, severity, Dropped, "it leaves out "+strings.Join(missing, ", ")+", so that neither the template nor whoever looks at the binding sees them",
-			"return observedObj.status, with what is to be changed in it")
+		c.at(line, severity, Dropped, "it leaves out "+strings.Join(missing, ", ")+", so they appear neither in the template nor in the binding",
+			"return observedObj.status, with your changes in it")
 	}
 }
 
@@ -218,8 +218,8 @@ func (c *checker) judgeAggregation(line int, out *script.Outputs, all *unstructu
 	}
 	c.undefined(line, status)
 	if missing := absent(interpret.WholeStatus(all), status); len(missing) > 0 && len(status) > 0 {
-		c.at(line, Info, Dropped, "it leaves out "+strings.Join(missing, ", ")+": Argosy fills in what the next tier knows of them, Karmada leaves the template without",
-			"set them too, or leave the operation to what is built in")
+		c.at(line, Info, Dropped, "it leaves out "+strings.Join(missing, ", ")+": Argosy fills them in from the next tier, Karmada leaves them out of the template",
+			"set them too, or leave the operation to the built-in interpreter")
 	}
 }
 
@@ -229,7 +229,7 @@ func (c *checker) judgeRetention(read *reading, ask func(script.Inputs) *script.
 		path := strings.Join(k.path, ".")
 		if k.path[0] == "status" {
 			if c.kind.StatusApart {
-				c.at(k.line, Info, MemberOwned, "the status is a subresource, which a write of the object leaves alone: keeping it does nothing", "remove it")
+				c.at(k.line, Info, MemberOwned, "the status is a subresource, which updates of the object do not change: retaining it has no effect", "remove it")
 			}
 			continue
 		}
@@ -248,10 +248,10 @@ func (c *checker) judgeRetention(read *reading, ask func(script.Inputs) *script.
 			continue
 		}
 		message := fmt.Sprintf("the member's %s always wins: the hub cannot change it any more", path)
-		fix := fmt.Sprintf("keep it only where the template leaves it open: if desiredObj.%s == nil", path)
+		fix := fmt.Sprintf("retain it only if the template does not set it: if desiredObj.%s == nil", path)
 		switch k.path[len(k.path)-1] {
 		case "replicas":
-			message = fmt.Sprintf("the member's %s always wins: once somebody in the member sets it, neither scaling from the hub nor the division of replicas has any effect there", path)
+			message = fmt.Sprintf("the member's %s always wins: once it is set in the member, neither scaling on the hub nor the division of replicas has any effect there", path)
 			fix = "remove it; where an autoscaler in the member owns the replicas, label the template resourcetemplate.karmada.io/retain-replicas: \"true\""
 		case "suspend", "paused":
 			message = fmt.Sprintf("the member's %s always wins: the hub can neither suspend nor resume it", path)
@@ -280,15 +280,15 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 	done := c.rollout(3, 3, 3)
 	if _, ok := status.Properties["observedGeneration"]; ok && !read.has(0, "status", "observedGeneration") &&
 		health(with(done, done.GetGeneration()-1, "status", "observedGeneration")) == interpret.Healthy {
-		c.at(line, Warning, Generation, "it does not look at status.observedGeneration: after a change, the status of before is taken for the present one",
+		c.at(line, Warning, Generation, "it does not check status.observedGeneration: after a change, the old status is taken for the current one",
 			"unhealthy, or not yet known, while (status.observedGeneration or 0) < observedObj.metadata.generation")
 	}
 	bare := c.object(false, 1)
 	if health(with(bare, map[string]any{}, "status")) == interpret.Healthy && !c.counted() {
-		c.at(line, Warning, FalseHealth, "an object with an empty status is healthy: what is nil on both sides is equal", "give counters a default: (status.readyReplicas or 0)")
+		c.at(line, Warning, FalseHealth, "an object with an empty status is healthy: nil equals nil", "give counters a default: (status.readyReplicas or 0)")
 	}
 	if health(bare) == interpret.Degraded {
-		c.at(line, Info, FalseHealth, "an object that was just made, and has no status, is unhealthy: failover may take it away before its controller has looked at it",
+		c.at(line, Info, FalseHealth, "an object that was just created and has no status is unhealthy: failover may remove it before its controller has observed it",
 			`return "Progressing", which Argosy understands, or true`)
 	}
 	if !c.scaled() && c.partitionPath() == nil {
@@ -296,15 +296,15 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 	}
 	if c.scaled() {
 		if health(c.rollout(3, 0, 0)) == interpret.Healthy {
-			c.at(line, Warning, FalseHealth, "an object with none of its 3 replicas is healthy", "compare with spec.replicas, not with what there is")
+			c.at(line, Warning, FalseHealth, "an object with none of its 3 replicas is healthy", "compare with spec.replicas, not with the current replicas")
 		}
 		if health(done) == interpret.Healthy && health(c.rollout(0, 0, 0)) == interpret.Degraded {
-			c.at(line, Warning, FalseHealth, "an object that is scaled to 0 replicas is unhealthy, though it has all that it wants", "do not ask for more than 0 replicas")
+			c.at(line, Warning, FalseHealth, "an object that is scaled to 0 replicas is unhealthy, although it has all its replicas", "do not require more than 0 replicas")
 		}
 	}
 	if path := c.partitionPath(); path != nil && health(done) == interpret.Healthy {
 		if health(with(c.rollout(3, 3, 1), int64(2), path...)) == interpret.Degraded {
-			c.at(line, Warning, FalseHealth, "a canary that its partition holds is unhealthy: failover may take it away", "ask for no more updated pods than the partition lets through")
+			c.at(line, Warning, FalseHealth, "a canary that is held by its partition is unhealthy: failover may remove it", "do not require more updated pods than the partition allows")
 		}
 	}
 }
@@ -329,8 +329,8 @@ func checkPath(p pathText, kind *schemas.Kind, target configv1alpha1.Customizati
 	}
 	if p.operation.operation == configv1alpha1.InterpreterOperationRetain && path.Under("spec") && !immutable(p.value) {
 		report(Finding{Line: p.line, Severity: Warning, Rule: MemberOwned, Field: p.field,
-			Message: fmt.Sprintf("%s is kept as the member has it until the template changes it; a script that keeps it takes it from the hub for good", p.value),
-			Fix:     "list only what a controller in the member writes"})
+			Message: fmt.Sprintf("%s keeps the value of the member until the template changes it; a script that retains it always overrides the hub", p.value),
+			Fix:     "list only fields that a controller in the member writes"})
 	}
 	if kind == nil {
 		return
@@ -344,6 +344,6 @@ func checkPath(p pathText, kind *schemas.Kind, target configv1alpha1.Customizati
 		want = jsonpath.Whole
 	}
 	if err := path.Check(schema, want); err != nil {
-		report(Finding{Line: p.line, Severity: Error, Rule: UnknownField, Field: p.field, Message: fmt.Sprintf("%s: %v", target.Kind, err), Fix: "name a field of the kind"})
+		report(Finding{Line: p.line, Severity: Error, Rule: UnknownField, Field: p.field, Message: fmt.Sprintf("%s: %v", target.Kind, err), Fix: "use a field of the kind"})
 	}
 }

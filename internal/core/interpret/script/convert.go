@@ -67,7 +67,7 @@ func (r *run) toLua(v any) (lua.LValue, error) {
 	case []any:
 		return r.closed(v), nil
 	}
-	return nil, &fault{BadInput, 0, fmt.Sprintf("the object holds a value that is no JSON, of type %T", v)}
+	return nil, &fault{BadInput, 0, fmt.Sprintf("the object contains a value of type %T, which is not valid JSON", v)}
 }
 
 // exact is up to where a number of Lua is any integer.
@@ -277,7 +277,7 @@ func (rd *reader) value(lv lua.LValue, hint any, schema *Schema, depth int) (v a
 	case *lua.LTable:
 		return rd.table(lv, hint, schema, depth)
 	}
-	return nil, false, &misfit{message: fmt.Sprintf("is %s, which no object can hold", describe(lv))}
+	return nil, false, &misfit{message: fmt.Sprintf("is %s, which an object cannot contain", describe(lv))}
 }
 
 // number is an integer where it can be one; what was not changed stays what it was.
@@ -297,7 +297,7 @@ func (rd *reader) number(n lua.LNumber, hint any) (any, *misfit) {
 	}
 	f := float64(n)
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, &misfit{message: fmt.Sprintf("is %v, which is no number of JSON; look for a division by zero", f)}
+		return nil, &misfit{message: fmt.Sprintf("is %v, which is not a valid JSON number; look for a division by zero", f)}
 	}
 	if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
 		return int64(f), nil
@@ -307,13 +307,13 @@ func (rd *reader) number(n lua.LNumber, hint any) (any, *misfit) {
 
 func (rd *reader) table(t *lua.LTable, hint any, schema *Schema, depth int) (v any, known bool, m *misfit) {
 	if depth > deepest {
-		return nil, false, &misfit{message: fmt.Sprintf("has more than %d tables in one another; does one hold itself?", deepest)}
+		return nil, false, &misfit{message: fmt.Sprintf("has more than %d nested tables; does one contain itself?", deepest)}
 	}
 	if rd.size += slotBytes; rd.size > rd.run.bounds.memory {
 		return nil, false, rd.tooLarge()
 	}
 	if t.Metatable != lua.LNil && t.Metatable != library.closedMeta {
-		return nil, false, &misfit{message: "is a library, which no object can hold"}
+		return nil, false, &misfit{message: "is a library, which an object cannot contain"}
 	}
 	own := rd.run.sources[t]
 	if own != nil {
@@ -350,7 +350,7 @@ func (rd *reader) table(t *lua.LTable, hint any, schema *Schema, depth int) (v a
 	})
 	switch {
 	case odd != nil:
-		return nil, false, &misfit{message: fmt.Sprintf("has %s as a key; the keys of an object are strings, those of a list count from 1", describe(odd))}
+		return nil, false, &misfit{message: fmt.Sprintf("has %s as a key; the keys of an object are strings, and those of a list are numbers starting at 1", describe(odd))}
 	case length > 0 && fields > 0:
 		return nil, false, &misfit{message: "has both numbers and names as keys; it can be a list or an object"}
 	case length > 0:

@@ -25,14 +25,14 @@ type libraries struct {
 }
 
 func newLibrary() *libraries {
-	const loads = "a script cannot load other code"
+	const loads = "a script cannot load code"
 	lib := &libraries{absent: map[string]string{
 		"load": loads, "loadstring": loads, "loadfile": loads, "dofile": loads, "module": loads, "package": loads,
-		"rawget": "tables have no hidden side", "rawset": "tables have no hidden side", "rawequal": "tables have no hidden side",
-		"setmetatable": "tables have no hidden side", "getmetatable": "tables have no hidden side",
+		"rawget": "metatables are not available", "rawset": "metatables are not available", "rawequal": "metatables are not available",
+		"setmetatable": "metatables are not available", "getmetatable": "metatables are not available",
 		"setfenv": "a script has one environment", "getfenv": "a script has one environment",
-		"io": "a script reads and writes nothing", "debug": "a script sees nothing of its machine",
-		"coroutine": "a script has one thread", "collectgarbage": "memory sees to itself", "newproxy": "tables have no hidden side",
+		"io": "a script cannot read or write files", "debug": "a script has no access to its machine",
+		"coroutine": "a script has one thread", "collectgarbage": "memory is managed automatically", "newproxy": "metatables are not available",
 	}}
 
 	// What of the machine's own library is harmless is taken as it is.
@@ -111,7 +111,7 @@ func newLibrary() *libraries {
 	lib.globalsMeta.RawSetString("__newindex", function(func(l *lua.LState) int {
 		name, ok := l.Get(2).(lua.LString)
 		if !ok || strings.HasPrefix(string(name), "(") {
-			l.RaiseError("%s is no name of a global", describe(l.Get(2)))
+			l.RaiseError("%s is not the name of a global", describe(l.Get(2)))
 		}
 		of(l).env.RawSetString(string(name), l.Get(3))
 		return 0
@@ -212,7 +212,7 @@ func slot(l *lua.LState, t *lua.LTable, key lua.LNumber) {
 		return
 	}
 	if end := t.MaxN(); key > lua.LNumber(end+widestGap) {
-		l.RaiseError("the index %s is far behind the end of the list, which has %d elements", key, end)
+		l.RaiseError("the index %s is far beyond the end of the list, which has %d elements", key, end)
 	}
 }
 
@@ -233,7 +233,7 @@ func set(l *lua.LState) int {
 		l.RaiseError("the key is nil")
 	case lua.LNumber:
 		if math.IsNaN(float64(k)) {
-			l.RaiseError("the key is no number")
+			l.RaiseError("the key is not a number")
 		}
 		slot(l, t, k)
 	}
@@ -325,7 +325,7 @@ const kubeModule = "(kube)"
 
 func require(l *lua.LState) int {
 	if name := l.CheckString(1); name != "kube" {
-		l.RaiseError("there is no module %q; the one there is, is \"kube\"", name)
+		l.RaiseError("there is no module %q; the only module is \"kube\"", name)
 	}
 	l.Push(l.GetField(of(l).env, kubeModule))
 	return 1

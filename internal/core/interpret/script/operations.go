@@ -102,7 +102,7 @@ func (c *compiled) names() []string {
 func (p *Program) answerable() error {
 	c, ok := contracts[p.operation]
 	if !ok {
-		return p.fault(&fault{NoFunction, 0, "there is no such operation for a script"})
+		return p.fault(&fault{NoFunction, 0, "scripts do not support this operation"})
 	}
 	names := p.compiled.names()
 	if slices.Contains(names, c.function) || len(names) == 1 || p.compiled.globals {
@@ -115,7 +115,7 @@ func (p *Program) answerable() error {
 func missing(compiled *compiled, c contract, names []string) *fault {
 	for _, local := range compiled.locals {
 		if local.Name == c.function {
-			return &fault{NoFunction, local.Line, fmt.Sprintf("%s is local, so that it cannot be called; write function %s without local", c.function, c.signature())}
+			return &fault{NoFunction, local.Line, fmt.Sprintf("%s is local, so it cannot be called; write function %s without local", c.function, c.signature())}
 		}
 	}
 	if len(names) == 0 {
@@ -171,7 +171,7 @@ func (p *Program) evaluate(ctx context.Context, in Inputs) (*Outputs, error) {
 		return nil, p.fault(err)
 	}
 	if name != c.function {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%s is called for %s, for it is the only function; Karmada calls %s alone", name, p.operation, c.signature()))
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%s is called for %s because it is the only function; Karmada only calls %s", name, p.operation, c.signature()))
 	}
 	return out, nil
 }
@@ -233,7 +233,7 @@ func objectAndItems(r *run, in Inputs) ([]lua.LValue, error) {
 		if item.Status != nil && len(item.Status.Raw) > 0 {
 			var status any
 			if err := json.Unmarshal(item.Status.Raw, &status); err != nil {
-				return nil, &fault{BadInput, 0, fmt.Sprintf("the status of cluster %q is no JSON: %v", item.ClusterName, err)}
+				return nil, &fault{BadInput, 0, fmt.Sprintf("the status of cluster %q is not valid JSON: %v", item.ClusterName, err)}
 			}
 			if status != nil {
 				m["status"] = status
@@ -281,7 +281,7 @@ func (rs results) wrong(format string, args ...any) error {
 func (rs results) json(i int, hint any, schema *Schema) (any, error) {
 	v, _, misfit := (&reader{run: rs.run}).value(rs.get(i), hint, schema, 0)
 	if misfit != nil {
-		return nil, rs.wrong("returned what is no object of Kubernetes: %s", strings.TrimPrefix(misfit.Error(), "."))
+		return nil, rs.wrong("returned a value that is not a Kubernetes object: %s", strings.TrimPrefix(misfit.Error(), "."))
 	}
 	return v, nil
 }
@@ -304,11 +304,11 @@ func whole(n float64) (int32, bool) {
 }
 
 func readReplicas(rs results, in Inputs, out *Outputs) error {
-	const wanted = "the number of replicas, and after it what one needs"
+	const wanted = "the number of replicas, followed by the requirements of one replica"
 	n, ok := rs.get(0).(lua.LNumber)
 	if !ok {
 		if rs.get(0) == lua.LNil && len(rs.values) > 0 {
-			return rs.wrong("returned nil; it must return %s. Where the field may be unset, say so: obj.spec.replicas or 1", wanted)
+			return rs.wrong("returned nil; it must return %s. If the field may be unset, give a default: obj.spec.replicas or 1", wanted)
 		}
 		return rs.got(0, wanted)
 	}
@@ -349,9 +349,9 @@ func (rs results) decode(i int, wanted string, into any, out *Outputs) error {
 func (rs results) fill(m map[string]any, what, wanted string, into any, out *Outputs) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, into, true); err != nil {
 		if !runtime.IsStrictDecodingError(err) {
-			return rs.wrong("returned as %s what cannot be read: %v; it must be a table of %s", what, err, wanted)
+			return rs.wrong("returned an invalid %s: %v; it must be a table of %s", what, err, wanted)
 		}
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%s returned as %s more than is read: %v; it is a table of %s", rs.function, what, err, wanted))
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%s returned %s with unknown fields: %v; it must be a table of %s", rs.function, what, err, wanted))
 	}
 	return nil
 }
@@ -369,7 +369,7 @@ func readComponents(rs results, _ Inputs, out *Outputs) error {
 	for i, element := range elements {
 		m, ok := element.(map[string]any)
 		if !ok {
-			return rs.wrong("returned a list whose element %d is no table; it must return %s", i+1, wanted)
+			return rs.wrong("returned a list whose element %d is not a table; it must return %s", i+1, wanted)
 		}
 		var c workv1alpha2.Component
 		if err := rs.fill(m, fmt.Sprintf("component %d", i+1), "{name, replicas, replicaRequirements}", &c, out); err != nil {
@@ -379,7 +379,7 @@ func readComponents(rs results, _ Inputs, out *Outputs) error {
 		case c.Name == "":
 			return rs.wrong("returned a component, number %d, without a name; it must return %s", i+1, wanted)
 		case taken[c.Name]:
-			return rs.wrong("returned two components named %q; each needs a name of its own", c.Name)
+			return rs.wrong("returned two components named %q; each needs a unique name", c.Name)
 		case c.Replicas < 0:
 			return rs.wrong("returned %d replicas for the component %q; it must be 0 or more", c.Replicas, c.Name)
 		}
@@ -498,7 +498,7 @@ func readAggregated(rs results, in Inputs, out *Outputs) error {
 	} else if m["status"] == nil {
 		return nil
 	} else if status, ok = m["status"].(map[string]any); !ok {
-		return rs.wrong("returned an object whose status is no table with names as keys")
+		return rs.wrong("returned an object whose status is not a table with names as keys")
 	}
 	out.Status = status
 	if in.Object != nil {
@@ -569,7 +569,7 @@ func readDependencies(rs results, _ Inputs, out *Outputs) error {
 	for i, element := range elements {
 		m, ok := element.(map[string]any)
 		if !ok {
-			return rs.wrong("returned a list whose element %d is no table; it must return %s", i+1, wanted)
+			return rs.wrong("returned a list whose element %d is not a table; it must return %s", i+1, wanted)
 		}
 		var d configv1alpha1.DependentObjectReference
 		if err := rs.fill(m, fmt.Sprintf("dependency %d", i+1), "{apiVersion, kind, namespace, name, labelSelector}", &d, out); err != nil {

@@ -207,14 +207,14 @@ func (m *matcher) closing(s, p int) int {
 			return end
 		}
 	}
-	m.malformed("it closes a capture that it did not open")
+	m.malformed("it closes a capture that was not opened")
 	return -1
 }
 
 // captured is what the capture i, from 0, holds.
 func (m *matcher) captured(i int) string {
 	if i < 0 || i >= len(m.captures) || m.captures[i].length == captureOpen {
-		m.malformed("it refers to a capture that is not there")
+		m.malformed("it refers to a capture that does not exist")
 	}
 	c := m.captures[i]
 	return m.source[c.begin : c.begin+max(c.length, 0)]

@@ -434,7 +434,7 @@ func (r *run) explain(c *compiled, err error) error {
 		message = object.String()
 	case *lua.LTable:
 		// By custom an object that is raised has its message in a field of that name.
-		message = "a table was raised by error(); raise a string that says what is wrong"
+		message = "error() was called with a table; call it with a string that describes the problem"
 		if m, ok := object.RawGetString("message").(lua.LString); ok {
 			message = string(m)
 		}
@@ -448,9 +448,9 @@ func (r *run) explain(c *compiled, err error) error {
 	}
 	switch {
 	case strings.Contains(f.message, "stack overflow"), strings.Contains(f.message, "callstack overflow"):
-		f.reason, f.message = TooDeep, fmt.Sprintf("more than %d calls in one another; look for a function that calls itself without end", DepthLimit)
+		f.reason, f.message = TooDeep, fmt.Sprintf("more than %d nested calls; look for infinite recursion", DepthLimit)
 	case strings.Contains(f.message, "registry overflow"):
-		f.reason, f.message = TooDeep, "too many values at once; look for unpack of a large table or a function that calls itself without end"
+		f.reason, f.message = TooDeep, "too many values at once; look for unpack of a large table or infinite recursion"
 	default:
 		f.message = inPlainWords(c, f.line, f.message, r.there)
 	}

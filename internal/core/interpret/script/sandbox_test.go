@@ -201,9 +201,9 @@ func TestWarningsSayWhatKarmadaWouldNotAccept(t *testing.T) {
 		operation    configv1alpha1.InterpreterOperation
 		source, want string
 	}{
-		{replicasOp, `function Count(obj) return 1 end`, "[Count is called for InterpretReplica, for it is the only function; Karmada calls GetReplicas(obj) alone]"},
+		{replicasOp, `function Count(obj) return 1 end`, "[Count is called for InterpretReplica because it is the only function; Karmada only calls GetReplicas(obj)]"},
 		{aggregateOp, `function AggregateStatus(d, i) return {replicas = 1} end`, "[AggregateStatus returned a status without its object, which Karmada does not understand; return desiredObj with its status set]"},
-		{replicasOp, `function GetReplicas(obj) return 1, {resources = {cpu = 1}} end`, `[GetReplicas returned as result 2 more than is read: strict decoding error: unknown field "resources"; it is a table of {nodeClaim, resourceRequest, namespace, priorityClassName}]`},
+		{replicasOp, `function GetReplicas(obj) return 1, {resources = {cpu = 1}} end`, `[GetReplicas returned result 2 with unknown fields: strict decoding error: unknown field "resources"; it must be a table of {nodeClaim, resourceRequest, namespace, priorityClassName}]`},
 		{replicasOp, `function GetReplicas(obj) return 1 end`, "[]"},
 	} {
 		p, err := Compile("ours", c.operation, c.source, nil)
@@ -227,7 +227,7 @@ func TestABrokenItemIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = p.Evaluate(context.Background(), Inputs{Object: cloneSet(t), Items: []workv1alpha2.AggregatedStatusItem{{ClusterName: "eu", Status: &runtime.RawExtension{Raw: []byte(`{`)}}}})
-	if all := Errors(err); len(all) != 1 || all[0].Reason != BadInput || !strings.Contains(err.Error(), `the status of cluster "eu" is no JSON`) {
+	if all := Errors(err); len(all) != 1 || all[0].Reason != BadInput || !strings.Contains(err.Error(), `the status of cluster "eu" is not valid JSON`) {
 		t.Errorf("got %v", err)
 	}
 }

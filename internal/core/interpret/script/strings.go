@@ -189,7 +189,7 @@ func stringGsub(l *lua.LState) int {
 	case *lua.LTable:
 		readable(l, 3)
 	default:
-		l.RaiseError("string.gsub replaces by a string, a table or a function, not by %s", describe(r))
+		l.RaiseError("string.gsub replaces with a string, a table or a function, not with %s", describe(r))
 	}
 	limit := l.OptInt(4, math.MaxInt)
 	anchored := m.anchored()
@@ -270,7 +270,7 @@ func (m *matcher) replaced(by lua.LValue, begin, end int) string {
 	case lua.LVIsFalse(v):
 		return m.source[begin:end]
 	case !lua.LVCanConvToString(v):
-		m.machine.RaiseError("string.gsub cannot put %s in the place of a match", describe(v))
+		m.machine.RaiseError("string.gsub cannot replace a match with %s", describe(v))
 	}
 	return v.String()
 }

@@ -55,15 +55,15 @@ func inPlainWords(c *compiled, line int, message string, there func(name string)
 		}
 		switch {
 		case owner == "":
-			return fmt.Sprintf("something that is %s is used as a table, for its %q", aType(kind), key)
+			return fmt.Sprintf("a value that is %s is indexed with %q", aType(kind), key)
 		case kind != "nil":
-			return fmt.Sprintf("%s is %s, so that it has no %q", owner, aType(kind), key)
+			return fmt.Sprintf("%s is %s, so it has no %q", owner, aType(kind), key)
 		case library.absent[owner] != "":
 			return fmt.Sprintf("there is no %s here: %s", owner, library.absent[owner])
 		case owner == "kube":
-			return fmt.Sprintf("kube is nil, so that it has no %q; begin the script with: local kube = require(\"kube\")", key)
+			return fmt.Sprintf("kube is nil, so it has no %q; begin the script with: local kube = require(\"kube\")", key)
 		}
-		return fmt.Sprintf("%s is nil, so that it has no %q; check it before, such as: if %s ~= nil then", owner, key, owners[0])
+		return fmt.Sprintf("%s is nil, so it has no %q; check it before, such as: if %s ~= nil then", owner, key, owners[0])
 	}
 	if called.MatchString(message) {
 		names := find(c, line, func(e *ast.FuncCallExpr) []ast.Expr {
@@ -83,9 +83,9 @@ func inPlainWords(c *compiled, line int, message string, there func(name string)
 			return slices.Contains(c.names(), name) || slices.ContainsFunc(c.locals, func(f Function) bool { return f.Name == name }) || defined(name)
 		})
 		if name := oneOf(names); name != "" {
-			return fmt.Sprintf("%s is called, but is no function", name)
+			return fmt.Sprintf("%s is called, but is not a function", name)
 		}
-		return "something is called that is no function"
+		return "a value is called that is not a function"
 	}
 	if m := computed.FindStringSubmatch(message); m != nil {
 		sign := arithmetic[m[1]]

@@ -179,9 +179,9 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 			case err != nil:
 				return 0, nil, err
 			case answer.Replicas == nil:
-				return 0, nil, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretReplica, "says no replicas")
+				return 0, nil, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretReplica, "has no replicas")
 			case *answer.Replicas < 0:
-				return 0, nil, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretReplica, "says %d replicas, and there are from 0 to %d", *answer.Replicas, math.MaxInt32)
+				return 0, nil, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretReplica, "has %d replicas, which must be from 0 to %d", *answer.Replicas, math.MaxInt32)
 			}
 			return *answer.Replicas, answer.ReplicaRequirements, nil
 		}
@@ -247,7 +247,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 			case err != nil:
 				return interpret.Unknown, err
 			case answer.Healthy == nil:
-				return interpret.Unknown, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretHealth, "does not say healthy, true or false")
+				return interpret.Unknown, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretHealth, "does not set healthy to true or false")
 			case *answer.Healthy:
 				return interpret.Healthy, nil
 			}

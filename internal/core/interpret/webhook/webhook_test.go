@@ -172,32 +172,32 @@ func TestAnAnswerThatIsNoneSaysWhoGaveItAndWhy(t *testing.T) {
 		answer, want string
 	}{
 		{replica, "no answer", "ask it: nobody is there"},
-		{replica, "<html>oops", `is no ResourceInterpreterContext in JSON: invalid character '<' looking for beginning of value: it begins "<html>oops"`},
-		{replica, "\n", "is empty, and must be a ResourceInterpreterContext in JSON"},
+		{replica, "<html>oops", `is not a ResourceInterpreterContext in JSON: invalid character '<' looking for beginning of value: it begins with "<html>oops"`},
+		{replica, "\n", "is empty, but must be a ResourceInterpreterContext in JSON"},
 		{replica, `{"kind":"Foo"}`, "is a Foo of no apiVersion, not a ResourceInterpreterContext"},
-		{replica, "{}", `has no response: it begins "{}"`},
+		{replica, "{}", `has no response: it begins with "{}"`},
 		{replica, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"UID"}}`,
 			"is a AdmissionReview of admission.k8s.io/v1, not a ResourceInterpreterContext of config.karmada.io/v1alpha1"},
-		{replica, strings.ReplaceAll(response(`,"replicas":1`), "UID", "another"), "is to another request: response.uid must be request.uid"},
-		{replica, strings.ReplaceAll(response(`,"status":{"message":"the database is away","code":503}`), "true", "false"), "it did not succeed: the database is away (code 503)"},
-		{replica, strings.ReplaceAll(response(``), "true", "false"), "it did not succeed: no reason given (code 0)"},
-		{replica, response(``), "says no replicas"},
-		{replica, response(`,"replicas":-1`), "says -1 replicas"},
-		{replica, response(`,"replicas":"3"`), "is no ResourceInterpreterContext in JSON"},
+		{replica, strings.ReplaceAll(response(`,"replicas":1`), "UID", "another"), "belongs to another request: response.uid must equal request.uid"},
+		{replica, strings.ReplaceAll(response(`,"status":{"message":"the database is away","code":503}`), "true", "false"), "it returned a failure: the database is away (code 503)"},
+		{replica, strings.ReplaceAll(response(``), "true", "false"), "it returned a failure: no reason given (code 0)"},
+		{replica, response(``), "has no replicas"},
+		{replica, response(`,"replicas":-1`), "has -1 replicas"},
+		{replica, response(`,"replicas":"3"`), "is not a ResourceInterpreterContext in JSON"},
 		{component, response(`,"components":[{"name":"","replicas":1}]`), "has a component without a name"},
-		{component, response(`,"components":[{"name":"a","replicas":1},{"name":"a","replicas":1}]`), `has two components called "a"`},
-		{component, response(`,"components":[{"name":"a","replicas":-1}]`), `says -1 replicas of component "a"`},
+		{component, response(`,"components":[{"name":"a","replicas":1},{"name":"a","replicas":1}]`), `has two components named "a"`},
+		{component, response(`,"components":[{"name":"a","replicas":-1}]`), `has -1 replicas for component "a"`},
 		{revise, response(`,"patch":"W10="`), "has a patch whose patchType is not given; it must be JSONPatch"},
 		{revise, response(`,"patch":"W10=","patchType":"MergePatch"`), "patchType is MergePatch"},
-		{revise, response(patch(t, `no patch`)), "has a patch that does not apply: it is no JSON patch"},
+		{revise, response(patch(t, `no patch`)), "has a patch that does not apply: it is not a JSON patch"},
 		{revise, response(patch(t, `[{"op":"remove","path":"/spec/absent"}]`)), "has a patch that does not apply"},
 		{revise, response(patch(t, `[{"op":"test","path":"/spec/replicas","value":2}]`)), "has a patch that does not apply"},
-		{revise, response(patch(t, `[{"op":"replace","path":"/metadata/name","value":"z"}]`)), "makes of the object another one: example.com/v1, Kind=Shop space/z"},
+		{revise, response(patch(t, `[{"op":"replace","path":"/metadata/name","value":"z"}]`)), "changes the identity of the object: example.com/v1, Kind=Shop space/z"},
 		{retain, response(patch(t, `[{"op":"replace","path":"","value":[]}]`)), "has a patch that does not apply"},
 		{aggregate, response(patch(t, `[`+strings.Repeat(`{"op":"copy","from":"/spec","path":"/spec/more"},{"op":"move","from":"/spec/more","path":"/spec/x"},{"op":"copy","from":"/spec","path":"/more"},{"op":"copy","from":"/more","path":"/spec/y"},`, 30)+`{"op":"test","path":"/kind","value":"Shop"}]`)),
-			"it makes an object of more than 4194304 bytes"},
-		{reflection, response(`,"rawStatus":[1]`), "has a rawStatus that is no object: it begins \"[1]\""},
-		{health, response(``), "does not say healthy, true or false"},
+			"the resulting object is larger than 4194304 bytes"},
+		{reflection, response(`,"rawStatus":[1]`), "has a rawStatus that is not an object: it begins with \"[1]\""},
+		{health, response(``), "does not set healthy to true or false"},
 		{dependency, response(`,"dependencies":[{"apiVersion":"v1","kind":"Secret"}]`), "has a dependency without apiVersion, kind, and one of name and labelSelector"},
 	} {
 		i, _ := answering(t, c.answer)
@@ -331,7 +331,7 @@ func TestAWebhookIsAskedInAVersionThatItsRuleLists(t *testing.T) {
 	unknown := shop(t, "spec: {replicas: 4}")
 	unknown.SetAPIVersion("example.com/v9")
 	_, err = i.Retain(t.Context(), shop(t, "spec: {replicas: 1}"), unknown)
-	if err == nil || !strings.Contains(err.Error(), "the member's object: how Shop v9 and v2 differ is not known; list v9 in the rule's apiVersions if the webhook understands it") {
+	if err == nil || !strings.Contains(err.Error(), "the member's object: there is no conversion between Shop v9 and v2; list v9 in the rule's apiVersions if the webhook understands it") {
 		t.Errorf("a member's object of a version that nobody knows: %v", err)
 	}
 

@@ -30,7 +30,7 @@ func (t *Tier) to(obj *unstructured.Unstructured, version string) (*unstructured
 	out, err := t.Convert.To(obj, version)
 	if err == nil && out == nil {
 		gvk := obj.GroupVersionKind()
-		err = fmt.Errorf("how %s %s and %s differ is not known; list %s in the rule's apiVersions if the webhook understands it",
+		err = fmt.Errorf("there is no conversion between %s %s and %s; list %s in the rule's apiVersions if the webhook understands it",
 			gvk.Kind, gvk.Version, version, gvk.Version)
 	}
 	return out, err
@@ -80,27 +80,27 @@ func (t *Tier) ask(ctx context.Context, h asked, operation configv1alpha1.Interp
 func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest, answer []byte) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	var c configv1alpha1.ResourceInterpreterContext
 	if len(bytes.TrimSpace(answer)) == 0 {
-		return nil, nonsense(h, request.Operation, "is empty, and must be a %s in JSON", contextKind)
+		return nil, nonsense(h, request.Operation, "is empty, but must be a %s in JSON", contextKind)
 	}
 	if err := json.Unmarshal(answer, &c); err != nil {
-		return nil, nonsense(h, request.Operation, "is no %s in JSON: %v: it begins %q", contextKind, err, beginning(answer))
+		return nil, nonsense(h, request.Operation, "is not a %s in JSON: %v: it begins with %q", contextKind, err, beginning(answer))
 	}
 	want := metav1.TypeMeta{APIVersion: configv1alpha1.GroupVersion.String(), Kind: contextKind}
 	r := c.Response
 	switch {
 	case c.TypeMeta != (metav1.TypeMeta{}) && c.TypeMeta != want:
-		return nil, nonsense(h, request.Operation, "is a %s of %s, not a %s of %s", cmp.Or(c.Kind, "thing of no kind"), cmp.Or(c.APIVersion, "no apiVersion"), want.Kind, want.APIVersion)
+		return nil, nonsense(h, request.Operation, "is a %s of %s, not a %s of %s", cmp.Or(c.Kind, "object without a kind"), cmp.Or(c.APIVersion, "no apiVersion"), want.Kind, want.APIVersion)
 	case r == nil:
-		return nil, nonsense(h, request.Operation, "has no response: it begins %q", beginning(answer))
+		return nil, nonsense(h, request.Operation, "has no response: it begins with %q", beginning(answer))
 	case r.UID != request.UID:
 		// Without the uids: what is told twice in the same words is told once.
-		return nil, nonsense(h, request.Operation, "is to another request: response.uid must be request.uid")
+		return nil, nonsense(h, request.Operation, "belongs to another request: response.uid must equal request.uid")
 	case !r.Successful:
 		message, code := "no reason given", int32(0)
 		if r.Status != nil {
 			message, code = cmp.Or(r.Status.Message, message), r.Status.Code
 		}
-		return nil, fmt.Errorf("interpreter webhook %s, %s: it did not succeed: %s (code %d)", h, request.Operation, message, code)
+		return nil, fmt.Errorf("interpreter webhook %s, %s: it returned a failure: %s (code %d)", h, request.Operation, message, code)
 	}
 	return r, nil
 }
@@ -148,10 +148,10 @@ func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.In
 		return nil, nonsense(h.Hook, operation, "has a patch that does not apply: %v", err)
 	}
 	if out.GroupVersionKind() != given.GroupVersionKind() || out.GetName() != obj.GetName() || out.GetNamespace() != obj.GetNamespace() {
-		return nil, nonsense(h.Hook, operation, "makes of the object another one: %s %s/%s", out.GroupVersionKind(), out.GetNamespace(), out.GetName())
+		return nil, nonsense(h.Hook, operation, "changes the identity of the object: %s %s/%s", out.GroupVersionKind(), out.GetNamespace(), out.GetName())
 	}
 	if out, err = t.to(out, obj.GroupVersionKind().Version); err != nil {
-		return nil, nonsense(h.Hook, operation, "has a patch after which the object cannot be had in %s: %v", obj.GroupVersionKind().Version, err)
+		return nil, nonsense(h.Hook, operation, "has a patch after which the object cannot be converted to %s: %v", obj.GroupVersionKind().Version, err)
 	}
 	return out, nil
 }
@@ -159,7 +159,7 @@ func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.In
 func apply(text []byte, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	patch, err := jsonpatch.DecodePatch(text)
 	if err != nil {
-		return nil, fmt.Errorf("it is no JSON patch: %w", err)
+		return nil, fmt.Errorf("it is not a JSON patch: %w", err)
 	}
 	doc, err := json.Marshal(obj.Object)
 	if err != nil {
@@ -174,7 +174,7 @@ func apply(text []byte, obj *unstructured.Unstructured) (*unstructured.Unstructu
 			return nil, err
 		}
 		if len(doc) > sizeLimit {
-			return nil, fmt.Errorf("it makes an object of more than %d bytes", sizeLimit)
+			return nil, fmt.Errorf("the resulting object is larger than %d bytes", sizeLimit)
 		}
 		patch = patch[n:]
 	}
@@ -189,7 +189,7 @@ func status(h Hook, answer *runtime.RawExtension) (map[string]any, error) {
 	}
 	var status map[string]any
 	if err := utiljson.Unmarshal(answer.Raw, &status); err != nil {
-		return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretStatus, "has a rawStatus that is no object: it begins %q", beginning(answer.Raw))
+		return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretStatus, "has a rawStatus that is not an object: it begins with %q", beginning(answer.Raw))
 	}
 	return status, nil
 }
@@ -202,9 +202,9 @@ func components(h Hook, all []workv1alpha2.Component) ([]workv1alpha2.Component,
 		case c.Name == "":
 			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretComponent, "has a component without a name")
 		case i > 0 && all[i-1].Name == c.Name:
-			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretComponent, "has two components called %q", c.Name)
+			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretComponent, "has two components named %q", c.Name)
 		case c.Replicas < 0:
-			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretComponent, "says %d replicas of component %q", c.Replicas, c.Name)
+			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretComponent, "has %d replicas for component %q", c.Replicas, c.Name)
 		}
 	}
 	return all, nil

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +42,7 @@ import (
 	flowcontrolrest "k8s.io/kubernetes/pkg/registry/flowcontrol/rest"
 
 	_ "github.com/argosy-io/argosy/internal/server/embed/quiet" // see there
+	argosy "github.com/argosy-io/argosy/internal/version"
 )
 
 // Options are one server. File paths, not contents: the server watches the files and reloads them.
@@ -207,7 +207,7 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 		}
 		for _, custom := range o.Encrypted {
 			if _, err := config.ApiExtensions.ExtraConfig.CRDRESTOptionsGetter.GetRESTOptions(custom, nil); err != nil {
-				return nil, fmt.Errorf("ask how %s are kept: %w", custom, err)
+				return nil, fmt.Errorf("read the storage configuration of %s: %w", custom, err)
 			}
 		}
 	}
@@ -291,14 +291,11 @@ func (r released) Info() *version.Info {
 		return info
 	}
 	info.GitVersion = "v" + r.BinaryVersion().String()
-	if build, ok := debug.ReadBuildInfo(); ok {
-		for _, module := range build.Deps {
-			if module.Path == "k8s.io/kubernetes" {
-				info.GitVersion = module.Version
-			}
-		}
+	if built := argosy.Kubernetes(); !strings.HasPrefix(built, "v0.0.0") { // a test's binary does not note its modules
+		info.GitVersion = built
 	}
-	info.GitCommit = ""
+	ours := argosy.Get()
+	info.GitCommit, info.GitTreeState, info.BuildDate = ours.Commit, ours.TreeState, ours.Date
 	return info
 }
 
@@ -320,9 +317,9 @@ func unauthenticated(handlers map[string]http.Handler, next http.Handler) http.H
 func (s *Server) WaitReady(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(s.Loopback)
 	if err != nil {
-		return fmt.Errorf("make a client for readiness: %w", err)
+		return fmt.Errorf("create a client for readiness: %w", err)
 	}
-	last := "no answer yet"
+	last := "no response yet"
 	for tick := time.NewTicker(20 * time.Millisecond); ; {
 		ready, answer := s.ready(ctx, client)
 		if ready {
@@ -342,7 +339,7 @@ func (s *Server) WaitReady(ctx context.Context) error {
 			err = ctx.Err()
 		}
 		tick.Stop()
-		return fmt.Errorf("wait for the API server: %w (last answer: %s)", err, last)
+		return fmt.Errorf("wait for the API server: %w (last response: %s)", err, last)
 	}
 }
 

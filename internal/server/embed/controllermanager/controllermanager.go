@@ -112,7 +112,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	controllers, err := app.BuildControllers(ctx, cc, descriptors, nil, noHealthChecks{})
 	if err != nil {
-		return fmt.Errorf("build kube-controller-manager's loops: %w", err)
+		return fmt.Errorf("build kube-controller-manager's controllers: %w", err)
 	}
 	if slices.Contains(o.Controllers, names.ServiceAccountTokenController) {
 		tokens, err := tokenController(ctx, cc, o)
@@ -136,7 +136,7 @@ func Run(ctx context.Context, o Options) error {
 	close(cc.InformersStarted)
 	const noJitter = 0 // these loops are few and share one process: nothing to spread
 	if !app.RunControllers(ctx, cc, controllers, noJitter, shutdownTimeout) {
-		return errors.New("kube-controller-manager's loops did not stop in time")
+		return errors.New("kube-controller-manager's controllers did not stop in time")
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func Run(ctx context.Context, o Options) error {
 func configure(o Options) (*config.CompletedConfig, error) {
 	s, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
-		return nil, fmt.Errorf("make kube-controller-manager's options: %w", err)
+		return nil, fmt.Errorf("create kube-controller-manager's options: %w", err)
 	}
 	flags := pflag.NewFlagSet("kube-controller-manager", pflag.ContinueOnError)
 	for _, set := range s.Flags(app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()).FlagSets {
@@ -197,15 +197,15 @@ func controllerContext(ctx context.Context, o Options, c *config.CompletedConfig
 	clients := clientbuilder.SimpleControllerClientBuilder{ClientConfig: o.Config}
 	client, err := clients.Client("shared-informers")
 	if err != nil {
-		return app.ControllerContext{}, fmt.Errorf("make kube-controller-manager's client: %w", err)
+		return app.ControllerContext{}, fmt.Errorf("create kube-controller-manager's client: %w", err)
 	}
 	metadataClient, err := metadata.NewForConfig(rest.AddUserAgent(rest.CopyConfig(o.Config), "metadata-informers"))
 	if err != nil {
-		return app.ControllerContext{}, fmt.Errorf("make kube-controller-manager's metadata client: %w", err)
+		return app.ControllerContext{}, fmt.Errorf("create kube-controller-manager's metadata client: %w", err)
 	}
 	discovery, err := clients.DiscoveryClient("controller-discovery")
 	if err != nil {
-		return app.ControllerContext{}, fmt.Errorf("make kube-controller-manager's discovery client: %w", err)
+		return app.ControllerContext{}, fmt.Errorf("create kube-controller-manager's discovery client: %w", err)
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cacheddiscovery.NewMemCacheClient(discovery))
 	go wait.Until(mapper.Reset, 30*time.Second, ctx.Done())
@@ -265,7 +265,7 @@ func tokenController(ctx context.Context, cc app.ControllerContext, o Options) (
 	}
 	generator, err := serviceaccount.JWTTokenGenerator(serviceaccount.LegacyIssuer, key)
 	if err != nil {
-		return nil, fmt.Errorf("make the service account token generator: %w", err)
+		return nil, fmt.Errorf("create the service account token generator: %w", err)
 	}
 	client, err := cc.NewClient("tokens-controller")
 	if err != nil {
@@ -275,7 +275,7 @@ func tokenController(ctx context.Context, cc app.ControllerContext, o Options) (
 		cc.InformerFactory.Core().V1().ServiceAccounts(), cc.InformerFactory.Core().V1().Secrets(), client,
 		serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: ca})
 	if err != nil {
-		return nil, fmt.Errorf("make the service account token controller: %w", err)
+		return nil, fmt.Errorf("create the service account token controller: %w", err)
 	}
 	workers := int(cc.ComponentConfig.SAController.ConcurrentSATokenSyncs)
 	return loop{names.ServiceAccountTokenController, func(ctx context.Context) { tokens.Run(ctx, workers) }}, nil

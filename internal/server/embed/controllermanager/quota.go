@@ -48,7 +48,7 @@ func selectedQuotas(cc app.ControllerContext, o Options) (app.Controller, error)
 		case <-first:
 		}
 		if err := runQuotas(ctx, cc, o, chosen); err != nil {
-			klog.FromContext(ctx).Error(err, "Quotas are not counted")
+			klog.FromContext(ctx).Error(err, "ResourceQuotas are not enforced")
 		}
 	}}, nil
 }

@@ -37,7 +37,7 @@ func checkFiles(dir string) error {
 		return &DamagedError{log, err}
 	}
 	if logged < applied {
-		return &DamagedError{log, fmt.Errorf("it ends at entry %d, and the store has %d: what was written last is missing in it", logged, applied)}
+		return &DamagedError{log, fmt.Errorf("it ends at entry %d, but the store is at entry %d: the last writes are missing", logged, applied)}
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func lastApplied(file string) (index uint64, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // reading behind the end of a mapped file is a fault
 	info, err := os.Stat(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return 0, errors.New("it is gone, and its log is there")
+		return 0, errors.New("it is missing, but its log exists")
 	}
 	if err != nil {
 		return 0, err
@@ -63,7 +63,7 @@ func lastApplied(file string) (index uint64, err error) {
 	defer db.Close()
 	return index, db.View(func(tx *bolt.Tx) error {
 		if size := tx.Size(); info.Size() < size {
-			return fmt.Errorf("it has %d bytes of %d: it was cut off", info.Size(), size)
+			return fmt.Errorf("it has %d bytes of %d: it is truncated", info.Size(), size)
 		}
 		meta := tx.Bucket(schema.Meta.Name())
 		if meta == nil {
@@ -80,14 +80,14 @@ func lastApplied(file string) (index uint64, err error) {
 func lastLogged(dir string) (index uint64, err error) {
 	defer notPanicking(&err)
 	if !wal.Exist(dir) {
-		return 0, errors.New("there is no log in it")
+		return 0, errors.New("it contains no log")
 	}
 	snapshots, err := wal.ValidSnapshotEntries(zap.NewNop(), dir)
 	if err != nil {
 		return 0, err
 	}
 	if len(snapshots) == 0 {
-		return 0, errors.New("it has no beginning")
+		return 0, errors.New("its first entry is missing")
 	}
 	last := snapshots[len(snapshots)-1]
 	w, err := wal.OpenForRead(zap.NewNop(), dir, last)

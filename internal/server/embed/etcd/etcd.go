@@ -68,7 +68,7 @@ type Server struct {
 // Start returns when the member serves. Cancelling ctx only gives up waiting; a started server ends with Stop.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make etcd's data folder: %w", err)
+		return nil, fmt.Errorf("create etcd's data folder: %w", err)
 	}
 	s := &Server{dir: o.Dir, logLevel: zap.NewAtomicLevel(), broken: make(chan error, 1)}
 	socket, err := s.socketPath(o.Dir)
@@ -165,7 +165,7 @@ func (s *Server) start(c *embed.Config) (*embed.Etcd, error) {
 }
 
 // errEnded stands for an error on its way.
-var errEnded = errors.New("etcd's start ended")
+var errEnded = errors.New("etcd stopped while starting")
 
 // last is what etcd calls when it cannot go on: an error of a start under way, and the end of the process later.
 type last struct {
@@ -227,7 +227,7 @@ func (s *Server) socketPath(dir string) (string, error) {
 		return p, nil
 	}
 	if s.tempDir, err = os.MkdirTemp("", "argosy-"); err != nil {
-		return "", fmt.Errorf("make a folder for etcd's socket: %w", err)
+		return "", fmt.Errorf("create a folder for etcd's socket: %w", err)
 	}
 	return filepath.Join(s.tempDir, "etcd.sock"), nil
 }
@@ -268,7 +268,7 @@ func Check(ctx context.Context, servers []string, caFile, certFile, keyFile stri
 		}
 		failed = errors.Join(failed, err)
 	}
-	return fmt.Errorf("etcd does not answer (%w): start it, or correct --etcd-servers", failed)
+	return fmt.Errorf("etcd is not responding (%w): start it, or correct --etcd-servers", failed)
 }
 
 // ConnectAll is a client of all of servers, which goes on with another when one ends. Close it when done.

@@ -26,7 +26,7 @@ type Client = clientv3.Client
 const endpointFile = "endpoint"
 
 // ErrNotRunning says that no member runs on a folder.
-var ErrNotRunning = errors.New("no hub runs on it")
+var ErrNotRunning = errors.New("no hub is running on it")
 
 // Dial connects to the member that runs on dir, from outside its process: the socket lets its user in alone.
 func Dial(ctx context.Context, dir string) (*Client, error) {
@@ -86,11 +86,11 @@ type State struct {
 func Look(ctx context.Context, c *Client) (State, error) {
 	s, err := c.Status(ctx, endpointOf(c))
 	if err != nil {
-		return State{}, fmt.Errorf("ask etcd for its status: %w", err)
+		return State{}, fmt.Errorf("get etcd's status: %w", err)
 	}
 	alarms, err := c.AlarmList(ctx)
 	if err != nil {
-		return State{}, fmt.Errorf("ask etcd for its alarms: %w", err)
+		return State{}, fmt.Errorf("list etcd's alarms: %w", err)
 	}
 	state := State{Revision: s.Header.Revision, Size: s.DbSize, InUse: s.DbSizeInUse, Quota: s.DbSizeQuota}
 	for _, a := range alarms.Alarms {
@@ -133,7 +133,7 @@ func Defragment(ctx context.Context, c *Client) error {
 func Disarm(ctx context.Context, c *Client) error {
 	alarms, err := c.AlarmList(ctx)
 	if err != nil {
-		return fmt.Errorf("ask etcd for its alarms: %w", err)
+		return fmt.Errorf("list etcd's alarms: %w", err)
 	}
 	for _, a := range alarms.Alarms {
 		if a.Alarm != etcdserverpb.AlarmType_NOSPACE {
@@ -184,7 +184,7 @@ const revisionBump = 1_000_000_000
 func Restore(file, dir string) (err error) {
 	defer notPanicking(&err)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make etcd's data folder: %w", err)
+		return fmt.Errorf("create etcd's data folder: %w", err)
 	}
 	c := config(dir)
 	peers := make([]string, len(c.AdvertisePeerUrls))
@@ -221,7 +221,7 @@ func NamespaceUID(ctx context.Context, c *Client, name string) (string, error) {
 	}
 	ns, ok := obj.(*corev1.Namespace)
 	if !ok {
-		return "", fmt.Errorf("read namespace %s: it is a %T", name, obj)
+		return "", fmt.Errorf("read namespace %s: unexpected type %T", name, obj)
 	}
 	return string(ns.UID), nil
 }
@@ -230,7 +230,7 @@ func NamespaceUID(ctx context.Context, c *Client, name string) (string, error) {
 func RaiseNoSpace(ctx context.Context, c *Client) error {
 	s, err := c.Status(ctx, endpointOf(c))
 	if err != nil {
-		return fmt.Errorf("ask etcd for its status: %w", err)
+		return fmt.Errorf("get etcd's status: %w", err)
 	}
 	_, err = etcdserverpb.NewMaintenanceClient(c.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
 		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: s.Header.MemberId, Alarm: etcdserverpb.AlarmType_NOSPACE})

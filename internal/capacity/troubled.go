@@ -1,0 +1,100 @@
+package capacity
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/capacity"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/pods"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// Troubled are the templates of a namespace, or of all of them for "", with pods in trouble, by namespace, name, kind and cluster. What
+// is not in a cluster by the hub's doing has no pods there, so that a member's own are not told of. A cluster that is not Ready is left out.
+func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload, error) {
+	if f.members == nil {
+		return nil, nil
+	}
+	// 1. What members say, by cluster.
+	type seen struct {
+		cluster  string
+		troubles []pods.Trouble
+		full     bool
+	}
+	var all []seen
+	s, now := f.Snapshot(), f.Clock.Now()
+	for _, cluster := range s.Names() {
+		m := f.members.Known(cluster)
+		if m == nil || membership.Silent(s.Cluster(cluster)) {
+			continue
+		}
+		troubles, full := m.Troubles(now)
+		if namespace != "" {
+			troubles = slices.DeleteFunc(troubles, func(t pods.Trouble) bool { return t.Namespace != namespace })
+		}
+		if len(troubles) > 0 {
+			all = append(all, seen{cluster, troubles, full})
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+
+	// 2. Whose they are, by what is placed there.
+	var in []client.ListOption
+	if namespace != "" {
+		in = append(in, client.InNamespace(namespace))
+	}
+	bindings, err := scope.Bindings.List(ctx, f.bindings, append(in, client.UnsafeDisableDeepCopy)...)
+	if err != nil {
+		return nil, fmt.Errorf("list bindings: %w", err)
+	}
+	type place struct{ cluster, namespace string }
+	templates := map[place][]workv1alpha2.ObjectReference{}
+	for _, b := range bindings {
+		if !pods.HasPods(b.BindingSpec()) {
+			continue
+		}
+		applied := map[string]bool{}
+		for _, item := range b.BindingStatus().AggregatedStatus {
+			// An update that is refused leaves what was applied before, with a status; what was refused from the start has none.
+			applied[item.ClusterName] = item.Applied || item.Status != nil
+		}
+		for _, t := range dispatch.Targets(b) {
+			if !applied[t.Name] {
+				continue // what is there of that name may be the member's own
+			}
+			at := place{t.Name, b.GetNamespace()}
+			templates[at] = append(templates[at], b.BindingSpec().Resource)
+		}
+	}
+	var found []pods.Workload
+	for _, member := range all {
+		of := map[workv1alpha2.ObjectReference][]pods.Trouble{}
+		for _, t := range member.troubles {
+			known := templates[place{member.cluster, t.Namespace}]
+			if i := pods.Owner(t.Workload, known); i >= 0 {
+				of[known[i]] = append(of[known[i]], t)
+			}
+		}
+		for ref, troubles := range of {
+			total := int64(0)
+			f.state(member.cluster, func(m *capacity.Member) {
+				total = m.Pods(capacity.Workload{Namespace: ref.Namespace, Kind: ref.Kind, Name: ref.Name})
+			})
+			found = append(found, pods.Workload{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
+				Report: pods.Summarize(member.cluster, total, troubles, member.full)})
+		}
+	}
+	slices.SortFunc(found, func(a, b pods.Workload) int {
+		return strings.Compare(strings.Join([]string{a.Namespace, a.Name, a.Kind, a.Cluster}, "\n"), strings.Join([]string{b.Namespace, b.Name, b.Kind, b.Cluster}, "\n"))
+	})
+	return found, nil
+}

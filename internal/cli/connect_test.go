@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// The hub's system user writes the file, and root's commands read it without being told to.
+func TestTheKubeconfigOfAnInstalledHubRunsAndReadsNothing(t *testing.T) {
+	for story, tc := range map[string]struct {
+		change  func(*clientcmdapi.AuthInfo, *clientcmdapi.Cluster)
+		refused string
+	}{
+		"as the hub writes it": {change: func(*clientcmdapi.AuthInfo, *clientcmdapi.Cluster) {}},
+		"a command": {func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) {
+			u.Exec = &clientcmdapi.ExecConfig{Command: "/tmp/evil", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: "Never"}
+		}, "command"},
+		"an auth provider": {func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) {
+			u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"}
+		}, "auth provider"},
+		"a token file":               {func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) { u.TokenFile = "/etc/shadow" }, "files"},
+		"a client key file":          {func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) { u.ClientKey = "/root/key" }, "files"},
+		"an authority file":          {func(_ *clientcmdapi.AuthInfo, c *clientcmdapi.Cluster) { c.CertificateAuthority = "/etc/shadow" }, "certificate authority file"},
+		"a proxy":                    {func(_ *clientcmdapi.AuthInfo, c *clientcmdapi.Cluster) { c.ProxyURL = "http://evil.example.com" }, "proxy"},
+		"a hub that is not verified": {func(_ *clientcmdapi.AuthInfo, c *clientcmdapi.Cluster) { c.InsecureSkipTLSVerify = true }, "verification"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			user := &clientcmdapi.AuthInfo{ClientCertificateData: []byte("crt"), ClientKeyData: []byte("key")}
+			hub := &clientcmdapi.Cluster{Server: "https://127.0.0.1:7443", CertificateAuthorityData: []byte("ca")}
+			tc.change(user, hub)
+			written := clientcmdapi.NewConfig()
+			written.AuthInfos["admin"], written.Clusters["argosy"] = user, hub
+			written.Contexts["argosy"] = &clientcmdapi.Context{Cluster: "argosy", AuthInfo: "admin", Namespace: "shop"}
+			written.CurrentContext = "argosy"
+			file := filepath.Join(t.TempDir(), "admin.kubeconfig")
+			if err := clientcmd.WriteToFile(*written, file); err != nil {
+				t.Fatal(err)
+			}
+			read, err := installedAccess(file)
+			if tc.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.refused) {
+					t.Errorf("it says %v, want it refused for %q", err, tc.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := clientcmd.NewDefaultClientConfig(*read, nil).ClientConfig()
+			if err != nil || config.Host != hub.Server || string(config.KeyData) != "key" || string(config.CAData) != "ca" {
+				t.Errorf("the hub is reached by %+v (%v)", config, err)
+			}
+		})
+	}
+}

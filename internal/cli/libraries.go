@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"io"
+	"os"
+
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc/grpclog"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	controllerruntime "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// servesAnnotation marks a command that runs a server, which keeps a log of its own.
+const servesAnnotation = "argosy.io/logs"
+
+// warnings prints what a server warns of, each once.
+var warnings = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
+
+// quietLibraries keeps what client libraries log off the terminal. An error of theirs comes back as an error, and is told once.
+func quietLibraries() {
+	klog.SetLogger(logr.Discard())
+	controllerruntime.SetLogger(logr.Discard())
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
+	rest.SetDefaultWarningHandler(warnings)
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// colorModes are the values of --color.
+var colorModes = []string{"auto", "always", "never"}
+
+// colorMode is the value of --color.
+type colorMode string
+
+func (m *colorMode) String() string { return string(*m) }
+func (m *colorMode) Type() string   { return "string" }
+
+// Set implements pflag.Value.
+func (m *colorMode) Set(s string) error {
+	if !slices.Contains(colorModes, s) {
+		return fmt.Errorf("want %s", strings.Join(colorModes, ", "))
+	}
+	*m = colorMode(s)
+	return nil
+}
+
+// colors says whether a command is to write in color. By itself it does so on a terminal that has colors, unless the user has NO_COLOR set.
+func colors(cmd *cobra.Command, out io.Writer) bool {
+	if f := cmd.Flag("color"); f != nil && f.Value.String() != colorModes[0] {
+		return f.Value.String() == "always"
+	}
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(out)
+}
+
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// color is how something is painted; none for as it is.
+type color string
+
+const (
+	none   color = ""
+	red    color = "\x1b[31m"
+	green  color = "\x1b[32m"
+	yellow color = "\x1b[33m"
+	plain        = "\x1b[0m"
+)
+
+func (c color) paint(s string) string {
+	if c == none || s == "" {
+		return s
+	}
+	return string(c) + s + plain
+}
+
+// A painter colors what is written to it by what it says: what is wrong red, what asks for a look yellow, what is well green. It reads
+// lines that are laid out already, so that no color counts into the width of a column.
+type painter struct {
+	out io.Writer
+	on  bool
+
+	rest []byte // a line that has not ended
+	// columns are those of the table that the lines are of, by where they start.
+	columns map[int]string
+}
+
+// painted is the standard output of a command, in color where that is wanted. flush writes a last line that has no end.
+func painted(cmd *cobra.Command) (out *painter, flush func()) {
+	p := &painter{out: cmd.OutOrStdout(), on: colors(cmd, cmd.OutOrStdout())}
+	return p, p.flush
+}
+
+// Write implements io.Writer.
+func (p *painter) Write(data []byte) (int, error) {
+	if !p.on {
+		return p.out.Write(data)
+	}
+	p.rest = append(p.rest, data...)
+	for {
+		line, after, whole := bytes.Cut(p.rest, []byte("\n"))
+		if !whole {
+			return len(data), nil
+		}
+		if _, err := io.WriteString(p.out, p.line(string(line))+"\n"); err != nil {
+			return 0, err
+		}
+		p.rest = after
+	}
+}
+
+func (p *painter) flush() {
+	if len(p.rest) > 0 {
+		_, _ = io.WriteString(p.out, p.line(string(p.rest))) // whoever read is gone if it fails
+		p.rest = nil
+	}
+}
+
+// starts are lines that say by their beginning how what they tell of is.
+var starts = []struct {
+	text  string
+	color color
+}{
+	{"✗ ", red}, {"! ", yellow}, {"… ", none}, {"✓ ", green},
+	{"WHAT IS WRONG", red}, {"WORTH A LOOK", yellow}, {"Does not fit", red}, {"Warning: ", yellow},
+	{"All is well.", green}, {"No check failed.", green},
+}
+
+var (
+	// cell is what stands between two or more blanks.
+	cell   = regexp.MustCompile(`\S+(?: \S+)*`)
+	header = regexp.MustCompile(`^[A-Z][A-Z0-9 ./()_-]*$`)
+)
+
+func (p *painter) line(s string) string {
+	for _, start := range starts {
+		if strings.HasPrefix(s, start.text) {
+			return start.color.paint(s)
+		}
+	}
+	cells := cell.FindAllStringIndex(s, -1)
+	if len(cells) < 2 {
+		if len(cells) == 0 {
+			p.columns = nil
+		}
+		return s
+	}
+	at := func(i int) int { return utf8.RuneCountInString(s[:cells[i][0]]) }
+	text := func(i int) string { return s[cells[i][0]:cells[i][1]] }
+	if !slices.ContainsFunc(cells, func(c []int) bool { return !header.MatchString(s[c[0]:c[1]]) }) {
+		p.columns = map[int]string{}
+		for i := range cells {
+			p.columns[at(i)] = text(i)
+		}
+		return s
+	}
+	var b strings.Builder
+	end := 0
+	for i, c := range cells {
+		of := none
+		if column := p.columns[at(i)]; column != "" {
+			of = colorOf(column, text(i))
+		} else if i == 0 && c[0] == 0 && p.columns == nil {
+			of = map[string]color{"ok": green, "WRONG": red}[text(i)] // a check of `argosy status`
+		}
+		b.WriteString(s[end:c[0]])
+		b.WriteString(of.paint(text(i)))
+		end = c[1]
+	}
+	b.WriteString(s[end:])
+	return b.String()
+}
+
+var (
+	// judged are the columns whose cells say how something is.
+	judged = []string{"READY", "STATE", "STATUS", "HEALTH", "APPLIED", "AVAILABLE", "SCHEDULED", "FULLYAPPLIED", "PHASE"}
+	well   = regexp.MustCompile(`^(True|yes|Healthy|Running|Active|Bound|Ready|Succeeded|Completed?)$`)
+	ill    = regexp.MustCompile(`^(False|no|Unhealthy|Degraded|Failed|NotReady.*|Lost|Evicted|OOMKilled|down)$|Error|BackOff|^Err`)
+	doubt  = regexp.MustCompile(`^(Unknown|Pending|Progressing|Suspended|Leaving|Paused|Terminating|ContainerCreating|PodInitializing|Init:.*|Ready,.*|drained|tainted)$`)
+	share  = regexp.MustCompile(`^(\d+)/(\d+)$`)
+)
+
+// colorOf is how a cell of a column is painted.
+func colorOf(column, text string) color {
+	if column == "TAINTS" && text != "<none>" {
+		return yellow
+	}
+	if !slices.Contains(judged, column) {
+		return none
+	}
+	if n := share.FindStringSubmatch(text); n != nil {
+		if n[1] == n[2] {
+			return green
+		}
+		return yellow
+	}
+	switch {
+	case well.MatchString(text):
+		return green
+	case ill.MatchString(text):
+		return red
+	case doubt.MatchString(text):
+		return yellow
+	}
+	return none
+}

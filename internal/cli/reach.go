@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+)
+
+// reach asks the hub for the API group that every hub serves, so that a wrong address or missing credentials are told in one sentence,
+// before anything else is tried.
+func reach(config *rest.Config) error {
+	config = rest.CopyConfig(config)
+	config.Timeout = requestTimeout
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("kubeconfig of the hub: %w", err)
+	}
+	answer := d.RESTClient().Get().AbsPath("/apis/" + clusterv1alpha1.GroupVersion.Group).Do(context.Background())
+	said, _ := answer.Raw()
+	if err = answer.Error(); err == nil && bytes.HasPrefix(bytes.TrimSpace(said), []byte("<")) {
+		return notHub(config.Host, "it answers, but not as a Kubernetes API does", nil)
+	}
+	return unusable(config.Host, err)
+}
+
+// errPlainCluster is in the error for a Kubernetes API that is no hub's. Verbs of kubectl work with one all the same.
+var errPlainCluster = errors.New("a plain cluster")
+
+func notHub(host, why string, err error) error {
+	return &sentence{fmt.Sprintf("%s is not an Argosy hub: %s; check --kubeconfig and --karmada-context", host, why), err}
+}
+
+// unusable says why what answered, or did not, at an address cannot be used as a hub; nil if it can.
+func unusable(host string, err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "system:anonymous"):
+		return &sentence{fmt.Sprintf("not authorised at the hub %s: the kubeconfig has no valid credentials for it; use the one that `argosy up` wrote, or ask an administrator of the hub for one", host), err}
+	case apierrors.IsNotFound(err):
+		return notHub(host, "it does not serve the API group "+clusterv1alpha1.GroupVersion.Group, errors.Join(errPlainCluster, err))
+	case apierrors.IsForbidden(err):
+		return nil // it answers as an API server does, and whoever asks for more is told more
+	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err):
+		return notHub(host, "it answers: "+err.Error(), err) // as an HTTPS server does when it is asked by HTTP
+	case errors.As(err, &status):
+		return &sentence{fmt.Sprintf("the hub at %s cannot serve requests now: %s; try again when it is ready: `argosy status` shows why it is not", host, err), err}
+	case untrusted(err):
+		return &sentence{fmt.Sprintf("the certificate of the hub %s is not trusted: %s; check certificate-authority-data and tls-server-name in the kubeconfig", host, cause(err, requestTimeout)), err}
+	}
+	return &sentence{fmt.Sprintf("the hub at %s is not responding: %s; check that it is running and reachable from this machine, and --kubeconfig", host, cause(err, requestTimeout)), err}
+}
+
+// sentence is an error in our words, with the one that it tells of.
+type sentence struct {
+	text string
+	err  error
+}
+
+func (s *sentence) Error() string { return s.text }
+func (s *sentence) Unwrap() error { return s.err }
+
+func untrusted(err error) bool {
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError))
+}
+
+// cause says in a few words why a request got no answer: the innermost error, without the request and the addresses that are told anyway. timeout is
+// how long an answer was waited for.
+func cause(err error, timeout time.Duration) string {
+	var request *url.Error
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "connection reset"
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no such host"
+	case timedOut(err):
+		return fmt.Sprintf("no answer within %s", timeout)
+	case dns != nil:
+		return fmt.Sprintf("the name %s cannot be resolved: %s", dns.Name, dns.Err)
+	case errors.As(err, &request):
+		return request.Err.Error()
+	}
+	return err.Error()
+}
+
+func timedOut(err error) bool {
+	var netErr net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &netErr) && netErr.Timeout()
+}

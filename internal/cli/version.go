@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/argosy-io/argosy/internal/version"
+)
+
+// versions is what `version -o json` prints.
+type versions struct {
+	version.Build
+	// KubernetesVersion is the release whose API server and libraries are built in, such as v1.36.3.
+	KubernetesVersion string `json:"kubernetesVersion"`
+}
+
+func newVersion() *cobra.Command {
+	output := ""
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of this binary",
+		Long: `Shows the version of this binary, the commit that it was built from with its date, and the Kubernetes release that it
+embeds. No hub is asked: the version of a hub is in "argosy status", and at /version of its API.`,
+		Example: "  argosy version\n  argosy version -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			v := versions{Build: version.Get(), KubernetesVersion: version.Kubernetes()}
+			switch output {
+			case "json":
+				return writeJSON(cmd.OutOrStdout(), v)
+			case "yaml":
+				return writeYAML(cmd.OutOrStdout(), v)
+			}
+			return v.print(cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml, for programs")
+	return cmd
+}
+
+func (v versions) print(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "argosy %s\nKubernetes %s, %s, %s\n", v.Build, v.KubernetesVersion, v.GoVersion, v.Platform)
+	return err
+}
+
+// showVersion has --version of root and of every command under it print the version and do nothing else.
+func showVersion(root *cobra.Command) {
+	// It is defined here, before Kubernetes' libraries define a flag of this name that commands would not heed.
+	root.PersistentFlags().Bool("version", false, "print the version and exit")
+	// Cobra adds these two as late as at the start of a run.
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		cmd.Version = version.Get().String()
+		cmd.SetVersionTemplate("argosy {{.Version}}\n")
+		for _, child := range cmd.Commands() {
+			walk(child)
+		}
+	}
+	walk(root)
+}

@@ -1,0 +1,57 @@
+package commit_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/argosy-io/argosy/internal/commit"
+)
+
+// stuck are the queues that this process has left behind: nothing gets them free again.
+var stuck int
+
+// Once this fails because no queue gets stuck, controller-runtime is mended, and commit.QueueStuck can go.
+func TestAQueueThatIsStuckIsKnown(t *testing.T) {
+	if stuck == 0 && commit.QueueStuck() {
+		t.Fatal("a queue is stuck at the start")
+	}
+	for range 2000 {
+		q := priorityqueue.New[int]("stuck")
+		var workers sync.WaitGroup
+		busy := make(chan struct{}, 1)
+		for worker := range 20 {
+			workers.Go(func() {
+				for n := worker; ; n += 20 {
+					q.Add(n)
+					if _, _, shutdown := q.GetWithPriority(); shutdown {
+						return
+					}
+					select {
+					case busy <- struct{}{}:
+					default:
+					}
+				}
+			})
+		}
+		<-busy
+		q.ShutDown()
+		ended := make(chan struct{})
+		go func() {
+			workers.Wait()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			if !commit.QueueStuck() {
+				t.Fatal("a queue is stuck, and is not known to be")
+			}
+			stuck++
+			return
+		}
+	}
+	t.Fatal("no queue got stuck")
+}

@@ -1,0 +1,144 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/validate"
+)
+
+var clusterResource = clusterv1alpha1.GroupVersion.WithResource("clusters")
+
+// namedMost is how many clusters, namespaces and kinds of a policy are looked for.
+const namedMost = 50
+
+// adviseNames warns the author of a policy or a MultiClusterService of what it names and is not there, as after a typing mistake. Other
+// names are told to those alone who may list them; what cannot be looked for is not warned of.
+func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) {
+	if r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) || r.fieldValidation() == metav1.FieldValidationIgnore {
+		return
+	}
+	advice := o.missingKinds(ctx, n.Kinds)
+	for _, of := range []struct {
+		resource schema.GroupVersionResource
+		named    []validate.Named
+		advice   func(validate.Named, []string) string
+	}{
+		{clusterResource, n.Clusters, validate.MissingCluster},
+		{namespaces, n.Namespaces, validate.MissingNamespace},
+	} {
+		var missing []validate.Named
+		looked := map[string]bool{}
+		for _, named := range of.named {
+			if looked[named.Value] || len(looked) == namedMost {
+				continue
+			}
+			looked[named.Value] = true
+			if of.resource == namespaces && !o.may(ctx, r, "get", namespaces, named.Value) {
+				continue // whether there is one is not his to know; which clusters there are, every binding of a policy says
+			}
+			if _, err := o.client.Resource(of.resource).Get(ctx, named.Value, metav1.GetOptions{ResourceVersion: "0"}); apierrors.IsNotFound(err) {
+				missing = append(missing, named)
+			}
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		known, some := o.namesFor(ctx, r, of.resource)
+		if !some {
+			continue // policies may come before the first cluster
+		}
+		for _, named := range missing {
+			advice = append(advice, of.advice(named, known))
+		}
+	}
+	warn(ctx, advice, nil)
+}
+
+// missingKinds is what there is to say of the kinds that the hub does not serve.
+func (o *objects) missingKinds(ctx context.Context, named []validate.NamedKind) (advice []string) {
+	looked := map[schema.GroupKind]bool{}
+	known := sync.OnceValue(func() []validate.NamedKind { return o.kindNames(ctx) })
+	for _, k := range named {
+		gk := propagate.GroupKind(k.APIVersion, k.Kind)
+		if looked[gk] || len(looked) == namedMost {
+			continue
+		}
+		looked[gk] = true
+		if clientgoscheme.Scheme.Recognizes(schema.FromAPIVersionAndKind(k.APIVersion, k.Kind)) {
+			continue // discovery need not be asked
+		}
+		if _, err := o.mapper.RESTMapping(gk); !meta.IsNoMatchError(err) {
+			continue
+		}
+		// Discovery lags behind definitions.
+		if !slices.ContainsFunc(known(), func(of validate.NamedKind) bool { return propagate.GroupKind(of.APIVersion, of.Kind) == gk }) {
+			advice = append(advice, validate.MissingKind(k, known()))
+		}
+	}
+	return advice
+}
+
+// namesFor are the names of all objects of a resource, if who asks may list them, and whether there are some.
+func (o *objects) namesFor(ctx context.Context, r request, resource schema.GroupVersionResource) (names []string, some bool) {
+	list, err := o.client.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil || len(list.Items) == 0 {
+		return nil, false
+	}
+	if !o.may(ctx, r, "list", resource, "") {
+		return nil, true
+	}
+	for i := range list.Items {
+		names = append(names, list.Items[i].GetName())
+	}
+	return names, true
+}
+
+// may says whether who asks may read objects of a resource that has no namespaces.
+func (o *objects) may(ctx context.Context, r request, verb string, resource schema.GroupVersionResource, name string) bool {
+	decision, _, _ := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb, ResourceRequest: true,
+		APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Name: name})
+	return decision == authorizer.DecisionAllow
+}
+
+// kindNames are the kinds that a policy may name: those of Kubernetes, and those that are defined on the hub, as any user may see. They are
+// sorted, so that the same mistake has the same answer.
+func (o *objects) kindNames(ctx context.Context) []validate.NamedKind {
+	var kinds []validate.NamedKind
+	for gvk := range clientgoscheme.Scheme.AllKnownTypes() {
+		if propagate.Propagable(gvk.GroupKind()) && clientgoscheme.Scheme.PrioritizedVersionsForGroup(gvk.Group)[0] == gvk.GroupVersion() {
+			kinds = append(kinds, validate.NamedKind{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind})
+		}
+	}
+	if list, err := o.client.Resource(definitions).List(ctx, metav1.ListOptions{ResourceVersion: "0"}); err == nil {
+		for i := range list.Items {
+			spec, _, _ := unstructured.NestedMap(list.Items[i].Object, "spec")
+			kind, _, _ := unstructured.NestedString(spec, "names", "kind")
+			versions, _, _ := unstructured.NestedSlice(spec, "versions")
+			for _, v := range versions {
+				v, _ := v.(map[string]any)
+				if v["served"] == true && kind != "" {
+					kinds = append(kinds, validate.NamedKind{APIVersion: fmt.Sprintf("%s/%s", spec["group"], v["name"]), Kind: kind})
+				}
+			}
+		}
+	}
+	slices.SortFunc(kinds, func(a, b validate.NamedKind) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.APIVersion, b.APIVersion))
+	})
+	return kinds
+}

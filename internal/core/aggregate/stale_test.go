@@ -1,0 +1,146 @@
+package aggregate
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/membership"
+)
+
+// down is the cluster of the name with a condition Ready that says so since noon.
+func down(name string, status metav1.ConditionStatus, reason string) *clusterv1alpha1.Cluster {
+	return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{
+		{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: reason, LastTransitionTime: noon}}}}
+}
+
+func TestTheClustersThatAreNotReadyHaveAnOutage(t *testing.T) {
+	fleet := map[string]*clusterv1alpha1.Cluster{
+		"ready":    down("ready", metav1.ConditionTrue, "ClusterReady"),
+		"dead":     down("dead", metav1.ConditionFalse, "ClusterNotReachable"),
+		"silent":   down("silent", metav1.ConditionUnknown, "ClusterStatusUnknown"),
+		"new":      {ObjectMeta: metav1.ObjectMeta{Name: "new"}},
+		"another":  down("another", metav1.ConditionFalse, "ClusterNotReachable"),
+		"excluded": down("excluded", metav1.ConditionFalse, "ClusterNotReachable"),
+	}
+	got := OutagesOf(binding("ready", "dead", "silent", "new", "unjoined"), func(name string) *clusterv1alpha1.Cluster { return fleet[name] })
+	want := Outages{"dead": {Since: noon, Reason: "ClusterNotReachable"}, "silent": {Since: noon, Reason: "ClusterStatusUnknown"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestWhatAClusterReportedBeforeItsOutageIsStale(t *testing.T) {
+	works := []workv1alpha1.Work{applied("m1"), applied("m2")}
+	b := binding("m1", "m2")
+	b.Status = Binding(b, works, nil, noon)
+	if meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.StatusCurrent) != nil {
+		t.Error("while all clusters are ready, there is a condition that says so")
+	}
+
+	outages := Outages{"m2": {Since: noon, Reason: "ClusterNotReachable"}}
+	b.Status = Binding(b, works, outages, later)
+	if got, want := say(b.Status.AggregatedStatus), `m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Unknown`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.StatusCurrent)
+	const message = `cluster "m2" has not been ready since 2026-01-01T12:00:00Z (ClusterNotReachable): the status from there is the last one reported, and its pods are not counted as ready`
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != "ClusterNotReady" || c.LastTransitionTime != later || c.Message != message {
+		t.Errorf("got %+v, want %q", c, message)
+	}
+	if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
+		t.Error("what was applied counts as not applied")
+	}
+	if again := Binding(b, works, outages, noon); !reflect.DeepEqual(again, b.Status) {
+		t.Errorf("a second time gives\n%+v\nnot\n%+v", again, b.Status)
+	}
+
+	b.Status = Binding(b, works, nil, later)
+	if got, want := say(b.Status.AggregatedStatus), `m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`; got != want {
+		t.Errorf("after the outage got  %s\nwant %s", got, want)
+	}
+	if c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.StatusCurrent); c != nil {
+		t.Errorf("after the outage there is %+v", c)
+	}
+}
+
+func TestWhatHasEndedIsNotStale(t *testing.T) {
+	const complete = `{"succeeded":1,"completionTime":"2026-01-01T00:00:00Z","conditions":[{"type":"Complete","status":"True"}]}`
+	b := binding("m1", "m2")
+	b.Spec.Resource.APIVersion, b.Spec.Resource.Kind = "batch/v1", "Job"
+	outages := Outages{"m1": {Since: noon, Reason: "R"}, "m2": {Since: noon, Reason: "R"}}
+	told := func(works ...workv1alpha1.Work) string {
+		if c := meta.FindStatusCondition(Binding(b, works, outages, noon).Conditions, workv1alpha2.StatusCurrent); c != nil {
+			return c.Message
+		}
+		return ""
+	}
+	done, runs := work("m1", metav1.ConditionTrue, "", complete), work("m2", metav1.ConditionTrue, "", `{"active":1}`)
+	if got := told(done, runs); strings.Contains(got, `"m1"`) || !strings.Contains(got, `"m2"`) {
+		t.Errorf("of a Job that has ended in m1 it says %q", got)
+	}
+	if got := told(done); got != "" {
+		t.Errorf("of a Job that has ended it says %q", got)
+	}
+}
+
+func TestManyOutagesAreSaidInShort(t *testing.T) {
+	b, outages := binding(), Outages{}
+	var works []workv1alpha1.Work
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: name})
+		works = append(works, applied(name))
+		outages[name] = &membership.Outage{Since: noon, Reason: "R"}
+	}
+	c := meta.FindStatusCondition(Binding(b, works, outages, noon).Conditions, workv1alpha2.StatusCurrent)
+	if want := "; and 2 more clusters are not ready: the status from there"; c == nil || !strings.Contains(c.Message, want) || !strings.Contains(c.Message, `cluster "j"`) || strings.Contains(c.Message, `cluster "k"`) {
+		t.Errorf("got %+v, want %q", c, want)
+	}
+}
+
+// The object and its pods are there as far as anybody knows; that they are ready is not known.
+func TestOfAnOutageTheTemplateKeepsWhatMayStillBeSo(t *testing.T) {
+	outage := &membership.Outage{Since: noon, Reason: "ClusterNotReachable"}
+	const unknown = `"message":"the cluster has not been ready since 2026-01-01T12:00:00Z (ClusterNotReachable)","reason":"ClusterNotReady","status":"Unknown"`
+	for name, c := range map[string]struct{ of, reported, want string }{
+		"a Deployment": {"apps/v1 Deployment",
+			`{"replicas":3,"updatedReplicas":3,"readyReplicas":3,"availableReplicas":3,"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"True"}]}`,
+			`{"availableReplicas":0,"conditions":[{` + unknown + `,"type":"Available"},{"status":"True","type":"Progressing"}],"readyReplicas":0,"replicas":3,"unavailableReplicas":3,"updatedReplicas":3}`},
+		"a DaemonSet": {"apps/v1 DaemonSet",
+			`{"desiredNumberScheduled":4,"numberReady":3,"numberAvailable":3,"numberUnavailable":1,"updatedNumberScheduled":4}`,
+			`{"desiredNumberScheduled":4,"numberAvailable":0,"numberReady":0,"numberUnavailable":4,"updatedNumberScheduled":4}`},
+		"a UnitedDeployment with its subsets": {"apps.kruise.io/v1alpha1 UnitedDeployment",
+			`{"readyReplicas":2,"replicas":2,"subsetStatuses":[{"name":"a","readyReplicas":2,"replicas":2}]}`,
+			`{"readyReplicas":0,"replicas":2,"subsetStatuses":[{"name":"a","readyReplicas":0,"replicas":2}]}`},
+		"a budget allows no disruption": {"policy/v1 PodDisruptionBudget",
+			`{"currentHealthy":3,"desiredHealthy":2,"disruptionsAllowed":1,"expectedPods":3}`,
+			`{"currentHealthy":0,"desiredHealthy":2,"disruptionsAllowed":0,"expectedPods":3}`},
+		"a Job under way": {"batch/v1 Job", `{"active":2,"ready":2,"succeeded":1}`, `{"active":2,"ready":0,"succeeded":1}`},
+		"a Job that has ended, for ever": {"batch/v1 Job",
+			`{"succeeded":1,"ready":0,"completionTime":"2026-01-01T00:00:00Z","conditions":[{"type":"Complete","status":"True"}]}`,
+			`{"succeeded":1,"ready":0,"completionTime":"2026-01-01T00:00:00Z","conditions":[{"type":"Complete","status":"True"}]}`},
+		"addresses stay, or traffic would be cut off": {"v1 Service", `{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}`, `{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}`},
+		"nonsense stays": {"v1 ConfigMap", `[1,2]`, `[1,2]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := binding("m1")
+			b.Spec.Resource.APIVersion, b.Spec.Resource.Kind, _ = strings.Cut(c.of, " ")
+			b.Status = Binding(b, []workv1alpha1.Work{work("m1", metav1.ConditionTrue, "", c.reported)}, Outages{"m1": outage}, noon)
+			if got := string(b.Status.AggregatedStatus[0].Status.Raw); got != c.reported {
+				t.Errorf("the binding has %s, want it as reported", got)
+			}
+			if got := string(Items(b, Outages{"m1": outage})[0].Status.Raw); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if got := string(Items(b, nil)[0].Status.Raw); got != c.reported {
+				t.Errorf("without an outage got %s", got)
+			}
+		})
+	}
+}

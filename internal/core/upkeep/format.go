@@ -1,0 +1,93 @@
+package upkeep
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Format is the store's: what is in it, and what that means. It rises when a binary of the format before would misread what this one
+// writes, and then alone, since nobody goes back beyond it without a backup.
+const Format = 1
+
+// minorSteps is how many minor releases of Kubernetes one may go back or forth on a store: Kubernetes keeps objects readable for one.
+const minorSteps = 1
+
+// Writer is a binary that wrote a store, as it is recorded there. A store without a record is of format 1.
+type Writer struct {
+	Format int `json:"format"`
+	// Kubernetes is the release of the API server in it, such as v1.36.3; not compared where it is not known.
+	Kubernetes string `json:"kubernetes,omitempty"`
+	Version    string `json:"version"`
+	Commit     string `json:"commit,omitempty"`
+	// Date is that of the commit, in RFC 3339.
+	Date string `json:"date,omitempty"`
+}
+
+// TooNewError says that a store was written by a binary that this one must not follow, TooOldError that there has to be one between.
+type (
+	TooNewError struct{ Stored, Binary Writer }
+	TooOldError struct{ Stored, Binary Writer }
+)
+
+func (e *TooNewError) Error() string {
+	return fmt.Sprintf("it was written by argosy %s, and this is argosy %s, which is too old for it: use argosy %s or later, or restore a backup from before the upgrade",
+		e.Stored, e.Binary, e.Stored.Version)
+}
+
+func (e *TooOldError) Error() string {
+	_, was := minor(e.Stored.Kubernetes)
+	return fmt.Sprintf("it was written by argosy %s, and this is argosy %s: Kubernetes is upgraded by one minor release at a time, so start an argosy with Kubernetes v1.%d on it first",
+		e.Stored, e.Binary, was+minorSteps)
+}
+
+// Opens says why a store must not be opened by this binary.
+func (w Writer) Opens(stored Writer) error {
+	if stored.Format > w.Format {
+		return &TooNewError{stored, w}
+	}
+	mineKnown, mine := minor(w.Kubernetes)
+	itsKnown, its := minor(stored.Kubernetes)
+	switch {
+	case !mineKnown || !itsKnown:
+		return nil
+	case its > mine+minorSteps:
+		return &TooNewError{stored, w}
+	case mine > its+minorSteps:
+		return &TooOldError{stored, w}
+	}
+	return nil
+}
+
+// Succeeds says whether the record is to name this binary from now on: what would keep others out never goes back, and of binaries that
+// are alike in that the later one counts, so that replicas of two versions do not write it in turns.
+func (w Writer) Succeeds(stored Writer) bool {
+	if stored.Format != w.Format {
+		return w.Format > stored.Format
+	}
+	mineKnown, mine := minor(w.Kubernetes)
+	itsKnown, its := minor(stored.Kubernetes)
+	if mineKnown && (!itsKnown || its != mine) {
+		return !itsKnown || mine > its
+	}
+	return itsKnown == mineKnown && w.Date > stored.Date
+}
+
+// String is for people: "v1.2.0 (store format 1, Kubernetes v1.36.3)".
+func (w Writer) String() string {
+	if w.Kubernetes == "" {
+		return fmt.Sprintf("%s (store format %d)", w.Version, w.Format)
+	}
+	return fmt.Sprintf("%s (store format %d, Kubernetes %s)", w.Version, w.Format, w.Kubernetes)
+}
+
+// minor is that of a release of Kubernetes 1.
+func minor(release string) (known bool, n int) {
+	rest, ok := strings.CutPrefix(release, "v1.")
+	if !ok {
+		return false, 0
+	}
+	digits, _, _ := strings.Cut(rest, ".")
+	n, err := strconv.Atoi(digits)
+	return err == nil && n >= 0, n
+}

@@ -1,0 +1,353 @@
+// Package install puts the hub on a machine as a service, and takes it off again: binary, configuration, systemd unit, system user,
+// data folder and shell completion. It remembers what it wrote, so that nothing else is ever replaced or removed. What the hub
+// is configured to do is its caller's.
+package install
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/argosy-io/argosy/internal/server/pki"
+)
+
+// Where things go: what an administrator adds to a machine belongs to /usr/local and /etc. Shells look for completions there.
+const (
+	BinaryPath = "/usr/local/bin/argosy"
+	ConfigPath = "/etc/argosy/config.yaml"
+	UnitPath   = "/etc/systemd/system/" + unitName
+	// DataDir is where an installed hub keeps its data unless told otherwise.
+	DataDir = "/var/lib/argosy"
+
+	// DefaultUser is the system user that a hub runs as unless told otherwise.
+	DefaultUser = "argosy"
+
+	usersPath  = "/etc/sysusers.d/argosy.conf"
+	recordPath = "/usr/local/share/argosy/installed.json"
+	unitName   = "argosy.service"
+)
+
+// completionPaths are where each shell looks for the completion of a command by its name.
+var completionPaths = map[string]string{
+	"bash": "/usr/local/share/bash-completion/completions/argosy",
+	"zsh":  "/usr/local/share/zsh/site-functions/_argosy",
+	"fish": "/usr/local/share/fish/vendor_completions.d/argosy.fish",
+}
+
+// Options say what to install.
+type Options struct {
+	// Root is the folder to install below. Below another than "/", files are written and nothing is run.
+	Root string
+	// Binary is the file to install as BinaryPath.
+	Binary string
+	// Config is the text of the configuration file. One that is there is kept unless Reconfigure.
+	Config      []byte
+	Reconfigure bool
+	// User is the system user that the hub runs as; empty is that of the last installation, or DefaultUser.
+	User string
+	// Unit is what the unit lets the hub do.
+	Unit Unit
+	// Completions are the scripts by shell: bash, zsh or fish.
+	Completions map[string][]byte
+	// Force replaces files that others wrote or changed.
+	Force bool
+	// NoStart leaves the unit as it is: neither enabled nor started.
+	NoStart bool
+	// DryRun shows everything and changes nothing.
+	DryRun bool
+	// System runs what is to be run on this machine.
+	System System
+}
+
+// file is one to be there afterwards.
+type file struct {
+	path string
+	mode fs.FileMode
+	// data is its content; source, where it has none, the file that it is a copy of.
+	data   []byte
+	source string
+	// config is kept as its user left it.
+	config bool
+}
+
+func (f file) open() (io.ReadCloser, error) {
+	if f.source != "" {
+		return os.Open(f.source)
+	}
+	return io.NopCloser(bytes.NewReader(f.data)), nil
+}
+
+func (f file) digest() (string, error) {
+	r, err := f.open()
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	return digest(r)
+}
+
+func digest(r io.Reader) (string, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// files are all that Options ask for, in the order in which they are written.
+func (o *Options) files() []file {
+	all := []file{
+		{path: BinaryPath, mode: 0o755, source: o.Binary},
+		{path: ConfigPath, mode: 0o644, data: o.Config, config: true},
+		{path: usersPath, mode: 0o644, data: sysusers(o.User, o.Unit.DataDir)},
+		{path: UnitPath, mode: 0o644, data: o.Unit.text(o.User)},
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if text := o.Completions[shell]; text != nil {
+			all = append(all, file{path: completionPaths[shell], mode: 0o644, data: text})
+		}
+	}
+	return all
+}
+
+// fate is what becomes of a file.
+type fate string
+
+const (
+	created   fate = "created"
+	updated   fate = "updated"
+	unchanged fate = "unchanged"
+	kept      fate = "kept"
+)
+
+// step is a file with its fate.
+type step struct {
+	file
+	fate fate
+	// has is the digest of what is there, if it is ours; digest that of what is to be there.
+	has, digest string
+}
+
+// Install brings the machine, or what is below Root, to what o says, and tells out what it does. It checks everything before
+// it changes anything; a second time it finds nothing to do.
+func Install(o Options, out io.Writer) error {
+	was, err := readRecord(o.Root)
+	if err != nil {
+		return err
+	}
+	o.User = cmp.Or(o.User, was.RunsAs, was.User, DefaultUser)
+	folders, err := planFolders(&o) // which the unit names
+	if err != nil {
+		return err
+	}
+	steps, err := plan(&o, was)
+	if err != nil {
+		return err
+	}
+	if o.DryRun {
+		return show(&o, steps, folders, out)
+	}
+	if o.live() && os.Geteuid() != 0 {
+		return errors.New("only root may install on this machine: use sudo, or install below another folder with --root")
+	}
+
+	// The record comes first: what an installation that breaks off leaves is known to uninstall.
+	now := record{DataDir: o.Unit.DataDir, OwnFolders: slices.Concat(was.OwnFolders, o.Unit.OwnFolders, o.Unit.logs), User: was.User, RunsAs: o.User,
+		Folders: slices.Clone(was.Folders), Files: map[string]string{}, Coming: map[string]string{}}
+	maps.Copy(now.Files, was.Files)
+	for _, s := range steps {
+		if s.has != "" {
+			now.Files[s.path] = s.has
+		}
+		if s.fate == created || s.fate == updated {
+			now.Coming[s.path] = s.digest
+		}
+		now.Folders = append(now.Folders, missing(o.Root, filepath.Dir(s.path))...)
+	}
+	now.Folders = append(now.Folders, missing(o.Root, filepath.Dir(recordPath))...)
+	if now.User == "" && o.live() && !o.System.hasUser(o.User) {
+		now.User = o.User
+	}
+	if err := now.write(o.Root); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		fmt.Fprintf(out, "%-10s %s\n", s.fate, filepath.Join(o.Root, s.path))
+		if s.fate == unchanged || s.fate == kept {
+			continue
+		}
+		if err := replace(filepath.Join(o.Root, s.path), s.file); err != nil {
+			return err
+		}
+	}
+	maps.Copy(now.Files, now.Coming)
+	now.Coming = nil
+	if err := now.write(o.Root); err != nil {
+		return err
+	}
+	if err := makeUser(&o, out); err != nil {
+		return err
+	}
+	for _, f := range folders {
+		if err := f.make(&o, out); err != nil {
+			return err
+		}
+	}
+	changed := slices.ContainsFunc(steps, func(s step) bool {
+		return s.fate == updated && slices.Contains([]string{BinaryPath, ConfigPath, UnitPath}, s.path)
+	})
+	return startUnit(&o, changed, out)
+}
+
+// live says that this machine itself is installed on.
+func (o *Options) live() bool { return filepath.Clean(o.Root) == "/" }
+
+// plan decides about each file, and refuses what would destroy the work of others.
+func plan(o *Options, was record) ([]step, error) {
+	var steps []step
+	var foreign []string
+	if err := confined(o.Root, recordPath); err != nil {
+		return nil, err
+	}
+	for _, f := range o.files() {
+		if err := confined(o.Root, f.path); err != nil {
+			return nil, err
+		}
+		want, err := f.digest()
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", f.source, err)
+		}
+		have, err := digestOf(filepath.Join(o.Root, f.path))
+		s := step{file: f, digest: want}
+		ours := was.wrote(f.path, have)
+		if ours {
+			s.has = have
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			s.fate = created
+		case err != nil:
+			return nil, err
+		case have == want:
+			s.fate = unchanged
+		case f.config && !o.Reconfigure:
+			s.fate = kept
+		case ours || o.Force:
+			s.fate = updated
+		case f.config:
+			return nil, fmt.Errorf("%s was edited; make the change in that file, or use --force to overwrite it", filepath.Join(o.Root, f.path))
+		default:
+			foreign = append(foreign, filepath.Join(o.Root, f.path))
+		}
+		steps = append(steps, s)
+	}
+	if len(foreign) > 0 {
+		return nil, fmt.Errorf("%s: not written by argosy install, or changed since; move it away, or replace it with --force", strings.Join(foreign, ", "))
+	}
+	return steps, nil
+}
+
+// digestOf is that of the file at path.
+func digestOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return digest(f)
+}
+
+// show prints everything that would be written and run.
+func show(o *Options, steps []step, folders []folder, out io.Writer) error {
+	for _, s := range steps {
+		verb := map[fate]string{created: "create", updated: "update", unchanged: "leave unchanged", kept: "keep as it is"}[s.fate]
+		fmt.Fprintf(out, "# %s %s (mode %04o)\n", verb, filepath.Join(o.Root, s.path), s.mode)
+		switch {
+		case s.fate == unchanged || s.fate == kept:
+		case s.source != "":
+			fmt.Fprintf(out, "# a copy of %s\n", s.source)
+		case strings.HasPrefix(s.path, "/etc/"):
+			fmt.Fprintf(out, "%s\n", bytes.TrimRight(s.data, "\n"))
+		default:
+			fmt.Fprintf(out, "# %d bytes of shell completion\n", len(s.data))
+		}
+	}
+	for _, f := range folders {
+		switch path := filepath.Join(o.Root, f.path); f.fate {
+		case unchanged:
+			fmt.Fprintf(out, "# leave folder %s unchanged\n", path)
+		case atBoot:
+			fmt.Fprintf(out, "# %s\n", f.later(o))
+		default:
+			fmt.Fprintf(out, "# folder %s (mode 0700, owner %s)\n", path, o.User)
+		}
+	}
+	fmt.Fprintf(out, "# record of these files: %s\n", filepath.Join(o.Root, recordPath))
+	for _, line := range commands(o) {
+		fmt.Fprintf(out, "# run %s\n", line)
+	}
+	_, err := fmt.Fprintln(out, "Dry run: nothing was changed.")
+	return err
+}
+
+// replace writes f to path at once, so that a program that runs from there is not disturbed.
+func replace(path string, f file) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	from, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return pki.Replace(path, from, f.mode)
+}
+
+// confined refuses a path that a symbolic link leads out of root: an absolute one in an image means a place in the image, and here is one
+// of this machine.
+func confined(root, path string) error {
+	if root = filepath.Clean(root); root == "/" {
+		return nil
+	}
+	at := filepath.Join(root, path)
+	for at != root {
+		if _, err := os.Lstat(at); err == nil {
+			break
+		}
+		at = filepath.Dir(at)
+	}
+	top, err := filepath.EvalSymlinks(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it is made with what is to be in it
+	}
+	if err != nil {
+		return err
+	}
+	leads, err := filepath.EvalSymlinks(at)
+	if rel, relErr := filepath.Rel(top, leads); err != nil || relErr != nil || !filepath.IsLocal(rel) {
+		return fmt.Errorf("%s has a symbolic link that leads out of %s, or nowhere: replace it with a relative one that stays inside", at, root)
+	}
+	return nil
+}
+
+// missing are the folders above and including dir that are not there below root, the uppermost first.
+func missing(root, dir string) []string {
+	var all []string
+	for ; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(root, dir)); err == nil {
+			break
+		}
+		all = append([]string{dir}, all...)
+	}
+	return all
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/argosy-io/argosy/internal/server/pki"
+)
+
+var (
+	buildInfo       = prometheus.NewDesc("argosy_build_info", "Always 1, labeled with the version of the hub, its Kubernetes release and the format of its store.", []string{"version", "commit", "kubernetes", "store_format"}, nil)
+	loopsRunning    = prometheus.NewDesc("argosy_loops_running", "1 while the controllers run in this process; with several replicas, they run in the leader only.", nil, nil)
+	certificateEnds = prometheus.NewDesc("argosy_certificate_expiration_timestamp_seconds", "Expiration time of a certificate of the hub.", []string{"certificate"}, nil)
+	restoreHeld     = prometheus.NewDesc("argosy_restore_held_works", "Number of Works that wait for `argosy restore accept` after the hub was restored from a backup.", nil, nil)
+	orphaned        = prometheus.NewDesc("argosy_orphans", "Number of objects in a cluster that carry this hub's mark and have no Work on the hub.", []string{"member_cluster"}, nil)
+)
+
+// hubMetrics tells of the process as a whole.
+type hubMetrics struct {
+	hub *Hub
+
+	mu      sync.Mutex
+	counted time.Time
+	orphans map[string]int
+	held    int
+}
+
+// recount is how long what a restore left is not counted again: all Works are gone through for it.
+const recount = time.Minute
+
+// Describe implements prometheus.Collector.
+func (m *hubMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{buildInfo, loopsRunning, certificateEnds, restoreHeld, orphaned} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *hubMetrics) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	me := writer()
+	gauge(buildInfo, 1, me.Version, me.Commit, me.Kubernetes, strconv.Itoa(me.Format))
+	leads := 0.0
+	if m.hub.leads.Load() {
+		leads = 1
+	}
+	gauge(loopsRunning, leads)
+	for name, ends := range m.hub.certificatesEnd(time.Now()) {
+		gauge(certificateEnds, float64(ends.Unix()), name)
+	}
+	if leads == 0 { // another replica knows
+		return
+	}
+	orphans, held := m.restored()
+	gauge(restoreHeld, float64(held))
+	for cluster, n := range orphans {
+		gauge(orphaned, float64(n), cluster)
+	}
+}
+
+func (m *hubMetrics) restored() (orphans map[string]int, held int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.hub.parts.Restored != nil && (m.counted.IsZero() || time.Since(m.counted) >= recount) {
+		m.orphans, m.held = m.hub.parts.Restored()
+		m.counted = time.Now()
+	}
+	return m.orphans, m.held
+}
+
+// certificatesEnd is when each certificate in use ends; a user's own serving certificate is "serving", and one for further names is its file. What cannot be read is left out.
+func (h *Hub) certificatesEnd(now time.Time) map[string]time.Time {
+	ends := map[string]time.Time{}
+	all, _ := pki.List(h.config.pkiDir(), now) // one whose folder is gone has none
+	for _, c := range all {
+		if c.Ends != nil {
+			ends[c.Name] = *c.Ends
+		}
+	}
+	if file := h.config.KubeAPIServer.TLSCertFile; file != "" {
+		if chain, err := cert.CertsFromFile(file); err == nil {
+			ends["serving"] = chain[0].NotAfter
+		}
+	}
+	for _, pair := range h.config.KubeAPIServer.TLSSNICertKeys {
+		file, _ := sniFiles(pair)
+		if chain, err := cert.CertsFromFile(file); err == nil {
+			ends[file] = chain[0].NotAfter
+		}
+	}
+	return ends
+}

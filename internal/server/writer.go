@@ -1,0 +1,197 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/klog/v2"
+
+	"github.com/argosy-io/argosy/internal/core/upkeep"
+	"github.com/argosy-io/argosy/internal/server/embed/etcd"
+	"github.com/argosy-io/argosy/internal/server/pki"
+	"github.com/argosy-io/argosy/internal/version"
+)
+
+// writerFile has the record of the data folder: it is read before etcd opens a store that may be of a later etcd, and keys are renewed.
+// The store's own goes with it into backups, and to replicas with folders of their own.
+const writerFile = "version.json"
+
+// writer is this binary.
+func writer() upkeep.Writer {
+	b := version.Get()
+	return upkeep.Writer{Format: upkeep.Format, Kubernetes: version.Kubernetes(), Version: b.Version, Commit: b.Commit, Date: b.Date}
+}
+
+// checkFolder says why this binary must not start on a data folder. It writes nothing.
+func checkFolder(dataDir string) error {
+	stored, err := folderWriter(dataDir)
+	if err != nil || stored == nil {
+		return err
+	}
+	if err := writer().Opens(*stored); err != nil {
+		return fmt.Errorf("data folder %s: %w", dataDir, err)
+	}
+	return nil
+}
+
+// folderWriter is who wrote a data folder; nil where that is not recorded.
+func folderWriter(dataDir string) (*upkeep.Writer, error) {
+	file := filepath.Join(dataDir, writerFile)
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	stored := &upkeep.Writer{}
+	if err == nil {
+		err = json.Unmarshal(raw, stored)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s, which records the version that wrote the data folder (%w): delete it, since the store also has this record", file, reason(err))
+	}
+	return stored, nil
+}
+
+// startVersion has the store and the data folder say who wrote them, before anything else is written. A start of the same version writes
+// nothing.
+func (h *Hub) startVersion(ctx context.Context) (func(), error) {
+	client, err := h.storeClient()
+	if err != nil {
+		return nil, err
+	}
+	me := writer()
+	if err = recordInStore(ctx, client, me); err == nil {
+		err = recordInFolder(h.config.DataDir, me)
+	}
+	if err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	if h.etcd != nil { // nobody else writes it
+		return nil, client.Close()
+	}
+	watching, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if err := superseded(watching, client, me); err != nil {
+			h.fail(err)
+		}
+	})
+	return func() {
+		cancel()
+		ended.Wait()
+		_ = client.Close()
+	}, nil
+}
+
+// writerKey has the record in the store.
+const writerKey = "/argosy/version"
+
+// storeWriter is who wrote a store; nil where that is not recorded.
+func storeWriter(ctx context.Context, client *etcd.Client) (*upkeep.Writer, error) {
+	stored, _, err := readWriter(ctx, client)
+	return stored, err
+}
+
+func readWriter(ctx context.Context, client *etcd.Client) (*upkeep.Writer, *clientv3.GetResponse, error) {
+	got, err := client.Get(ctx, writerKey)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read which version wrote the store: %w", err)
+	}
+	if len(got.Kvs) == 0 {
+		return nil, got, nil
+	}
+	stored := &upkeep.Writer{}
+	if err := json.Unmarshal(got.Kvs[0].Value, stored); err != nil {
+		return nil, nil, fmt.Errorf("read which version wrote the store, in %s: %w", writerKey, err)
+	}
+	return stored, got, nil
+}
+
+// recordInStore makes the store's record name this binary where it succeeds the one there. It fails where the binary must not write.
+func recordInStore(ctx context.Context, client *etcd.Client, me upkeep.Writer) error {
+	for {
+		stored, got, err := readWriter(ctx, client)
+		if err != nil {
+			return err
+		}
+		modified := int64(0)
+		if stored != nil {
+			if err := me.Opens(*stored); err != nil {
+				return fmt.Errorf("the store: %w", err)
+			}
+			if !me.Succeeds(*stored) {
+				return nil
+			}
+			modified = got.Kvs[0].ModRevision
+		}
+		raw, err := json.Marshal(me)
+		if err != nil {
+			return err
+		}
+		done, err := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(writerKey), "=", modified)).Then(clientv3.OpPut(writerKey, string(raw))).Commit()
+		switch {
+		case errors.Is(err, rpctypes.ErrNoSpace) && (stored == nil || stored.Format == me.Format):
+			klog.Warning("the store rejects writes, so its version record was not updated; the next start retries")
+			return nil
+		case errors.Is(err, rpctypes.ErrNoSpace):
+			return fmt.Errorf("the store rejects writes (alarm NOSPACE), and must be upgraded from argosy %s: start that version again, free some space, then upgrade", *stored)
+		case err != nil:
+			return fmt.Errorf("record this version in the store: %w", err)
+		case !done.Succeeded:
+			continue // another replica was first
+		}
+		if stored != nil {
+			klog.InfoS("updated the store's version record", "from", stored.String(), "to", me.String())
+		}
+		return nil
+	}
+}
+
+// recordInFolder is recordInStore for the data folder.
+func recordInFolder(dataDir string, me upkeep.Writer) error {
+	stored, err := folderWriter(dataDir)
+	if err != nil || stored != nil && !me.Succeeds(*stored) {
+		return err
+	}
+	raw, err := json.MarshalIndent(me, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := pki.WriteFile(filepath.Join(dataDir, writerFile), append(raw, '\n'), 0o600); err != nil {
+		return fmt.Errorf("record this version in data folder %s: %w", dataDir, reason(err))
+	}
+	return nil
+}
+
+// superseded returns an error, with what to do, when a binary has written the store that this one must not follow: another replica was
+// upgraded. It returns nil when ctx ends.
+func superseded(ctx context.Context, client *etcd.Client, me upkeep.Writer) error {
+	for ctx.Err() == nil {
+		stored, got, err := readWriter(ctx, client)
+		if err == nil {
+			if stored != nil {
+				if err := me.Opens(*stored); err != nil {
+					return fmt.Errorf("another hub on this store was upgraded, so this one exits. The store: %w", err)
+				}
+			}
+			// Whatever comes is read anew, and so it is where the watch ends: etcd has no leader, or drops old revisions.
+			watching, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+			<-client.Watch(watching, writerKey, clientv3.WithRev(got.Header.Revision+1))
+			cancel()
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPeriod):
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// Package version says from which source this binary was built. The linker is told by the Makefile; a binary that was built without
+// that has what the Go toolchain noted of the working copy, or of the module.
+package version
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	kubernetes "k8s.io/component-base/version"
+)
+
+// Set by the linker: see LDFLAGS in the Makefile.
+var (
+	version   string // the tag, the tag and the commits since, or the commit; "-dirty" at the end for a changed working copy
+	commit    string // the full hash
+	date      string // when the commit was made, in RFC 3339: the same source makes the same binary
+	treeState string // clean or dirty
+)
+
+// unknown is what the binary was not told.
+const unknown = "unknown"
+
+// Build is the source of a binary.
+type Build struct {
+	// Version is a tag such as v1.2.0, a tag with the commits since, or a commit.
+	Version string `json:"version"`
+	// Commit is the hash of the commit, TreeState clean or dirty: whether the working copy had more than that.
+	Commit    string `json:"commit"`
+	TreeState string `json:"treeState,omitempty"`
+	// Date is that of the commit, in RFC 3339; empty if it is not known.
+	Date      string `json:"date,omitempty"`
+	GoVersion string `json:"goVersion"`
+	Platform  string `json:"platform"`
+}
+
+// Get is the source of this binary.
+func Get() Build {
+	b := Build{Version: version, Commit: commit, TreeState: treeState, Date: date, GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.complete(info)
+	}
+	b.Version, b.Commit = cmp.Or(b.Version, unknown), cmp.Or(b.Commit, unknown)
+	return b
+}
+
+// complete takes from the toolchain what the linker was not told.
+func (b *Build) complete(info *debug.BuildInfo) {
+	if b.Version != "" {
+		return // one source for all
+	}
+	noted := map[string]string{}
+	for _, s := range info.Settings {
+		noted[s.Key] = s.Value
+	}
+	b.Commit, b.Date = noted["vcs.revision"], noted["vcs.time"]
+	switch noted["vcs.modified"] {
+	case "true":
+		b.TreeState = "dirty"
+	case "false":
+		b.TreeState = "clean"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		b.Version = v
+	} else if b.Commit != "" {
+		b.Version = b.Commit[:min(len(b.Commit), short)]
+		if b.TreeState == "dirty" {
+			b.Version += "-dirty"
+		}
+	}
+}
+
+// short is how much of a hash people read.
+const short = 12
+
+// String is for people: "v1.2.0 (commit 0123456789ab of 2026-01-31)".
+func (b Build) String() string {
+	if b.Commit == unknown || b.Commit == "" {
+		return b.Version
+	}
+	of := ""
+	if at, err := time.Parse(time.RFC3339, b.Date); err == nil {
+		of = " of " + at.UTC().Format(time.DateOnly)
+	}
+	hash := b.Commit[:min(len(b.Commit), short)]
+	if strings.TrimSuffix(b.Version, "-dirty") == hash {
+		return fmt.Sprintf("%s (commit%s)", b.Version, of)
+	}
+	return fmt.Sprintf("%s (commit %s%s)", b.Version, hash, of)
+}
+
+// Kubernetes is the release whose API server and libraries are built in, such as v1.36.3: what the linker was told, or else what the
+// toolchain noted of the module.
+func Kubernetes() string {
+	told := kubernetes.Get().GitVersion
+	if !strings.HasPrefix(told, "v0.0.0") {
+		return told
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range info.Deps {
+			if module.Path == "k8s.io/kubernetes" {
+				return module.Version
+			}
+		}
+	}
+	return told
+}

@@ -1,0 +1,120 @@
+package why
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/pods"
+	"github.com/argosy-io/argosy/internal/core/why"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// PodsPath is where PodsHandler answers, as JSON: GET /argosy/pods is which templates of all namespaces have pods in trouble, in which
+// clusters, a TroubledPods. Who may get it as a nonResourceURL learns that of every namespace.
+const PodsPath = "/argosy/pods"
+
+// podsShown is how many templates are told of at PodsPath, and clusters of one template at its own address.
+const podsShown = 100
+
+// BindingPods is the subresource of a ResourceBinding at which BindingPodsHandler answers: what keeps the pods of its template from
+// running, by cluster, a TroubledPods. Who may get it in a namespace learns that of the templates there.
+const BindingPods = "pods"
+
+// TroubledPods are templates with pods in trouble, by namespace, name, kind and cluster; More is how many others there are.
+type TroubledPods struct {
+	Workloads []pods.Workload `json:"workloads"`
+	More      int             `json:"more,omitempty"`
+}
+
+// Troubled are the templates of a namespace with pods in trouble, or of all for ""; running is false where no controllers run.
+type Troubled func(ctx context.Context, namespace string) (all []pods.Workload, running bool, err error)
+
+// PodsHandler answers for the controllers of the same process, if they run there.
+func PodsHandler(connect Connector, troubled Troubled) http.Handler {
+	return answering(connect, func(ctx context.Context, _ url.Values, _ client.Reader, _ meta.RESTMapper) (any, error) {
+		return shown(troubled(ctx, ""))
+	})
+}
+
+// BindingPodsHandler answers for one ResourceBinding.
+func BindingPodsHandler(connect Connector, troubled Troubled, binding types.NamespacedName) http.Handler {
+	return answering(connect, func(ctx context.Context, _ url.Values, r client.Reader, _ meta.RESTMapper) (any, error) {
+		b, err := scope.Bindings.Get(ctx, r, binding)
+		if err != nil {
+			return nil, fail(metav1.StatusReasonNotFound, "read the binding: %v", err)
+		}
+		return troubledOf(ctx, troubled, b)
+	})
+}
+
+func troubledOf(ctx context.Context, troubled Troubled, b workv1alpha2.Binding) (TroubledPods, error) {
+	all, running, err := troubled(ctx, b.GetNamespace())
+	ref := b.BindingSpec().Resource
+	all = slices.DeleteFunc(all, func(w pods.Workload) bool {
+		return w.APIVersion != ref.APIVersion || w.Kind != ref.Kind || w.Name != ref.Name
+	})
+	return shown(all, running, err)
+}
+
+func shown(all []pods.Workload, running bool, err error) (TroubledPods, error) {
+	switch {
+	case err != nil:
+		return TroubledPods{}, err
+	case !running:
+		return TroubledPods{}, fail(metav1.StatusReasonServiceUnavailable, "the controllers do not run in this replica of the hub")
+	}
+	n := min(len(all), podsShown)
+	return TroubledPods{Workloads: append([]pods.Workload{}, all[:n]...), More: len(all) - n}, nil
+}
+
+// PodsOf asks a hub at PodsPath. The error is an API error where the hub refuses, or does not know the path.
+func PodsOf(ctx context.Context, hub *rest.Config) (answer TroubledPods, err error) {
+	return answer, askHub(ctx, hub, PodsPath, nil, &answer)
+}
+
+// Pods says what keeps the pods of a binding's template from running.
+type Pods func(ctx context.Context, b workv1alpha2.Binding) why.Pods
+
+// PodsOfBinding asks a hub at the address of a binding. A hub that gives no answer leaves it unknown; one that refuses says so.
+func PodsOfBinding(hub *rest.Config) Pods {
+	return func(ctx context.Context, b workv1alpha2.Binding) why.Pods {
+		if b.GetNamespace() == "" {
+			return why.Pods{} // what is in no namespace has none
+		}
+		path := "/apis/" + workv1alpha2.GroupVersion.String() + "/namespaces/" + b.GetNamespace() + "/resourcebindings/" + b.GetName() + "/" + BindingPods
+		var answer TroubledPods
+		err := askHub(ctx, hub, path, nil, &answer)
+		return podsSeen(answer, err)
+	}
+}
+
+// podsHere asks the controllers of the same process.
+func podsHere(troubled Troubled) Pods {
+	return func(ctx context.Context, b workv1alpha2.Binding) why.Pods {
+		if troubled == nil || b.GetNamespace() == "" {
+			return why.Pods{}
+		}
+		return podsSeen(troubledOf(ctx, troubled, b))
+	}
+}
+
+func podsSeen(answer TroubledPods, err error) why.Pods {
+	if err != nil {
+		return why.Pods{Unseen: apierrors.IsForbidden(err)}
+	}
+	seen := why.Pods{In: map[string]pods.Report{}, More: answer.More}
+	for _, w := range answer.Workloads {
+		seen.In[w.Cluster] = w.Report
+	}
+	return seen
+}

@@ -1,0 +1,235 @@
+package up
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// walkthrough is a user who types what README says, in a folder of his own.
+type walkthrough struct {
+	t            *testing.T
+	root, folder string
+	// environment is what `export` lines have added.
+	environment []string
+}
+
+// The walkthrough once joined eu and us, and applied examples that named other clusters: nothing was placed.
+func TestEveryCommandOfTheReadmeDoesWhatItSays(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &walkthrough{t: t, root: root, folder: t.TempDir()}
+	w.prepare(binary(t))
+	blocks, verbs := commandsOf(string(text))
+	if len(blocks) < 8 || len(verbs) < 20 {
+		t.Fatalf("README has %d command lines and names %d verbs", len(blocks), len(verbs))
+	}
+	for _, verb := range verbs {
+		w.exists(verb)
+	}
+	// README comes to simulated clusters last; here they play the user's own.
+	for _, line := range blocks {
+		if strings.HasPrefix(line, "bin/argosy sim ") {
+			w.simulate(line)
+		}
+	}
+	for _, line := range blocks {
+		w.run(line)
+	}
+	w.until("every replica of the example is ready", func() (string, error) {
+		return w.shell(`test "$(kubectl get clonesets shop -o 'jsonpath={.spec.replicas} {.status.readyReplicas}')" = "8 8"`)
+	})
+}
+
+// commandsOf are the lines of README's blocks and the sentences' own `bin/argosy …`, in their order, and the verbs that its table names.
+func commandsOf(text string) (lines, verbs []string) {
+	inBlock := false
+	inline := regexp.MustCompile("`(bin/argosy [^`]+)`")
+	named := regexp.MustCompile("`argosy ([a-z][^`]*)`")
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inBlock = !inBlock
+		case inBlock:
+			if line, _, _ = strings.Cut(line, " #"); line != "" {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		default:
+			for _, m := range inline.FindAllStringSubmatch(line, -1) {
+				lines = append(lines, m[1])
+			}
+			for _, m := range named.FindAllStringSubmatch(line, -1) {
+				verbs = append(verbs, m[1])
+			}
+		}
+	}
+	return lines, verbs
+}
+
+// prepare makes what a fresh clone has after `make build`.
+func (w *walkthrough) prepare(argosy string) {
+	w.t.Helper()
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		w.t.Skip("there is no kubectl on this machine, with which README applies the examples")
+	}
+	argosy, err := filepath.Abs(argosy)
+	if err == nil {
+		err = os.Mkdir(filepath.Join(w.folder, "bin"), 0o755)
+	}
+	if err == nil {
+		err = os.Symlink(argosy, filepath.Join(w.folder, "bin", "argosy"))
+	}
+	if err == nil {
+		err = os.Symlink(filepath.Join(w.root, "examples"), filepath.Join(w.folder, "examples"))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.environment = append(os.Environ(), "HOME="+w.folder, "XDG_DATA_HOME=", "KUBECONFIG=")
+}
+
+// exists says that the binary has a verb, and the flags that README gives it.
+func (w *walkthrough) exists(usage string) {
+	w.t.Helper()
+	var verb, flags []string
+	for _, word := range strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(usage)) {
+		switch {
+		case strings.HasPrefix(word, "-"):
+			flags = append(flags, word)
+		case len(flags) == 0 && regexp.MustCompile(`^[a-z]+$`).MatchString(word):
+			verb = append(verb, word)
+		}
+	}
+	help, err := w.shell("bin/argosy " + strings.Join(verb, " ") + " --help")
+	if err != nil {
+		w.t.Errorf("argosy %s: %v\n%s", usage, err, help)
+	}
+	for _, flag := range flags {
+		if !regexp.MustCompile(`(^|[ ,])` + regexp.QuoteMeta(flag) + `[ ,=\[]`).MatchString(help) {
+			w.t.Errorf("argosy %s: there is no %s in\n%s", usage, flag, help)
+		}
+	}
+}
+
+// run does as a line says.
+func (w *walkthrough) run(line string) {
+	w.t.Helper()
+	switch target, isMake := strings.CutPrefix(line, "make "); {
+	case isMake: // this is run by make itself
+		w.must("make --dry-run --no-print-directory -C " + w.root + " " + target)
+	case strings.HasPrefix(line, "bin/argosy sim "): // it runs
+	case strings.HasPrefix(line, "bin/argosy demo "): // it starts another fleet
+		w.exists(strings.TrimPrefix(line, "bin/argosy "))
+	case strings.HasPrefix(line, "bin/argosy up"):
+		w.background(line + " --port 0")
+		w.until("the hub is up", func() (string, error) { return w.shell("bin/argosy status") })
+	case strings.HasPrefix(line, "export "):
+		said := w.must(strings.TrimPrefix(line, "export ") + "; printf %s \"$KUBECONFIG\"")
+		w.environment = append(w.environment, "KUBECONFIG="+said)
+	case strings.HasPrefix(line, "kubectl get "), strings.HasPrefix(line, "bin/argosy why "):
+		// It is asked of what the hub is still about to make.
+		w.until(line, func() (string, error) {
+			said, err := w.shell(line)
+			if err == nil && (strings.TrimSpace(said) == "" || strings.Contains(said, "No resources found")) {
+				err = fmt.Errorf("it printed %q", said)
+			}
+			return said, err
+		})
+	default:
+		if said := w.must(line); strings.TrimSpace(said) == "" {
+			w.t.Errorf("%s prints nothing", line)
+		}
+	}
+}
+
+// simulate starts the fleet of README's `argosy sim`, and gives each member a kubeconfig of its own under the names that `argosy join` uses.
+func (w *walkthrough) simulate(line string) {
+	w.t.Helper()
+	w.background(line)
+	path := filepath.Join(w.folder, "members.yaml")
+	w.until("the members run", func() (string, error) {
+		_, err := os.Stat(path)
+		return "", err
+	})
+	all, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for name := range all.Contexts {
+		one := all.DeepCopy()
+		one.CurrentContext = name
+		if err := clientcmd.WriteToFile(*one, filepath.Join(w.folder, name+".yaml")); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// background starts a command that runs until the test ends.
+func (w *walkthrough) background(line string) {
+	w.t.Helper()
+	var said bytes.Buffer
+	cmd := exec.CommandContext(w.t.Context(), "sh", "-c", "exec "+line)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = w.folder, w.environment, &said, &said
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = time.Minute
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { // the test's context has ended by now
+		_ = cmd.Wait()
+		if w.t.Failed() {
+			w.t.Logf("%s said:\n%s", line, said.String())
+		}
+	})
+}
+
+func (w *walkthrough) shell(line string) (string, error) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), kit.Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir, cmd.Env = w.folder, w.environment
+	said, err := cmd.CombinedOutput()
+	return string(said), err
+}
+
+func (w *walkthrough) must(line string) string {
+	w.t.Helper()
+	said, err := w.shell(line)
+	if err != nil {
+		w.t.Fatalf("%s: %v\n%s", line, err, said)
+	}
+	return said
+}
+
+func (w *walkthrough) until(what string, try func() (string, error)) {
+	w.t.Helper()
+	for end := time.Now().Add(kit.Patience); ; time.Sleep(200 * time.Millisecond) {
+		said, err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("%s: %v\n%s", what, err, said)
+		}
+	}
+}
