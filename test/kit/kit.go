@@ -4,6 +4,7 @@ package kit
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -100,6 +101,23 @@ func StartWith(o lab.Options) (_ *Fleet, err error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// Long skips a test in the gate, which runs with -short. The long suite (make test-long) runs it.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("in the long suite: make test-long")
+	}
+}
+
+// MainLong is Main for a package in which every test calls Long: with -short no fleet is started.
+func MainLong(name string, start func(dir string) (*Fleet, error), run func() int) {
+	flag.Parse()
+	if testing.Short() {
+		os.Exit(run())
+	}
+	Main(name, start, run)
 }
 
 // Main is a package's tests, on the fleet that start makes in a folder: it ends the process with what run, which is m.Run or

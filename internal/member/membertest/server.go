@@ -75,6 +75,7 @@ type Server struct {
 	strict   bool                             // namespaces must exist
 	amend    func(context.Context, *unstructured.Unstructured) error
 	http     *httptest.Server
+	closed   chan struct{} // ends every watch, also those that start while the server closes
 }
 
 // happening is a change that a watch may have missed; nil is absent.
@@ -103,11 +104,12 @@ func New(t testing.TB, kinds ...Kind) *Server {
 		objects:  map[string]*unstructured.Unstructured{},
 		watchers: map[*watcher]bool{},
 		apart:    map[schema.GroupVersionKind]bool{},
+		closed:   make(chan struct{}),
 	}
 	s.http = httptest.NewServer(s)
 	s.URL = s.http.URL
 	t.Cleanup(func() {
-		s.BreakWatches()
+		close(s.closed)
 		s.http.CloseClientConnections()
 		s.http.Close()
 	})
@@ -726,6 +728,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind Kind, matche
 		case <-r.Context().Done():
 			return
 		case <-watcher.gone:
+			panic(http.ErrAbortHandler)
+		case <-s.closed:
 			panic(http.ErrAbortHandler)
 		case e := <-watcher.events:
 			if err := json.NewEncoder(w).Encode(e); err != nil {
