@@ -19,12 +19,9 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 PLATFORMS := linux/amd64 linux/arm64
 DIST := $(CURDIR)/dist
 BINARIES := $(foreach platform,$(PLATFORMS),$(DIST)/argosy-$(subst /,-,$(platform)))
-# The core is pure, so its tests are quick and run with the race detector; so do the controllers'.
-CORE := ./api/... ./internal/core/... ./internal/scope/... ./internal/commit/...
-CONTROLLERS := ./internal/controller/... ./internal/member/... ./internal/template/... ./internal/capacity/... ./internal/interpreter/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build ldflags demo test upgrade-test fuzz check bench generate binaries image release
+.PHONY: help build ldflags demo test test-long upgrade-test fuzz check bench generate binaries image release
 
 help: ## Show what may be asked.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,17 +37,11 @@ ldflags:
 demo: build ## A hub, two simulated members, and an OpenKruise CloneSet on its way through them.
 	@bin/argosy demo $(ARGS)
 
-test: build ## All tests, the ones on real API servers included.
-	@echo "core, and with the race detector core and controllers (-short: a tenth of the random cases, which ran in full before)"
-	$(GO) test $(CORE)
-	$(GO) test -race -short $(CORE) $(CONTROLLERS)
-	@echo "each fuzz target for three seconds; make fuzz does it longer"
-	@GO=$(GO) FUZZTIME=3s FUZZ= ./hack/fuzz.sh
-	@echo "each alert of deploy/monitoring is made to fire, in Prometheus' own engine: a module of its own"
-	cd test/alerts && $(GO) test ./...
-	@echo "everything else, on real API servers"
-	cd tools && ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test ./...
-	ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test -timeout 30m -p 2 $$($(GO) list ./... | grep -vE '/(api|internal/core|internal/scope|internal/commit|internal/controller|internal/member|internal/template|internal/capacity|internal/interpreter)(/|$$)')
+test: build ## The tests of the gate, in 8 minutes or less.
+	@GO=$(GO) ./hack/test.sh gate
+
+test-long: build ## All tests, with fuzzing and race detection of the core: half an hour.
+	@GO=$(GO) ./hack/test.sh long
 
 upgrade-test: build ## A hub of the version before, then this one on its data: PREVIOUS=REF, else the last tag or the commit before.
 	@previous=$$(PREVIOUS='$(PREVIOUS)' ./hack/previous.sh) && \
@@ -59,12 +50,13 @@ upgrade-test: build ## A hub of the version before, then this one on its data: P
 fuzz: ## What users may write, at random: FUZZTIME=1m for each target, FUZZ=NAME for some.
 	@GO=$(GO) ./hack/fuzz.sh
 
-check: ## Format, vet, lint with the import rules, core tests: under a minute when warm.
+check: ## Format, vet, static analysis, and generated files: two minutes when warm.
 	@out=$$(gofmt -l api cmd internal test tools); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
 	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./...
-	$(GO) test $(CORE)
+	@sum() { find api -name 'zz_generated.*' -o -path 'api/crds/*.yaml' | LC_ALL=C sort | xargs sha256sum; }; before=$$(sum); $(MAKE) -s generate && \
+	if [ "$$before" != "$$(sum)" ]; then echo "generated files in api were not up to date: make generate has written them, commit them"; exit 1; fi
 
 bench: build ## The figures of ARCHITECTURE.md section 6, beside their targets; also as bench.json.
 	@bin/argosy bench --output bench.json $(ARGS)

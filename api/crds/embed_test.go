@@ -1,10 +1,6 @@
 package crds
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +8,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
-
-// generate is what make generate runs, from the root of the repository.
-const generate = `go tool -modfile=tools/go.mod controller-gen object paths=./api/... && ` +
-	`go tool -modfile=tools/go.mod controller-gen crd:crdVersions=v1 paths=./api/... output:crd:dir=api/crds`
 
 // served is what clients made for Karmada see in discovery and in tables.
 var served = map[string]struct {
@@ -177,54 +169,6 @@ func TestSchemasHaveTheReferencesDefaultsAndBounds(t *testing.T) {
 	}
 }
 
-func TestGeneratedFilesAreFresh(t *testing.T) {
-	root := filepath.Join("..", "..")
-	deepcopies := glob(t, filepath.Join(root, "api", "*", "*", "zz_generated.deepcopy.go"), filepath.Join(root, "api", "*", "*", "*", "zz_generated.deepcopy.go"))
-	committed := append(glob(t, "*.yaml"), deepcopies...)
-
-	// controller-gen takes the output folder of one run, so each package's deepcopy functions go to a folder of their own.
-	dir := t.TempDir()
-	controllerGen(t, root, "crd:crdVersions=v1", "paths=./api/...", "output:crd:dir="+dir)
-	want := map[string]string{}
-	for _, f := range glob(t, filepath.Join(dir, "*.yaml")) {
-		want[filepath.Base(f)] = f
-	}
-	for _, f := range deepcopies {
-		pkg := filepath.Dir(f)
-		rel, err := filepath.Rel(root, pkg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := filepath.Join(dir, rel)
-		controllerGen(t, root, "object", "paths=./"+filepath.ToSlash(rel), "output:object:dir="+out)
-		want[f] = filepath.Join(out, filepath.Base(f))
-	}
-
-	for _, f := range committed {
-		fresh, ok := want[f]
-		if !ok {
-			t.Errorf("%s belongs to no type of api; remove it", f)
-			continue
-		}
-		delete(want, f)
-		if !bytes.Equal(read(t, f), read(t, fresh)) {
-			t.Errorf("%s is stale; run\n  %s", f, generate)
-		}
-	}
-	for f := range want {
-		t.Errorf("%s is missing; run\n  %s", f, generate)
-	}
-}
-
-func controllerGen(t *testing.T, root string, args ...string) {
-	t.Helper()
-	cmd := exec.Command("go", append([]string{"tool", "-modfile=tools/go.mod", "controller-gen"}, args...)...)
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-	}
-}
-
 func mustAll(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	all, err := All()
@@ -268,26 +212,4 @@ func bound(n *int64) string {
 		return ""
 	}
 	return strconv.FormatInt(*n, 10)
-}
-
-func glob(t *testing.T, patterns ...string) []string {
-	t.Helper()
-	var all []string
-	for _, p := range patterns {
-		files, err := filepath.Glob(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, files...)
-	}
-	return all
-}
-
-func read(t *testing.T, file string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
