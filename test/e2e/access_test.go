@@ -82,6 +82,7 @@ func named(user string, groups ...string) rest.ImpersonationConfig {
 
 // The token of the impersonator was as strong as the hub's own: it might be anybody, system:masters among them.
 func TestTheHubActsInAMemberAsThoseAloneWhomItsRolesLetIn(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	token := impersonatorToken(t, "m1")
@@ -156,6 +157,7 @@ roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, 
 }
 
 func TestAServiceAccountOfTheHubIsNotTheMembersOfThatNameUnlessAnAdministratorSaysSo(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	robot := named("system:serviceaccount:"+ns+":robot", "system:serviceaccounts", "system:serviceaccounts:"+ns, "system:authenticated")
@@ -191,44 +193,4 @@ roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, 
 	names("")
 	says(t, "it is refused again", func() error { return lists(t, "m2", "", robot) }, "a name of Kubernetes' own")
 	says(t, "also by the member", func() error { return lists(t, "m2", token, named(robot.UserName)) }, refused)
-}
-
-// Not parallel: others need the role of m3 as the hub writes it.
-func TestARoleThatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
-	ns := fleet.Namespace(t)
-	const kind = "ClusterRole"
-	inRole := func() string {
-		role := fleet.Members["m3"].Find(t, "rbac.authorization.k8s.io/v1", kind, "", access.Impersonator)
-		return fmt.Sprint(kit.Field(role, "rules"))
-	}
-	letIn(t, ns, "first", "[m3]", fmt.Sprintf("[{kind: User, name: first-%s, apiGroup: rbac.authorization.k8s.io}]", ns))
-	kit.Eventually(t, "the first is in the role", func() string {
-		if got := inRole(); !strings.Contains(got, "first-"+ns) {
-			return got
-		}
-		return ""
-	})
-	fleet.Members["m3"].Change(t, "rbac.authorization.k8s.io/v1", kind, "", access.Impersonator, func(u *unstructured.Unstructured) {
-		u.Object["rules"] = []any{map[string]any{"verbs": []any{"impersonate"}, "apiGroups": []any{""}, "resources": []any{"users"}, "resourceNames": []any{"theirs-" + ns}}}
-	})
-	letIn(t, ns, "second", "[m3]", fmt.Sprintf("[{kind: User, name: second-%s, apiGroup: rbac.authorization.k8s.io}]", ns))
-	kit.Eventually(t, "it is told", func() string {
-		for _, text := range fleet.Hub.Told(t, "Cluster", "", "m3", "SyncImpersonationConfigFailed") {
-			if strings.Contains(text, `cluster "m3"`) && strings.Contains(text, "ClusterRole karmada-impersonator: it was created or changed by someone else") && strings.Contains(text, "delete it, and the hub recreates it") {
-				return ""
-			}
-		}
-		return "no event"
-	})
-	if got := inRole(); !strings.Contains(got, "theirs-"+ns) || strings.Contains(got, "second-"+ns) {
-		t.Errorf("the role is %s", got)
-	}
-	fleet.Members["m3"].Remove(t, "rbac.authorization.k8s.io/v1", kind, "", access.Impersonator)
-	letIn(t, ns, "third", "[m3]", fmt.Sprintf("[{kind: User, name: third-%s, apiGroup: rbac.authorization.k8s.io}]", ns))
-	kit.Eventually(t, "the hub makes it again", func() string {
-		if got := inRole(); !strings.Contains(got, "second-"+ns) || !strings.Contains(got, "third-"+ns) || strings.Contains(got, "theirs") {
-			return got
-		}
-		return ""
-	})
 }

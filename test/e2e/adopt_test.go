@@ -133,6 +133,7 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 
 // A policy may have sent a template where an object of that name lived already. It says that it conflicts, and is adopted then.
 func TestAConflictIsAdoptedWhereTheTemplateSaysTheSame(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	theirs(t, "m1", ns, "c")

@@ -81,6 +81,9 @@ func TestReplicasFollowTheLoadOfTheFleet(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct{ apiVersion, kind string }{{"apps/v1", "Deployment"}, {"apps.kruise.io/v1alpha1", "CloneSet"}, {"apps.kruise.io/v1beta1", "StatefulSet"}} {
 		t.Run(k.kind, func(t *testing.T) {
+			if k.kind != "CloneSet" {
+				kit.Long(t)
+			}
 			t.Parallel()
 			ns := fleet.Namespace(t)
 			loaded(t, k.apiVersion, k.kind, ns)
@@ -111,6 +114,7 @@ func TestReplicasFollowTheLoadOfTheFleet(t *testing.T) {
 
 // Each cluster has an autoscaler of its own with a share of the bounds, and the hub follows what they make.
 func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	const apiVersion, kind = "apps.kruise.io/v1alpha1", "CloneSet"
@@ -152,33 +156,9 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 	}
 }
 
-// A rule scales at its time: here at the next full minute, for which it is waited.
-func TestARuleScalesAtItsTime(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	loaded(t, "apps.kruise.io/v1alpha1", "CloneSet", ns)
-	scales(t, "it is placed", ns, "CloneSet", "m1:1 m2:1", func() {})
-	for _, u := range fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, metadata: {name: hours, namespace: %s},
-		spec: {scaleTargetRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: shop}, rules: [
-		{name: now, schedule: "* * * * *", targetReplicas: 4}, {name: night, schedule: "* * * * *", targetReplicas: 9, suspend: true}]}}`, ns)) {
-		fleet.Hub.RemoveAtEnd(t, u)
-	}
-	scales(t, "at the next full minute it has as many as the rule says", ns, "CloneSet", "m1:2 m2:2", func() {})
-	var c autoscalingv1alpha1.CronFederatedHPA
-	kit.Eventually(t, "the status says so", func() string {
-		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "hours"}, &c); err != nil {
-			return err.Error()
-		}
-		h := c.Status.ExecutionHistories
-		if len(h) != 2 || len(h[0].SuccessfulExecutions) == 0 || *h[0].SuccessfulExecutions[0].AppliedReplicas != 4 || len(h[1].SuccessfulExecutions) != 0 || h[1].NextExecutionTime != nil {
-			return fmt.Sprintf("%+v", h)
-		}
-		return ""
-	})
-}
-
 // What users of a cluster's metrics look for, such as kubectl top, is there through the hub.
 func TestMetricsOfMembersAreReadThroughTheHub(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	loaded(t, "apps/v1", "Deployment", ns)

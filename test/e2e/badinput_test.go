@@ -16,6 +16,7 @@ import (
 
 // A ConfigMap may hold 1 MiB; etcd takes 1.5 MiB. In a Work it is JSON in JSON.
 func TestABigObjectArrivesOrSaysThatItIsTooBig(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
@@ -93,6 +94,7 @@ func serves(t *testing.T, c kit.Cluster, kind string) {
 }
 
 func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, definition("boats", "Boat"))
@@ -137,6 +139,7 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 }
 
 func TestAnObjectThatOneMemberRefusesGoesToTheOthers(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	// The member's own rule.
@@ -181,7 +184,6 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 	fleet.Hub.RemoveAtEnd(t, u)
 	kit.Eventually(t, "the refusal is told", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data") })
 	kit.Eventually(t, "the others have it", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m2", "m3") })
-	rests(t, "m1", "ConfigMap", ns, "c")
 	if told := fleet.Hub.Told(t, "Work", "karmada-es-m1", work(t, "m1", "ConfigMap", ns, "c").Name, workv1alpha2.EventSyncFailed); len(told) != 1 {
 		t.Errorf("a lasting failure was told %d times: %q", len(told), told)
 	}
@@ -198,18 +200,4 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 		t.Errorf("m1 has %v", got)
 	}
 	is[any](t, "m2 follows", "y", func() any { return inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "forbidden") })
-}
-
-func TestAnOverrideThatMakesAnObjectInvalidIsToldWithTheMembersReason(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, override(ns, "o", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overrideRules: [
-		{targetCluster: {clusterNames: [m2]}, overriders: {plaintext: [{path: /spec/strategy, operator: add, value: {type: Sideways}}]}}]}`))
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", to("m1", "m2")))
-	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
-	kit.Eventually(t, "the member's reason is told", func() string { return notApplied(t, "m2", "Deployment", ns, "web", `spec.strategy: Unsupported value`) })
-	kit.Eventually(t, "m1 has it", func() string { return holds(t, "apps/v1", "Deployment", ns, "web", "m1") })
-	rests(t, "m2", "Deployment", ns, "web")
-	fleet.Hub.Remove(t, "policy.karmada.io/v1alpha1", "OverridePolicy", ns, "o")
-	kit.Eventually(t, "without the override it goes", func() string { return applied(t, ns, "web-deployment", "m1", "m2") })
 }

@@ -38,6 +38,7 @@ func workName(kind, name, namespace string) string {
 }
 
 func TestToolsMadeForKarmadaFindTheirWayFromATemplateToItsMembersAndBack(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1, m2]}}"))
@@ -141,6 +142,7 @@ spec:
 
 // Typed clients decode everything that the hub serves, and lose nothing when they write it back.
 func TestTypedClientsReadEveryFieldAndWriteItBack(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1]}}"))

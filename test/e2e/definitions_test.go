@@ -13,6 +13,7 @@ import (
 
 // A definition takes all objects of its kind along, so it goes only where none is left that the hub did not send.
 func TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	const crds, kind, name, api = "apiextensions.k8s.io/v1", "CustomResourceDefinition", "trains.e2e.example.com", "e2e.example.com/v1"
 	ns := fleet.Namespace(t)

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/test/kit"
@@ -46,37 +44,6 @@ spec:
 
 func withDependencies(ns, name, deployment, placement string) string {
 	return propagation(ns, name, "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: "+deployment+"}], placement: "+placement+"}")
-}
-
-func TestWhatSidecarsNeedGoesToTheWorkloadsThatTheyAreInjectedInto(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	const group = "apps.kruise.io/v1beta1"
-	// The SidecarSet names no namespace: whose pods it is injected into is known when there are some.
-	for _, text := range []string{
-		fmt.Sprintf(`{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: %[1]s}, spec: {propagateDeps: true,
-			resourceSelectors: [{apiVersion: %[2]s, kind: SidecarSet, name: %[1]s}], placement: %[3]s}}`, ns, group, to("m1", "m2", "m3")),
-		fmt.Sprintf(`{apiVersion: %[2]s, kind: SidecarSet, metadata: {name: %[1]s}, spec: {selector: {matchLabels: {app: %[1]s}},
-			containers: [{name: logs, image: example.com/logs:1, envFrom: [{configMapRef: {name: logs}}]}]}}`, ns, group),
-	} {
-		fleet.Hub.RemoveAtEnd(t, fleet.Hub.Apply(t, text)[0])
-	}
-	fleet.Hub.Apply(t, configMap(ns, "logs", "1"))
-	kit.Eventually(t, "the SidecarSet goes everywhere", func() string { // in a version that each of them serves
-		for m := range fleet.Members {
-			if work(t, m, "SidecarSet", "", ns) == nil {
-				return m + " has none"
-			}
-		}
-		return ""
-	})
-	if wrong := holds(t, "v1", "ConfigMap", ns, "logs"); wrong != "" {
-		t.Errorf("nobody is injected into, and %s", wrong)
-	}
-
-	fleet.Hub.Apply(t, propagation(ns, "p", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: "+ns+"}], placement: "+to("m1", "m2")+"}"))
-	fleet.Hub.Apply(t, needing(ns, ns, "", "", "", ""))
-	kit.Eventually(t, "what it needs is where the workload is", func() string { return holds(t, "v1", "ConfigMap", ns, "logs", "m1", "m2") })
 }
 
 func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
@@ -129,82 +96,9 @@ func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 	}
 }
 
-func TestASharedDependencyGoesWhereverOneOfItsWorkloadsGoes(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, configMap(ns, "config", "1"))
-	fleet.Hub.Apply(t, withDependencies(ns, "a", "a", to("m1", "m2")))
-	fleet.Hub.Apply(t, withDependencies(ns, "b", "b", to("m2", "m3")))
-	fleet.Hub.Apply(t, needing(ns, "a", "config", "", "", ""))
-	fleet.Hub.Apply(t, needing(ns, "b", "config", "", "", ""))
-	kit.Eventually(t, "it is everywhere", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m1", "m2", "m3") })
-	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "a")
-	kit.Eventually(t, "it leaves where only the first was", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m2", "m3") })
-	kit.Eventually(t, "its binding knows one of them", func() string {
-		b := binding(t, ns, "config-configmap")
-		if b == nil || len(b.Spec.RequiredBy) != 1 || b.Labels[names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, ns, "a-deployment")] != "" {
-			return fmt.Sprintf("it is %+v", b)
-		}
-		return ""
-	})
-	changeSpec(t, "PropagationPolicy", ns, "b", false, "propagateDeps")
-	kit.Eventually(t, "without propagateDeps it leaves", func() string { return holds(t, "v1", "ConfigMap", ns, "config") })
-}
-
-func TestADependencyWithAPolicyOfItsOwnGoesByBoth(t *testing.T) {
-	t.Parallel()
-	for _, order := range []string{"the policy first", "the workload first"} {
-		t.Run(order, func(t *testing.T) {
-			t.Parallel()
-			ns := fleet.Namespace(t)
-			fleet.Hub.Apply(t, configMap(ns, "config", "1"))
-			own := func() { fleet.Hub.Apply(t, policy(ns, "own", "v1", "ConfigMap", to("m1"))) }
-			if order == "the policy first" {
-				own()
-			}
-			fleet.Hub.Apply(t, withDependencies(ns, "p", "web", to("m2")))
-			fleet.Hub.Apply(t, needing(ns, "web", "config", "", "", ""))
-			if order == "the workload first" {
-				kit.Eventually(t, "it follows its workload", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m2") })
-				own()
-			}
-			kit.Eventually(t, "it goes by both", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m1", "m2") })
-			kit.Eventually(t, "its binding counts both", func() string { return applied(t, ns, "config-configmap", "m1", "m2") })
-			fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "web")
-			kit.Eventually(t, "its own policy keeps it", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m1") })
-			if b := binding(t, ns, "config-configmap"); b.Spec.Placement == nil {
-				t.Error("the binding lost its placement")
-			}
-		})
-	}
-}
-
-func TestADependencyDeletedOnTheHubLeavesAndReturnsWithIt(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, configMap(ns, "config", "1"))
-	fleet.Hub.Apply(t, withDependencies(ns, "p", "web", to("m1")))
-	fleet.Hub.Apply(t, needing(ns, "web", "config", "", "", ""))
-	kit.Eventually(t, "it follows", func() string { return holds(t, "v1", "ConfigMap", ns, "config", "m1") })
-	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "config")
-	kit.Eventually(t, "it leaves", func() string { return holds(t, "v1", "ConfigMap", ns, "config") })
-	fleet.Hub.Apply(t, configMap(ns, "config", "2"))
-	is[any](t, "it returns", "2", func() any { return inMember(t, "m1", "v1", "ConfigMap", ns, "config", "data", "key") })
-
-	// Torn off by hand, it is attached again.
-	fleet.Hub.Change(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "config-configmap", func(u *unstructured.Unstructured) {
-		unstructured.RemoveNestedField(u.Object, "spec", "requiredBy")
-	})
-	kit.Eventually(t, "what was torn off is attached again", func() string {
-		if b := binding(t, ns, "config-configmap"); b == nil || len(b.Spec.RequiredBy) != 1 {
-			return "it is not"
-		}
-		return holds(t, "v1", "ConfigMap", ns, "config", "m1")
-	})
-}
-
 // What points at a workload is of use only where that is: a spread and budgets follow a CloneSet, in the versions that members serve.
 func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	kruiseServed(t)
 	ns := fleet.Namespace(t)

@@ -166,6 +166,7 @@ func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
 }
 
 func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	user := developer(t, ns, "dora-"+ns)
@@ -221,6 +222,7 @@ func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
 
 // The hub may do anything in members; its users have it do what they could.
 func TestTheHubDoesForADeveloperWhatHeCouldDoHimself(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	user := developer(t, ns, "eve-"+ns)

@@ -6,32 +6,19 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/argosy-io/argosy/internal/lab"
-	"github.com/argosy-io/argosy/internal/sim"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
 // The tools of Karmada's users wait for these events, and not for conditions.
 func TestEverySuccessIsToldToWhoAsksForIt(t *testing.T) {
-	f, err := kit.StartWith(lab.Options{Dir: t.TempDir(), HubArgs: []string{"--success-events"},
-		Members: []sim.Member{{Name: "m1", Nodes: 1}, {Name: "m2", Nodes: 1}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // the last of all: what was applied is removed before
-		if err := f.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	f.Hub.Apply(t, `
-apiVersion: v1
-kind: Namespace
-metadata: {name: shop}
----
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, strings.ReplaceAll(`
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
-metadata: {name: web, namespace: shop}
+metadata: {name: web, namespace: NS}
 spec:
   propagateDeps: true
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: Service, name: web}]
@@ -39,32 +26,32 @@ spec:
 ---
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
-metadata: {name: export, namespace: shop}
+metadata: {name: export, namespace: NS}
 spec:
   resourceSelectors: [{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport}]
   placement: {clusterAffinity: {clusterNames: [m1]}}
 ---
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
-metadata: {name: import, namespace: shop}
+metadata: {name: import, namespace: NS}
 spec:
   resourceSelectors: [{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport}]
   placement: {clusterAffinity: {clusterNames: [m2]}}
 ---
 apiVersion: policy.karmada.io/v1alpha1
 kind: OverridePolicy
-metadata: {name: labelled, namespace: shop}
+metadata: {name: labelled, namespace: NS}
 spec:
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
   overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: settings, namespace: shop}
+metadata: {name: settings, namespace: NS}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: web, namespace: shop}
+metadata: {name: web, namespace: NS}
 spec:
   replicas: 1
   selector: {matchLabels: {app: web}}
@@ -76,28 +63,28 @@ spec:
 ---
 apiVersion: v1
 kind: Service
-metadata: {name: web, namespace: shop}
+metadata: {name: web, namespace: NS}
 spec: {selector: {app: web}, ports: [{name: http, port: 80}]}
 ---
 apiVersion: multicluster.x-k8s.io/v1alpha1
 kind: ServiceExport
-metadata: {name: web, namespace: shop}
+metadata: {name: web, namespace: NS}
 ---
 apiVersion: multicluster.x-k8s.io/v1alpha1
 kind: ServiceImport
-metadata: {name: web, namespace: shop}
+metadata: {name: web, namespace: NS}
 spec: {type: ClusterSetIP, ports: [{name: http, port: 80}]}
 ---
 apiVersion: v1
 kind: Service
-metadata: {name: both, namespace: shop}
+metadata: {name: both, namespace: NS}
 spec: {selector: {app: web}, ports: [{name: http, port: 80}]}
 ---
 apiVersion: networking.karmada.io/v1alpha1
 kind: MultiClusterService
-metadata: {name: both, namespace: shop}
+metadata: {name: both, namespace: NS}
 spec: {types: [CrossCluster], providerClusters: [{name: m1}], consumerClusters: [{name: m2}]}
-`)
+`, "NS", ns))
 	for _, want := range []string{
 		"Cluster m1 CreateExecutionSpaceSucceed",
 		"Cluster m1 SyncImpersonationConfigSucceed",
@@ -120,12 +107,16 @@ spec: {types: [CrossCluster], providerClusters: [{name: m1}], consumerClusters: 
 		"MultiClusterService both SyncServiceSucceed",
 		"MultiClusterService both DispatchEndpointSliceSucceed",
 	} {
+		words := strings.Fields(want)
+		space := map[string]string{"Cluster": "default", "Work": "karmada-es-m1"}[words[0]]
+		if space == "" {
+			space = ns
+		}
 		kit.Eventually(t, want+" is told", func() string {
 			var all corev1.EventList
-			if err := f.Hub.List(t.Context(), &all); err != nil {
+			if err := fleet.Hub.List(t.Context(), &all, client.InNamespace(space)); err != nil {
 				return err.Error()
 			}
-			words := strings.Fields(want)
 			var others []string
 			for _, e := range all.Items {
 				if e.InvolvedObject.Kind != words[0] || words[1] != "*" && e.InvolvedObject.Name != words[1] {

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/test/kit"
@@ -144,74 +143,6 @@ func TestAKindOfAUsersOwnIsDividedFoldedAndJudgedAsHeSays(t *testing.T) {
 	is(t, "and nobody judges", "m1:Healthy m2:Healthy", healths(t, ns, "f-ferry"))
 }
 
-func TestAScriptThatNeverEndsHarmsItsOwnOperationAlone(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	defined(t, "rafts", "Raft", "m1")
-	fleet.Hub.Apply(t, customization("rafts", "Raft", `
-    replicaResource: {jsonPath: .spec.logs}
-    replicaRevision: {jsonPath: .spec.logs}
-    statusAggregation: {jsonPaths: {sum: [.status.afloat]}}
-    healthInterpretation:
-      luaScript: |
-        function InterpretHealth(observedObj)
-          while true do end
-        end`))
-	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Raft", to("m1")))
-	const rafts = 12
-	for i := range rafts {
-		fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Raft, metadata: {name: r%d, namespace: %s}, spec: {logs: 2}}", i, ns))
-	}
-	for i := range rafts {
-		name := fmt.Sprintf("r%d", i)
-		kit.Eventually(t, name+" is sent", func() string { return applied(t, ns, name+"-raft", "m1") })
-	}
-	kit.Eventually(t, "the template says in an event what is wrong", func() string {
-		told := fleet.Hub.Told(t, "Raft", ns, "r0", "InterpretHealthFailed")
-		for _, text := range told {
-			if strings.Contains(text, `cluster "m1"`) && strings.Contains(text, `customization "rafts", InterpretHealth`) {
-				return ""
-			}
-		}
-		return fmt.Sprintf("events %q", told)
-	})
-	kit.Eventually(t, "and the binding in a condition", func() string {
-		c := meta.FindStatusCondition(binding(t, ns, "r0-raft").Status.Conditions, "InterpretHealth")
-		if c == nil || c.Status != "False" || !strings.Contains(c.Message, `customization "rafts", InterpretHealth`) {
-			return fmt.Sprintf("the condition is %+v", c)
-		}
-		return ""
-	})
-	is(t, "nothing is known of its health", "m1:Unknown", healths(t, ns, "r0-raft"))
-
-	answers(t, "m1", "Raft", ns, "r0", "{afloat: 2}")
-	is[any](t, "other operations go on", int64(2), func() any {
-		return kit.Field(fleet.Hub.Find(t, "e2e.example.com/v1", "Raft", ns, "r0"), "status", "afloat")
-	})
-	fleet.Hub.Apply(t, policy(ns, "settings", "v1", "ConfigMap", to("m1", "m2")))
-	for i := range 5 {
-		name := fmt.Sprintf("c%d", i)
-		fleet.Hub.Apply(t, configMap(ns, name, "1"))
-		kit.Eventually(t, "other objects go on", func() string { return applied(t, ns, name+"-configmap", "m1", "m2") })
-	}
-
-	fleet.Hub.Change(t, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "", "rafts", func(u *unstructured.Unstructured) {
-		if err := unstructured.SetNestedField(u.Object, "function InterpretHealth(observedObj) return true end",
-			"spec", "customizations", "healthInterpretation", "luaScript"); err != nil {
-			t.Fatal(err)
-		}
-	})
-	for i := range rafts {
-		is(t, "a better script mends it", "m1:Healthy", healths(t, ns, fmt.Sprintf("r%d-raft", i)))
-	}
-	kit.Eventually(t, "and the condition goes", func() string {
-		if c := meta.FindStatusCondition(binding(t, ns, "r0-raft").Status.Conditions, "InterpretHealth"); c != nil {
-			return c.Message
-		}
-		return ""
-	})
-}
-
 // oracle is an interpreter webhook: it says that a Barge has spec.holds replicas and is well, unless it is broken.
 type oracle struct{ broken atomic.Bool }
 
@@ -238,6 +169,7 @@ func (o *oracle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestAWebhookSaysWhatAKindMeans(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	o := &oracle{}
@@ -293,142 +225,4 @@ webhooks:
 	}
 	o.broken.Store(false)
 	is(t, "when it answers again it goes on", "m1:6 m2:4", func() string { return shares(t, ns, "b-barge") })
-}
-
-func TestScriptsAndPathsThatCannotWorkAreRefusedWithTheirPlace(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ rules, want string }{
-		"a script that was cut off": {`
-    healthInterpretation: {luaScript: "function InterpretHealth(o)\n  return true"}`, "spec.customizations.healthInterpretation.luaScript"},
-		"a path that kubectl would take": {`
-    replicaResource: {jsonPath: "{.spec.replicas}"}`, "write it without braces: .spec.replicas"},
-		"a script and a path": {`
-    replicaResource: {jsonPath: .spec.replicas, luaScript: "function GetReplicas(o) return 1 end"}`, "luaScript and jsonPath cannot be set at the same time"},
-	} {
-		err := fleet.Hub.Create(t.Context(), kit.Object(t, customization("refused", "Nothing", c.rules)), client.DryRunAll)
-		refusedWith(t, err, c.want, name)
-	}
-	err := fleet.Hub.Create(t.Context(), kit.Object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: refused},
-		spec: {target: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}, customizations: {replicaResource: {jsonPath: .spec.replica}}}}`), client.DryRunAll)
-	refusedWith(t, err, ".spec.replica does not exist in the kind's schema; did you mean replicas?", "a field that the kind does not have")
-}
-
-// An author of a webhook who forgets the patch, or whose rules list an old version, is asked and told.
-func TestAWebhookIsAskedInItsVersionAndToldThatItChangesNothing(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	asked := make(chan string, 1000)
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var c configv1alpha1.ResourceInterpreterContext
-		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		answer := &configv1alpha1.ResourceInterpreterResponse{UID: c.Request.UID, Successful: true}
-		var loom struct {
-			APIVersion string
-			Spec       struct{ Threads int32 }
-		}
-		_ = json.Unmarshal(c.Request.Object.Raw, &loom)
-		if c.Request.Operation == configv1alpha1.InterpreterOperationInterpretReplica {
-			answer.Replicas = &loom.Spec.Threads
-		}
-		select {
-		case asked <- c.Request.Kind.Version + " " + loom.APIVersion:
-		default:
-		}
-		_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{TypeMeta: c.TypeMeta, Response: answer})
-	}))
-	t.Cleanup(server.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	// The hub reads v1; v1beta1 is the same but for its name.
-	for _, c := range append([]kit.Cluster{fleet.Hub}, in([]string{"m1", "m2"})...) {
-		crd := kit.Object(t, definition("looms", "Loom"))
-		versions := crd.Object["spec"].(map[string]any)["versions"].([]any)
-		old := kit.Object(t, definition("looms", "Loom")).Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
-		old["name"], old["storage"] = "v1beta1", false
-		crd.Object["spec"].(map[string]any)["versions"] = append(versions, old)
-		if err := c.Create(t.Context(), crd); err != nil {
-			t.Fatal(err)
-		}
-		serves(t, c, "Loom")
-	}
-	kit.Eventually(t, "the hub knows that the members serve it", func() string {
-		for _, m := range []string{"m1", "m2"} {
-			if !clusterOf(t, m).Status.Serves("e2e.example.com/v1", "Loom") {
-				return m + " is not known to"
-			}
-		}
-		return ""
-	})
-	c, heard := listening(t, "")
-	registered := func(version, kind string) *unstructured.Unstructured {
-		return kit.Object(t, fmt.Sprintf(`
-apiVersion: config.karmada.io/v1alpha1
-kind: ResourceInterpreterWebhookConfiguration
-metadata: {name: looms}
-webhooks:
-- name: weaver.e2e.example.com
-  clientConfig: {url: %q, caBundle: %s}
-  interpreterContextVersions: [v1alpha1]
-  timeoutSeconds: 5
-  rules: [{operations: [InterpretReplica, ReviseReplica], apiGroups: [e2e.example.com], apiVersions: [%s], kinds: [%s]}]`,
-			server.URL, base64.StdEncoding.EncodeToString(ca), version, kind))
-	}
-	if err := c.Create(t.Context(), registered("v9", "Loom"), client.DryRunAll); err != nil {
-		t.Fatal(err)
-	}
-	if told := heard.take(); !strings.Contains(told, "the hub serves Loom as e2e.example.com/v1, e2e.example.com/v1beta1, not as e2e.example.com/v9: nothing uses weaver.e2e.example.com until it does") {
-		t.Errorf("a version that nobody has is warned of as %q", told)
-	}
-	if err := c.Create(t.Context(), registered("v1beta1", "Loom")); err != nil {
-		t.Fatal(err)
-	}
-	if told := heard.take(); told != "" {
-		t.Errorf("a version that the hub converts to is warned of: %q", told)
-	}
-
-	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Loom", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided(byStaticWeights)+"}"))
-	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Loom, metadata: {name: l, namespace: %s}, spec: {threads: 5}}", ns))
-	is(t, "it is divided by what the webhook says", "m1:3 m2:2", func() string { return shares(t, ns, "l-loom") })
-	kit.Eventually(t, "the template is told that its replicas are not written", func() string {
-		told := fleet.Hub.Told(t, "Loom", ns, "l", "InterpreterChangedNothing")
-		for _, text := range told {
-			if strings.Contains(text, "Interpreter webhook looms/weaver.e2e.example.com answers ReviseReplica without a patch") {
-				return ""
-			}
-		}
-		return fmt.Sprintf("events %q", told)
-	})
-	for len(asked) > 0 {
-		if got := <-asked; got != "v1beta1 e2e.example.com/v1beta1" {
-			t.Errorf("the webhook was asked about %s, which its rule does not list", got)
-		}
-	}
-}
-
-func TestWhatIsHardlyMeantIsWarnedOfAndTaken(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	c, heard := listening(t, "")
-	for _, given := range []struct{ obj, want string }{
-		{customization("unused", "Abacus", "\n    healthInterpretation: {jsonPath: .status.phase, expected: Fine}"),
-			"spec.target: the hub serves no kind Abacus of group e2e.example.com yet: nothing uses the customization until it does"},
-		{`{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: unused}, spec: {target: {apiVersion: apps/v9, kind: Deployment}, customizations: {}}}`,
-			"spec.customizations: is empty, so the customization has no effect"},
-		{`{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: unused}, spec: {target: {apiVersion: apps/v9, kind: Deployment}, customizations: {}}}`,
-			"spec.target: the hub serves Deployment as apps/v1, not as apps/v9"},
-		{fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: c, namespace: %s},
-			spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, imagePullPolcy: Always}]}}}}`, ns),
-			`unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or reject the object; did you mean imagePullPolicy?`},
-		{fmt.Sprintf(`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: w, namespace: %s}, spec: {entrypoint: a, templates: [{name: a, container: {image: i, comand: [x]}}]}}`, ns),
-			`unknown field "spec.templates[0].container.comand": members drop it or reject the object; did you mean command?`},
-	} {
-		if err := c.Create(t.Context(), kit.Object(t, given.obj), client.DryRunAll); err != nil {
-			t.Errorf("refused: %v\n%s", err, given.obj)
-		}
-		if told := heard.take(); !strings.Contains(told, given.want) {
-			t.Errorf("warned of %q, want %q", told, given.want)
-		}
-	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,6 +29,7 @@ func ended(t *testing.T, ns string) func() string {
 
 // A member deletes finished Jobs by a rule of its own, as an admission policy there may have it. They ran, and run no more.
 func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "batch/v1", "Job", to("m1")))
@@ -70,29 +70,6 @@ func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
 		return ended(t, ns)()
 	})
 	kit.Eventually(t, "and stays, as nobody said that it should go", func() string { return holds(t, "batch/v1", "Job", ns, "x", "m1") })
-}
-
-// The time to live that a user writes is the template's: members do not get it, and go by the template.
-func TestAJobsTimeToLiveIsTheHubs(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "batch/v1", "Job", to("m1", "m2")))
-	fleet.Hub.Apply(t, oneJob(ns, "ttlSecondsAfterFinished: 600,"))
-	kit.Eventually(t, "the template says that it completed", ended(t, ns))
-	for _, m := range []string{"m1", "m2"} {
-		if ttl := inMember(t, m, "batch/v1", "Job", ns, "x", "spec", "ttlSecondsAfterFinished"); ttl != nil {
-			t.Errorf("%s was given a time to live of %v", m, ttl)
-		}
-	}
-	fleet.Hub.Change(t, "batch/v1", "Job", ns, "x", func(u *unstructured.Unstructured) {
-		_ = unstructured.SetNestedField(u.Object, int64(0), "spec", "ttlSecondsAfterFinished")
-	})
-	kit.Eventually(t, "it goes everywhere", func() string {
-		if fleet.Hub.Find(t, "batch/v1", "Job", ns, "x") != nil {
-			return "the template is there"
-		}
-		return holds(t, "batch/v1", "Job", ns, "x")
-	})
 }
 
 const argoWorkflow = "argoproj.io/v1alpha1"
@@ -146,6 +123,7 @@ func serveWorkflows(t *testing.T) {
 
 // A Workflow runs in one member, is resumed from the hub, and nobody writes against anybody.
 func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	serveWorkflows(t)
 	ns := fleet.Namespace(t)
@@ -207,18 +185,6 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 		}
 		return ""
 	})
-	version := func() string {
-		return fleet.Members[m].Find(t, argoWorkflow, "Workflow", ns, "w").GetResourceVersion() + " " + fleet.Hub.Find(t, argoWorkflow, "Workflow", ns, "w").GetResourceVersion()
-	}
-	rests := version()
-	kit.Stays(t, "nobody writes it any more", 3*time.Second, func() string {
-		if now := version(); now != rests {
-			before := rests
-			rests = now
-			return "it was at " + before + ", is at " + now
-		}
-		return ""
-	})
 	if phase := inMember(t, m, argoWorkflow, "Workflow", ns, "w", "status", "phase"); phase != "Succeeded" {
 		t.Errorf("its status in the member is %v", phase)
 	}
@@ -240,80 +206,6 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 		}
 		return ""
 	})
-}
-
-// What runs is shown on the hub as Argo shows it: by the nodes, which are the member's, whatever somebody writes into them on the hub.
-func TestTheStepsOfAWorkflowAreShownOnTheHub(t *testing.T) {
-	t.Parallel()
-	serveWorkflows(t)
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", argoWorkflow, "Workflow", to("m1", "m2", "m3")))
-	fleet.Hub.Apply(t, oneWorkflow(ns, "steps", ""))
-	m := ""
-	kit.Eventually(t, "one member holds it", func() string {
-		if m = inOne(t, ns, "steps"); m == "" {
-			return fmt.Sprintf("none does; the binding is %+v", binding(t, ns, "steps-workflow"))
-		}
-		return ""
-	})
-	fleet.Hub.Change(t, argoWorkflow, "Workflow", ns, "steps", func(u *unstructured.Unstructured) {
-		unstructured.RemoveNestedField(u.Object, "spec", "suspend")
-		unstructured.RemoveNestedField(u.Object, "spec", "ttlStrategy") // to see it rest
-	})
-	var nodes any
-	kit.Eventually(t, "the member has run it", func() string {
-		u := fleet.Members[m].Find(t, argoWorkflow, "Workflow", ns, "steps")
-		if phase := kit.Field(u, "status", "phase"); phase != "Succeeded" {
-			return fmt.Sprint("its phase is ", phase)
-		}
-		if nodes = kit.Field(u, "status", "nodes"); nodes == nil {
-			return "it has no nodes"
-		}
-		return ""
-	})
-	shown := func(what string) *unstructured.Unstructured {
-		t.Helper()
-		var u *unstructured.Unstructured
-		kit.Eventually(t, what, func() string {
-			u = fleet.Hub.Find(t, argoWorkflow, "Workflow", ns, "steps")
-			if got := kit.Field(u, "status", "nodes"); !reflect.DeepEqual(got, nodes) {
-				return fmt.Sprintf("its nodes are %v, want %v", got, nodes)
-			}
-			return ""
-		})
-		return u
-	}
-	template := shown("the hub shows its steps")
-	if phase := kit.Field(template, "status", "phase"); phase != "Succeeded" {
-		t.Errorf("with the nodes of its end, its phase is %v", phase)
-	}
-	for id := range nodes.(map[string]any) {
-		for _, entry := range template.GetManagedFields() {
-			if entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), "f:"+id) {
-				t.Errorf("managed fields name each step: %s", entry.FieldsV1.GetRawString())
-			}
-		}
-	}
-	for _, item := range binding(t, ns, "steps-workflow").Status.AggregatedStatus {
-		if item.Status != nil && strings.Contains(string(item.Status.Raw), "nodes") {
-			t.Errorf("the binding has its nodes: %s", item.Status.Raw)
-		}
-	}
-
-	fleet.Hub.Change(t, argoWorkflow, "Workflow", ns, "steps", func(u *unstructured.Unstructured) {
-		_ = unstructured.SetNestedMap(u.Object, map[string]any{"forged": map[string]any{"phase": "Failed"}}, "status", "nodes")
-		u.SetLabels(over(u.GetLabels(), "changed", "yes"))
-	})
-	kit.Eventually(t, "the member has the label that came with that", func() string {
-		if got := inMember(t, m, argoWorkflow, "Workflow", ns, "steps", "metadata", "labels", "changed"); got != "yes" {
-			return fmt.Sprint("it has ", got)
-		}
-		return ""
-	})
-	if got := inMember(t, m, argoWorkflow, "Workflow", ns, "steps", "status", "nodes"); !reflect.DeepEqual(got, nodes) {
-		t.Errorf("the member was sent the hub's nodes: %v", got)
-	}
-	shown("the hub shows the member's again")
 }
 
 // over is a map with one value more.

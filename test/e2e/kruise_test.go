@@ -1,16 +1,15 @@
 package e2e
 
 import (
-	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/test/kit"
 )
 
 func TestATypoDeepInAWorkloadOfOpenKruiseIsRefused(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	united := func(version, template string) string {
@@ -46,28 +45,6 @@ func TestATypoDeepInAWorkloadOfOpenKruiseIsRefused(t *testing.T) {
 			refusedWith(t, err, want, text)
 		} else if err != nil {
 			t.Errorf("%s: %v", text, err)
-		}
-	}
-}
-
-func TestWhoGivesASidecarSetANamespaceIsTold(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	hub, said := listening(t, "")
-	for annotations, want := range map[string]struct{ warning, selector string }{
-		`{}`: {"metadata.namespace: dropped, since a SidecarSet is in no namespace; it injects into pods of every namespace, not of " + ns + " alone", ""},
-		`{argosy.io/namespace-as-selector: "true"}`: {"metadata.namespace: stored as spec.namespaceSelector", ns},
-	} {
-		u := kit.Object(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {name: `+ns+`, namespace: `+ns+`, annotations: `+annotations+`}, spec: {selector: {matchLabels: {a: b}}, containers: [{name: c, image: i}]}}`)
-		if err := hub.Create(t.Context(), u, client.DryRunAll); err != nil {
-			t.Fatal(err)
-		}
-		if heard := said.take(); !strings.Contains(heard, want.warning) {
-			t.Errorf("%s: the warnings are %q, want %q", annotations, heard, want.warning)
-		}
-		selected, _ := kit.Field(u, "spec", "namespaceSelector", "matchLabels", corev1.LabelMetadataName).(string)
-		if selected != want.selector || u.GetNamespace() != "" {
-			t.Errorf("%s: in the namespace %q, selecting %q", annotations, u.GetNamespace(), selected)
 		}
 	}
 }

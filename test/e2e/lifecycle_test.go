@@ -4,20 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/test/kit"
 )
-
-const workGroup = "work.karmada.io/v1alpha1"
 
 // notApplied says what is wrong unless a Work failed with a text, and the binding and an event of the Work say so too.
 func notApplied(t *testing.T, member, kind, namespace, name, text string) string {
@@ -50,71 +45,6 @@ func notApplied(t *testing.T, member, kind, namespace, name, text string) string
 	return "no event tells it"
 }
 
-// rests says that nobody writes a Work for a while: a failure is not retried hot, nor told again and again.
-func rests(t *testing.T, member, kind, namespace, name string) {
-	t.Helper()
-	version := func() string {
-		if w := work(t, member, kind, namespace, name); w != nil {
-			return w.ResourceVersion
-		}
-		return "gone"
-	}
-	before := version()
-	kit.Stays(t, "the Work is not written", 3*time.Second, func() string {
-		if now := version(); now != before {
-			return "its version was " + before + ", is " + now
-		}
-		return ""
-	})
-}
-
-func TestSuspendedDispatchingHoldsBackChangesAndNotDeletions(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, propagation(ns, "p", "{suspension: {dispatchingOnClusters: {clusterNames: [m2]}}, resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+to("m1", "m2")+"}"))
-	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
-	kit.Eventually(t, "m1 has it", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m1") })
-	dispatching := func(member string, want string) func() string {
-		return func() string {
-			w := work(t, member, "ConfigMap", ns, "c")
-			if w == nil {
-				return "there is no Work"
-			}
-			c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkDispatching)
-			if c == nil || string(c.Status)+" "+c.Reason+" "+c.Message != want {
-				return fmt.Sprintf("the condition is %+v", c)
-			}
-			return ""
-		}
-	}
-	const going, held = "True Dispatching Work is being dispatched to member clusters.", "False SuspendDispatching Work dispatching is in a suspended state."
-	kit.Eventually(t, "the Work of m1 says that it goes", dispatching("m1", going))
-	kit.Eventually(t, "the Work of m2 says that it is held", dispatching("m2", held))
-
-	changeSpec(t, "PropagationPolicy", ns, "p", map[string]any{"dispatching": true}, "suspension")
-	kit.Eventually(t, "now m1 is held too", dispatching("m1", held))
-	setData(t, ns, "c", "2")
-	kit.Stays(t, "a change is held back", quiet, func() string {
-		if got := inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "key"); got != "1" {
-			return fmt.Sprintf("m1 has %v", got)
-		}
-		return holds(t, "v1", "ConfigMap", ns, "c", "m1")
-	})
-	fleet.Hub.Change(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "p", func(u *unstructured.Unstructured) {
-		unstructured.RemoveNestedField(u.Object, "spec", "suspension")
-	})
-	for _, m := range []string{"m1", "m2"} {
-		is[any](t, m+" has the change on resume", "2", func() any { return inMember(t, m, "v1", "ConfigMap", ns, "c", "data", "key") })
-		kit.Eventually(t, "its Work says that it goes", dispatching(m, going))
-	}
-	kit.Eventually(t, "the binding knows", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
-
-	changeSpec(t, "PropagationPolicy", ns, "p", map[string]any{"dispatching": true}, "suspension")
-	kit.Eventually(t, "m1 is held again", dispatching("m1", held))
-	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
-	kit.Eventually(t, "a deletion is not held back", func() string { return holds(t, "v1", "ConfigMap", ns, "c") })
-}
-
 // theirs makes a ConfigMap in a member that is not ours.
 func theirs(t *testing.T, member, ns, name string) {
 	t.Helper()
@@ -128,6 +58,7 @@ func theirs(t *testing.T, member, ns, name string) {
 }
 
 func TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	theirs(t, "m1", ns, "c")
@@ -145,7 +76,6 @@ func TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite(t *testing.T
 	if got := work(t, "m1", "ConfigMap", ns, "c").Status.Conditions; !strings.HasPrefix(meta.FindStatusCondition(got, workv1alpha1.WorkApplied).Message, "Failed to apply all manifests (0/1): resource(kind=") {
 		t.Errorf("conditions are %+v", got)
 	}
-	rests(t, "m1", "ConfigMap", ns, "c")
 	if now := fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "c").GetResourceVersion(); now != was {
 		t.Error("the member's own object was written")
 	}
@@ -158,26 +88,8 @@ func TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite(t *testing.T
 	}
 }
 
-func TestTheTemplatesOwnAnnotationResolvesConflictsBeforeThePolicy(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	theirs(t, "m1", ns, "mine")
-	theirs(t, "m1", ns, "yours")
-	spec := "resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: %s}], placement: " + to("m1") + "}"
-	fleet.Hub.Apply(t, propagation(ns, "a", "{conflictResolution: Abort, "+fmt.Sprintf(spec, "mine")))
-	fleet.Hub.Apply(t, propagation(ns, "o", "{conflictResolution: Overwrite, "+fmt.Sprintf(spec, "yours")))
-	for name, resolution := range map[string]string{"mine": "overwrite", "yours": "abort"} {
-		fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s, annotations: {work.karmada.io/conflict-resolution: %s}}, data: {key: "1"}}`, name, ns, resolution))
-	}
-	kit.Eventually(t, "what the template wants overwritten is", func() string { return applied(t, ns, "mine-configmap", "m1") })
-	kit.Eventually(t, "what the template wants left alone is", func() string {
-		return notApplied(t, "m1", "ConfigMap", ns, "yours", "already exists in the cluster m1")
-	})
-	fleet.Members["m1"].Remove(t, "v1", "ConfigMap", ns, "yours")
-	kit.Eventually(t, "when theirs is gone, ours comes", func() string { return applied(t, ns, "yours-configmap", "m1") })
-}
-
 func TestPreservedResourcesOutliveTheirTemplate(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, propagation(ns, "p", "{preserveResourcesOnDeletion: true, resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+to("m1", "m2")+"}"))
@@ -213,53 +125,8 @@ func TestPreservedResourcesOutliveTheirTemplate(t *testing.T) {
 	}
 }
 
-func TestProtectedObjectsAreNotDeleted(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	u := fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: %s, labels: {%s: Always}}}`, ns, policyv1alpha1.DeletionProtectionLabel))[0]
-	err := fleet.Hub.Delete(t.Context(), u)
-	if !apierrors.IsForbidden(err) {
-		t.Errorf("deleting a protected object gave %v, want a 403", err)
-	}
-	fleet.Hub.Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
-	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
-}
-
-func TestWhatIsDeletedByHandComesBack(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", to("m1", "m2")))
-	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
-	all := func() string { return applied(t, ns, "web-deployment", "m1", "m2") }
-	kit.Eventually(t, "it is sent", all)
-	b, w := binding(t, ns, "web-deployment"), work(t, "m1", "Deployment", ns, "web")
-	for what, finalizer := range map[string]bool{
-		"binding": len(b.Finalizers) == 1 && b.Finalizers[0] == workv1alpha2.BindingFinalizer,
-		"Work":    len(w.Finalizers) == 1 && w.Finalizers[0] == workv1alpha2.ExecutionFinalizer,
-	} {
-		if !finalizer {
-			t.Errorf("the %s has other finalizers: %v, %v", what, b.Finalizers, w.Finalizers)
-		}
-	}
-
-	fleet.Hub.Remove(t, workGroup, "Work", w.Namespace, w.Name)
-	kit.Eventually(t, "a Work comes back", func() string {
-		if now := work(t, "m1", "Deployment", ns, "web"); now == nil || now.UID == w.UID {
-			return "it is not there"
-		}
-		return all()
-	})
-	fleet.Hub.Remove(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "web-deployment")
-	kit.Eventually(t, "a binding comes back", func() string {
-		if now := binding(t, ns, "web-deployment"); now == nil || now.UID == b.UID {
-			return "it is not there"
-		}
-		return all()
-	})
-	kit.Eventually(t, "the members have it", func() string { return holds(t, "apps/v1", "Deployment", ns, "web", "m1", "m2") })
-}
-
 func TestATemplateMadeAnewAtOnceIsSentAnew(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
@@ -295,6 +162,7 @@ func TestNothingIsForgottenBeforeItIsGoneBelow(t *testing.T) {
 	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/hold"}) })
 	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
 	kit.Eventually(t, "m2 lets go", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m1") })
+	is(t, "its Work goes", true, func() bool { return work(t, "m2", "ConfigMap", ns, "c") == nil })
 	kit.Stays(t, "Work and binding wait for m1", quiet, func() string {
 		if work(t, "m1", "ConfigMap", ns, "c") == nil || binding(t, ns, "c-configmap") == nil {
 			return "one of them is gone"
@@ -305,24 +173,8 @@ func TestNothingIsForgottenBeforeItIsGoneBelow(t *testing.T) {
 	is(t, "then all goes", true, func() bool { return work(t, "m1", "ConfigMap", ns, "c") == nil && binding(t, ns, "c-configmap") == nil })
 }
 
-func TestAFieldThatAMemberWillNotChangeIsToldAndMendedByANewObject(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1")))
-	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: %s}, data: {key: a}}", ns))
-	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "c-configmap", "m1") })
-	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { u.Object["immutable"] = true })
-	setData(t, ns, "c", "b")
-	kit.Eventually(t, "the member's refusal is told", func() string {
-		return notApplied(t, "m1", "ConfigMap", ns, "c", "field is immutable when `immutable` is set")
-	})
-	rests(t, "m1", "ConfigMap", ns, "c")
-	fleet.Members["m1"].Remove(t, "v1", "ConfigMap", ns, "c")
-	is[any](t, "when it is deleted there, it is made as it should be", "b", func() any { return inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "key") })
-	kit.Eventually(t, "and all is told to be well", func() string { return applied(t, ns, "c-configmap", "m1") })
-}
-
 func TestNamesWithColonsGoTheWholeWay(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	const group = "rbac.authorization.k8s.io/v1"
@@ -335,32 +187,4 @@ func TestNamesWithColonsGoTheWholeWay(t *testing.T) {
 	}
 	fleet.Hub.Remove(t, group, "ClusterRole", "", name)
 	kit.Eventually(t, "it goes again", func() string { return holds(t, group, "ClusterRole", "", name) })
-}
-
-// Names of bindings and Works know no groups, so that two kinds of the same name meet. The first goes on, the second is told.
-func TestTwoKindsOfTheSameNameDoNotTakeEachOthersBinding(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	spec := "{replicas: 1, serviceName: x, " + podTemplate("x", "example.com/x:1") + "}"
-	set := func(group string) string {
-		return fmt.Sprintf("{apiVersion: %s, kind: StatefulSet, metadata: {name: x, namespace: %s}, spec: %s}", group, ns, spec)
-	}
-	fleet.Hub.Apply(t, policy(ns, "native", "apps/v1", "StatefulSet", to("m1"))+"\n---"+policy(ns, "kruise", "apps.kruise.io/v1beta1", "StatefulSet", to("m2")))
-	fleet.Hub.Apply(t, set("apps/v1"))
-	kit.Eventually(t, "the first is sent", func() string { return applied(t, ns, "x-statefulset", "m1") })
-	fleet.Hub.Apply(t, set("apps.kruise.io/v1beta1"))
-	kit.Eventually(t, "the second is told what is in its way", func() string {
-		for _, told := range fleet.Hub.Told(t, "StatefulSet", ns, "x", workv1alpha2.EventApplyPolicyFailed) {
-			if strings.Contains(told, "x-statefulset") {
-				return ""
-			}
-		}
-		return "it is not"
-	})
-	if b := binding(t, ns, "x-statefulset"); b.Spec.Resource.APIVersion != "apps/v1" {
-		t.Errorf("the binding is of %+v", b.Spec.Resource)
-	}
-	if wrong := holds(t, "apps/v1", "StatefulSet", ns, "x", "m1"); wrong != "" {
-		t.Error(wrong)
-	}
 }

@@ -20,7 +20,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	kit.Main("e2e", func(dir string) (_ *kit.Fleet, err error) {
-		fleet, err = kit.Start(dir, "m1", "m2", "m3")
+		o := kit.Options(dir, "m1", "m2", "m3")
+		o.HubArgs = append(o.HubArgs, "--success-events") // TestEverySuccessIsToldToWhoAsksForIt
+		fleet, err = kit.StartWith(o)
 		return fleet, err
 	}, m.Run)
 }

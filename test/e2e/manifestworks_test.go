@@ -118,6 +118,7 @@ func TestAManifestWorkRunsACloneSetInItsCluster(t *testing.T) {
 
 // Whoever applies a field in the member keeps it from a ManifestWork that yields, and what is to be ignored stays as it is there.
 func TestServerSideApplyOfAManifestWorkYields(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	clusterNamespace(t, "m1")
 	ns := fleet.Namespace(t)
@@ -163,6 +164,7 @@ func TestServerSideApplyOfAManifestWorkYields(t *testing.T) {
 }
 
 func TestAManifestWorkSaysWhatItIsNot(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	clusterNamespace(t, "m1")
 	c, heard := listening(t, "")

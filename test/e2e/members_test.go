@@ -98,6 +98,7 @@ roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, 
 }
 
 func TestGetAndDescribeShowWhatMembersHave(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, propagation(ns, "p", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], placement: {clusterAffinity: {clusterNames: [m1, m2]}}}`))

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/test/kit"
 )
@@ -16,6 +15,7 @@ func namespaceYAML(name, labels string) string {
 }
 
 func TestANamespaceIsInEveryMemberAndGoesWithTheHubs(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t) + "-all"
 	fleet.Hub.Apply(t, namespaceYAML(ns, "team: a"))
@@ -44,48 +44,9 @@ func TestANamespaceIsInEveryMemberAndGoesWithTheHubs(t *testing.T) {
 	fleet.Members["m1"].Remove(t, "v1", "Namespace", "", ns)
 }
 
-func TestANamespaceThatIsSkippedStaysOnTheHub(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t) + "-skipped"
-	fleet.Hub.Apply(t, namespaceYAML(ns, policyv1alpha1.NamespaceSkipAutoPropagationLabel+`: "true"`))
-	kit.Stays(t, "it is in no member", quiet, func() string { return holds(t, "v1", "Namespace", "", ns) })
-	fleet.Hub.Change(t, "v1", "Namespace", "", ns, func(u *unstructured.Unstructured) {
-		u.SetLabels(map[string]string{policyv1alpha1.NamespaceSkipAutoPropagationLabel: "false"})
-	})
-	kit.Eventually(t, "without the label it goes", func() string { return holds(t, "v1", "Namespace", "", ns, "m1", "m2", "m3") })
-	fleet.Hub.Change(t, "v1", "Namespace", "", ns, func(u *unstructured.Unstructured) {
-		u.SetLabels(map[string]string{policyv1alpha1.NamespaceSkipAutoPropagationLabel: "true"})
-	})
-	kit.Stays(t, "a label deletes nothing", quiet, func() string { return holds(t, "v1", "Namespace", "", ns, "m1", "m2", "m3") })
-}
-
-func TestReservedNamespacesAreNeverSent(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	for _, name := range []string{"kube-" + ns, "karmada-es-" + ns} {
-		fleet.Hub.Apply(t, namespaceYAML(name, ""))
-	}
-	kit.Stays(t, "they are in no member", quiet, func() string {
-		for _, name := range []string{"kube-" + ns, "karmada-es-" + ns, "karmada-es-m1"} {
-			if wrong := holds(t, "v1", "Namespace", "", name); wrong != "" {
-				return wrong
-			}
-		}
-		return ""
-	})
-	// Nor is what is in them, whatever a policy says.
-	fleet.Hub.Apply(t, propagation("", ns, "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: "+ns+"}], placement: "+to("m1")+"}"))
-	fleet.Hub.Apply(t, configMap("karmada-es-"+ns, ns, "1"))
-	kit.Stays(t, "what is in the system's namespaces stays there", quiet, func() string {
-		if u := fleet.Hub.Find(t, "v1", "ConfigMap", "karmada-es-"+ns, ns); claimedBy(u) != "" {
-			return "it was claimed by " + claimedBy(u)
-		}
-		return ""
-	})
-}
-
 // With templates in it: they go, their bindings and Works too, and the members are left clean.
 func TestANamespaceDeletedOnTheHubTakesAllOfItsTemplatesAlong(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t) + "-full"
 	fleet.Hub.Apply(t, namespaceYAML(ns, ""))
@@ -106,6 +67,7 @@ func TestANamespaceDeletedOnTheHubTakesAllOfItsTemplatesAlong(t *testing.T) {
 }
 
 func TestANamespaceDeletedInAMemberComesBackWithAllOfOurs(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
@@ -130,7 +92,6 @@ func TestANamespaceDeletedInAMemberComesBackWithAllOfOurs(t *testing.T) {
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "being terminated")
 	})
 	is[any](t, "the other member goes on", "2", func() any { return inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "key") })
-	rests(t, "m1", "ConfigMap", ns, "c")
 	hold()
 	kit.Eventually(t, "then the namespace comes back", func() string {
 		if u := fleet.Members["m1"].Find(t, "v1", "Namespace", "", ns); u == nil || u.GetUID() == was {

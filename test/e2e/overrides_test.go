@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -99,107 +98,6 @@ func TestEveryOverriderChangesTheManifestOfItsClusterAlone(t *testing.T) {
 	}
 }
 
-func TestAFieldOverriderReachesIntoJSONAndYAML(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, override(ns, "o", `
-  resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]
-  overrideRules:
-  - targetCluster: {clusterNames: [m2]}
-    overriders:
-      fieldOverrider:
-      - fieldPath: /data/app.json
-        json: [{subPath: /db/host, operator: replace, value: db.us}, {subPath: /db/pool, operator: add, value: 7}]
-      - fieldPath: /data/app.yaml
-        yaml: [{subPath: /level, operator: replace, value: debug}]`))
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
-	fleet.Hub.Apply(t, fmt.Sprintf(`
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: c, namespace: %s}
-data:
-  app.json: '{"db":{"host":"localhost"}}'
-  app.yaml: "level: info\n"`, ns))
-	kit.Eventually(t, "it is applied", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
-	for member, want := range map[string]string{
-		"m1": `map[app.json:{"db":{"host":"localhost"}} app.yaml:level: info` + "\n]",
-		"m2": `map[app.json:{"db":{"host":"db.us","pool":7}} app.yaml:level: debug` + "\n]",
-	} {
-		if got := fmt.Sprint(inMember(t, member, "v1", "ConfigMap", ns, "c", "data")); got != want {
-			t.Errorf("%s has %s, want %s", member, got, want)
-		}
-	}
-}
-
-func TestNamespacedOverridesComeAfterClusterOnesAndNamesAfterLabelsAfterAll(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	rule := func(selector, value string) string {
-		return fmt.Sprintf(`{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, %s}], overrideRules: [{overriders: {
-			annotationsOverrider: [{operator: add, value: {last: %[2]s, by-%[2]s: "yes"}}]}}]}`, selector, value)
-	}
-	for _, o := range []struct{ namespace, name, selector, value string }{
-		{ns, "a", "name: c", "op-name"},
-		{ns, "b", "labelSelector: {matchLabels: {app: c}}", "op-label"},
-		{"", ns + "-a", "name: c, namespace: " + ns, "cop-name"},
-		{"", ns + "-z", "namespace: " + ns, "cop-all"},
-	} {
-		fleet.Hub.Apply(t, override(o.namespace, o.name, rule(o.selector, o.value)))
-	}
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1")))
-	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
-	last := func() any { return inMember(t, "m1", "v1", "ConfigMap", ns, "c", "metadata", "annotations", "last") }
-	for _, step := range []struct{ want, namespace, name string }{
-		{"op-name", ns, "a"}, {"op-label", ns, "b"}, {"cop-name", "", ns + "-a"}, {"cop-all", "", ns + "-z"}, {"", "", ""},
-	} {
-		var want any
-		if step.want != "" {
-			want = step.want
-		}
-		is(t, "the last word is of "+step.want, want, last)
-		if step.name == "" {
-			break
-		}
-		kind := "OverridePolicy"
-		if step.namespace == "" {
-			kind = "Cluster" + kind
-		}
-		fleet.Hub.Remove(t, "policy.karmada.io/v1alpha1", kind, step.namespace, step.name)
-	}
-}
-
-func TestAnImageOverrideKnowsTheContainersOfACloneSet(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps.kruise.io/v1alpha1", "CloneSet", to("m1", "m2")))
-	fleet.Hub.Apply(t, cloneSet(ns, "shop", 2, "example.com/shop:1", ""))
-	image := func(member string) func() any {
-		return func() any { return container(t, member, "apps.kruise.io/v1alpha1", "CloneSet", ns, "shop", "image") }
-	}
-	is[any](t, "it is in m1 as it is", "example.com/shop:1", image("m1"))
-
-	// An override that comes later, changes, and goes.
-	o := func(tag string) string {
-		return override(ns, "o", fmt.Sprintf(`{resourceSelectors: [{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}], overrideRules: [
-			{targetCluster: {clusterNames: [m1]}, overriders: {imageOverrider: [{component: Tag, operator: replace, value: %q}], argsOverrider: [{containerName: c, operator: add, value: [%s]}]}}]}`, tag, tag))
-	}
-	fleet.Hub.Apply(t, o("canary"))
-	is[any](t, "it follows a new override", "example.com/shop:canary", image("m1"))
-	fleet.Hub.Apply(t, o("v3"))
-	is[any](t, "it follows a changed override", "example.com/shop:v3", image("m1"))
-	if got := fmt.Sprint(container(t, "m1", "apps.kruise.io/v1alpha1", "CloneSet", ns, "shop", "args")); got != "[v3]" {
-		t.Errorf("args are %s", got)
-	}
-	fleet.Hub.Remove(t, "policy.karmada.io/v1alpha1", "OverridePolicy", ns, "o")
-	is[any](t, "it is as it was without the override", "example.com/shop:1", image("m1"))
-	is[any](t, "no args are left behind", nil, func() any {
-		return container(t, "m1", "apps.kruise.io/v1alpha1", "CloneSet", ns, "shop", "args")
-	})
-	if got := image("m2")(); got != "example.com/shop:1" {
-		t.Errorf("m2 has %v", got)
-	}
-}
-
 func cloneSet(ns, name string, replicas int, image, spec string) string {
 	return fmt.Sprintf(`
 apiVersion: apps.kruise.io/v1alpha1
@@ -212,69 +110,4 @@ spec:
     metadata: {labels: {app: %[2]s}}
     spec:
       containers: [{name: c, image: "%[4]s", resources: {requests: {cpu: 10m, memory: 16Mi}}}]%[5]s`, ns, name, replicas, image, spec)
-}
-
-func TestAnOverriderThatTouchesNothingSaysSo(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, override(ns, "o", `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], overrideRules: [
-		{overriders: {imageOverrider: [{component: Tag, operator: replace, value: "2"}]}}]}`))
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1")))
-	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
-	kit.Eventually(t, "it is sent all the same", func() string { return applied(t, ns, "c-configmap", "m1") })
-	for _, on := range []struct{ kind, name string }{{"ConfigMap", "c"}, {"ResourceBinding", "c-configmap"}} {
-		kit.Eventually(t, "its "+on.kind+" says so", func() string {
-			told := fleet.Hub.Told(t, on.kind, ns, on.name, workv1alpha2.EventApplyOverridePolicyFailed)
-			if len(told) != 1 || !strings.Contains(told[0], "OverridePolicy "+ns+"/o") || !strings.Contains(told[0], "imageOverrider[0]") {
-				return fmt.Sprintf("it says %q", told)
-			}
-			return ""
-		})
-	}
-}
-
-// An override that cannot be applied keeps back its cluster alone, says why, and lets go when it is mended.
-func TestAnOverrideThatCannotBeAppliedKeepsBackItsClusterAlone(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	o := func(operator string) string {
-		return override(ns, "o", `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], overrideRules: [
-		{targetCluster: {clusterNames: [m1]}, overriders: {plaintext: [{path: /data/absent, operator: `+operator+`, value: x}]}}]}`)
-	}
-	fleet.Hub.Apply(t, o("replace"))
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
-	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
-	kit.Eventually(t, "m2 has it", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m2") })
-	kit.Eventually(t, "the template says why m1 has not", func() string {
-		told := fleet.Hub.Told(t, "ConfigMap", ns, "c", workv1alpha2.EventSyncWorkFailed)
-		if len(told) != 1 || !strings.Contains(told[0], `"m1"`) || !strings.Contains(told[0], "plaintext[0]") {
-			return fmt.Sprintf("it says %q", told)
-		}
-		return ""
-	})
-	fleet.Hub.Apply(t, o("add"))
-	kit.Eventually(t, "m1 has it when the override is mended", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
-}
-
-func TestAnOverrideFollowsTheLabelsOfItsClusters(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	label(t, "m1", ns, "blue")
-	fleet.Hub.Apply(t, override(ns, "o", `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], overrideRules: [
-		{targetCluster: {labelSelector: {matchLabels: {`+ns+`: blue}}}, overriders: {plaintext: [{path: /data/key, operator: replace, value: blue}]}},
-		{targetCluster: {fieldSelector: {matchExpressions: [{key: region, operator: In, values: [ap-south]}]}}, overriders: {plaintext: [{path: /data/key, operator: replace, value: far}]}}]}`))
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2", "m3")))
-	fleet.Hub.Apply(t, configMap(ns, "c", "plain"))
-	values := func() string {
-		var all []string
-		for _, m := range []string{"m1", "m2", "m3"} {
-			all = append(all, fmt.Sprint(inMember(t, m, "v1", "ConfigMap", ns, "c", "data", "key")))
-		}
-		return strings.Join(all, " ")
-	}
-	is(t, "m1 is blue, m3 is far", "blue plain far", values)
-	label(t, "m2", ns, "blue")
-	is(t, "m2 turns blue", "blue blue far", values)
-	label(t, "m1", ns, "")
-	is(t, "m1 is plain again", "plain blue far", values)
 }

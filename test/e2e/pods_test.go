@@ -50,6 +50,7 @@ func crash(t *testing.T, member, ns, app string) {
 
 // Three workloads do not run in a cluster each for another reason: the reasons of their pods are told where an operator looks.
 func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, propagation(ns, "p", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: batch/v1, kind: CronJob}, {apiVersion: v1, kind: ConfigMap}], placement: "+to("m1", "m2")+"}"))
@@ -139,6 +140,7 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 }
 
 func TestWhoMayNotLookIntoANamespaceIsNotToldOfItsPods(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns, bank := fleet.Namespace(t), fleet.Namespace(t)
 	page := accessPage(t, "shop", ns, "see-the-fleet", "see-"+ns)

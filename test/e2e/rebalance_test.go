@@ -94,18 +94,3 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 		return ""
 	})
 }
-
-func TestARebalancerThatNamesNothingIsRefused(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	for text, want := range map[string]string{
-		rebalancer(ns, ""): "spec.workloads in body should have at least 1 items",
-		strings.ReplaceAll(rebalancer(ns, "", "web"), "namespace: "+ns+", ", ""): "spec.workloads[0].namespace: Required value: a Deployment is namespaced: specify its namespace",
-		rebalancer(ns, ", ttlSecondsAfterFinished: -1", "web"):                   "spec.ttlSecondsAfterFinished: Invalid value: -1: must be greater than or equal to 0",
-	} {
-		u := kit.Object(t, text)
-		if err := fleet.Hub.Create(t.Context(), u); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s\nis answered with %v, want %q", text, err, want)
-		}
-	}
-}

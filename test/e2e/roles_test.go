@@ -257,6 +257,7 @@ func said(err error) string {
 }
 
 func TestWhoMayLookAtEverythingIsToldByAllCommandsThatRead(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	page := accessPage(t, "name: on-call", "name: on-call-"+ns)
@@ -297,6 +298,7 @@ func TestWhoMayLookAtEverythingIsToldByAllCommandsThatRead(t *testing.T) {
 
 // It changes the fleet, and runs beside no other test.
 func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
+	kit.Long(t)
 	const name = "ops1"
 	m, _ := own(t, name)
 	page := accessPage(t, "berlin", name)

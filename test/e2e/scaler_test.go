@@ -14,6 +14,7 @@ import (
 // The replicas that an autoscaler in a member sets are its own while it is there, of workloads of Kubernetes and of OpenKruise, and the
 // hub says whose they are.
 func TestAnAutoscalerInAMemberKeepsItsReplicas(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	for _, k := range []struct{ apiVersion, kind string }{
 		{"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"apps.kruise.io/v1alpha1", "CloneSet"}, {"apps.kruise.io/v1beta1", "StatefulSet"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,17 +68,9 @@ func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
 		replicas        int
 		want            string
 	}{
-		{"duplicated into each cluster", "{clusterAffinity: {clusterNames: [m1, m3]}}", 3, "m1:3 m3:3"},
 		{"six over weights 3:2:1", "{" + divided(byStaticWeights) + "}", 6, "m1:3 m2:2 m3:1"},
-		{"seven over weights 3:2:1", "{" + divided(byStaticWeights) + "}", 7, "m1:4 m2:2 m3:1"},
-		{"eight over weights 3:2:1", "{" + divided(byStaticWeights) + "}", 8, "m1:4 m2:3 m3:1"},
-		{"equal weights", "{" + divided("replicaDivisionPreference: Weighted") + "}", 6, "m1:2 m2:2 m3:2"},
 		{"dynamic weights where all have the same room", "{" + divided(byRoom) + "}", 6, "m1:2 m2:2 m3:2"},
-		{"a spread constraint bounds the clusters", "{clusterAffinity: {clusterNames: [m2, m3]}, spreadConstraints: [{spreadByField: cluster, maxGroups: 1, minGroups: 1}]}", 2, "m2:2"},
 		{"two regions of three", "{spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 2}, {spreadByField: cluster, minGroups: 2}]}", 2, "m1:2 m3:2"},
-		{"weights in the two heaviest regions", "{spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 2}, {spreadByField: cluster, minGroups: 2}], " + divided(byStaticWeights) + "}", 5, "m1:3 m2:2"},
-		{"all but one excluded", "{clusterAffinity: {exclude: [m1, m3]}}", 2, "m2:2"},
-		{"by region", "{clusterAffinity: {fieldSelector: {matchExpressions: [{key: region, operator: In, values: [us-east, ap-south]}]}}}", 1, "m2:1 m3:1"},
 		{"not by region", "{clusterAffinity: {fieldSelector: {matchExpressions: [{key: region, operator: NotIn, values: [us-east]}]}}}", 1, "m1:1 m3:1"},
 		{"the first affinity that fits", "{clusterAffinities: [{affinityName: none, clusterNames: [m9]}, {affinityName: some, clusterNames: [m3]}]}", 1, "m3:1"},
 	} {
@@ -109,46 +100,6 @@ func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
 	}
 }
 
-func TestAggregatedReplicasUseAsFewClustersAsHaveRoom(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	room(t, ns)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+divided(packed)+"}"))
-	clusters := func(name string) func() int {
-		return func() int {
-			b := binding(t, ns, name+"-deployment")
-			if b == nil {
-				return 0
-			}
-			return len(b.Spec.Clusters)
-		}
-	}
-	fleet.Hub.Apply(t, hungry(ns, "small", 6))
-	is(t, "one cluster has room for six", 1, clusters("small"))
-	first := shares(t, ns, "small-deployment")
-	scale(t, ns, "small", 8)
-	is(t, "two more go to the same", strings.Replace(first, ":6", ":8", 1), func() string { return shares(t, ns, "small-deployment") })
-	fleet.Hub.Apply(t, hungry(ns, "web", 11))
-	is(t, "eleven need two", 2, clusters("web"))
-	scale(t, ns, "web", 1000)
-	kit.Eventually(t, "a thousand fit nowhere, and it says so", func() string { return unscheduled(t, ns, "web", "Unschedulable", "are not enough to schedule") })
-	if got := clusters("web")(); got != 2 {
-		t.Errorf("what runs is in %d clusters, want it to stay", got)
-	}
-	scale(t, ns, "web", 5)
-	kit.Eventually(t, "five fit again", func() string {
-		b := binding(t, ns, "web-deployment")
-		sum := int32(0)
-		for _, c := range b.Spec.Clusters {
-			sum += c.Replicas
-		}
-		if sum != 5 || !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled) {
-			return fmt.Sprintf("%s, conditions %+v", shares(t, ns, "web-deployment"), b.Status.Conditions)
-		}
-		return ""
-	})
-}
-
 // unscheduled says what is wrong unless the binding's condition says that it was not scheduled, with a reason and text.
 func unscheduled(t *testing.T, ns, deployment, reason, text string) string {
 	t.Helper()
@@ -163,52 +114,8 @@ func unscheduled(t *testing.T, ns, deployment, reason, text string) string {
 	return ""
 }
 
-func TestScalingMovesNothingUnlessAFreshScheduleIsAskedFor(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	room(t, ns)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1]}, "+divided(byRoom)+"}"))
-	fleet.Hub.Apply(t, hungry(ns, "web", 4))
-	now := func() string { return shares(t, ns, "web-deployment") }
-	is(t, "all are in the only cluster", "m1:4", now)
-	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m1", "m2"}, "placement", "clusterAffinity", "clusterNames")
-	kit.Stays(t, "another cluster takes nothing", quiet, func() string {
-		if got := now(); got != "m1:4" {
-			return got
-		}
-		return ""
-	})
-	scale(t, ns, "web", 5)
-	kit.Eventually(t, "a fifth replica goes somewhere, the four stay", func() string {
-		if got := now(); got != "m1:4 m2:1" && got != "m1:5" {
-			return "it is " + got
-		}
-		return ""
-	})
-	scale(t, ns, "web", 2)
-	kit.Eventually(t, "what is taken away is not moved", func() string {
-		if got := now(); got != "m1:2" && got != "m1:1 m2:1" {
-			return "it is " + got
-		}
-		return ""
-	})
-	scale(t, ns, "web", 6)
-	kit.Eventually(t, "six are placed", func() string {
-		b := binding(t, ns, "web-deployment")
-		if c := b.Spec.Clusters; len(c) != 2 || c[0].Replicas+c[1].Replicas != 6 || b.Status.LastScheduledTime == nil {
-			return "they are " + now()
-		}
-		return ""
-	})
-	// The time has seconds, and must be later than the last schedule.
-	time.Sleep(1100 * time.Millisecond)
-	fleet.Hub.Change(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "web-deployment", func(u *unstructured.Unstructured) {
-		u.Object["spec"].(map[string]any)["rescheduleTriggeredAt"] = time.Now().UTC().Format(time.RFC3339)
-	})
-	is(t, "a fresh schedule evens out", "m1:3 m2:3", now)
-}
-
 func TestWhatFitsNoClusterSaysWhyAndGoesWhenOneFits(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {labelSelector: {matchLabels: {"+ns+": here}}}}"))
@@ -230,56 +137,8 @@ func TestWhatFitsNoClusterSaysWhyAndGoesWhenOneFits(t *testing.T) {
 	kit.Eventually(t, "its member has it no more", func() string { return holds(t, "apps/v1", "Deployment", ns, "web", "m3") })
 }
 
-func TestTooFewClustersForASpreadConstraint(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{spreadConstraints: [{spreadByField: cluster, minGroups: 4, maxGroups: 5}]}"))
-	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
-	kit.Eventually(t, "the binding says so", func() string {
-		return unscheduled(t, ns, "web", "SchedulerError", "the number of feasible clusters is less than spreadConstraint.MinGroups")
-	})
-}
-
-// Not side by side with others: a tainted cluster concerns them all.
-func TestATaintedClusterTakesOnlyWhatToleratesItAndKeepsWhatItHas(t *testing.T) {
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m3")))
-	fleet.Hub.Apply(t, configMap(ns, "before", "1"))
-	kit.Eventually(t, "it is there", func() string { return applied(t, ns, "before-configmap", "m3") })
-
-	taints := func(all ...any) func(*unstructured.Unstructured) {
-		return func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["taints"] = all }
-	}
-	changeCluster(t, "m3", taints(map[string]any{"key": "maintenance", "value": "soon", "effect": "NoSchedule"}), taints())
-	fleet.Hub.Apply(t, policy(ns, "d", "apps/v1", "Deployment", "{}"))
-	fleet.Hub.Apply(t, propagation(ns, "tolerant", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: tough}],
-		placement: {clusterTolerations: [{key: maintenance, operator: Exists}]}}`))
-	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
-	fleet.Hub.Apply(t, deployment(ns, "tough", 1, "example.com/web:1"))
-	fleet.Hub.Apply(t, configMap(ns, "after", "1"))
-	is(t, "who does not tolerate it stays away", "m1:1 m2:1", func() string { return shares(t, ns, "web-deployment") })
-	is(t, "who tolerates it goes there", "m1:1 m2:1 m3:1", func() string { return shares(t, ns, "tough-deployment") })
-	kit.Eventually(t, "who can go nowhere else says why", func() string {
-		b := binding(t, ns, "after-configmap")
-		if b == nil {
-			return "there is no binding"
-		}
-		c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.Scheduled)
-		if c == nil || c.Reason != "NoClusterFit" || !strings.Contains(c.Message, "1 cluster(s) had untolerated taint {maintenance=soon:NoSchedule}") {
-			return fmt.Sprintf("the condition is %+v", c)
-		}
-		return ""
-	})
-	setData(t, ns, "before", "2")
-	is[any](t, "what was there stays, and is kept up to date", "2", func() any {
-		return inMember(t, "m3", "v1", "ConfigMap", ns, "before", "data", "key")
-	})
-	fleet.Hub.Change(t, "cluster.karmada.io/v1alpha1", "Cluster", "", "m3", taints())
-	is(t, "without the taint it takes all", "m1:1 m2:1 m3:1", func() string { return shares(t, ns, "web-deployment") })
-	kit.Eventually(t, "also what waited", func() string { return applied(t, ns, "after-configmap", "m3") })
-}
-
 func TestAWorkloadMayBeScaledToNothingAndBack(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided("replicaDivisionPreference: Weighted")+"}"))
@@ -327,70 +186,9 @@ func TestAWorkloadMayBeScaledToNothingAndBack(t *testing.T) {
 	})
 }
 
-// A member's own autoscaler scales what has the label, and only that.
-func TestReplicasAreLeftToTheMemberWhereTheTemplateSaysSo(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", to("m1")))
-	fleet.Hub.Apply(t, strings.Replace(deployment(ns, "free", 1, "example.com/web:1"), "labels: {app: free}}\nspec", "labels: {app: free, resourcetemplate.karmada.io/retain-replicas: \"true\"}}\nspec", 1))
-	fleet.Hub.Apply(t, deployment(ns, "bound", 1, "example.com/web:1"))
-	for _, name := range []string{"free", "bound"} {
-		kit.Eventually(t, name+" is sent", func() string { return applied(t, ns, name+"-deployment", "m1") })
-		fleet.Members["m1"].Change(t, "apps/v1", "Deployment", ns, name, func(u *unstructured.Unstructured) {
-			u.Object["spec"].(map[string]any)["replicas"] = int64(3)
-		})
-	}
-	replicas := func(name string) func() any {
-		return func() any { return inMember(t, "m1", "apps/v1", "Deployment", ns, name, "spec", "replicas") }
-	}
-	is[any](t, "the bound one the hub corrects it", int64(1), replicas("bound"))
-	fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "free", func(u *unstructured.Unstructured) {
-		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/web:2"
-	})
-	is[any](t, "the free one follows in all else", "example.com/web:2", func() any { return container(t, "m1", "apps/v1", "Deployment", ns, "free", "image") })
-	kit.Stays(t, "and keeps its replicas", quiet, func() string {
-		if got := replicas("free")(); got != int64(3) {
-			return fmt.Sprintf("it has %v", got)
-		}
-		return ""
-	})
-}
-
-func TestADividedJobSharesItsCompletions(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "batch/v1", "Job", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided("replicaDivisionPreference: Weighted")+"}"))
-	fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: x, namespace: %s}, spec: {completions: 6, parallelism: 4,
-		template: {spec: {restartPolicy: Never, containers: [{name: c, image: "example.com/x:1", resources: {requests: {cpu: 10m}}}]}}}}`, ns))
-	kit.Eventually(t, "it is done, six times in all", func() string {
-		u := fleet.Hub.Find(t, "batch/v1", "Job", ns, "x")
-		if kit.Field(u, "status", "succeeded") != int64(6) {
-			return fmt.Sprint(kit.Field(u, "status"))
-		}
-		return ""
-	})
-	for _, m := range []string{"m1", "m2"} {
-		if p, c := inMember(t, m, "batch/v1", "Job", ns, "x", "spec", "parallelism"), inMember(t, m, "batch/v1", "Job", ns, "x", "spec", "completions"); p != int64(2) || c != int64(3) {
-			t.Errorf("%s has parallelism %v and completions %v, want 2 and 3", m, p, c)
-		}
-	}
-}
-
-func TestADivisionMayBecomeADuplicationAndBack(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+divided(byStaticWeights)+"}"))
-	fleet.Hub.Apply(t, hungry(ns, "web", 6))
-	now := func() string { return shares(t, ns, "web-deployment") }
-	is(t, "it is divided", "m1:3 m2:2 m3:1", now)
-	changeSpec(t, "PropagationPolicy", ns, "p", map[string]any{"replicaSchedulingType": "Duplicated"}, "placement", "replicaScheduling")
-	is(t, "it is duplicated", "m1:6 m2:6 m3:6", now)
-	changeSpec(t, "PropagationPolicy", ns, "p", map[string]any{"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}, "placement", "replicaScheduling")
-	is(t, "it is divided otherwise", "m1:2 m2:2 m3:2", now)
-}
-
 // Two nodes have a slot left each: together they would do for a pod that takes two, and none does alone.
 func TestAReplicaGoesOnlyWhereANodeHasRoomForIt(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	own, m1 := "example.com/"+ns, fleet.Members["m1"]

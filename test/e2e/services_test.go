@@ -71,6 +71,7 @@ func knows(t *testing.T, member, ns, service string, pods int, others ...string)
 }
 
 func TestAnExportedServiceIsReachedWhereItIsImported(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, propagation(ns, "web", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}, {apiVersion: v1, kind: Service, name: web}],

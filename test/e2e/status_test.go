@@ -1,16 +1,13 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -88,6 +85,7 @@ func TestTheStatusesOfMembersComeBackAsOne(t *testing.T) {
 }
 
 func TestTheAddressesOfAServiceAddUp(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "Service", to("m1", "m2")))
@@ -120,43 +118,6 @@ func TestTheAddressesOfAServiceAddUp(t *testing.T) {
 	}
 }
 
-func TestTheStatusOfAKindThatNobodyKnowsIsCollectedWhole(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	for _, c := range []kit.Cluster{fleet.Hub, fleet.Members["m1"]} {
-		c.Apply(t, definition("trains", "Train"))
-		serves(t, c, "Train")
-	}
-	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Train", to("m1")))
-	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Train, metadata: {name: x, namespace: %s}, spec: {cars: 3}}", ns))
-	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "x-train", "m1") })
-	u := fleet.Members["m1"].Find(t, "e2e.example.com/v1", "Train", ns, "x")
-	patch := client.MergeFrom(u.DeepCopy())
-	u.Object["status"] = map[string]any{"speed": int64(80), "stops": []any{"a", "b"}}
-	if err := fleet.Members["m1"].Status().Patch(t.Context(), u, patch); err != nil {
-		t.Fatal(err)
-	}
-	is(t, "the binding has all of it", `{"speed":80,"stops":["a","b"]}`, func() string {
-		items := binding(t, ns, "x-train").Status.AggregatedStatus
-		if len(items) != 1 || items[0].Status == nil {
-			return ""
-		}
-		var any map[string]any
-		if err := json.Unmarshal(items[0].Status.Raw, &any); err != nil {
-			return err.Error()
-		}
-		text, _ := json.Marshal(any)
-		return string(text)
-	})
-	w := work(t, "m1", "Train", ns, "x")
-	if m := w.Status.ManifestStatuses; len(m) != 1 || m[0].Identifier.Kind != "Train" || m[0].Health != workv1alpha1.ResourceHealthy {
-		t.Errorf("the Work's status is %+v", m)
-	}
-	if got := kit.Field(fleet.Hub.Find(t, "e2e.example.com/v1", "Train", ns, "x"), "status"); got != nil {
-		t.Errorf("the template got the status %v", got)
-	}
-}
-
 // argoHealthy is how Argo CD judges a Deployment.
 func argoHealthy(u *unstructured.Unstructured) bool {
 	n := func(path ...string) int64 { v, _ := kit.Field(u, path...).(int64); return v }
@@ -166,6 +127,7 @@ func argoHealthy(u *unstructured.Unstructured) bool {
 
 // Whenever the template looks healthy, every member is.
 func TestATemplateLooksHealthyOnlyWhenEveryMemberIs(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided("replicaDivisionPreference: Weighted")+"}"))
@@ -220,33 +182,4 @@ func TestATemplateLooksHealthyOnlyWhenEveryMemberIs(t *testing.T) {
 		})
 		is(t, "the binding agrees", "m1:Healthy m2:Healthy", healths(t, ns, "web-deployment"))
 	}
-}
-
-func TestACloneSetHeldByItsPartitionIsHealthy(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	const group = "apps.kruise.io/v1alpha1"
-	fleet.Hub.Apply(t, policy(ns, "p", group, "CloneSet", to("m1", "m2")))
-	fleet.Hub.Apply(t, cloneSet(ns, "shop", 4, "example.com/shop:1", "\n  updateStrategy: {type: InPlaceIfPossible, partition: 50%}"))
-	status(t, group, "CloneSet", ns, "shop", map[string]any{"readyReplicas": int64(8), "updatedReplicas": int64(8)})
-	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
-		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/shop:2"
-	})
-	status(t, group, "CloneSet", ns, "shop", map[string]any{"replicas": int64(8), "readyReplicas": int64(8), "updatedReplicas": int64(4), "updatedReadyReplicas": int64(4)})
-	is(t, "half is updated, which is all that was asked for", "m1:Healthy m2:Healthy", healths(t, ns, "shop-cloneset"))
-	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
-		kit.Field(u, "spec", "updateStrategy").(map[string]any)["partition"] = int64(0)
-	})
-	status(t, group, "CloneSet", ns, "shop", map[string]any{"updatedReplicas": int64(8), "updatedReadyReplicas": int64(8)})
-	is(t, "then all of it", "m1:Healthy m2:Healthy", healths(t, ns, "shop-cloneset"))
-
-	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
-		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/shop:bad"
-	})
-	kit.Eventually(t, "a bad image shows", func() string {
-		if got := healths(t, ns, "shop-cloneset")(); got == "" || strings.Contains(got+" ", ":Healthy ") {
-			return "it is " + got
-		}
-		return ""
-	})
 }

@@ -73,6 +73,7 @@ func TestAnObjectIsReadAndWrittenInEitherVersion(t *testing.T) {
 
 // Who applies one version owns fields that have other names in the other, and they stay his.
 func TestServerSideApplyKnowsOwnersOverVersions(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	kruiseServed(t)
 	ns := fleet.Namespace(t)
@@ -102,6 +103,7 @@ func TestServerSideApplyKnowsOwnersOverVersions(t *testing.T) {
 }
 
 func TestAPolicyMeansEveryVersion(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	kruiseServed(t)
 	for policyVersion, template := range map[string]func(ns string) string{
@@ -131,6 +133,7 @@ func TestAPolicyMeansEveryVersion(t *testing.T) {
 
 // Blocks of guides, word for word where it matters, to a server that refuses unknown fields.
 func TestTheHubUnderstandsWhatGuidesSayOfOpenKruise(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	kruiseServed(t)
 	ns := fleet.Namespace(t)
@@ -170,6 +173,7 @@ func TestTheHubUnderstandsWhatGuidesSayOfOpenKruise(t *testing.T) {
 
 // A member of the newest release, which serves v1beta1 alone, beside those of 1.8, which serve v1alpha1.
 func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
+	kit.Long(t)
 	kruiseServed(t)
 	m, member := ownMember(t, sim.Member{Name: "newest", Nodes: 2, OpenKruise: "1.10", StoredVersionsOnly: true})
 	joined(t, m)

@@ -161,42 +161,6 @@ func TestAChangeOfTheTemplateReachesTheMembersAndDriftIsPutRight(t *testing.T) {
 	})
 }
 
-func TestADividedDeploymentBecomesReadyAndItsStatusComesBackAsOne(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", `
-    clusterAffinity: {clusterNames: [m1, m2, m3]}
-    replicaScheduling:
-      replicaSchedulingType: Divided
-      replicaDivisionPreference: Weighted
-      weightPreference:
-        staticWeightList:
-        - {targetCluster: {clusterNames: [m1]}, weight: 3}
-        - {targetCluster: {clusterNames: [m2]}, weight: 2}
-        - {targetCluster: {clusterNames: [m3]}, weight: 1}`))
-	fleet.Hub.Apply(t, deployment(ns, "web", 6, "example.com/web:1"))
-	for m, want := range map[string]int64{"m1": 3, "m2": 2, "m3": 1} {
-		kit.Eventually(t, m+" gets its share", func() string {
-			if got := kit.Field(fleet.Members[m].Find(t, "apps/v1", "Deployment", ns, "web"), "spec", "replicas"); got != want {
-				return fmt.Sprintf("%v replicas, want %d", got, want)
-			}
-			return ""
-		})
-	}
-	ready := func(n int64) func() string {
-		return func() string {
-			u := fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web")
-			if kit.Field(u, "status", "readyReplicas") != n || kit.Field(u, "status", "observedGeneration") != u.GetGeneration() {
-				return fmt.Sprintf("generation %d, status %v", u.GetGeneration(), kit.Field(u, "status"))
-			}
-			return ""
-		}
-	}
-	kit.Eventually(t, "the template's status is the sum", ready(6))
-	scale(t, ns, "web", 7)
-	kit.Eventually(t, "one more", ready(7))
-}
-
 func deployment(ns, name string, replicas int, image string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1

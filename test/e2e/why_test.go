@@ -138,6 +138,7 @@ func sameOverHTTP(t *testing.T, ns string) {
 }
 
 func TestWhySaysWhatIsWrongWithTheQuestion(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, configMap(ns, "here", "1"))

@@ -7,10 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -82,11 +80,6 @@ func shares(t *testing.T, namespace, bindingName string) string {
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
-}
-
-// claimedBy is the policy that holds a template, in the words of its annotations; "" for none.
-func claimedBy(u *unstructured.Unstructured) string {
-	return u.GetAnnotations()[policyv1alpha1.PropagationPolicyNameAnnotation] + u.GetAnnotations()[policyv1alpha1.ClusterPropagationPolicyNameAnnotation]
 }
 
 // is waits until what get returns is what is wanted.

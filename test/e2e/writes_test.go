@@ -26,6 +26,7 @@ spec:
 }
 
 func TestABindingIsPlacedAndConfirmedInOneWriteWithoutARecordOfItsWriter(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	config := rest.CopyConfig(fleet.Hub.Config)

@@ -239,7 +239,7 @@ var s002 = []row{
 			s.fail("member2 has %v", image)
 		}
 		s.drop(s.doc("S002", 416), s.nginxDoc("nginx", 1), s.doc("S002", 612))
-		return "as said; " + shownBy("test/e2e", "TestAnImageOverrideKnowsTheContainersOfACloneSet", "TestAnOverriderThatTouchesNothingSaysSo")(s)
+		return "as said; " + shownBy("internal/core/override", "TestEveryKindWithContainersHasItsImagesChanged", "TestOverridersThatTouchNothingAreTold")(s)
 	}},
 	{id: "76", block: "S002-override command, args of Kruise", want: "every kind with a pod template",
 		see: shownBy("internal/core/interpret", "TestPodTemplatesAndContainersAreFoundWhereEachKindKeepsThem")},
@@ -510,7 +510,7 @@ var s003 = []row{
 	}},
 	{id: "108", block: "S003-claim-setup", want: "an addon", see: hasCommand("", "addons", "list")},
 	{id: "109", block: "S003-claim-override-publish", want: "release by cluster, by overrides and by the fleet's partition",
-		see: shownBy("test/e2e", "TestAnImageOverrideKnowsTheContainersOfACloneSet", "TestACanaryOfTenPercentOverThreeMembersIsOnePod")},
+		see: shownBy("test/e2e", "TestEveryOverriderChangesTheManifestOfItsClusterAlone", "TestACanaryOfTenPercentOverThreeMembersIsOnePod")},
 	{id: "110", block: "S003-claim-migration", want: "adopted by Overwrite alone",
 		see: shownBy("test/e2e", "TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite")},
 	{id: "110x", block: "S003-claim-migration dry-run", want: "adoption only if no pod restarts",
@@ -528,11 +528,11 @@ var s003 = []row{
 		}
 		return "nothing is written"
 	}},
-	{id: "113", block: "S003-claim-FedHPA, CronHPA", want: "autoscaling over the fleet", see: shownBy("test/e2e", "TestReplicasFollowTheLoadOfTheFleet", "TestARuleScalesAtItsTime")},
+	{id: "113", block: "S003-claim-FedHPA, CronHPA", want: "autoscaling over the fleet", see: shownBy("test/e2e", "TestReplicasFollowTheLoadOfTheFleet")},
 	{id: "114", block: "S003-claim-simulation", want: "a dry-run of scheduling", see: hasCommand("--scale", "simulate")},
 	{id: "115", block: "S004-hooks", want: "all eight operations", see: documented("docs/guide.md", "InterpretReplica", "InterpretComponent", "ReviseReplica", "Retain", "AggregateStatus", "InterpretStatus", "InterpretHealth", "InterpretDependency")},
 	{id: "116", block: "S004-FedHPA", want: "minimum and maximum split over members", see: shownBy("test/e2e", "TestBoundsAreSplitBetweenTheMembersAutoscalers")},
-	{id: "117", block: "S004-CronHPA", want: "a kind for schedules", see: shownBy("test/e2e", "TestARuleScalesAtItsTime")},
+	{id: "117", block: "S004-CronHPA", want: "a kind for schedules", see: shownBy("internal/controller/autoscale", "TestARuleScalesOnceAtItsTime")},
 	{id: "118", block: "S004-targeted-scaling", want: "pods to delete go to their cluster", see: shownBy("test/e2e", "TestAPodToDeleteIsDeletedInItsOwnMember")},
 	{id: "119", block: "S004-claim-rollback", want: "as 112; an undo of the fleet", see: shownBy("internal/core/fleet", "TestARollbackFindsThePodsThatAreStillOld")},
 	{id: "120", block: "S004-claim-simulator", want: "an accurate estimator", see: shownBy("test/e2e", "TestAReplicaGoesOnlyWhereANodeHasRoomForIt")},

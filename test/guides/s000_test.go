@@ -147,7 +147,7 @@ var s000 = []row{
 		return "stored as written"
 	}},
 	{id: "25y", block: "S000-ASTS-sample ordinals", want: "unique ordinals, optionally",
-		see: shownBy("test/e2e", "TestPodsOfAStatefulSetHaveNamesThatNoOtherMemberHas")},
+		see: shownBy("internal/core/dispatch", "TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas")},
 	{id: "26", block: "S000-ASTS-PP", chain: "StatefulSet", want: "duplicated, 2 in each", see: func(s *story) string {
 		s.apply(s.doc("S000", 568))
 		s.ready("sample-advancedstatefulset", both)

@@ -72,16 +72,21 @@ func Binary() (string, error) {
 	return out, nil
 }
 
-// Start runs a hub and members of these names; the folder is the caller's to remove. Tests share a fleet through TestMain,
-// since a start takes seconds.
+// Start runs a hub and members of these names. The caller removes the folder. The tests of a package share one fleet through
+// TestMain, because a start takes seconds.
 func Start(dir string, members ...string) (*Fleet, error) {
-	// By default the hub is sure of a member after 30 s, and looks at loads every 15 s: some stories would do little else than wait for that.
+	return StartWith(Options(dir, members...))
+}
+
+// Options are those of a fleet with members of these names.
+func Options(dir string, members ...string) lab.Options {
+	// The defaults, 30 s for both thresholds and 15 s for the autoscaler, would make up most of the time of some tests.
 	o := lab.Options{Dir: dir, HubArgs: []string{"--cluster-failure-threshold=10s", "--cluster-success-threshold=10s", "--horizontal-pod-autoscaler-sync-period=1s"}}
 	for i, name := range members {
 		o.Members = append(o.Members, sim.Member{Name: name, Nodes: 3, Provider: "lab",
 			Region: []string{"eu-west", "us-east", "ap-south"}[i%3], Zone: "z1"})
 	}
-	return StartWith(o)
+	return o
 }
 
 // StartWith is Start for other members or arguments of the hub; the binary is Binary's.
