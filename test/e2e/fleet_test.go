@@ -176,7 +176,7 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 		return ""
 	})
 	kit.Eventually(t, "it is told of the pod that is nowhere", func() string {
-		if told := fleet.Hub.Told(t, "CloneSet", ns, "shop", "PodNotFound"); len(told) != 1 || !strings.Contains(told[0], "shop-nowhere in no cluster") {
+		if told := fleet.Hub.Told(t, "CloneSet", ns, "shop", "PodNotFound"); len(told) != 1 || !strings.Contains(told[0], "shop-nowhere not found in any responding cluster") {
 			return fmt.Sprintf("told is %q, of generation %d", told, fleet.Hub.Find(t, group, "CloneSet", ns, "shop").GetGeneration())
 		}
 		return ""

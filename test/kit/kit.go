@@ -80,8 +80,9 @@ func Start(dir string, members ...string) (*Fleet, error) {
 
 // Options are those of a fleet with members of these names.
 func Options(dir string, members ...string) lab.Options {
-	// The defaults, 30 s for both thresholds and 15 s for the autoscaler, would make up most of the time of some tests.
-	o := lab.Options{Dir: dir, HubArgs: []string{"--cluster-failure-threshold=10s", "--cluster-success-threshold=10s", "--horizontal-pod-autoscaler-sync-period=1s"}}
+	// With the defaults (30 s, 30 s, 10 s and 15 s), some tests would do little else than wait.
+	o := lab.Options{Dir: dir, HubArgs: []string{"--cluster-failure-threshold=10s", "--cluster-success-threshold=10s", "--cluster-status-update-frequency=2s",
+		"--horizontal-pod-autoscaler-sync-period=1s"}}
 	for i, name := range members {
 		o.Members = append(o.Members, sim.Member{Name: name, Nodes: 3, Provider: "lab",
 			Region: []string{"eu-west", "us-east", "ap-south"}[i%3], Zone: "z1"})
