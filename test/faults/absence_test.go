@@ -70,6 +70,7 @@ func crd() *metav1.PartialObjectMetadata {
 
 // One Work is a user's word: its object goes, and both are made again.
 func TestAUserDeletesOneWork(t *testing.T) {
+	kit.Long(t)
 	w := newWorld(t)
 	ns := w.namespace()
 	w.create("ConfigMap", ns)
@@ -97,8 +98,9 @@ func TestAUserDeletesOneWork(t *testing.T) {
 
 // What is gone is no order to delete: whatever of the hub's own somebody takes away, no object leaves a member.
 func TestNothingLeavesAMemberForWhatIsGoneFromTheHub(t *testing.T) {
+	kit.Long(t)
 	w := newWorld(t)
-	w.work(w.namespace(), 40, 0)
+	w.work(w.namespace(), 40)
 	kit.Eventually(t, "everything converges", w.wrong)
 	witnesses := []*witness{w.witness("f1"), w.witness("f2")}
 	// What follows templates has a binding of its own, that no policy holds: here of one in each cluster. Those are of groups, so that
@@ -293,6 +295,7 @@ func removeWorks(t *testing.T, cluster string) {
 
 // What users wrote may go with its definition: what was made of it in members stays, and goes when they write it again and delete it.
 func TestWhatGoesWithItsDefinitionStaysInMembers(t *testing.T) {
+	kit.Long(t)
 	w := newWorld(t)
 	ns := w.namespace()
 	fleet.Hub.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: f1, labels: {namespace.karmada.io/skip-auto-propagation: \"true\"}}}")

@@ -90,11 +90,12 @@ data: {by: %[2]s}`, ns, value)
 
 // The story of the two hubs that undid each other's writes a hundred times a second, and of which one deleted what the other had.
 func TestTwoHubsDoNotFightOverAMember(t *testing.T) {
+	kit.Long(t)
 	member, f1 := fleet.Fleet.Members()[0], fleet.Members["f1"]
 	_, second, argosy := anotherHub(t)
 	first := fleet.Hub
 	join := []string{"join", "f1", "--cluster-kubeconfig", member.Kubeconfig}
-	ns := fmt.Sprintf("hubs%d", time.Now().UnixNano()%1e6)
+	ns := fmt.Sprintf("hubs-%d", worlds.Add(1))
 	has := func(by string) {
 		t.Helper()
 		kit.Eventually(t, "f1 has what "+by+" sent", func() string {
@@ -145,7 +146,7 @@ func TestTwoHubsDoNotFightOverAMember(t *testing.T) {
 		}
 		return "there is no such Work"
 	})
-	kit.Stays(t, "the object in the member", 5*time.Second, func() string { return expect(version(), was) })
+	kit.Stays(t, "the object in the member", 3*time.Second, func() string { return expect(version(), was) })
 	kit.Eventually(t, "an event says that the cluster was taken over", func() string {
 		if len(first.Told(t, "Cluster", "", "f1", "HeldByAnotherHub")) == 0 {
 			return "none does"

@@ -14,7 +14,7 @@ var fleet *kit.Fleet
 var members = []string{"f1", "f2"}
 
 func TestMain(m *testing.M) {
-	kit.Main("faults", func(dir string) (_ *kit.Fleet, err error) {
+	kit.MainLong("faults", func(dir string) (_ *kit.Fleet, err error) {
 		fleet, err = kit.Start(dir, members...)
 		return fleet, err
 	}, m.Run)

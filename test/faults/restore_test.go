@@ -150,6 +150,7 @@ func (d *drill) statusOf(part string) string {
 // Promised: a hub that is restored from an older backup deletes nothing in a member, rolls nothing back and makes nothing again, says what
 // it found, and does with each what a user then says.
 func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
+	kit.Long(t)
 	hub := fleet.Lab.Hub
 	data, lost := filepath.Join(hub.Dir, "data"), filepath.Join(hub.Dir, "lost")
 	d := &drill{world: newWorld(t), t: t}
@@ -201,11 +202,9 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 
 	// 3. It is restored, and started twice: what it holds survives a start.
 	t.Log(strings.TrimSpace(d.argosy("restore", file, "--data-dir", data)))
-	begin := time.Now()
 	if err := start(startTimeout); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("ready %v after the start", time.Since(begin).Round(time.Millisecond))
 	told := func() string {
 		if wrong := difference("orphans", d.orphans(), inAll(d.added)); wrong != "" {
 			return wrong
@@ -359,6 +358,7 @@ func (d *drill) table(when string, was map[string]map[string]found) {
 // Promised: a member that is restored from an older backup is brought up to what the hub says, by the hub itself; what the hub had deleted since
 // and the member has again is listed, and left alone until a user says so.
 func TestAMemberRestoredFromAnOlderBackupIsBroughtUpToDate(t *testing.T) {
+	kit.Long(t)
 	d := &drill{world: newWorld(t), t: t}
 	ns := d.namespace()
 	before := d.made(ns, 15)
@@ -400,7 +400,6 @@ func TestAMemberRestoredFromAnOlderBackupIsBroughtUpToDate(t *testing.T) {
 	for _, tmpl := range d.deleted {
 		want["f2 "+tmpl.key()] = true
 	}
-	begin := time.Now()
 	kit.Eventually(t, "the member is up to date, and what it has again is listed", func() string {
 		now := d.look("f2")
 		for _, group := range [][]*template{d.changed, d.untouched, d.added} {
@@ -424,7 +423,6 @@ func TestAMemberRestoredFromAnOlderBackupIsBroughtUpToDate(t *testing.T) {
 		}
 		return ""
 	})
-	t.Logf("up to date %v after it was back", time.Since(begin).Round(time.Millisecond))
 	if now := d.look("f1"); !maps.Equal(now, first) {
 		t.Errorf("the other member was touched: %v, was %v", now, first)
 	}

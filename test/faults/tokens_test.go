@@ -21,6 +21,7 @@ import (
 
 // The story of a token that had leaked, and of the cluster that was joined again to be rid of it: the leaked one was good for ever.
 func TestATokenOfAMemberEndsAndIsRevoked(t *testing.T) {
+	kit.Long(t)
 	file := fleet.Fleet.Members()[0].Kubeconfig
 	admin, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {

@@ -91,15 +91,23 @@ func versions(t *testing.T, w *world) map[string]string {
 	return all
 }
 
-// calm waits until nothing has changed for a while, and returns the versions.
-func calm(t *testing.T, w *world) map[string]string {
+// calm waits until new templates reach the members and nothing else changes meanwhile, twice in a row. It returns the versions.
+func calm(t *testing.T, w *world, ns string) map[string]string {
 	t.Helper()
-	before := versions(t, w)
-	for since := time.Now(); time.Since(since) < 3*time.Second; time.Sleep(200 * time.Millisecond) {
-		if now := versions(t, w); !maps.Equal(before, now) {
-			before, since = now, time.Now()
+	before, calms := versions(t, w), 0
+	kit.Eventually(t, "nothing changes any more", func() string {
+		w.work(ns, 1)
+		kit.Eventually(t, "a new template arrives", w.wrong)
+		now := versions(t, w)
+		wrong := changed(before, now)
+		if calms++; wrong != "" {
+			calms = 0
 		}
-	}
+		if before = now; calms < 2 {
+			return "changed: " + wrong
+		}
+		return ""
+	})
 	return before
 }
 

@@ -2,10 +2,10 @@ package faults
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -65,24 +66,31 @@ type world struct {
 	busy map[string]bool
 
 	created, updated, deleted, retried atomic.Int64
+	// did holds a value after each deed.
+	did chan struct{}
 }
 
-// seeded is the source of a test's dice: ARGOSY_SEED, or another one each time.
+var seedFlag = flag.String("seed", "1", "the seed of the random choices: a number, or random")
+
+// seeded returns the source of the random choices of a test.
 func seeded(t *testing.T) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	if given := os.Getenv("ARGOSY_SEED"); given != "" {
+	seed := rand.Uint64()
+	if *seedFlag != "random" {
 		var err error
-		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
-			t.Fatalf("ARGOSY_SEED: %v", err)
+		if seed, err = strconv.ParseUint(*seedFlag, 10, 64); err != nil {
+			t.Fatalf("-seed: %v", err)
 		}
 	}
-	t.Logf("the dice: ARGOSY_SEED=%d", seed)
+	t.Logf("-seed=%d", seed)
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
+// worlds counts the worlds of this run, so that each has a name of its own.
+var worlds atomic.Int64
+
 // newWorld has its policy, and is taken away when the test ends.
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, name: fmt.Sprintf("w%d", time.Now().UnixNano()%1e9), dice: seeded(t), templates: map[string]*template{}, busy: map[string]bool{}}
+	w := &world{t: t, name: fmt.Sprintf("w%03d", worlds.Add(1)), did: make(chan struct{}, 1), dice: seeded(t), templates: map[string]*template{}, busy: map[string]bool{}}
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 apiVersion: policy.karmada.io/v1alpha1
 kind: ClusterPropagationPolicy
@@ -177,21 +185,37 @@ func valueOf(u *unstructured.Unstructured) string {
 	}
 }
 
-// persist repeats what a user does until the hub takes it: users of a hub that is down come back.
+// persist repeats what a user does until the hub accepts it.
 func (w *world) persist(what string, do func(context.Context) error) {
-	for begin := time.Now(); ; {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-		err := do(ctx)
-		cancel()
-		switch {
-		case err == nil:
-			return
-		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), time.Since(begin) > kit.Patience:
-			w.t.Errorf("%s: %v", what, err)
-			return
+	var last error
+	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, kit.Patience, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		if last = do(ctx); last == nil {
+			return true, nil
+		}
+		if apierrors.IsInvalid(last) || apierrors.IsBadRequest(last) || apierrors.IsForbidden(last) {
+			return false, last
 		}
 		w.retried.Add(1)
-		time.Sleep(50 * time.Millisecond)
+		return false, nil
+	})
+	if err != nil {
+		w.t.Errorf("%s: %v: %v", what, err, last)
+	}
+}
+
+// deeds is how many deeds of users the hub has accepted.
+func (w *world) deeds() int64 { return w.created.Load() + w.updated.Load() + w.deleted.Load() }
+
+// waitForDeeds waits until the hub has accepted n more deeds, or users have finished.
+func (w *world) waitForDeeds(n int, finished <-chan struct{}) {
+	for target := w.deeds() + int64(n); w.deeds() < target; {
+		select {
+		case <-w.did:
+		case <-finished:
+			return
+		}
 	}
 }
 
@@ -248,6 +272,10 @@ func (w *world) done(tmpl *template) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.busy, tmpl.key())
+	select {
+	case w.did <- struct{}{}:
+	default:
+	}
 }
 
 func (w *world) update() {
@@ -291,14 +319,13 @@ func (w *world) delete() {
 }
 
 // work has four users create that many templates in a namespace, changing and deleting others meanwhile, and returns when the
-// hub has taken all of it. pause is the longest that a user rests between two deeds.
-func (w *world) work(namespace string, creations int, pause time.Duration) {
+// hub has accepted all of it.
+func (w *world) work(namespace string, creations int) {
 	deeds := make(chan func())
 	var users sync.WaitGroup
 	for range 4 {
 		users.Go(func() {
 			for deed := range deeds {
-				time.Sleep(time.Duration(w.roll(int(pause) + 1)))
 				deed()
 			}
 		})
