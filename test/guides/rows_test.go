@@ -287,21 +287,10 @@ func (s *story) refused(u *unstructured.Unstructured, message string) string {
 	return "refused: " + message
 }
 
-// patience is how long a story waits.
-const patience = 60 * time.Second
-
-// until waits for what is to become true; what returns "" when it does.
+// until waits for a condition. then returns "" when it holds, else what is still wrong.
 func (s *story) until(what string, then func() string) {
-	deadline := time.Now().Add(patience)
-	for {
-		is := then()
-		if is == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.fail("%s: not within %s: %s", what, patience, is)
-		}
-		time.Sleep(50 * time.Millisecond)
+	if wrong := kit.Poll(then); wrong != "" {
+		s.fail("%s: not within %s: %s", what, kit.Patience, wrong)
 	}
 }
 

@@ -39,8 +39,11 @@ import (
 	"github.com/argosy-io/argosy/internal/sim"
 )
 
-// Patience is how long a test waits for what should become true: long, since machines that run tests are slow and shared.
+// Patience is how long a test waits for a condition. It is long, because machines that run tests are slow and shared.
 const Patience = 3 * time.Minute
+
+// pollPeriod is the time between two looks at a condition.
+const pollPeriod = 50 * time.Millisecond
 
 // Fleet is a hub and its members, with a client for each.
 type Fleet struct {
@@ -272,7 +275,7 @@ func (c Cluster) RemoveAtEnd(t testing.TB, obj client.Object) {
 				t.Errorf("%s %s is still in %s: %v", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), c.Name, err)
 				return
 			}
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(pollPeriod)
 		}
 	})
 }
@@ -346,28 +349,28 @@ func (c Cluster) Told(t testing.TB, kind, namespace, name, reason string) []stri
 	return messages
 }
 
-// Eventually waits until what holds; then returns "" when it does, else what is still wrong.
+// Eventually waits until what holds. then returns "" when it does, else what is still wrong.
 func Eventually(t testing.TB, what string, then func() string) {
 	t.Helper()
-	begin := time.Now()
-	wrong := ""
-	for time.Since(begin) < Patience {
-		last := wrong
-		if wrong = then(); wrong == "" {
-			if took := time.Since(begin); took > Patience/4 {
-				t.Logf("%s only after %s; before that: %s", what, took.Round(time.Millisecond), last)
-			}
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
+	if wrong := Poll(then); wrong != "" {
+		t.Fatalf("%s: not within %s: %s", what, Patience, wrong)
 	}
-	t.Fatalf("%s: not within %s: %s", what, Patience, wrong)
+}
+
+// Poll calls then until it returns "", but no longer than Patience. It returns the last answer.
+func Poll(then func() string) (wrong string) {
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(pollPeriod) {
+		if wrong = then(); wrong == "" {
+			return ""
+		}
+	}
+	return wrong
 }
 
 // Stays checks that what holds, again and again for a while: for what must not happen.
 func Stays(t testing.TB, what string, d time.Duration, then func() string) {
 	t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pollPeriod) {
 		if wrong := then(); wrong != "" {
 			t.Fatalf("%s: %s", what, wrong)
 		}
