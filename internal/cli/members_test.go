@@ -138,6 +138,7 @@ func runs(t *testing.T, logs map[string]string) *membertest.Server {
 }
 
 func TestLogsOfTheFleetSayWhereEachLineIsFrom(t *testing.T) {
+	t.Parallel()
 	eu, us, jp := runs(t, map[string]string{"web-1": "one\ntwo", "web-2": "three\n"}), runs(t, map[string]string{"web-3": "four\n"}), membertest.New(t)
 	all := []string{"[eu] [pod/web-1/app] one", "[eu] [pod/web-1/app] two", "[eu] [pod/web-2/app] three", "[us] [pod/web-3/app] four"}
 	for name, c := range map[string]struct {
@@ -161,6 +162,7 @@ func TestLogsOfTheFleetSayWhereEachLineIsFrom(t *testing.T) {
 		"another cluster":               {args: []string{"web-3", "-C", "xx"}, err: `there is no cluster "xx": the fleet has eu, jp, us`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			members := map[string]*membertest.Server{"eu": eu, "us": us, "jp": jp}
 			if c.down {
 				members["down"] = nil
@@ -187,6 +189,7 @@ func TestLogsOfTheFleetSayWhereEachLineIsFrom(t *testing.T) {
 }
 
 func TestACommandRunsInAPodOfAMember(t *testing.T) {
+	t.Parallel()
 	m := membertest.New(t)
 	m.Put(pod("web-1"))
 	k := &membertest.Kubelet{Exec: func(pod string, command []string, stdin io.Reader, stdout, _ io.Writer) error {
@@ -219,6 +222,7 @@ func TestACommandRunsInAPodOfAMember(t *testing.T) {
 		"two clusters":       {args: []string{"web-1", "-C", "eu,down", "--", "date"}, err: "name one cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			out, errOut, err := s.run(newExec, c.stdin, c.args...)
 			if err == nil && c.err != "" || err != nil && (c.err == "" || !strings.Contains(err.Error(), c.err)) {
 				t.Errorf("ended with %v, %q, want %q", err, errOut, c.err)

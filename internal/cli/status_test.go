@@ -21,6 +21,7 @@ import (
 )
 
 func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	t.Parallel()
 	verb := func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newStatus(hub) }
 	for name, c := range map[string]struct {
 		readyz  string // what fails there
@@ -55,6 +56,7 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		"a cluster is not seen yet":   {want: []string{"cluster eu: its status has not been collected yet"}, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			members := map[string]*membertest.Server{"eu": membertest.New(t)}
 			if c.silent {
 				members["us"] = nil

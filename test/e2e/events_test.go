@@ -6,19 +6,33 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/internal/lab"
+	"github.com/argosy-io/argosy/internal/sim"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
 // The tools of Karmada's users wait for these events, and not for conditions.
 func TestEverySuccessIsToldToWhoAsksForIt(t *testing.T) {
-	t.Parallel()
-	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, strings.ReplaceAll(`
+	kit.Long(t)
+	f, err := kit.StartWith(lab.Options{Dir: t.TempDir(), HubArgs: []string{"--success-events"},
+		Members: []sim.Member{{Name: "m1", Nodes: 1}, {Name: "m2", Nodes: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // the last of all: what was applied is removed before
+		if err := f.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	f.Hub.Apply(t, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
-metadata: {name: web, namespace: NS}
+metadata: {name: web, namespace: shop}
 spec:
   propagateDeps: true
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: Service, name: web}]
@@ -26,32 +40,32 @@ spec:
 ---
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
-metadata: {name: export, namespace: NS}
+metadata: {name: export, namespace: shop}
 spec:
   resourceSelectors: [{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport}]
   placement: {clusterAffinity: {clusterNames: [m1]}}
 ---
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
-metadata: {name: import, namespace: NS}
+metadata: {name: import, namespace: shop}
 spec:
   resourceSelectors: [{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport}]
   placement: {clusterAffinity: {clusterNames: [m2]}}
 ---
 apiVersion: policy.karmada.io/v1alpha1
 kind: OverridePolicy
-metadata: {name: labelled, namespace: NS}
+metadata: {name: labelled, namespace: shop}
 spec:
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
   overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: settings, namespace: NS}
+metadata: {name: settings, namespace: shop}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: web, namespace: NS}
+metadata: {name: web, namespace: shop}
 spec:
   replicas: 1
   selector: {matchLabels: {app: web}}
@@ -63,28 +77,28 @@ spec:
 ---
 apiVersion: v1
 kind: Service
-metadata: {name: web, namespace: NS}
+metadata: {name: web, namespace: shop}
 spec: {selector: {app: web}, ports: [{name: http, port: 80}]}
 ---
 apiVersion: multicluster.x-k8s.io/v1alpha1
 kind: ServiceExport
-metadata: {name: web, namespace: NS}
+metadata: {name: web, namespace: shop}
 ---
 apiVersion: multicluster.x-k8s.io/v1alpha1
 kind: ServiceImport
-metadata: {name: web, namespace: NS}
+metadata: {name: web, namespace: shop}
 spec: {type: ClusterSetIP, ports: [{name: http, port: 80}]}
 ---
 apiVersion: v1
 kind: Service
-metadata: {name: both, namespace: NS}
+metadata: {name: both, namespace: shop}
 spec: {selector: {app: web}, ports: [{name: http, port: 80}]}
 ---
 apiVersion: networking.karmada.io/v1alpha1
 kind: MultiClusterService
-metadata: {name: both, namespace: NS}
+metadata: {name: both, namespace: shop}
 spec: {types: [CrossCluster], providerClusters: [{name: m1}], consumerClusters: [{name: m2}]}
-`, "NS", ns))
+`)
 	for _, want := range []string{
 		"Cluster m1 CreateExecutionSpaceSucceed",
 		"Cluster m1 SyncImpersonationConfigSucceed",
@@ -107,16 +121,12 @@ spec: {types: [CrossCluster], providerClusters: [{name: m1}], consumerClusters: 
 		"MultiClusterService both SyncServiceSucceed",
 		"MultiClusterService both DispatchEndpointSliceSucceed",
 	} {
-		words := strings.Fields(want)
-		space := map[string]string{"Cluster": "default", "Work": "karmada-es-m1"}[words[0]]
-		if space == "" {
-			space = ns
-		}
 		kit.Eventually(t, want+" is told", func() string {
 			var all corev1.EventList
-			if err := fleet.Hub.List(t.Context(), &all, client.InNamespace(space)); err != nil {
+			if err := f.Hub.List(t.Context(), &all); err != nil {
 				return err.Error()
 			}
+			words := strings.Fields(want)
 			var others []string
 			for _, e := range all.Items {
 				if e.InvolvedObject.Kind != words[0] || words[1] != "*" && e.InvolvedObject.Name != words[1] {

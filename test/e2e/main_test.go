@@ -20,9 +20,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	kit.Main("e2e", func(dir string) (_ *kit.Fleet, err error) {
-		o := kit.Options(dir, "m1", "m2", "m3")
-		o.HubArgs = append(o.HubArgs, "--success-events") // TestEverySuccessIsToldToWhoAsksForIt
-		fleet, err = kit.StartWith(o)
+		fleet, err = kit.Start(dir, "m1", "m2", "m3")
 		return fleet, err
 	}, m.Run)
 }
