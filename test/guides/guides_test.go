@@ -28,6 +28,9 @@ func TestTheGuidesHoldOrAreToldWhatIsWrong(t *testing.T) {
 
 	// Every block with an object or a script has a row.
 	for _, a := range articles {
+		if testing.Short() {
+			break // some rows are in the long suite
+		}
 		for _, d := range a.docs {
 			if _, ok := taken.Load(fmt.Sprintf("%s:%d", a.name, d.first)); !ok && (d.language == "yaml" || a.name == "S003") {
 				t.Errorf("no row is about the block at line %d of %s", d.first, a.name)

@@ -44,7 +44,7 @@ var s001 = []row{
 		return "stored renamed; 2+2 ready, status of both"
 	}},
 	{id: "53", block: "S001-CloneSet-RIC.retention", want: "accepted with a warning; a change of the template wins", see: func(s *story) string {
-		said := s.finds(s.text("S001", 53), ".spec.updateStrategy is kept", ".spec.scaleStrategy is kept")
+		said := s.finds(s.text("S001", 53), ".spec.updateStrategy keeps the value of the member", ".spec.scaleStrategy keeps the value of the member")
 		return said + "; " + shownBy("internal/core/interpret/jsonpath", "TestAKeptFieldIsTheMembersUntilTheTemplateChangesIt")(s)
 	}},
 	{id: "54", block: "S001-CloneSet-PP", want: "divided by equal weights; a warning of the broad selector", see: func(s *story) string {
@@ -107,7 +107,7 @@ var s002 = []row{
 	{id: "63", block: "S002-cm-Deployment", want: "refused by the API server", see: noLabels("S002", 119)},
 	{id: "64", block: "S002-scheduler-Deployment", want: "refused by the API server", see: noLabels("S002", 149)},
 	{id: "65", block: "S002-diagram-flow", want: "told right: overrides are applied when the Work is written", see: documented("ARCHITECTURE.md", "override")},
-	{id: "66", block: "S002-Cluster", want: "zone→zones, a warning of the taint", see: func(s *story) string {
+	{id: "66", block: "S002-Cluster", long: true, want: "zone→zones, a warning of the taint", see: func(s *story) string {
 		u := s.object(s.text("S002", 248))
 		u.SetName("registered-by-yaml")
 		s.apply(u, "spec.zone: stored as zones", "cluster.karmada.io/not-ready is set and removed by the cluster's condition")
@@ -123,7 +123,7 @@ var s002 = []row{
 		})
 		return "stored with zones; its condition names the secret that is missing"
 	}},
-	{id: "67", block: "S002-Cluster-Secret", want: "a kubeconfig in the secret will do", see: func(s *story) string {
+	{id: "67", block: "S002-Cluster-Secret", long: true, want: "a kubeconfig in the secret will do", see: func(s *story) string {
 		kubeconfig, err := os.ReadFile(s.kubeconfig("member3"))
 		if err != nil {
 			s.fail("%v", err)

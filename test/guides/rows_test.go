@@ -38,6 +38,8 @@ type row struct {
 	// chain orders rows: those of one chain run one after the other and share a namespace, as they share a kind, of which a
 	// customization changes the meaning for the whole fleet. Without one, a row is a chain of its own.
 	chain string
+	// long rows run in the long suite alone.
+	long bool
 	// want says what is expected, in a few words.
 	want string
 	// see does what the article says and returns what was seen; it ends by failing the story if that is not what is wanted.
@@ -127,6 +129,9 @@ func run(t *testing.T, rows []row) {
 	chains := map[string][]row{}
 	var names []string
 	for _, r := range rows {
+		if r.long && testing.Short() {
+			continue
+		}
 		order = append(order, r.id)
 		name := r.chain
 		if name == "" {
