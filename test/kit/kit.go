@@ -78,11 +78,6 @@ func Binary() (string, error) {
 // Start runs a hub and members of these names. The caller removes the folder. The tests of a package share one fleet through
 // TestMain, because a start takes seconds.
 func Start(dir string, members ...string) (*Fleet, error) {
-	return StartWith(Options(dir, members...))
-}
-
-// Options are those of a fleet with members of these names.
-func Options(dir string, members ...string) lab.Options {
 	// With the defaults (30 s, 30 s, 10 s and 15 s), some tests would do little else than wait.
 	o := lab.Options{Dir: dir, HubArgs: []string{"--cluster-failure-threshold=10s", "--cluster-success-threshold=10s", "--cluster-status-update-frequency=2s",
 		"--horizontal-pod-autoscaler-sync-period=1s"}}
@@ -90,7 +85,7 @@ func Options(dir string, members ...string) lab.Options {
 		o.Members = append(o.Members, sim.Member{Name: name, Nodes: 3, Provider: "lab",
 			Region: []string{"eu-west", "us-east", "ap-south"}[i%3], Zone: "z1"})
 	}
-	return o
+	return StartWith(o)
 }
 
 // StartWith is Start for other members or arguments of the hub; the binary is Binary's.
