@@ -12,7 +12,7 @@ import (
 var fleet *kit.Fleet
 
 // parallel is how many tests run side by side: some wait, and some keep two cores busy.
-const parallel = "6"
+const parallel = "8"
 
 func TestMain(m *testing.M) {
 	flag.Parse()

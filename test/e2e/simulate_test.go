@@ -56,7 +56,7 @@ func TestASimulationSaysTheSameFromAFileAsFromTheHubAndWritesNothing(t *testing.
 	t.Parallel()
 	const password = "aHVudGVyMg=="
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+divided("replicaDivisionPreference: Weighted")+"}"))
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+members+", "+divided("replicaDivisionPreference: Weighted")+"}"))
 	fleet.Hub.Apply(t, policy(ns, "s", "v1", "Secret", "{clusterAffinity: {clusterNames: [m1]}}"))
 	fleet.Hub.Apply(t, hungry(ns, "web", 6))
 	fleet.Hub.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: keys, namespace: %s}\ndata: {password: %s}", ns, password))
