@@ -163,8 +163,8 @@ func Example_walk() {
 	//   eu gets 6
 	//   us gets 2
 	//   old gets none: cluster(s) did not have the API resource
-	// work karmada-es-eu/shop-77bd66b9c9 says 6 × registry.eu.example.com/library/nginx:1.28
-	// work karmada-es-us/shop-77bd66b9c9 says 2 × docker.io/library/nginx:1.29
+	// work karmada-es-eu/shop-56b689858c says 6 × registry.eu.example.com/library/nginx:1.28
+	// work karmada-es-us/shop-56b689858c says 2 × docker.io/library/nginx:1.29
 	// karmada-es-eu: Create, as the object does not exist
 	// karmada-es-eu: it is Healthy; Nothing, as the object is up to date
 	// karmada-es-eu: Apply, as spec.replicas differs

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/dump"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -28,13 +27,14 @@ import (
 
 // workName is how tools compute the name of a Work, from what they know of it: written again here, not taken from our own code.
 func workName(kind, name, namespace string) string {
-	of := strings.ToLower(namespace + "-" + name + "-" + kind)
+	name = strings.ToLower(strings.ReplaceAll(name, ":", "."))
+	of := namespace + "-" + name + "-" + strings.ToLower(kind)
 	if namespace == "" {
-		of = strings.ToLower(name + "-" + kind)
+		of = name + "-" + strings.ToLower(kind)
 	}
 	h := fnv.New32a()
-	fmt.Fprintf(h, "%v", dump.ForHash(of))
-	return strings.ToLower(strings.ReplaceAll(name, ":", ".")) + "-" + rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
+	h.Write([]byte(of))
+	return name + "-" + rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
 func TestToolsMadeForKarmadaFindTheirWayFromATemplateToItsMembersAndBack(t *testing.T) {

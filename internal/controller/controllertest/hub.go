@@ -132,7 +132,7 @@ func New(t *testing.T) *Hub {
 	h.Config = &rest.Config{Host: h.Server.URL, BearerToken: membertest.Token, QPS: -1,
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
 	var err error
-	if h.Client, err = client.New(h.Config, client.Options{Scheme: Scheme(), Mapper: mapper()}); err != nil {
+	if h.Client, err = client.NewWithWatch(h.Config, client.Options{Scheme: Scheme(), Mapper: mapper()}); err != nil {
 		t.Fatal(err)
 	}
 	own, err := definition.Names()

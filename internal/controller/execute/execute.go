@@ -270,6 +270,9 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	if err != nil {
 		return failed(false, err)
 	}
+	if superseded, err := r.superseded(ctx, work, manifest); superseded || err != nil {
+		return nil, 0, err
+	}
 	observed, err := observe(ctx, m, manifest)
 	if errors.Is(err, member.ErrKindNotServed) {
 		r.restored.see(client.ObjectKeyFromObject(work)) // it went with its kind
@@ -370,6 +373,12 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	manifest, err := execute.Manifest(work)
 	if err != nil {
 		return 0, r.letGo(ctx, work) // what cannot be read was never applied
+	}
+	switch superseded, err := r.superseded(ctx, work, manifest); {
+	case err != nil:
+		return r.stuck(work, err)
+	case superseded:
+		return 0, r.letGo(ctx, work)
 	}
 	switch kind, after, why, err := r.judgeEnd(ctx, cluster, work); {
 	case err != nil:

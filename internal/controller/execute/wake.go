@@ -13,7 +13,6 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -149,8 +148,7 @@ func (r *reconciler) memberEvent(cluster string, gvr schema.GroupVersionResource
 		if o == nil {
 			continue
 		}
-		notes := o.GetAnnotations()
-		key := types.NamespacedName{Namespace: notes[workv1alpha2.WorkNamespaceAnnotation], Name: notes[workv1alpha2.WorkNameAnnotation]}
+		key := execute.MarkedWork(o)
 		if key.Namespace == names.ExecutionSpace(cluster) && key.Name != "" {
 			if obj == nil {
 				r.ended.put(key, old)
@@ -172,7 +170,9 @@ func (r *reconciler) namespaceIsThere(cluster, namespace string) {
 
 // scalerChanged has the Work of a workload looked at that another autoscaler in the member scales than before, or none.
 func (r *reconciler) scalerChanged(cluster string, workload execute.Target) {
-	r.lanes.add(cluster, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.Work(workload.Kind, workload.Name, workload.Namespace)})
+	for _, name := range names.Works(workload.GroupKind, workload.Name, workload.Namespace) {
+		r.lanes.add(cluster, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: name})
+	}
 }
 
 // last is the object of an event, the last known state where its deletion was missed.

@@ -114,9 +114,9 @@ func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Clus
 	return nil
 }
 
-// PolicyName is the name of the policy of a template if the user gives it none.
+// PolicyName is the name of the policy of a template if the user gives it none: Karmada's.
 func PolicyName(template *unstructured.Unstructured) string {
-	return names.Binding(template.GetKind(), template.GetName())
+	return names.PromotedPolicy(template.GroupVersionKind(), template.GetName(), template.GetNamespace())
 }
 
 // Input is what the Work of a template that is to be adopted follows from.

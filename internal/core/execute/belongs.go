@@ -25,8 +25,9 @@ func belongs(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
 	if binding == "" || namespace == "" && strings.HasSuffix(binding, enclosed) {
 		return nil
 	}
-	kind, name := manifest.GetKind(), manifest.GetName()
-	if manifest.GetNamespace() == namespace && w.Name == names.Work(kind, name, namespace) {
+	name := manifest.GetName()
+	gk := manifest.GroupVersionKind().GroupKind()
+	if manifest.GetNamespace() == namespace && presentName(w.Name, manifest) == names.WorkFor(binding, gk, name, namespace) {
 		return nil
 	}
 	at := binding

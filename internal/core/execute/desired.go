@@ -42,6 +42,15 @@ func Manifest(w *workv1alpha1.Work) (*unstructured.Unstructured, error) {
 // If Retain took anything from observed, the result carries observed's resourceVersion: it is right for that version
 // only, and an apply onto a later one has to fail and be decided anew.
 func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain Retain) (*unstructured.Unstructured, error) {
+	out, err := desiredNow(w, observed, retain)
+	if err == nil {
+		keepFormerName(w, out, observed)
+	}
+	return out, err
+}
+
+// desiredNow is Desired that names w by its present name, whatever observed says.
+func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain Retain) (*unstructured.Unstructured, error) {
 	manifest, err := Manifest(w)
 	if err != nil {
 		return nil, err

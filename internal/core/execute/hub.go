@@ -37,15 +37,18 @@ func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstruct
 	if foreign && action.Kind == Nothing && action.Reason == asDesired {
 		action = Action{Kind: Apply, Reason: "the object was last written by another hub (" + by + ")", Object: desired}
 	}
-	if h != "" && (action.Kind == Create || action.Kind == Apply) {
-		action.Object = h.marked(action.Object)
+	if action.Kind == Create || action.Kind == Apply {
+		action.Object = h.marked(w, action.Object)
 	}
 	return action
 }
 
-// marked is a copy of the manifest that says which hub wrote it. The mark comes with the write that is due anyway: it is neither a
-// difference nor listed among the annotations that the manifest comes with.
-func (h Hub) marked(manifest *unstructured.Unstructured) *unstructured.Unstructured {
+// marked is a copy of the manifest that says which hub wrote it, and names w by its present name. These marks come with the write that is
+// due anyway: they are no differences, and the first is not listed among the annotations that the manifest comes with.
+func (h Hub) marked(w *workv1alpha1.Work, manifest *unstructured.Unstructured) *unstructured.Unstructured {
+	if h == "" && field(manifest, "annotations", workv1alpha2.WorkNameAnnotation) == w.Name {
+		return manifest
+	}
 	clone := func(m map[string]any, key string) map[string]any {
 		inner, _ := m[key].(map[string]any)
 		inner = maps.Clone(inner)
@@ -56,7 +59,11 @@ func (h Hub) marked(manifest *unstructured.Unstructured) *unstructured.Unstructu
 		return inner
 	}
 	out := &unstructured.Unstructured{Object: maps.Clone(manifest.Object)}
-	clone(clone(out.Object, "metadata"), "annotations")[workv1alpha2.HubAnnotation] = string(h)
+	annotations := clone(clone(out.Object, "metadata"), "annotations")
+	annotations[workv1alpha2.WorkNameAnnotation] = w.Name
+	if h != "" {
+		annotations[workv1alpha2.HubAnnotation] = string(h)
+	}
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -143,8 +144,13 @@ func comesByItself(c Content) bool {
 		c.GroupKind == schema.GroupKind{Kind: "Secret"} && c.ServiceAccount == "default"
 }
 
-// ManagedBy reads the marks of an object: whether it has the hub's, and the Work that it names.
-func ManagedBy(labels, annotations map[string]string) (managed bool, work types.NamespacedName) {
+// ManagedBy reads the marks of an object: whether it has the hub's, and the Work that they name, by its present name.
+func ManagedBy(gk schema.GroupKind, obj metav1.Object) (managed bool, work types.NamespacedName) {
+	annotations := obj.GetAnnotations()
 	work = types.NamespacedName{Namespace: annotations[workv1alpha2.WorkNamespaceAnnotation], Name: annotations[workv1alpha2.WorkNameAnnotation]}
-	return labels[workv1alpha2.ManagedLabel] == marked && work.Namespace != "" && work.Name != "", work
+	if work.Namespace == "" || work.Name == "" {
+		return false, work
+	}
+	work.Name = renamedWork(work.Name, gk, obj.GetNamespace(), obj.GetName(), annotations[workv1alpha2.ClusterResourceBindingNameAnnotation])
+	return obj.GetLabels()[workv1alpha2.ManagedLabel] == marked, work
 }

@@ -159,7 +159,7 @@ func Accepted(w *workv1alpha1.Work) bool {
 // WorkOf is the Work that a member's object says it is of, if that is one of this hub for this cluster. What a controller there made of such
 // an object may have its marks, and is nobody's but that controller's.
 func WorkOf(u *unstructured.Unstructured, cluster string) (types.NamespacedName, bool) {
-	key := types.NamespacedName{Namespace: field(u, "annotations", workv1alpha2.WorkNamespaceAnnotation), Name: field(u, "annotations", workv1alpha2.WorkNameAnnotation)}
+	key := MarkedWork(u)
 	return key, key.Namespace == names.ExecutionSpace(cluster) && key.Name != "" && field(u, "labels", workv1alpha2.ManagedLabel) == marked &&
 		metav1.GetControllerOfNoCopy(u) == nil
 }

@@ -23,22 +23,6 @@ func TestWorksOfManifestWorksHaveNamesThatWorksMayHave(t *testing.T) {
 	}
 }
 
-// The hashes were taken from Kubernetes' own hash of the same strings.
-func TestNamesAreTheOnesThatToolsCompute(t *testing.T) {
-	for _, c := range []struct{ what, got, want string }{
-		{"a binding", Binding("Deployment", "nginx"), "nginx-deployment"},
-		{"a binding of a name that bindings may not have", Binding("ClusterRole", "system:Admin"), "system.admin-clusterrole"},
-		{"a Work", Work("Deployment", "nginx", "default"), "nginx-6c47d997fc"},
-		{"a Work of a cluster-scoped template", Work("ClusterRole", "system:Admin", ""), "system.admin-5578c449b6"},
-		{"the label of a dependency", DependedByLabel("depended-by-", "default", "nginx-deployment"), "depended-by-bd8bc797f"},
-		{"an execution space", ExecutionSpace("eu"), "karmada-es-eu"},
-	} {
-		if c.got != c.want {
-			t.Errorf("%s is %q, want %q", c.what, c.got, c.want)
-		}
-	}
-}
-
 func TestAnExecutionSpaceNamesItsCluster(t *testing.T) {
 	if c, err := ClusterOf(ExecutionSpace("eu-1")); c != "eu-1" || err != nil {
 		t.Errorf("got %q, %v", c, err)

@@ -222,11 +222,11 @@ func holder(s Seen) string {
 	if s.Object == nil || s.Object.GetLabels()[workv1alpha2.ManagedLabel] != "true" {
 		return ""
 	}
-	notes := s.Object.GetAnnotations()
-	if notes[workv1alpha2.WorkNamespaceAnnotation] != s.Work.Namespace || notes[workv1alpha2.WorkNameAnnotation] == s.Work.Name {
+	work := execute.MarkedWork(s.Object)
+	if work.Namespace != s.Work.Namespace || work.Name == s.Work.Name {
 		return ""
 	}
-	return notes[workv1alpha2.WorkNameAnnotation]
+	return work.Name
 }
 
 // asWanted says whether the object is what the manifest says, whoever keeps it so.

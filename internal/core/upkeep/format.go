@@ -8,7 +8,10 @@ import (
 
 // Format is the store's: what is in it, and what that means. It rises when a binary of the format before would misread what this one
 // writes, and then alone, since nobody goes back beyond it without a backup.
-const Format = 1
+//
+//	1  the first
+//	2  Works have Karmada's names: a binary of format 1 would make each of them again
+const Format = 2
 
 // minorSteps is how many minor releases of Kubernetes one may go back or forth on a store: Kubernetes keeps objects readable for one.
 const minorSteps = 1
