@@ -12,12 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,8 +24,8 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/addon"
-	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // ofKarmada are the addons of Karmada, and what they are here: part of the hub, if it serves the group, or not there.
@@ -161,23 +159,23 @@ func (a addons) objects(ctx context.Context, name string) ([]releasev1alpha1.Enc
 
 // applied is empty if the template is in all its clusters, and else what is missing.
 func (a addons) applied(ctx context.Context, template string) (string, error) {
-	b := &workv1alpha2.ClusterResourceBinding{}
-	err := a.client.Get(ctx, types.NamespacedName{Name: names.Binding(releasev1alpha1.EnclosedManifestKind.Kind, template)}, b)
-	if apierrors.IsNotFound(err) {
-		return "no policy claims it yet", nil
-	}
+	b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template)
 	if err != nil {
 		return "", err
 	}
-	for _, item := range b.Status.AggregatedStatus {
+	if b == nil {
+		return "no policy claims it yet", nil
+	}
+	status := b.BindingStatus()
+	for _, item := range status.AggregatedStatus {
 		if !item.Applied && item.AppliedMessage != "" {
 			return fmt.Sprintf("in cluster %q: %s", item.ClusterName, item.AppliedMessage), nil
 		}
 	}
-	if meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
+	if meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.FullyApplied) {
 		return "", nil
 	}
-	if c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.Scheduled); c != nil && c.Status == metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled); c != nil && c.Status == metav1.ConditionFalse {
 		return c.Message, nil
 	}
 	return "it is on its way", nil
@@ -448,8 +446,7 @@ func (a addons) disable(ctx context.Context, name string, patience time.Duration
 		}
 		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 			for _, template := range gone {
-				key := types.NamespacedName{Name: names.Binding(releasev1alpha1.EnclosedManifestKind.Kind, template)}
-				if err := a.client.Get(ctx, key, &workv1alpha2.ClusterResourceBinding{}); !apierrors.IsNotFound(err) {
+				if b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template); b != nil || err != nil {
 					return false, err
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adopt"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
@@ -323,7 +325,7 @@ func (a *adoption) find(ctx context.Context) (*unstructured.Unstructured, error)
 // orphaned says whether the object is marked as that of a Work which this hub would make of its template, and does not have.
 func (a *adoption) orphaned(ctx context.Context, live *unstructured.Unstructured) (bool, error) {
 	key, ok := execute.WorkOf(live, a.cluster)
-	if !ok || key.Name != names.Work(live.GetKind(), live.GetName(), live.GetNamespace()) {
+	if !ok || !slices.Contains(names.Works(live.GroupVersionKind().GroupKind(), live.GetName(), live.GetNamespace()), key.Name) {
 		return false, nil
 	}
 	err := a.client.Get(ctx, key, &workv1alpha1.Work{})
@@ -332,19 +334,32 @@ func (a *adoption) orphaned(ctx context.Context, live *unstructured.Unstructured
 
 // standing is the Work of a template for the cluster, nil if the hub sends it nothing.
 func (a *adoption) standing(ctx context.Context, template *unstructured.Unstructured) (*workv1alpha1.Work, error) {
+	b, err := a.binding(ctx, template)
+	if err != nil {
+		return nil, err
+	}
 	w := &workv1alpha1.Work{}
-	key := types.NamespacedName{Namespace: names.ExecutionSpace(a.cluster), Name: names.Work(template.GetKind(), template.GetName(), template.GetNamespace())}
+	key := types.NamespacedName{Namespace: names.ExecutionSpace(a.cluster), Name: dispatch.WorkName(b, template)}
 	if err := a.client.Get(ctx, key, w); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return w, nil
 }
 
+// binding is that of a template, nil if there is none.
+func (a *adoption) binding(ctx context.Context, template *unstructured.Unstructured) (workv1alpha2.Binding, error) {
+	b, _, err := scope.BindingFor(ctx, a.client, template.GroupVersionKind().GroupKind(), template.GetNamespace(), template.GetName())
+	return b, err
+}
+
 // alone says why a template may not be told to take over what is there: it would do so in other clusters, too.
 func (a *adoption) alone(ctx context.Context, template *unstructured.Unstructured) error {
-	b, err := scope.Bindings.Get(ctx, a.client, types.NamespacedName{Namespace: template.GetNamespace(), Name: names.Binding(template.GetKind(), template.GetName())})
+	b, err := a.binding(ctx, template)
 	if err != nil {
-		return fmt.Errorf("read the binding of %s: %w", objectName(template), err)
+		return err
+	}
+	if b == nil {
+		return fmt.Errorf("%s has no binding: see `argosy why`", objectName(template))
 	}
 	applied := map[string]bool{a.cluster: true}
 	for _, item := range b.BindingStatus().AggregatedStatus {

@@ -25,7 +25,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/fields"
 	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/rollout"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -124,13 +123,12 @@ type told struct {
 
 // all are the clusters that have the template, or are to, by name, and what their binding says of statuses that are stale.
 func (r *rolling) all(ctx context.Context) (all []told, stale string, err error) {
-	key := types.NamespacedName{Namespace: r.template.GetNamespace(), Name: names.Binding(r.template.GetKind(), r.template.GetName())}
-	b, err := scope.Bindings.Get(ctx, r.client, key)
-	if apierrors.IsNotFound(err) {
-		return nil, "", fmt.Errorf("%s is in no cluster: no policy propagates it", objectName(r.template))
-	}
+	b, _, err := scope.BindingFor(ctx, r.client, r.template.GroupVersionKind().GroupKind(), r.template.GetNamespace(), r.template.GetName())
 	if err != nil {
-		return nil, "", fmt.Errorf("read the binding of %s: %w", objectName(r.template), err)
+		return nil, "", err
+	}
+	if b == nil {
+		return nil, "", fmt.Errorf("%s is in no cluster: no policy propagates it", objectName(r.template))
 	}
 	var outages aggregate.Outages
 	if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.StatusCurrent); c != nil && c.Status == metav1.ConditionFalse {

@@ -98,7 +98,7 @@ func TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace(t *testing.T) {
 		for _, c := range clusters {
 			services[c] = &workv1alpha1.Work{Status: workv1alpha1.WorkStatus{ManifestStatuses: make([]workv1alpha1.ManifestStatus, 1),
 				Conditions: []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue}}}}
-			services[c].Namespace, services[c].Name = names.ExecutionSpace(c), x.ServiceWorkName()
+			services[c].Namespace, services[c].Name = names.ExecutionSpace(c), x.ServiceWorkNames()[0]
 		}
 		d, err := service.Decide(x, nil, services, newID)
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/validate"
 	"github.com/argosy-io/argosy/internal/core/why"
@@ -232,13 +233,12 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	}
 
 	// 2. Its binding.
-	key := types.NamespacedName{Namespace: namespace, Name: names.Binding(kind, name)}
-	b, err := scope.Bindings.Get(ctx, r, key)
-	if client.IgnoreNotFound(err) != nil {
-		return f, fmt.Errorf("get binding %s: %w", key, err)
+	binding := names.Binding(kind, name)
+	if f.Binding, _, err = scope.BindingFor(ctx, r, template.GroupVersionKind().GroupKind(), namespace, name); err != nil {
+		return f, err
 	}
-	if err == nil {
-		f.Binding = b
+	if f.Binding != nil {
+		binding = f.Binding.GetName()
 	}
 
 	// 3. The fleet, and what was sent to it.
@@ -246,7 +246,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		return f, err
 	}
 	var works workv1alpha1.WorkList
-	workName := names.Work(kind, name, namespace)
+	workName := dispatch.WorkName(f.Binding, template)
 	err = r.List(ctx, &works, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", workName)})
 	switch {
 	case apierrors.IsForbidden(err):
@@ -272,7 +272,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	}
 
 	// 6. What was told. Who may not read events gets the answer without them.
-	f.Warnings, err = warnings(ctx, r, namespace, kind, name, key.Name)
+	f.Warnings, err = warnings(ctx, r, namespace, kind, name, binding)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return f, fmt.Errorf("list events: %w", err)
 	}
@@ -296,14 +296,9 @@ func service(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	default:
 		s.There = err == nil
 	}
-	b, err := scope.Bindings.Get(ctx, r, types.NamespacedName{Namespace: template.GetNamespace(), Name: names.Binding("Service", s.Name)})
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("get the binding of Service %s: %w", s.Name, err)
-	}
-	if err == nil {
-		s.Binding = b
-	}
-	return s, nil
+	var err error
+	s.Binding, _, err = scope.BindingFor(ctx, r, schema.GroupKind{Kind: "Service"}, template.GetNamespace(), s.Name)
+	return s, err
 }
 
 // warnings are the events of type Warning about a template or its binding.

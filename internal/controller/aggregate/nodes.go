@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -134,7 +135,12 @@ func (r *reconciler) templateChanged(was, is *unstructured.Unstructured) {
 		return // at the start, and when it is placed, its binding is looked at
 	}
 	if _, has := aggregate.Nodes(is.GroupVersionKind().GroupKind()); has && !equality.Semantic.DeepEqual(statusOf(was), statusOf(is)) {
-		r.later(types.NamespacedName{Namespace: is.GetNamespace(), Name: names.Binding(is.GetKind(), is.GetName())})
+		b, _, err := scope.BindingFor(context.Background(), r.client, is.GroupVersionKind().GroupKind(), is.GetNamespace(), is.GetName(), client.UnsafeDisableDeepCopy)
+		if err != nil {
+			ctrl.Log.WithName("aggregate").Error(err, "find the binding of a template whose nodes changed")
+		} else if b != nil {
+			r.later(client.ObjectKeyFromObject(b))
+		}
 	}
 }
 

@@ -22,7 +22,6 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/autoscale"
-	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/validate"
@@ -181,8 +180,8 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 	if !found || t.template.GetDeletionTimestamp() != nil {
 		problem = unable(autoscalingv1alpha1.ReasonFailedGetScaleTargetRef, "there is no %s %s in namespace %s of the hub", t.kind, ref.Name, f.Namespace)
 		// A kind that the hub does not serve yet, as at a start, has no objects either; but the binding goes with its template.
-		_, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: f.Namespace, Name: names.Binding(ref.Kind, ref.Name)})
-		problem.gone = apierrors.IsNotFound(err)
+		b, _, err := scope.BindingFor(ctx, r.client, t.kind, f.Namespace, ref.Name, client.UnsafeDisableDeepCopy)
+		problem.gone = err == nil && b == nil
 		return t, problem, nil
 	}
 	scales := false
@@ -192,14 +191,13 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 	if !scales {
 		return t, unable("FailedGetScale", "a %s has no replicas to scale", t.kind), nil
 	}
-	t.binding, err = scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: f.Namespace, Name: names.Binding(t.template.GetKind(), ref.Name)})
-	if client.IgnoreNotFound(err) != nil {
-		return t, nil, fmt.Errorf("get the binding of %s %s: %w", ref.Kind, ref.Name, err)
+	if t.binding, _, err = scope.BindingFor(ctx, r.client, t.kind, f.Namespace, ref.Name); err != nil {
+		return t, nil, err
 	}
-	if err != nil || !propagate.Of(t.binding, t.kind, ref.Name) {
+	if t.binding == nil {
 		problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "no policy propagates %s %s: it has no binding", ref.Kind, ref.Name)
 		problem.gone = true
-		if _, held := propagate.Claimed(t.template); held && err != nil {
+		if _, held := propagate.Claimed(t.template); held {
 			problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "the binding of %s %s is missing: its policy recreates it", ref.Kind, ref.Name)
 		}
 		return t, problem, nil

@@ -54,7 +54,9 @@ var (
 	CloneSet    = kind("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets", true)
 	// StatefulSet is OpenKruise's.
 	StatefulSet = kind("apps.kruise.io", "v1beta1", "StatefulSet", "statefulsets", true)
-	SidecarSet  = kind("apps.kruise.io", "v1beta1", "SidecarSet", "sidecarsets", false)
+	// AppsStatefulSet is Kubernetes' own.
+	AppsStatefulSet = kind("apps", "v1", "StatefulSet", "statefulsets", true)
+	SidecarSet      = kind("apps.kruise.io", "v1beta1", "SidecarSet", "sidecarsets", false)
 	// WorkloadSpread refers to a workload in its namespace.
 	WorkloadSpread = kind("apps.kruise.io", "v1alpha1", "WorkloadSpread", "workloadspreads", true)
 	// PersistentPodState does so, too; the budgets select pods.
@@ -97,6 +99,7 @@ var (
 		ClusterRole,
 		Deployment,
 		StatefulSet,
+		AppsStatefulSet,
 		CloneSet,
 		SidecarSet,
 		WorkloadSpread,

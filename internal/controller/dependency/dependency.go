@@ -35,6 +35,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -281,23 +282,23 @@ func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructu
 	return 0, err
 }
 
-// lookUp finds the objects that the references of a template in a namespace name and that exist, each once, and the keys of the bindings wanted for them:
-// also for an object with a name that does not exist, whose binding goes with the object. unclear are the kinds of objects that a label
+// lookUp finds the objects that the references of a template in a namespace name and that exist, each once, and all objects whose bindings
+// are wanted: also one with a name that does not exist, whose binding goes with the object. unclear are the kinds of objects that a label
 // selects and that cannot be seen now, with when to look again.
-func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []types.NamespacedName, unclear map[schema.GroupKind]time.Duration, err error) {
+func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []identity.Object, unclear map[schema.GroupKind]time.Duration, err error) {
 	unclear = map[schema.GroupKind]time.Duration{}
 	seen := map[types.UID]bool{}
 	add := func(obj *unstructured.Unstructured) {
 		if obj.GetDeletionTimestamp() == nil && dependency.MayFollow(namespace, obj) && !propagate.Excluded(propagate.TemplateOf(obj)) && !seen[obj.GetUID()] {
 			seen[obj.GetUID()] = true
 			objs = append(objs, obj)
-			wanted = append(wanted, dependency.Key(obj))
+			wanted = append(wanted, identity.Of(obj))
 		}
 	}
 	for _, ref := range refs {
 		gk := propagate.GroupKind(ref.APIVersion, ref.Kind)
 		if ref.LabelSelector == nil {
-			wanted = append(wanted, types.NamespacedName{Namespace: ref.Namespace, Name: names.Binding(ref.Kind, ref.Name)})
+			wanted = append(wanted, identity.Object{Group: gk.Group, Kind: gk.Kind, Namespace: ref.Namespace, Name: ref.Name})
 			obj, found, err := r.Templates.Get(ctx, gk, ref.Namespace, ref.Name)
 			if err != nil && !meta.IsNoMatchError(err) {
 				return nil, nil, nil, err
@@ -328,18 +329,20 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []config
 
 // attach has the binding of one dependency follow b, and says whether it did not before.
 func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding, obj *unstructured.Unstructured) (wrote bool, err error) {
-	existing, err := scope.Bindings.Get(ctx, r.client, dependency.Key(obj))
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("get its binding: %w", err)
-	}
+	gk := obj.GroupVersionKind().GroupKind()
+	existing, name, err := scope.BindingFor(ctx, r.client, gk, obj.GetNamespace(), obj.GetName())
 	if err != nil {
-		existing = nil
+		return false, err
 	}
 	want, err := dependency.Attach(b, obj, existing, uuid.NewString())
 	if err != nil {
 		return false, err
 	}
 	if existing == nil {
+		if name == "" {
+			return false, propagate.TakenError(gk, obj.GetName())
+		}
+		want.SetName(name)
 		return true, r.client.Create(ctx, want)
 	}
 	if !dependency.RequiredBy(existing, client.ObjectKeyFromObject(b)) {
@@ -439,7 +442,7 @@ func (r *reconciler) attached(ctx context.Context, key types.NamespacedName) ([]
 }
 
 // detach frees every binding that is attached to that of the key and not wanted, but those of kinds of which that is unclear.
-func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wanted []types.NamespacedName, unclear map[schema.GroupKind]time.Duration) error {
+func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wanted []identity.Object, unclear map[schema.GroupKind]time.Duration) error {
 	attached, err := r.attached(ctx, key)
 	if err != nil {
 		return err
@@ -513,7 +516,7 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[workv1alpha2.Binding], q queue) {
-			for _, key := range r.injections.placed(client.ObjectKeyFromObject(e.Object)) {
+			for _, key := range r.injections.placed(e.Object) {
 				q.Add(reconcile.Request{NamespacedName: key})
 			}
 			if concerned(e.Object) {
@@ -523,7 +526,7 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[workv1alpha2.Binding], q queue) {
 			was, is := e.ObjectOld, e.ObjectNew
 			if !sameClusters(was, is) {
-				for _, key := range r.injections.placed(client.ObjectKeyFromObject(is)) {
+				for _, key := range r.injections.placed(is) {
 					q.Add(reconcile.Request{NamespacedName: key})
 				}
 			}
@@ -542,7 +545,7 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding], q queue) {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
-			for _, key := range r.injections.placed(client.ObjectKeyFromObject(e.Object)) {
+			for _, key := range r.injections.placed(e.Object) {
 				q.Add(reconcile.Request{NamespacedName: key})
 			}
 			for _, key := range requirers(e.Object) {

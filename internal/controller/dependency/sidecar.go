@@ -21,6 +21,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -28,8 +29,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// injections are the SidecarSets that take dependencies along, by the keys of their bindings, with the bindings of the workloads that
-// each was seen to inject into.
+// injections are the SidecarSets that take dependencies along, by the keys of their bindings, with the workloads that each was seen to inject
+// into.
 type injections struct {
 	mu  sync.RWMutex
 	all map[types.NamespacedName]injection
@@ -37,7 +38,7 @@ type injections struct {
 
 type injection struct {
 	dependency.Injection
-	into map[types.NamespacedName]bool
+	into map[identity.Object]bool
 }
 
 func (x *injections) set(key types.NamespacedName, i injection) {
@@ -66,7 +67,7 @@ func (x *injections) moved(was, is *unstructured.Unstructured) (keys []types.Nam
 	if len(x.all) == 0 || obj == nil {
 		return nil
 	}
-	at := dependency.Key(obj)
+	at := identity.Of(obj)
 	for key, i := range x.all {
 		if i.into[at] != (is != nil && injected(i.Injection, is)) {
 			keys = append(keys, key)
@@ -76,11 +77,12 @@ func (x *injections) moved(was, is *unstructured.Unstructured) (keys []types.Nam
 }
 
 // placed are the SidecarSets that inject into the workload of a binding.
-func (x *injections) placed(binding types.NamespacedName) (keys []types.NamespacedName) {
+func (x *injections) placed(b workv1alpha2.Binding) (keys []types.NamespacedName) {
+	workload := propagate.TemplateOfBinding(b)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for key, i := range x.all {
-		if i.into[binding] {
+		if i.into[workload] {
 			keys = append(keys, key)
 		}
 	}
@@ -108,10 +110,10 @@ func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName, tpl
 		r.injections.drop(key)
 		return tpl, nil, 0, err
 	}
-	seen := injection{i, map[types.NamespacedName]bool{}}
+	seen := injection{i, map[identity.Object]bool{}}
 	// Before anything is looked up: what comes from here on wakes this binding.
 	r.injections.set(key, seen)
-	into := map[types.NamespacedName]bool{}
+	into := map[identity.Object]bool{}
 	unsure, again, err := r.unread(ctx)
 	if err != nil {
 		return nil, nil, 0, err
@@ -122,7 +124,7 @@ func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName, tpl
 			if !injected(i, workload) {
 				continue
 			}
-			at := dependency.Key(workload)
+			at := identity.Of(workload)
 			into[at] = true
 			labels, _, err := template.NamespaceLabels(ctx, r.client, at.Namespace)
 			if err != nil {
@@ -131,11 +133,11 @@ func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName, tpl
 			if !i.SelectsNamespace(at.Namespace, labels) || names.Reserved(at.Namespace) {
 				continue
 			}
-			b, err := scope.Bindings.Get(ctx, r.client, at)
-			if client.IgnoreNotFound(err) != nil {
-				return nil, nil, 0, fmt.Errorf("get binding %s: %w", at, err)
+			b, _, err := scope.BindingFor(ctx, r.client, gk, at.Namespace, at.Name, client.UnsafeDisableDeepCopy)
+			if err != nil {
+				return nil, nil, 0, err
 			}
-			if err != nil || schedule.NeverPlaced(b) {
+			if b == nil || schedule.NeverPlaced(b) {
 				unsure[at.Namespace] = true // it is new, or made again: that it is placed wakes this one
 				continue
 			}

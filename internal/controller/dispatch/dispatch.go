@@ -226,7 +226,7 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding, tmpl *un
 	}
 	for _, target := range dispatch.Targets(b) {
 		work := &workv1alpha1.Work{}
-		key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: names.Work(tmpl.GetKind(), tmpl.GetName(), tmpl.GetNamespace())}
+		key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: dispatch.WorkName(b, tmpl)}
 		// By its name, not by its marks: a Work whose marks somebody took off is marked again, not made twice.
 		err := r.client.Get(ctx, key, work, client.UnsafeDisableDeepCopy)
 		if client.IgnoreNotFound(err) != nil {

@@ -13,6 +13,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -45,7 +46,7 @@ func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template
 			continue
 		}
 		follows = true
-		work, err := r.work(ctx, cluster, ref.Kind, ref.Namespace, ref.Name)
+		work, err := r.work(ctx, cluster, identity.Of(obj))
 		if err != nil {
 			return "", err
 		}

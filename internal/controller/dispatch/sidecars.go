@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -22,6 +22,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -152,13 +154,14 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cluster string, now time.Time, fleet func() schedule.Snapshot) (string, error) {
 	for _, set := range sets {
 		name := set.Name
-		key := types.NamespacedName{Name: names.Binding(dependency.SidecarSetKind.Kind, name)}
-		b, err := scope.Bindings.Get(ctx, r.client, key)
-		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("get the binding of SidecarSet %s: %w", name, err)
-		}
+		b, _, err := scope.BindingFor(ctx, r.client, dependency.SidecarSetKind, "", name)
 		if err != nil {
-			b = nil
+			return "", err
+		}
+		key := types.NamespacedName{Name: names.Binding(dependency.SidecarSetKind.Kind, name)}
+		if b != nil {
+			key.Name = b.GetName()
+		} else {
 			if template, found, err := r.Templates.Get(ctx, dependency.SidecarSetKind, "", name); err == nil && found && propagate.Waiting(template) {
 				continue // its policy is Lazy, and nobody knows when it is changed
 			}
@@ -166,7 +169,7 @@ func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cl
 		if !dispatch.Coming(b, cluster, fleet(), r.SchedulerName) {
 			continue
 		}
-		work, err := r.work(ctx, cluster, dependency.SidecarSetKind.Kind, "", name)
+		work, err := r.work(ctx, cluster, identity.Object{Group: dependency.SidecarSetKind.Group, Kind: dependency.SidecarSetKind.Kind, Name: name})
 		if err != nil {
 			return "", err
 		}
@@ -178,16 +181,21 @@ func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cl
 }
 
 // work is the cached Work of a template in a cluster, which is not to be changed; nil if there is none.
-func (r *reconciler) work(ctx context.Context, cluster, kind, namespace, name string) (*workv1alpha1.Work, error) {
-	work := &workv1alpha1.Work{}
-	err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.Work(kind, name, namespace)}, work, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+func (r *reconciler) work(ctx context.Context, cluster string, template identity.Object) (*workv1alpha1.Work, error) {
+	for _, name := range names.Works(schema.GroupKind{Group: template.Group, Kind: template.Kind}, template.Name, template.Namespace) {
+		work := &workv1alpha1.Work{}
+		err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: name}, work, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get the Work of %s for cluster %q: %w", template, cluster, err)
+		}
+		if err != nil {
+			continue
+		}
+		if m, err := execute.Manifest(work); err == nil && identity.Of(m) == template {
+			return work, nil
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("get the Work of %s %s for cluster %q: %w", kind, strings.TrimPrefix(namespace+"/"+name, "/"), cluster, err)
-	}
-	return work, nil
+	return nil, nil
 }
 
 // sidecarsMoved passes Works of SidecarSets of which something became.

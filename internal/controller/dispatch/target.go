@@ -4,9 +4,7 @@ import (
 	"context"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -15,8 +13,6 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -26,11 +22,8 @@ func (r *reconciler) target(ctx context.Context, tmpl *unstructured.Unstructured
 	if !ok {
 		return nil, nil
 	}
-	b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: tmpl.GetNamespace(), Name: names.Binding(gk.Kind, name)})
-	if apierrors.IsNotFound(err) || err == nil && (!propagate.Of(b, gk, name) || len(b.BindingSpec().Clusters) == 0) {
-		return nil, nil
-	}
-	if err != nil {
+	b, _, err := scope.BindingFor(ctx, r.client, gk, tmpl.GetNamespace(), name, client.UnsafeDisableDeepCopy)
+	if err != nil || b == nil || len(b.BindingSpec().Clusters) == 0 {
 		return nil, err
 	}
 	replicas := map[string]int64{}

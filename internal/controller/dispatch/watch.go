@@ -59,10 +59,17 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			return r.targeting(ctx, cluster)
 		}), builder.WithPredicates(later, appears)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.in), builder.WithPredicates(overwriteForbidden)).
-		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
-				if is != nil && (was == nil || claimedAnew(was, is)) {
-					q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: is.GetNamespace(), Name: names.Binding(is.GetKind(), is.GetName())}})
+				if is == nil || was != nil && !claimedAnew(was, is) {
+					return
+				}
+				// A binding that is not there yet comes as an event of its own.
+				b, _, err := scope.BindingFor(ctx, r.client, is.GroupVersionKind().GroupKind(), is.GetNamespace(), is.GetName(), client.UnsafeDisableDeepCopy)
+				if err != nil {
+					ctrl.LoggerFrom(ctx).Error(err, "find the binding of a template that changed")
+				} else if b != nil {
+					q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 				}
 			})
 			return nil

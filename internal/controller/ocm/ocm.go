@@ -436,14 +436,13 @@ func (r *reconciler) others(ctx context.Context, in *ocm.Input, withdrawn []*wor
 	}
 	in.Others, in.Standing = list.Items, map[string]*workv1alpha1.Work{}
 	for _, w := range withdrawn {
-		name, standing := ocm.Ordinary(w), &workv1alpha1.Work{}
-		if name == "" {
-			continue
-		}
-		if err := r.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, standing, client.UnsafeDisableDeepCopy); err == nil {
-			in.Standing[name] = standing
-		} else if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("get the work %s/%s: %w", w.Namespace, name, err)
+		for _, name := range ocm.Ordinary(w) {
+			standing := &workv1alpha1.Work{}
+			if err := r.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, standing, client.UnsafeDisableDeepCopy); err == nil {
+				in.Standing[name] = standing
+			} else if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("get the work %s/%s: %w", w.Namespace, name, err)
+			}
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ func (r *reconciler) pin(ctx context.Context, template *unstructured.Unstructure
 		if fleet.LeavesByOrdinal(template) {
 			for _, target := range was.Clusters {
 				work := &workv1alpha1.Work{}
-				key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: names.Work(template.GetKind(), template.GetName(), template.GetNamespace())}
+				key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: names.WorkFor(existing.GetName(), template.GroupVersionKind().GroupKind(), template.GetName(), template.GetNamespace())}
 				err := r.client.Get(ctx, key, work)
 				if client.IgnoreNotFound(err) != nil {
 					return fmt.Errorf("get work %s: %w", key, err)

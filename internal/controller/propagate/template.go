@@ -25,7 +25,6 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -34,7 +33,7 @@ import (
 const (
 	// staleRetry is how soon a write over an old read is tried again; the event of the newer state mostly comes first.
 	staleRetry = 200 * time.Millisecond
-	// takenRetry is how often a template whose binding's name is taken looks whether it is free.
+	// takenRetry is how often a template looks whether a name for its binding is free, where others have all of them.
 	takenRetry = time.Minute
 )
 
@@ -57,7 +56,7 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	if err != nil && !meta.IsNoMatchError(err) {
 		return err
 	}
-	existing, err := r.binding(ctx, k)
+	existing, _, err := scope.BindingFor(ctx, r.client, k.GroupKind, k.Namespace, k.Name)
 	if err != nil {
 		return err
 	}
@@ -212,6 +211,16 @@ func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Un
 		return false, err
 	}
 	if existing == nil {
+		_, name, err := scope.BindingFor(ctx, r.client, k.GroupKind, k.Namespace, k.Name, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return false, err
+		}
+		if name == "" {
+			err := propagate.TakenError(k.GroupKind, k.Name)
+			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
+			return false, err
+		}
+		want.SetName(name)
 		if want, err = r.complete(ctx, template, want); err != nil {
 			return false, err
 		}
@@ -343,18 +352,6 @@ func (r *reconciler) forget(ctx context.Context, k key, existing workv1alpha2.Bi
 		return err
 	}
 	return r.unbind(ctx, fresh)
-}
-
-// binding is the one that has the name for the template, nil if there is none.
-func (r *reconciler) binding(ctx context.Context, k key) (workv1alpha2.Binding, error) {
-	b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: k.Namespace, Name: names.Binding(k.Kind, k.Name)})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get the binding of %s: %w", k, err)
-	}
-	return b, nil
 }
 
 // holder is the policy whose claim is on obj, a template or a binding; nil if there is no claim, or its policy is gone or going.

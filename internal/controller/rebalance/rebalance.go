@@ -22,7 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/rebalance"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -45,8 +47,8 @@ const (
 	staleRetry = 20 * time.Millisecond
 	// firstRetry is the delay of the first attempt after a failure; it grows.
 	firstRetry = 100 * time.Millisecond
-	// byBinding finds the rebalancers that a binding concerns which they have not triggered.
-	byBinding = "rebalance.binding"
+	// byWorkload finds the rebalancers that name a workload whose binding they have not triggered.
+	byWorkload = "rebalance.workload"
 )
 
 // Setup registers the controller with the manager.
@@ -55,14 +57,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader()}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1alpha1.WorkloadRebalancer{}, byBinding, func(obj client.Object) []string {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1alpha1.WorkloadRebalancer{}, byWorkload, func(obj client.Object) []string {
 		var keys []string
 		for _, w := range rebalance.Pending(obj.(*appsv1alpha1.WorkloadRebalancer)) {
-			keys = append(keys, rebalance.Key(w).String())
+			keys = append(keys, rebalance.Workload(w).String())
 		}
 		return keys
 	}); err != nil {
-		return fmt.Errorf("index rebalancers by the bindings of their workloads: %w", err)
+		return fmt.Errorf("index rebalancers by their workloads: %w", err)
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("rebalance").
 		WithOptions(controller.Options{RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
@@ -93,7 +95,7 @@ var appears = predicate.Funcs{
 // waiting are the rebalancers that wait for a binding.
 func (r *reconciler) waiting(ctx context.Context, b client.Object) []reconcile.Request {
 	var list appsv1alpha1.WorkloadRebalancerList
-	if err := r.client.List(ctx, &list, client.MatchingFields{byBinding: client.ObjectKeyFromObject(b).String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.MatchingFields{byWorkload: propagate.TemplateOfBinding(b.(workv1alpha2.Binding)).String()}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the rebalancers that wait for a binding", "binding", client.ObjectKeyFromObject(b))
 		return nil
 	}
@@ -160,16 +162,13 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (time.Duration,
 
 // trigger asks the binding of one workload for a fresh schedule; false if there is no such binding.
 func (r *reconciler) trigger(ctx context.Context, rebalancer *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference) (bool, error) {
-	key := rebalance.Key(w)
-	b, err := scope.Bindings.Get(ctx, r.client, key)
-	if apierrors.IsNotFound(err) {
-		b, err = scope.Bindings.Get(ctx, r.live, key)
+	gk := propagate.GroupKind(w.APIVersion, w.Kind)
+	b, _, err := scope.BindingFor(ctx, r.client, gk, w.Namespace, w.Name)
+	if err == nil && b == nil {
+		b, _, err = scope.BindingFor(ctx, r.live, gk, w.Namespace, w.Name)
 	}
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("get the binding of %s %s/%s: %w", w.Kind, w.Namespace, w.Name, err)
-	}
-	if err != nil {
-		return false, nil
+	if err != nil || b == nil {
+		return false, err
 	}
 	want, found := rebalance.Trigger(rebalancer, w, b)
 	if !found {

@@ -16,7 +16,7 @@ import (
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/rebalance"
+	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -79,9 +79,9 @@ func (w *world) bound(names ...string) {
 
 // empty is the binding of a workload, to be read.
 func empty(name string) workv1alpha2.Binding {
-	key := rebalance.Key(workload(name))
-	b := scope.Bindings.New(key.Namespace)
-	b.SetName(key.Name)
+	w := workload(name)
+	b := scope.Bindings.New(w.Namespace)
+	b.SetName(names.Binding(w.Kind, w.Name))
 	return b
 }
 

@@ -28,6 +28,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/service"
@@ -76,12 +77,15 @@ func managed(_ context.Context, b client.Object) []reconcile.Request {
 
 // sent is the MultiClusterService of the Service that a Work brings to a cluster.
 func (r *crossCluster) sent(ctx context.Context, w client.Object) []reconcile.Request {
-	key, ok := scope.BindingOf(w)
-	name, brings := strings.CutSuffix(key.Name, names.Binding(serviceKind.Kind, ""))
-	if !ok || !brings || key.Namespace == "" {
+	binding, ok := scope.BindingOf(w)
+	if !ok || !strings.HasSuffix(binding.Name, names.Binding(serviceKind.Kind, "")) {
 		return nil
 	}
-	key.Name = name
+	manifest, err := execute.Manifest(w.(*workv1alpha1.Work))
+	if err != nil || manifest.GroupVersionKind().GroupKind() != serviceKind {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(manifest)
 	if err := r.client.Get(ctx, key, &networkingv1alpha1.MultiClusterService{}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
@@ -240,13 +244,9 @@ func (r *crossCluster) fleet(ctx context.Context) ([]string, error) {
 // send claims the Service, so that policies leave it alone, and has its binding place it. The binding is as it was written, or as it
 // stands if it was not.
 func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClusterService, template *unstructured.Unstructured, clusters service.Clusters) (workv1alpha2.Binding, error) {
-	var existing workv1alpha2.Binding
-	b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: s.Namespace, Name: names.Binding(serviceKind.Kind, s.Name)})
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("get the binding of Service %s/%s: %w", s.Namespace, s.Name, err)
-	}
-	if err == nil {
-		existing = b
+	existing, name, err := scope.BindingFor(ctx, r.client, serviceKind, s.Namespace, s.Name)
+	if err != nil {
+		return nil, err
 	}
 	if want := service.Claim(template, s); want != nil {
 		if template, err = r.Templates.Update(ctx, want); err != nil {
@@ -263,6 +263,10 @@ func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClus
 		}
 		return want, nil
 	}
+	if name == "" {
+		return nil, propagate.TakenError(serviceKind, s.Name)
+	}
+	want.SetName(name)
 	if r.Place != nil {
 		r.Place(want)
 	}
@@ -300,11 +304,8 @@ func (r *crossCluster) held(ctx context.Context, me service.Owner) (bool, error)
 			return err == nil, err
 		}
 	}
-	b, err := scope.Bindings.Get(ctx, r.client, types.NamespacedName{Namespace: me.Namespace, Name: names.Binding(serviceKind.Kind, me.Name)})
-	if err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return service.Holds(me, b), nil
+	b, _, err := scope.BindingFor(ctx, r.client, serviceKind, me.Namespace, me.Name, client.UnsafeDisableDeepCopy)
+	return err == nil && b != nil && service.Holds(me, b), err
 }
 
 // end withdraws the endpoints from the consumers. The Service stays where it is, as it does when a policy goes: the next policy that
@@ -329,9 +330,9 @@ func (r *crossCluster) end(ctx context.Context, me service.Owner) error {
 			return client.IgnoreNotFound(err)
 		}
 	}
-	b, err := scope.Bindings.Get(ctx, r.live, types.NamespacedName{Namespace: me.Namespace, Name: names.Binding(serviceKind.Kind, me.Name)})
-	if err != nil || !service.Holds(me, b) {
-		return client.IgnoreNotFound(err)
+	b, _, err := scope.BindingFor(ctx, r.live, serviceKind, me.Namespace, me.Name)
+	if err != nil || b == nil || !service.Holds(me, b) {
+		return err
 	}
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
 	service.Release(want)

@@ -21,9 +21,9 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/service"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // imports carries ServiceImports out. Its requests are the name that a ServiceExport and a ServiceImport share: that of the Service.
@@ -154,11 +154,11 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 
 // placed are the clusters in which a policy places the kind's object of that name.
 func (r *imports) placed(ctx context.Context, kind schema.GroupKind, key types.NamespacedName) ([]string, error) {
-	clusters, err := r.targets(ctx, types.NamespacedName{Namespace: key.Namespace, Name: names.Binding(kind.Kind, key.Name)})
-	if err != nil {
-		return nil, fmt.Errorf("get the binding of %s %s: %w", kind.Kind, key, err)
+	b, _, err := scope.BindingFor(ctx, r.client, kind, key.Namespace, key.Name, client.UnsafeDisableDeepCopy)
+	if err != nil || b == nil {
+		return nil, err
 	}
-	return clusters, nil
+	return r.targets(ctx, b)
 }
 
 // defineIn has the clusters know the kind, as far as that works.

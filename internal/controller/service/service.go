@@ -189,14 +189,20 @@ func (x *exchanges) standing(ctx context.Context, owner service.Owner) ([]*workv
 func (x *exchanges) services(ctx context.Context, e service.Exchange, clusters []string) (map[string]*workv1alpha1.Work, error) {
 	out := map[string]*workv1alpha1.Work{}
 	for _, cluster := range clusters {
-		w := &workv1alpha1.Work{}
-		err := x.client.Get(ctx, client.ObjectKey{Namespace: names.ExecutionSpace(cluster), Name: e.ServiceWorkName()}, w, client.UnsafeDisableDeepCopy)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("get the work of Service %s/%s for cluster %q: %w", e.Owner.Namespace, e.Service, cluster, err)
-		}
-		// One that belongs to somebody else brings his Service.
-		if owner, ours := service.OwnerOf(w); err == nil && w.DeletionTimestamp == nil && (e.Derived == nil || ours && owner == e.Owner) {
-			out[cluster] = w
+		for _, name := range e.ServiceWorkNames() {
+			w := &workv1alpha1.Work{}
+			err := x.client.Get(ctx, client.ObjectKey{Namespace: names.ExecutionSpace(cluster), Name: name}, w, client.UnsafeDisableDeepCopy)
+			if client.IgnoreNotFound(err) != nil {
+				return nil, fmt.Errorf("get the work of Service %s/%s for cluster %q: %w", e.Owner.Namespace, e.Service, cluster, err)
+			}
+			if err != nil || !e.Brings(w) {
+				continue
+			}
+			// One that belongs to somebody else brings another Service.
+			if owner, ours := service.OwnerOf(w); w.DeletionTimestamp == nil && (e.Derived == nil || ours && owner == e.Owner) {
+				out[cluster] = w
+			}
+			break
 		}
 	}
 	return out, nil
@@ -287,12 +293,8 @@ func (x *exchanges) warn(owner service.Owner, obj client.Object, reason, message
 }
 
 // targets are the clusters that a binding places its template in, of those that are in the fleet to stay; none without a binding.
-func (x *exchanges) targets(ctx context.Context, key types.NamespacedName) ([]string, error) {
-	b := &workv1alpha2.ResourceBinding{}
-	if err := x.client.Get(ctx, key, b, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	if b.DeletionTimestamp != nil {
+func (x *exchanges) targets(ctx context.Context, b workv1alpha2.Binding) ([]string, error) {
+	if b.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
 	var out []string

@@ -21,6 +21,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -54,11 +55,6 @@ func Selects(ref configv1alpha1.DependentObjectReference, obj *unstructured.Unst
 		return false, fmt.Errorf("read the label selector for %s in namespace %q: %w", ref.Kind, ref.Namespace, err)
 	}
 	return s.Matches(labels.Set(obj.GetLabels())), nil
-}
-
-// Key is the key of the binding of a dependency.
-func Key(dep *unstructured.Unstructured) types.NamespacedName {
-	return types.NamespacedName{Namespace: dep.GetNamespace(), Name: names.Binding(dep.GetKind(), dep.GetName())}
 }
 
 // Record is independent with its dependencies in its annotation, where others look them up. It holds the distributor's
@@ -185,10 +181,10 @@ func Detach(independent types.NamespacedName, attached workv1alpha2.Binding) (b 
 	return b, len(spec.RequiredBy) == 0 && !claimed(b)
 }
 
-// Leaving are those of the bindings that carry a mark of the independent binding of that key, and are not wanted by it.
-func Leaving(independent types.NamespacedName, wanted []types.NamespacedName, bindings []workv1alpha2.Binding) []workv1alpha2.Binding {
+// Leaving are those of the bindings that carry a mark of the independent binding of that key, and are of no object that it wants.
+func Leaving(independent types.NamespacedName, wanted []identity.Object, bindings []workv1alpha2.Binding) []workv1alpha2.Binding {
 	return slices.DeleteFunc(slices.Clone(bindings), func(b workv1alpha2.Binding) bool {
-		return !RequiredBy(b, independent) || slices.Contains(wanted, keyOf(b))
+		return !RequiredBy(b, independent) || slices.Contains(wanted, propagate.TemplateOfBinding(b))
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
@@ -259,12 +260,12 @@ func TestLeavingAreThoseMarkedAndNotWanted(t *testing.T) {
 	marked := attach(t, independent("a", "m1"), nil)
 	onlyLabel := marked.DeepCopyObject().(workv1alpha2.Binding)
 	onlyLabel.SetName("only-label")
-	onlyLabel.BindingSpec().RequiredBy = nil
+	onlyLabel.BindingSpec().RequiredBy, onlyLabel.BindingSpec().Resource.Name = nil, "only-label"
 	other := attach(t, independent("z", "m1"), nil)
 	other.SetName("other")
 	all := []workv1alpha2.Binding{marked, onlyLabel, other}
 
-	if got := Leaving(a, []types.NamespacedName{keyOf(marked)}, all); len(got) != 1 || got[0].GetName() != "only-label" {
+	if got := Leaving(a, []identity.Object{propagate.TemplateOfBinding(marked)}, all); len(got) != 1 || got[0].GetName() != "only-label" {
 		t.Errorf("got %v", got)
 	}
 	if got := Leaving(a, nil, all); len(got) != 2 {

@@ -198,6 +198,15 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	return d
 }
 
+// WorkName is the name of the Works of a template, in each execution space, given its binding; nil for none.
+func WorkName(b workv1alpha2.Binding, template *unstructured.Unstructured) string {
+	gk := template.GroupVersionKind().GroupKind()
+	if b == nil {
+		return names.Work(gk.Kind, template.GetName(), template.GetNamespace())
+	}
+	return names.WorkFor(b.GetName(), gk, template.GetName(), template.GetNamespace())
+}
+
 // Namespaces are the Works of the namespace in.Template, in every cluster given, sorted. Only ClusterOverridePolicies
 // apply, since a namespace is in none. Whether it is to be sent at all is AutoPropagated's question.
 func Namespaces(in Input) []Result {
@@ -264,7 +273,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	// 2. The Work. Its name goes by the template, whatever an override did to the manifest.
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace:   names.ExecutionSpace(cluster),
-		Name:        names.Work(in.Template.GetKind(), in.Template.GetName(), in.Template.GetNamespace()),
+		Name:        WorkName(in.Binding, in.Template),
 		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
 		Labels:      map[string]string{},
 		Annotations: map[string]string{},

@@ -37,8 +37,8 @@ func BindingApart(gk schema.GroupKind, name string) string {
 }
 
 // Bindings are the names that the binding of a template may have, in the order of preference.
-func Bindings(gk schema.GroupKind, name string) [2]string {
-	return [2]string{Binding(gk.Kind, name), BindingApart(gk, name)}
+func Bindings(gk schema.GroupKind, name string) []string {
+	return []string{Binding(gk.Kind, name), BindingApart(gk, name)}
 }
 
 // binding ends with the kind, however long the rest is.
@@ -59,8 +59,8 @@ func WorkApart(gk schema.GroupKind, name, namespace string) string {
 }
 
 // Works are the names that the Work of a template may have, in the order of Bindings.
-func Works(gk schema.GroupKind, name, namespace string) [2]string {
-	return [2]string{Work(gk.Kind, name, namespace), WorkApart(gk, name, namespace)}
+func Works(gk schema.GroupKind, name, namespace string) []string {
+	return []string{Work(gk.Kind, name, namespace), WorkApart(gk, name, namespace)}
 }
 
 // WorkFor is the name of the Work of a template whose binding has the given name.

@@ -228,23 +228,27 @@ func (in Input) wantedByOthers() map[ocmv1.OrphaningRule]bool {
 	return wanted
 }
 
-// Ordinary is the name that the Work of the same object has if it is of a policy or of the hub; empty if w cannot be read.
-func Ordinary(w *workv1alpha1.Work) string {
+// Ordinary are the names that the Work of the same object may have if it is of a policy or of the hub; none if w cannot be read.
+func Ordinary(w *workv1alpha1.Work) []string {
 	m, err := execute.Manifest(w)
 	if err != nil {
-		return ""
+		return nil
 	}
-	return names.Work(m.GetKind(), m.GetName(), m.GetNamespace())
+	return names.Works(m.GroupVersionKind().GroupKind(), m.GetName(), m.GetNamespace())
 }
 
 // standing says whether a Work of a policy or of the hub is there for the object. Kinds of two groups share its name.
 func (in Input) standing(m *unstructured.Unstructured) bool {
-	w := in.Standing[names.Work(m.GetKind(), m.GetName(), m.GetNamespace())]
-	if w == nil || w.DeletionTimestamp != nil {
-		return false
+	for _, name := range names.Works(m.GroupVersionKind().GroupKind(), m.GetName(), m.GetNamespace()) {
+		w := in.Standing[name]
+		if w == nil || w.DeletionTimestamp != nil {
+			continue
+		}
+		if its, err := execute.Manifest(w); err == nil && identityOf(its, in.Cluster) == identityOf(m, in.Cluster) {
+			return true
+		}
 	}
-	its, err := execute.Manifest(w)
-	return err == nil && identityOf(its, in.Cluster) == identityOf(m, in.Cluster)
+	return false
 }
 
 // leaving is a Work that is about to be deleted. Its object stays where the delete option says so, where it is only read from now on,

@@ -210,7 +210,7 @@ func TestWhatIsTakenOutIsWithdrawn(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: Ordinary(first.Works[0])}}
+				w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: Ordinary(first.Works[0])[0]}}
 				w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 				if c.gone {
 					w.DeletionTimestamp = &metav1.Time{}

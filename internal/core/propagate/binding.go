@@ -14,6 +14,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -51,7 +52,7 @@ var (
 	ErrTerminating = errors.New("is being deleted")
 	// ErrOutlived: the binding belongs to a template of the same name that is gone, and has to go too.
 	ErrOutlived = errors.New("belongs to a template that was deleted and recreated")
-	// ErrTaken: the name of the binding is taken by another template.
+	// ErrTaken: the names that the binding may have are taken by other templates.
 	ErrTaken = errors.New("is the binding of another template")
 )
 
@@ -185,6 +186,38 @@ func Of(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool {
 	return ref.Name == name && GroupKind(ref.APIVersion, ref.Kind) == gk
 }
 
+// TemplateOfBinding is the object that a binding is for.
+func TemplateOfBinding(b workv1alpha2.Binding) identity.Object {
+	ref := b.BindingSpec().Resource
+	gk := GroupKind(ref.APIVersion, ref.Kind)
+	return identity.Object{Group: gk.Group, Kind: gk.Kind, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// Find is the binding of the object named, nil if there is none, and the name that a new one is to have: Karmada's, unless the binding of
+// another template has it. Where others have all names, free is empty. get reads a binding, nil if there is none.
+//
+// A binding keeps its name: one that was made while Karmada's name was taken is found when that is free.
+func Find(gk schema.GroupKind, namespace, name string, get func(types.NamespacedName) (workv1alpha2.Binding, error)) (b workv1alpha2.Binding, free string, err error) {
+	// In this order: a cache that shows the first one gone also shows the second one that was made before.
+	for _, candidate := range names.Bindings(gk, name) {
+		b, err := get(types.NamespacedName{Namespace: namespace, Name: candidate})
+		switch {
+		case err != nil:
+			return nil, "", err
+		case b == nil && free == "":
+			free = candidate
+		case b != nil && Of(b, gk, name):
+			return b, "", nil
+		}
+	}
+	return nil, free, nil
+}
+
+// TakenError says that other templates have all names that the binding of the object could have.
+func TakenError(gk schema.GroupKind, name string) error {
+	return fmt.Errorf("binding %s %w, and so is %s: rename %s %s", names.Binding(gk.Kind, name), ErrTaken, names.BindingApart(gk, name), gk, name)
+}
+
 // PermanentID is the id by which Works name the binding; empty until it has one.
 func PermanentID(b workv1alpha2.Binding) string {
 	return b.GetLabels()[bindingIDLabel(b.GetNamespace())]
@@ -208,7 +241,7 @@ func Belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding)
 	owner := Owner(existing)
 	switch {
 	case !Of(existing, TemplateOf(template).GroupKind(), template.GetName()):
-		return fmt.Errorf("binding %s %w: %s %s; rename one of the two, or the kinds share a binding's name",
+		return fmt.Errorf("binding %s %w: %s %s",
 			existing.GetName(), ErrTaken, GroupKind(ref.APIVersion, ref.Kind), ref.Name)
 	case existing.GetDeletionTimestamp() != nil:
 		why = ErrTerminating

@@ -8,17 +8,17 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Key is the binding of a workload; an empty namespace is a ClusterResourceBinding.
-func Key(w appsv1alpha1.ObjectReference) types.NamespacedName {
-	return types.NamespacedName{Namespace: w.Namespace, Name: names.Binding(w.Kind, w.Name)}
+// Workload is what a reference names.
+func Workload(w appsv1alpha1.ObjectReference) identity.Object {
+	gk := propagate.GroupKind(w.APIVersion, w.Kind)
+	return identity.Object{Group: gk.Group, Kind: gk.Kind, Namespace: w.Namespace, Name: w.Name}
 }
 
 // Pending are the workloads of the spec that a binding was not found for yet, or not looked for: sorted, each once.
@@ -32,14 +32,13 @@ func Pending(r *appsv1alpha1.WorkloadRebalancer) []appsv1alpha1.ObjectReference 
 	return slices.DeleteFunc(slices.Compact(pending), func(w appsv1alpha1.ObjectReference) bool { return done[w] })
 }
 
-// Trigger is what becomes of the binding that has the key of a workload, nil if there is none: want equals b when it was asked
-// for as much already. It is not found if it belongs to a template of the same kind and name in another group, or is on its way out.
+// Trigger is what becomes of b, the binding of a workload, nil if there is none: want equals b when it was asked for as much already. It is
+// not found if it belongs to another template, or is on its way out.
 func Trigger(r *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference, b workv1alpha2.Binding) (want workv1alpha2.Binding, found bool) {
 	if b == nil || b.GetDeletionTimestamp() != nil {
 		return nil, false
 	}
-	ref := &b.BindingSpec().Resource
-	if propagate.GroupKind(ref.APIVersion, ref.Kind) != propagate.GroupKind(w.APIVersion, w.Kind) || ref.Name != w.Name {
+	if propagate.TemplateOfBinding(b) != Workload(w) {
 		return nil, false
 	}
 	if asked := b.BindingSpec().RescheduleTriggeredAt; asked != nil && !asked.Before(&r.CreationTimestamp) {

@@ -227,17 +227,6 @@ func TestAnOrderCountsThatARunCameBefore(t *testing.T) {
 	}
 }
 
-func TestKeysAreThoseOfBindings(t *testing.T) {
-	for want, w := range map[string]appsv1alpha1.ObjectReference{
-		"shop/web-deployment":      deployment("web"),
-		"/system.view-clusterrole": {APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "system:view"},
-	} {
-		if got := Key(w).String(); got != want {
-			t.Errorf("the key is %s, want %s", got, want)
-		}
-	}
-}
-
 func TestHowLongARebalancerIsKept(t *testing.T) {
 	finish := metav1.NewTime(time.Unix(1990, 0))
 	for name, c := range map[string]struct {

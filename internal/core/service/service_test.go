@@ -48,7 +48,7 @@ func (w *world) decide(x Exchange) Decision {
 	w.t.Helper()
 	services := map[string]*workv1alpha1.Work{}
 	for _, c := range x.Consumers {
-		if work := w.standing[names.ExecutionSpace(c)+"/"+x.ServiceWorkName()]; work != nil {
+		if work := w.standing[names.ExecutionSpace(c)+"/"+x.ServiceWorkNames()[0]]; work != nil {
 			services[c] = work
 		}
 	}

@@ -13,11 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
@@ -285,9 +287,15 @@ func holds(w *workv1alpha1.Work, before bool) bool {
 	return applied || before && (refused == "" || len(w.Status.ManifestStatuses) > 0)
 }
 
-// ServiceWorkName is what the Work of a Service is called in each execution space.
-func (x Exchange) ServiceWorkName() string {
-	return names.Work("Service", x.Service, x.Owner.Namespace)
+// ServiceWorkNames are what the Work of a Service may be called in each execution space: kinds of other groups share its first name.
+func (x Exchange) ServiceWorkNames() []string {
+	return names.Works(schema.GroupKind{Kind: "Service"}, x.Service, x.Owner.Namespace)
+}
+
+// Brings says whether w has the Service.
+func (x Exchange) Brings(w *workv1alpha1.Work) bool {
+	m, err := execute.Manifest(w)
+	return err == nil && identity.Of(m) == identity.Object{Kind: "Service", Namespace: x.Owner.Namespace, Name: x.Service}
 }
 
 // Definition is the Work that brings the definition of a kind to a cluster; standing is the one that is there, nil for none. What it

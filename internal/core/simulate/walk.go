@@ -25,7 +25,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/rebalance"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -154,14 +153,14 @@ func (s *state) rebalance() {
 			r.CreationTimestamp = metav1.NewTime(last.Add(time.Second))
 		}
 		for _, w := range rebalance.Pending(r) {
-			key := rebalance.Key(w)
-			want, found := rebalance.Trigger(r, w, s.bindings[key])
+			b, _, _ := s.bindingFor(ref{propagate.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name})
+			want, found := rebalance.Trigger(r, w, b)
 			if !found {
 				s.warnings = append(s.warnings, fmt.Sprintf("WorkloadRebalancer %s: %s is not placed by a policy: there is nothing to schedule anew", r.Name,
 					ref{propagate.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name}))
 				continue
 			}
-			s.bindings[key] = want
+			s.bindings[types.NamespacedName{Namespace: want.GetNamespace(), Name: want.GetName()}] = want
 		}
 	}
 }
@@ -209,11 +208,7 @@ func priority(b workv1alpha2.Binding) int32 {
 func (s *state) propagate(ctx context.Context, r ref) error {
 	template := s.templates[r]
 	t := propagate.TemplateOf(template)
-	key := types.NamespacedName{Namespace: r.Namespace, Name: names.Binding(r.Kind, r.Name)}
-	var existing workv1alpha2.Binding
-	if b := s.bindings[key]; b != nil {
-		existing = b
-	}
+	existing, free, key := s.bindingFor(r)
 	if template.GetDeletionTimestamp() != nil || propagate.ManagedElsewhere(t) {
 		return nil
 	}
@@ -275,8 +270,26 @@ func (s *state) propagate(ctx context.Context, r ref) error {
 	if err != nil {
 		return err
 	}
+	if existing == nil {
+		if free == "" {
+			return propagate.TakenError(r.GroupKind, r.Name)
+		}
+		b.SetName(free)
+	}
 	s.put(key, b)
 	return waits
+}
+
+// bindingFor is the binding of a template, nil if there is none, with the name that a new one is to have, and the key of either.
+func (s *state) bindingFor(r ref) (existing workv1alpha2.Binding, free string, key types.NamespacedName) {
+	existing, free, _ = propagate.Find(r.GroupKind, r.Namespace, r.Name, func(key types.NamespacedName) (workv1alpha2.Binding, error) {
+		return s.bindings[key], nil
+	})
+	key = types.NamespacedName{Namespace: r.Namespace, Name: free}
+	if existing != nil {
+		key.Name = existing.GetName()
+	}
+	return existing, free, key
 }
 
 // selecting are the policies that may select t, each once.

@@ -6,6 +6,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
 // Told are the Works of a binding as far as its status tells of them, for who may not read Works, which hold what is sent.
@@ -18,7 +19,7 @@ func Told(b workv1alpha2.Binding) []workv1alpha1.Work {
 	var works []workv1alpha1.Work
 	for _, item := range b.BindingStatus().AggregatedStatus {
 		w := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-			Namespace: names.ExecutionSpace(item.ClusterName), Name: names.Work(ref.Kind, ref.Name, ref.Namespace)}}
+			Namespace: names.ExecutionSpace(item.ClusterName), Name: names.WorkFor(b.GetName(), propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name, ref.Namespace)}}
 		applied := metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful}
 		if !item.Applied {
 			applied.Status, applied.Reason, applied.Message = metav1.ConditionFalse, workv1alpha1.ReasonAppliedFailed, item.AppliedMessage
