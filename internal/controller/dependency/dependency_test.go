@@ -35,6 +35,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -541,10 +542,12 @@ func TestATakenNameHoldsUpNoOther(t *testing.T) {
 	other := settingsRef
 	other.Name = "other"
 	h.needs = []configv1alpha1.DependentObjectReference{settingsRef, other}
-	h.must(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: settings.Name},
-		Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}},
-	}))
+	for _, name := range names.Bindings(schema.GroupKind{Kind: "ConfigMap"}, "settings") {
+		h.must(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: name},
+			Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}},
+		}))
+	}
 	h.create(object("ConfigMap", "shop", "settings"))
 	h.create(object("ConfigMap", "shop", "other"))
 	independent := h.workload("Deployment", "shop", "web", "eu")

@@ -191,7 +191,7 @@ func (r *reconciler) work(ctx context.Context, cluster string, template identity
 		if err != nil {
 			continue
 		}
-		if m, err := execute.Manifest(work); err == nil && identity.Of(m) == template {
+		if m, err := execute.Manifest(work); err != nil || identity.Of(m) == template {
 			return work, nil
 		}
 	}

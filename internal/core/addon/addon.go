@@ -19,6 +19,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/fields"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/names"
 )
 
 // Label is on all that an addon consists of on the hub; its value is the addon's name.
@@ -143,7 +144,7 @@ func enclose(addon string, m *unstructured.Unstructured) *unstructured.Unstructu
 	t := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"manifest": m.Object}}}
 	t.SetGroupVersionKind(releasev1alpha1.GroupVersion.WithKind(releasev1alpha1.EnclosedManifestKind.Kind))
 	// Names of roles have colons, which names of ours may not.
-	t.SetName(strings.ToLower(strings.ReplaceAll(strings.Join(append(parts, m.GetName()), "."), ":", ".")))
+	t.SetName(names.Object(strings.ToLower(strings.ReplaceAll(strings.Join(append(parts, m.GetName()), "."), ":", "."))))
 	t.SetLabels(map[string]string{Label: addon})
 	return t
 }

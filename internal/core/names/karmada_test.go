@@ -91,6 +91,9 @@ func TestLongNamesAreCutAndStayDifferent(t *testing.T) {
 	if l := Label(a); len(l) > 63 || l == Label(b) || len(validation.IsDNS1123Label(l)) > 0 {
 		t.Errorf("labels %q and %q, want two of at most 63 characters", l, Label(b))
 	}
+	if s := DerivedService(strings.Repeat("x", 63)); len(validation.IsDNS1035Label(s)) > 0 || DerivedService("web") != "derived-web" {
+		t.Errorf("derived Services are %s and %s", s, DerivedService("web"))
+	}
 	for _, short := range []string{"web", strings.Repeat("x", 63)} {
 		if Label(short) != short || Object(short) != short {
 			t.Errorf("%q fits and was changed", short)

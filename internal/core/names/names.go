@@ -144,6 +144,9 @@ func bindingKey(namespace, name string) string {
 	return namespace + "/" + name
 }
 
+// DerivedService is the name of the Service that clusters get for a ServiceImport.
+func DerivedService(serviceImport string) string { return Label("derived-" + serviceImport) }
+
 // The limits of Kubernetes, in bytes, and the longest result of hash.
 const (
 	maxName  = 253

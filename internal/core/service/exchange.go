@@ -1,8 +1,6 @@
 package service
 
 import (
-	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/names"
 )
 
 // OwnerAnnotation on a Work says what asks for it: see Owner.
@@ -55,18 +54,15 @@ type Exchange struct {
 	ownToo bool
 }
 
-// DerivedName is how a Service that is imported is called.
-func DerivedName(imported string) string { return "derived-" + imported }
-
 // Import is the exchange that a ServiceImport asks for, placed in some clusters, of a Service exported in others.
 func Import(i *multiclusterv1alpha1.ServiceImport, exporters, importers []string) Exchange {
 	return Exchange{
 		Owner:     Owner{multiclusterv1alpha1.ServiceImportKind.Kind, i.Namespace, i.Name},
-		Service:   DerivedName(i.Name),
+		Service:   names.DerivedService(i.Name),
 		Derived:   derived(i),
 		Providers: unknown(exporters),
 		Consumers: slices.Sorted(slices.Values(importers)),
-		labels:    map[string]string{serviceNamespaceLabel: i.Namespace, serviceNameLabel: i.Name},
+		labels:    map[string]string{serviceNamespaceLabel: i.Namespace, serviceNameLabel: names.Label(i.Name)},
 		prefix:    "imported-", managedBy: managedByImport,
 		ownToo: true,
 	}
@@ -77,7 +73,7 @@ func Import(i *multiclusterv1alpha1.ServiceImport, exporters, importers []string
 func derived(i *multiclusterv1alpha1.ServiceImport) *corev1.Service {
 	s := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: DerivedName(i.Name), Labels: map[string]string{importedServiceLabel: i.Name}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: names.DerivedService(i.Name), Labels: map[string]string{importedServiceLabel: names.Label(i.Name)}},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, SessionAffinity: i.Spec.SessionAffinity,
 			SessionAffinityConfig: i.Spec.SessionAffinityConfig.DeepCopy()},
 	}
@@ -104,9 +100,9 @@ func CrossCluster(s *networkingv1alpha1.MultiClusterService, fleet []string) Exc
 		Consumers: c.Consumers,
 		labels: map[string]string{
 			networkingv1alpha1.MultiClusterServiceNamespaceKey: s.Namespace,
-			networkingv1alpha1.MultiClusterServiceNameKey:      s.Name,
+			networkingv1alpha1.MultiClusterServiceNameKey:      names.Label(s.Name),
 			serviceNamespaceLabel:                              s.Namespace,
-			serviceNameLabel:                                   s.Name,
+			serviceNameLabel:                                   names.Label(s.Name),
 		},
 		managedBy: managedByDispatch,
 	}
@@ -173,16 +169,7 @@ func ClustersOf(s *networkingv1alpha1.MultiClusterService, fleet []string) Clust
 	return c
 }
 
-// nameLimit leaves room in an object's name for what the name of its Work adds.
-const nameLimit = 230
-
 // sliceName is how a provider's slice is called in consumers.
 func (x Exchange) sliceName(provider, slice string) string {
-	name := x.prefix + provider + "-" + slice
-	if len(name) <= nameLimit {
-		return name
-	}
-	h := fnv.New32a()
-	h.Write([]byte(name)) // fnv never fails
-	return fmt.Sprintf("%s-%08x", strings.TrimRight(name[:nameLimit-9], "-."), h.Sum32())
+	return names.Object(x.prefix + provider + "-" + slice)
 }

@@ -19,7 +19,6 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/identity"
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
@@ -179,7 +178,7 @@ func (x Exchange) slice(provider string, s Slice) *discoveryv1.EndpointSlice {
 			Labels: map[string]string{
 				discoveryv1.LabelServiceName: x.Service,
 				discoveryv1.LabelManagedBy:   x.managedBy,
-				importedServiceLabel:         x.Owner.Name,
+				importedServiceLabel:         names.Label(x.Owner.Name),
 				sourceClusterLabel:           provider,
 			},
 			Annotations: map[string]string{ProvisionClusterAnnotation: provider},
@@ -292,10 +291,10 @@ func (x Exchange) ServiceWorkNames() []string {
 	return names.Works(schema.GroupKind{Kind: "Service"}, x.Service, x.Owner.Namespace)
 }
 
-// Brings says whether w has the Service.
+// Brings says whether w, which has one of the ServiceWorkNames, has the Service, as far as it can be read.
 func (x Exchange) Brings(w *workv1alpha1.Work) bool {
 	m, err := execute.Manifest(w)
-	return err == nil && identity.Of(m) == identity.Object{Kind: "Service", Namespace: x.Owner.Namespace, Name: x.Service}
+	return err != nil || m.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Service"}
 }
 
 // Definition is the Work that brings the definition of a kind to a cluster; standing is the one that is there, nil for none. What it

@@ -11,7 +11,7 @@ import (
 
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/service"
+	"github.com/argosy-io/argosy/internal/core/names"
 )
 
 // MultiClusterService validates a MultiClusterService; old is nil for a new one. The texts are those that users of Karmada know.
@@ -92,12 +92,11 @@ func MultiClusterServiceAdvice(s *networkingv1alpha1.MultiClusterService) (advic
 	return advice
 }
 
-// ServiceImport validates a new ServiceImport: its name has to leave room for that of the Service that clusters get for it.
+// ServiceImport validates a new ServiceImport: it is called like the Service that it imports, and clusters get a Service for it.
 func ServiceImport(i *multiclusterv1alpha1.ServiceImport) field.ErrorList {
 	var errs field.ErrorList
-	derived := service.DerivedName(i.Name)
-	for _, msg := range apivalidation.NameIsDNS1035Label(derived, false) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), i.Name, fmt.Sprintf("clusters reach it as Service %s: %s", derived, msg)))
+	for _, msg := range apivalidation.NameIsDNS1035Label(i.Name, false) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), i.Name, fmt.Sprintf("it is the name of a Service, which clusters reach as %s: %s", names.DerivedService(i.Name), msg)))
 	}
 	return errs
 }

@@ -9,13 +9,14 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/names"
 )
 
 // serviceImport takes along the Service derived from it and the EndpointSlices of that.
 func serviceImport() *interpret.Hooks {
 	return &interpret.Hooks{
 		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
-			derived := "derived-" + obj.GetName()
+			derived := names.DerivedService(obj.GetName())
 			return interpret.SortDependencies([]configv1alpha1.DependentObjectReference{
 				{APIVersion: "v1", Kind: "Service", Namespace: obj.GetNamespace(), Name: derived},
 				{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: obj.GetNamespace(), LabelSelector: &metav1.LabelSelector{
