@@ -27,7 +27,6 @@ const (
 	// members are named where another story may have a cluster join meanwhile.
 	members = "clusterAffinity: {clusterNames: [m1, m2, m3]}"
 	byRoom  = "replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}"
-	packed  = "replicaDivisionPreference: Aggregated"
 )
 
 // room makes, in each member, a node with room for nine replicas of what is hungry in this namespace, and for nothing else, and
