@@ -13,7 +13,7 @@ const startTimeout = 3 * time.Minute
 
 func TestAHubThatIsKilledAgainAndAgainLosesNothing(t *testing.T) {
 	kit.Long(t)
-	const kills, perKill = 10, 20
+	const kills, perKill = 6, 20
 	w := newWorld(t)
 	witnesses := []*witness{w.witness("f1"), w.witness("f2")}
 	for kill := range kills {
