@@ -160,7 +160,8 @@ func TestTheServiceOfAStatefulSetIsLookedFor(t *testing.T) {
 	set := func(name string) *appsv1.StatefulSet {
 		return &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: in("shop", name), Spec: appsv1.StatefulSetSpec{ServiceName: name}}
 	}
-	r, _ := hub(set("web"), set("db"), &corev1.Service{ObjectMeta: in("shop", "db")}, &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", names.Binding("Service", "db"))})
+	r, _ := hub(set("web"), set("db"), &corev1.Service{ObjectMeta: in("shop", "db")}, &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", names.Binding("Service", "db")),
+		Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "db"}}})
 	for name, there := range map[string]bool{"web": false, "db": true} {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set(name))
 		if err != nil {

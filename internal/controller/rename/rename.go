@@ -43,34 +43,43 @@ var log = ctrl.Log.WithName("rename")
 // Whenever it is interrupted, the next call continues: a copy with the status is there before the original loses its finalizer, and a Work
 // without finalizer takes nothing along. A Work that cannot be renamed keeps its name until the next start, and its object stays.
 func Works(ctx context.Context, live client.Reader, c client.Client) error {
-	system := &corev1.Namespace{}
-	if err := live.Get(ctx, types.NamespacedName{Name: names.System}, system); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("get namespace %s: %w", names.System, err)
-	}
-	if system.Annotations[doneAnnotation] == present {
-		return nil
-	}
 	for attempt := 1; ; attempt++ {
-		renamed, failed, err := all(ctx, live, c)
-		if err != nil {
+		failed, err := try(ctx, live, c)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case failed == nil && err == nil:
+			return nil
+		case attempt == attempts && err != nil:
 			return fmt.Errorf("rename works: %w", err)
-		}
-		if renamed > 0 {
-			log.Info("renamed Works", "works", renamed)
-		}
-		if failed == nil {
-			return markDone(ctx, c)
-		}
-		if attempt == attempts {
+		case attempt == attempts:
 			log.Error(failed, "some Works keep their former names until the next start")
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-time.After(retry):
 		}
 	}
+}
+
+// try renames all Works, unless that is done. failed says which could not be renamed.
+func try(ctx context.Context, live client.Reader, c client.Client) (failed, err error) {
+	system := &corev1.Namespace{}
+	if err := live.Get(ctx, types.NamespacedName{Name: names.System}, system); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get namespace %s: %w", names.System, err)
+	}
+	if system.Annotations[doneAnnotation] == present {
+		return nil, nil
+	}
+	renamed, failed, err := all(ctx, live, c)
+	if renamed > 0 {
+		log.Info("renamed Works", "works", renamed)
+	}
+	if failed != nil || err != nil {
+		return failed, err
+	}
+	return nil, markDone(ctx, c)
 }
 
 func markDone(ctx context.Context, c client.Client) error {
