@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -14,6 +16,11 @@ func TestAWorkOfABindingAppliesNothingButItsTemplate(t *testing.T) {
 	const grant = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"me"}}`
 	const configMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"c"}}`
 	bound := map[string]string{"resourcebinding.karmada.io/namespace": "shop", "resourcebinding.karmada.io/name": "c-configmap"}
+	set := func(apiVersion string) string {
+		return `{"apiVersion":"` + apiVersion + `","kind":"StatefulSet","metadata":{"namespace":"shop","name":"db"}}`
+	}
+	apart := map[string]string{"resourcebinding.karmada.io/namespace": "shop",
+		"resourcebinding.karmada.io/name": names.BindingApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db")}
 	for _, c := range []struct {
 		what, name, manifest string
 		annotations          map[string]string
@@ -30,6 +37,9 @@ func TestAWorkOfABindingAppliesNothingButItsTemplate(t *testing.T) {
 		{"what a template encloses", names.Work("EnclosedManifest", "kruise.x", ""), configMap, map[string]string{"clusterresourcebinding.karmada.io/name": "kruise.x-enclosedmanifest"}, false},
 		{"a binding of a namespace that is called like one that encloses", names.Work("EnclosedManifest", "x", ""), configMap,
 			map[string]string{"resourcebinding.karmada.io/namespace": "shop", "resourcebinding.karmada.io/name": "x-enclosedmanifest"}, true},
+		{"a template whose binding has a name apart", names.WorkApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db", "shop"), set("apps.kruise.io/v1beta1"), apart, false},
+		{"one of another group", names.WorkApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db", "shop"), set("apps/v1"), apart, true},
+		{"a Work with a former name", names.FormerWork("ConfigMap", "c", "shop"), configMap, bound, false},
 		{"a Work that an administrator wrote", "anything", grant, nil, false},
 	} {
 		w := &workv1alpha1.Work{}
