@@ -40,12 +40,19 @@ func (a asking) Owned(ctx context.Context, cluster, namespace, pod, kind, owner 
 	return c != nil && c.Kind == kind && c.Name == owner, nil
 }
 
-// pods are the clusters of the pods that the template names and that are not routed yet; nil if it names none. A cluster that does
-// not answer has none: it is asked again when it does.
+// pods are the clusters of the pods that the template names and that are not routed yet; nil if it names none. A name that no cluster
+// has is not in the result if a cluster did not respond.
 func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]string, error) {
 	names, err := fleet.PodsAskedFor(in.Template, in.Existing)
-	if err != nil || len(names) == 0 || r.Pods == nil {
+	if err != nil || len(names) == 0 {
 		return nil, err
+	}
+	if r.Pods == nil {
+		nowhere := map[string][]string{}
+		for _, name := range names {
+			nowhere[name] = []string{}
+		}
+		return nowhere, nil
 	}
 	kind, owner := fleet.PodOwner(in.Template)
 	found, silent := map[string][]string{}, false

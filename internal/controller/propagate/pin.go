@@ -2,7 +2,9 @@ package propagate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,11 +24,18 @@ type Pods interface {
 	Owned(ctx context.Context, cluster, namespace, pod, kind, owner string) (bool, error)
 }
 
-// pin has the scheduler take replicas that go from the clusters where the template says so, in the write that asks for fewer.
-func (r *reconciler) pin(ctx context.Context, template *unstructured.Unstructured, existing, want workv1alpha2.Binding) error {
+// errPodsUnknown says that a scale-down waits because a cluster that may have a pod to delete does not respond.
+var errPodsUnknown = errors.New("a cluster that may have a pod to delete does not respond")
+
+// podsRetry is how soon pods to delete are looked up again. The dispatch controller reports what is missing.
+const podsRetry = 5 * time.Second
+
+// pin tells the scheduler from which clusters replicas go, in the write that asks for fewer. While that is not known, want keeps the
+// replicas of existing, and held is true.
+func (r *reconciler) pin(ctx context.Context, template *unstructured.Unstructured, existing, want workv1alpha2.Binding) (held bool, err error) {
 	was, is := existing.BindingSpec(), want.BindingSpec()
 	if was.Replicas == is.Replicas {
-		return nil // the pin of the last change stands
+		return false, nil // the pin of the last change stands
 	}
 	var leaving map[string]int32
 	if fewer := schedule.Placed(was) - is.Replicas; fewer > 0 && is.Placement.DividesReplicas() {
@@ -37,38 +46,42 @@ func (r *reconciler) pin(ctx context.Context, template *unstructured.Unstructure
 				key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: names.WorkFor(existing.GetName(), template.GroupVersionKind().GroupKind(), template.GetName(), template.GetNamespace())}
 				err := r.client.Get(ctx, key, work)
 				if client.IgnoreNotFound(err) != nil {
-					return fmt.Errorf("get work %s: %w", key, err)
+					return false, fmt.Errorf("get work %s: %w", key, err)
 				}
 				if err == nil {
 					works[target.Name] = work
 				}
 			}
 		}
-		var err error
-		leaving, err = fleet.Leaving(template, int64(fewer), works, func(pod string) []string { return r.clustersOf(ctx, template, was.Clusters, pod) })
+		var unknown []string
+		leaving, unknown, err = fleet.Leaving(template, int64(fewer), works, func(pod string) ([]string, bool) { return r.clustersOf(ctx, template, was.Clusters, pod) })
 		if err != nil {
-			return err
+			return false, err
+		}
+		if len(unknown) > 0 {
+			is.Replicas, is.Components = was.Replicas, was.Components
+			return true, nil
 		}
 	}
 	schedule.SetPin(want, leaving)
-	return nil
+	return false, nil
 }
 
-// clustersOf are those of the clusters that have a pod of the template's of that name. One that does not answer has none: its
-// replicas are divided as others are.
-func (r *reconciler) clustersOf(ctx context.Context, template *unstructured.Unstructured, clusters []workv1alpha2.TargetCluster, pod string) []string {
+// clustersOf returns the clusters that have a pod of the template with that name; known is false if one did not respond.
+func (r *reconciler) clustersOf(ctx context.Context, template *unstructured.Unstructured, clusters []workv1alpha2.TargetCluster, pod string) (in []string, known bool) {
 	if r.Pods == nil {
-		return nil
+		return nil, true
 	}
-	var in []string
+	known = true
 	for _, c := range clusters {
 		there, err := r.Pods.Owned(ctx, c.Name, template.GetNamespace(), pod, template.GetKind(), template.GetName())
 		if err != nil {
 			log.FromContext(ctx).Info("cannot look up a pod that is to be deleted", "cluster", c.Name, "pod", pod, "cause", err.Error())
+			known = false
 		}
 		if there {
 			in = append(in, c.Name)
 		}
 	}
-	return in
+	return in, known
 }

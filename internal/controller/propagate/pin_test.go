@@ -36,7 +36,7 @@ func TestTheReplicasOfNamedPodsArePinnedInTheWriteThatAsksForFewer(t *testing.T)
 		t.Helper()
 		is := was.DeepCopy()
 		is.Spec.Replicas = replicas
-		if err := r.pin(t.Context(), template, was, is); err != nil {
+		if _, err := r.pin(t.Context(), template, was, is); err != nil {
 			t.Fatal(err)
 		}
 		if got := is.Annotations[schedule.PinAnnotation]; got != want {

@@ -47,6 +47,8 @@ func (r *reconciler) reconcileTemplate(ctx context.Context, k key) (reconcile.Re
 		return reconcile.Result{}, nil // the end of the old binding is an event
 	case errors.Is(err, propagate.ErrTaken):
 		return reconcile.Result{RequeueAfter: takenRetry}, nil
+	case errors.Is(err, errPodsUnknown):
+		return reconcile.Result{RequeueAfter: podsRetry}, nil
 	}
 	return reconcile.Result{}, err
 }
@@ -201,7 +203,8 @@ func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Uns
 // reading are the operations that a binding's own fields come from.
 var reading = []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretReplica, configv1alpha1.InterpreterOperationInterpretComponent}
 
-// write writes the binding of a template that means m, and says whether it was another before.
+// write writes the binding of a template that means m, and says whether it was another before. errPodsUnknown says that it was
+// written without the fewer replicas that the template asks for.
 func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation, m propagate.Meaning, existing workv1alpha2.Binding) (wrote bool, err error) {
 	want, err := propagate.Binding(template, p, m, existing)
 	if err != nil {
@@ -210,6 +213,7 @@ func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Un
 		}
 		return false, err
 	}
+	held := false
 	if existing == nil {
 		_, name, err := scope.BindingFor(ctx, r.client, k.GroupKind, k.Namespace, k.Name, client.UnsafeDisableDeepCopy)
 		if err != nil {
@@ -234,19 +238,26 @@ func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Un
 		if advice := propagate.RunAdvice(template, p); advice != "" {
 			r.events.Event(template, corev1.EventTypeWarning, workv1alpha2.EventApplyPolicySucceed, advice)
 		}
-	} else if err := r.pin(ctx, template, existing, want); err != nil {
-		return false, err
-	} else if wrote, err = commit.Update(ctx, r.client, existing, want); err != nil {
-		if !commit.Stale(err) {
-			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
+	} else {
+		if held, err = r.pin(ctx, template, existing, want); err != nil {
+			return false, err
 		}
-		return false, err
+		if wrote, err = commit.Update(ctx, r.client, existing, want); err != nil {
+			if !commit.Stale(err) {
+				r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
+			}
+			return false, err
+		}
 	}
 	if propagate.Waiting(template) {
 		template = template.DeepCopy()
 		propagate.StopWaiting(template)
-		_, err := r.Templates.Update(ctx, template)
-		return wrote, err
+		if _, err := r.Templates.Update(ctx, template); err != nil {
+			return wrote, err
+		}
+	}
+	if held {
+		return wrote, errPodsUnknown
 	}
 	return wrote, nil
 }

@@ -79,6 +79,9 @@ const (
 	OrdinalsAnnotation = "argosy.io/ordinals"
 	// ProgressAnnotation on a binding is when a rollout last went on, while one with a deadline is under way.
 	ProgressAnnotation = "argosy.io/rollout-progress"
+	// SentPodsAnnotation on a CloneSet in a member is the names "a,b" of spec.scaleStrategy.podsToDelete that the hub sent. A name in
+	// it that is not in the list any more was removed by the member's controller.
+	SentPodsAnnotation = "argosy.io/sent-pods-to-delete"
 	// RoutedAnnotation on a binding is the clusters, "a,b", that alone get a template that is about pods of theirs; it is on none
 	// before that is known, nor on those of other templates.
 	RoutedAnnotation = "argosy.io/routed-to"

@@ -432,7 +432,8 @@ var handlers = func() map[schema.GroupKind]handler {
 	}
 	all[cloneSetKind] = handler{divides: true, share: (*fleet).cloneSet,
 		always: func(template map[string]any) bool { return len(list(template, podsToDeletePath...)) > 0 }}
-	all[statefulSetKind] = handler{divides: true, share: (*fleet).statefulSet}
+	all[statefulSetKind] = handler{divides: true, share: (*fleet).statefulSet,
+		always: func(template map[string]any) bool { return len(list(template, reservedPath...)) > 0 }}
 	all[nativeStatefulSetKind] = handler{share: (*fleet).nativeStatefulSet, always: func(template map[string]any) bool {
 		return text(template, "metadata", "annotations", UniqueOrdinalsAnnotation) == "true"
 	}}
@@ -450,18 +451,23 @@ var handlers = func() map[schema.GroupKind]handler {
 
 // cloneSet divides a CloneSet's rollout, if its replicas are divided, and routes the pods to delete in any case.
 func (f *fleet) cloneSet() error {
+	names := podsNamed(f.Template)
 	if len(f.members) < 2 {
-		if f.placedTooMany() {
-			f.routePods()
-			return nil
-		}
-		for _, m := range f.members {
-			if m.Base != nil && len(podsNamed(f.Template)) > 0 {
-				f.passPods(m)
+		switch {
+		case len(names) == 0:
+		case f.placedTooMany():
+			f.routePods(names, f.podRoutes(names))
+		default:
+			for _, m := range f.members {
+				if m.Base != nil {
+					f.passPods(m)
+				}
 			}
 		}
 		return nil // its member knows best
 	}
+	routes := f.podRoutes(names)
+	f.holdScaleDown(routes)
 	if f.Divided && f.options.scope != "Cluster" {
 		if err := f.rollOut(workloads[cloneSetKind], nil); err != nil {
 			return err
@@ -470,7 +476,7 @@ func (f *fleet) cloneSet() error {
 			return err
 		}
 	}
-	f.routePods()
+	f.routePods(names, routes)
 	return nil
 }
 

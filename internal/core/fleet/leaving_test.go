@@ -11,7 +11,7 @@ func TestPodsThatAreNamedGoFromTheirOwnClustersInTheOrderOfTheirNames(t *testing
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {scaleStrategy: {podsToDelete: [x-gone, x-b, x-both, x-b, x-a, x-c]}}}", 3, 3)
 	pods := map[string][]string{"x-a": {"c1"}, "x-b": {"c2"}, "x-c": {"c2"}, "x-both": {"c1", "c2"}}
 	for fewer, want := range []string{"map[]", "map[c2:1]", "map[c1:1 c2:1]", "map[c1:1 c2:2]", "map[c1:1 c2:2]"} {
-		got, err := Leaving(h.in.Template, int64(fewer), nil, func(pod string) []string { return pods[pod] })
+		got, _, err := Leaving(h.in.Template, int64(fewer), nil, func(pod string) ([]string, bool) { return pods[pod], true })
 		if err != nil || fmt.Sprint(got) != want {
 			t.Errorf("of %d fewer go %v (%v), want %s", fewer, got, err, want)
 		}
@@ -46,16 +46,16 @@ func TestTheHighestOrdinalsOfAllGoFirstIfThatIsAskedFor(t *testing.T) {
 	for _, m := range h.in.Members {
 		works[m.Cluster] = m.Work
 	}
-	if got, err := Leaving(h.in.Template, 3, works, nil); err != nil || len(got) > 0 {
+	if got, _, err := Leaving(h.in.Template, 3, works, nil); err != nil || len(got) > 0 {
 		t.Errorf("without being asked to, %v go (%v)", got, err)
 	}
 	h.edit("GlobalHighest", "metadata", "annotations", ScaleDownAnnotation)
 	for fewer, want := range []string{"map[]", "map[c3:1]", "map[c3:2]", "map[c2:1 c3:2]", "map[c2:2 c3:2]", "map[c1:1 c2:2 c3:2]"} {
-		if got, err := Leaving(h.in.Template, int64(fewer), works, nil); err != nil || fmt.Sprint(got) != want {
+		if got, _, err := Leaving(h.in.Template, int64(fewer), works, nil); err != nil || fmt.Sprint(got) != want {
 			t.Errorf("of %d fewer go %v (%v), want %s", fewer, got, err, want)
 		}
 	}
-	if got, err := Leaving(h.in.Template, 99, works, nil); err != nil || fmt.Sprint(got) != "map[c1:3 c2:2 c3:2]" {
+	if got, _, err := Leaving(h.in.Template, 99, works, nil); err != nil || fmt.Sprint(got) != "map[c1:3 c2:2 c3:2]" {
 		t.Errorf("of more than there are, %v go (%v)", got, err)
 	}
 }

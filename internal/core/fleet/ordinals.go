@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/json"
 )
+
+var reservedPath = []string{"spec", "reserveOrdinals"}
 
 // mostOrdinals bounds a set that is worked out one by one.
 const mostOrdinals = 100_000
@@ -203,7 +206,13 @@ func (f *fleet) statefulSet() error {
 	}
 	if !f.options.uniqueOrdinals {
 		f.result.Record = ""
-		return roll(nil)
+		if len(f.members) >= 2 {
+			if err := roll(nil); err != nil {
+				return err
+			}
+		}
+		f.holdReserved()
+		return nil
 	}
 	if strings.HasSuffix(f.Template.GetAPIVersion(), "/v1alpha1") {
 		return fmt.Errorf("unique ordinals require spec.reserveOrdinals, which v1alpha1 StatefulSets do not have; use v1beta1, or remove the annotation %s", UniqueOrdinalsAnnotation)
@@ -233,6 +242,24 @@ func (f *fleet) statefulSet() error {
 		}
 		return targets
 	})
+}
+
+// holdReserved keeps the reserved ordinals of each cluster until the scheduler has taken back the replicas that go with new ones. Sent
+// before, they would have the member's controller make pods of higher ordinals, only to delete them again.
+func (f *fleet) holdReserved() {
+	if !f.placedTooMany() {
+		return
+	}
+	for _, m := range f.members {
+		if m.before == nil || m.Base == nil || reflect.DeepEqual(field(m.before.Object, reservedPath...), field(m.Base.Object, reservedPath...)) {
+			continue
+		}
+		if before := list(m.before.Object, reservedPath...); len(before) > 0 {
+			f.put(m, before, reservedPath...)
+			continue
+		}
+		f.put(m, []any{}, reservedPath...)
+	}
 }
 
 // assignOrdinals decides which cluster runs which ordinals and writes them to the manifests; members get the replicas that have
@@ -279,6 +306,10 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 		}
 	}
 	busy = busy.union(running)
+	if f.placedTooMany() {
+		// An ordinal leaves in one write with its replica, which the scheduler has yet to take back.
+		reserved = reserved.common(running.rest())
+	}
 	if total > mostOrdinals {
 		return nil, fmt.Errorf("%d replicas are too many for unique ordinals; the maximum is %d", total, mostOrdinals)
 	}

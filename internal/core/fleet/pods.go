@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -112,30 +113,43 @@ func podsNamed(template *unstructured.Unstructured) []string {
 	return texts(list(template.Object, podsToDeletePath...))
 }
 
-// passPods is routePods of a template in one cluster, which is told of all. Which of the pods it did not have is noted.
+// passPods is routePods of a template in one cluster, which gets all names. The note records the pods it did not have.
 func (f *fleet) passPods(m *member) {
 	var missing []string
-	for _, name := range podsNamed(f.Template) {
+	names := podsNamed(f.Template)
+	for _, name := range names {
 		sent := m.before != nil && m.note != nil && m.generation() == strconv.FormatInt(f.Template.GetGeneration(), 10) &&
 			!slices.Contains(split(m.note.Missing), name)
 		if !sent && !slices.Contains(f.Pods[name], m.Cluster) {
 			missing = append(missing, name)
 		}
 	}
+	f.put(m, strings.Join(names, ","), "metadata", "annotations", SentPodsAnnotation)
 	f.result.Notes[m.Cluster] = Note{Missing: strings.Join(missing, ",")}.String()
 }
 
-// routePods sends each cluster the names of its own pods. A name that is nowhere, or in two clusters, is sent to none: a member
-// refuses the whole update for it. One that was sent stays in the Work until the template changes, as the member's controller takes
-// it off its list when the pod is gone; what is gone by then is neither sent nor missed.
+// podSearchRetry is how soon a pod is searched again in clusters that did not respond.
+const podSearchRetry = 5 * time.Second
+
+// podRoutes says where the names in podsToDelete go. Lists by member are in the order of the members.
+type podRoutes struct {
+	// own are the names that each member gets, sent those of them that its Work has already, deleted the names whose pods it had.
+	own, sent, deleted [][]string
+	// nowhere are in no cluster, and searched those of them that were looked for; twice are in several clusters.
+	nowhere, searched, twice []string
+	// unknown may be in a cluster that did not respond.
+	unknown []string
+}
+
+// podRoutes decides which cluster gets which names: each the names of its own pods. A name that is nowhere, or in two clusters, goes
+// to none, because a member refuses the whole update for it. A name that was sent stays in the Work until the template changes: the
+// member's controller takes it off its own list when the pod is gone.
 //
-// A name goes to its cluster in one write with the replica that goes with it: as long as the scheduler has yet to take back
-// replicas, new names wait, or the pod would be made anew and another one deleted.
-func (f *fleet) routePods() {
-	names := texts(list(f.Template.Object, podsToDeletePath...))
-	own, deleted := make([][]any, len(f.members)), make([][]string, len(f.members))
+// A name goes to its cluster in one write with the replica that goes with it. New names wait until the scheduler has taken back the
+// replicas; else the member's controller makes the pod anew and later deletes another one.
+func (f *fleet) podRoutes(names []string) podRoutes {
+	r := podRoutes{own: make([][]string, len(f.members)), sent: make([][]string, len(f.members)), deleted: make([][]string, len(f.members))}
 	waits := f.placedTooMany()
-	var nowhere, searched, twice []string
 	for _, name := range names {
 		var in []int
 		gone := -1
@@ -163,50 +177,87 @@ func (f *fleet) routePods() {
 			}
 		}
 		_, looked := f.Pods[name]
+		found := routed || len(in) > 0 || gone >= 0
 		switch {
+		case !found && !looked && !missing:
+			r.unknown = append(r.unknown, name)
 		case waits && !routed && gone < 0:
-			continue
 		case len(in) == 1:
-			own[in[0]] = append(own[in[0]], name)
-		case len(in) > 1:
-			twice = append(twice, name)
-		case gone >= 0:
-			deleted[gone] = append(deleted[gone], name)
-		default:
-			nowhere = append(nowhere, name)
-			if looked || missing {
-				searched = append(searched, name)
+			r.own[in[0]] = append(r.own[in[0]], name)
+			if routed {
+				r.sent[in[0]] = append(r.sent[in[0]], name)
 			}
+		case len(in) > 1:
+			r.twice = append(r.twice, name)
+		case gone >= 0:
+			r.deleted[gone] = append(r.deleted[gone], name)
+		default:
+			r.nowhere, r.searched = append(r.nowhere, name), append(r.searched, name)
 		}
 	}
+	return r
+}
+
+// holdScaleDown keeps the replicas of a cluster that gets fewer of them than pods to delete, while a name may still turn out to be
+// there: the member's controller would choose other pods. It has to run before the rollout is divided.
+func (f *fleet) holdScaleDown(r podRoutes) {
+	if len(r.unknown) == 0 {
+		return
+	}
+	f.recheck(podSearchRetry)
+	for i, m := range f.members {
+		if m.before == nil || m.Base == nil {
+			continue
+		}
+		before, after := number(m.before.Object, "spec", "replicas"), number(m.Base.Object, "spec", "replicas")
+		if before-after <= int64(len(r.own[i])-len(r.sent[i])) {
+			continue
+		}
+		r.own[i] = r.sent[i] // a name goes with its replica
+		m.Replicas = before
+		f.put(m, before, "spec", "replicas")
+	}
+}
+
+// routePods writes the names into the manifests, and reports those that go to no cluster.
+func (f *fleet) routePods(names []string, r podRoutes) {
 	for i, m := range f.members {
 		if m.Base == nil {
 			continue
 		}
 		if len(names) > 0 {
-			if own[i] == nil {
-				own[i] = []any{}
+			own := make([]any, len(r.own[i]))
+			for k, name := range r.own[i] {
+				own[k] = name
 			}
-			f.put(m, own[i], podsToDeletePath...)
-		}
-		if _, ok := f.result.Notes[m.Cluster]; !ok && len(own[i]) > 0 {
-			f.result.Notes[m.Cluster] = Note{}.String() // what it says then has the hub look whether they are gone
+			f.put(m, own, podsToDeletePath...)
+			f.put(m, strings.Join(r.own[i], ","), "metadata", "annotations", SentPodsAnnotation)
 		}
 		if text, ok := f.result.Notes[m.Cluster]; ok {
 			note := parseNote(text)
-			note.Deleted, note.Missing = strings.Join(deleted[i], ","), strings.Join(searched, ",")
+			note.Deleted, note.Missing = strings.Join(r.deleted[i], ","), strings.Join(r.searched, ",")
 			f.result.Notes[m.Cluster] = note.String()
 		}
 	}
 	var texts []string
-	if len(nowhere) > 0 {
-		texts = append(texts, strings.Join(nowhere, ", ")+" not found in any responding cluster")
+	if len(r.nowhere) > 0 {
+		texts = append(texts, strings.Join(r.nowhere, ", ")+" not found in any cluster")
 	}
-	if len(twice) > 0 {
-		texts = append(texts, strings.Join(twice, ", ")+" found in several clusters")
+	if len(r.twice) > 0 {
+		texts = append(texts, strings.Join(r.twice, ", ")+" found in several clusters")
+	}
+	if len(r.unknown) > 0 {
+		texts = append(texts, strings.Join(r.unknown, ", ")+" not found, but a cluster does not respond; the replicas that go with the pods stay until it does")
 	}
 	if len(texts) > 0 {
 		f.tell(PodNotFound, "pods named in spec.scaleStrategy.podsToDelete are not deleted: %s; remove the names, or delete the pods in their clusters", strings.Join(texts, "; "))
+	}
+}
+
+// recheck asks to decide again after d at the latest.
+func (f *fleet) recheck(d time.Duration) {
+	if f.result.RecheckAfter == 0 || d < f.result.RecheckAfter {
+		f.result.RecheckAfter = d
 	}
 }
 

@@ -91,7 +91,11 @@ func (h *hub) look() {
 			manifest = m.Base
 		}
 		manifest = manifest.DeepCopy()
-		manifest.SetAnnotations(map[string]string{workv1alpha2.TemplateGenerationAnnotation: strconv.FormatInt(h.in.Template.GetGeneration(), 10)})
+		annotations := map[string]string{workv1alpha2.TemplateGenerationAnnotation: strconv.FormatInt(h.in.Template.GetGeneration(), 10)}
+		if sent, ok := manifest.GetAnnotations()[SentPodsAnnotation]; ok {
+			annotations[SentPodsAnnotation] = sent
+		}
+		manifest.SetAnnotations(annotations)
 		raw, err := json.Marshal(manifest.Object)
 		if err != nil {
 			h.t.Fatal(err)
@@ -305,9 +309,9 @@ func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	if err != nil || fmt.Sprint(asked) != "[x-a x-b x-c x-d]" {
 		t.Errorf("asked for are %v (%v)", asked, err)
 	}
-	h.in.Pods = map[string][]string{"x-a": {"c2"}, "x-b": {"c1"}, "x-d": {"c1", "c2"}}
+	h.in.Pods = map[string][]string{"x-a": {"c2"}, "x-b": {"c1"}, "x-c": {}, "x-d": {"c1", "c2"}}
 	h.expect("at first", "spec.scaleStrategy.podsToDelete=[x-b] [x-a]")
-	h.tells("of one that is nowhere and one that is twice", "x-c not found in any responding cluster; x-d found in several clusters")
+	h.tells("of one that is nowhere and one that is twice", "x-c not found in any cluster; x-d found in several clusters")
 
 	// They stay in the Works when they are gone, until the template changes; then they are neither sent nor missed.
 	h.in.Pods = nil

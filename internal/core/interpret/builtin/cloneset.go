@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
@@ -77,7 +79,8 @@ func budget(spec map[string]any, total int64) (int64, error) {
 }
 
 // retainPodsToDelete drops the names that the member's controller has removed from its list because the pods are gone;
-// giving them back would be refused, or never end. A template of another generation may name anew what it likes.
+// giving them back would be refused, or never end. A name that the hub has not sent yet was not removed. A template of another
+// generation may name again what it likes.
 func retainPodsToDelete(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	path := []string{"spec", "scaleStrategy", "podsToDelete"}
 	names, left := list(desired.Object, path...), list(observed.Object, path...)
@@ -87,7 +90,12 @@ func retainPodsToDelete(_ context.Context, desired, observed *unstructured.Unstr
 	if len(names) == 0 || made(desired) != made(observed) {
 		return desired, nil
 	}
+	// An object that an older hub wrote does not say what was sent: all of it was.
+	sent, recorded := observed.GetAnnotations()[fleet.SentPodsAnnotation]
 	gone := func(name any) bool {
+		if text, ok := name.(string); ok && recorded && !slices.Contains(strings.Split(sent, ","), text) {
+			return false
+		}
 		return !slices.ContainsFunc(left, func(there any) bool { return equal(name, there) })
 	}
 	kept := slices.DeleteFunc(slices.Clone(names), gone)

@@ -168,6 +168,18 @@ func TestCloneSetRetain(t *testing.T) {
 			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "3"}}, spec: {scaleStrategy: {podsToDelete: [b]}}}`,
 		},
 		{
+			"a CloneSet names pods that were not sent before with their replica",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "3", argosy.io/sent-pods-to-delete: "b"}}, spec: {replicas: 2, scaleStrategy: {podsToDelete: [b]}}}`,
+			`{metadata: {annotations: {resourcetemplate.karmada.io/generation: "3", argosy.io/sent-pods-to-delete: ""}}, spec: {replicas: 3, scaleStrategy: {podsToDelete: []}}}`,
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "3", argosy.io/sent-pods-to-delete: "b"}}, spec: {replicas: 2, scaleStrategy: {podsToDelete: [b]}}}`,
+		},
+		{
+			"a CloneSet does not name again pods that were sent and are gone",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "3", argosy.io/sent-pods-to-delete: "a,b"}}, spec: {scaleStrategy: {podsToDelete: [a, b]}}}`,
+			`{metadata: {annotations: {resourcetemplate.karmada.io/generation: "3", argosy.io/sent-pods-to-delete: "a"}}, spec: {scaleStrategy: {podsToDelete: []}}}`,
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "3", argosy.io/sent-pods-to-delete: "a,b"}}, spec: {scaleStrategy: {podsToDelete: [b]}}}`,
+		},
+		{
 			"a CloneSet names those that its template names newly",
 			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {annotations: {resourcetemplate.karmada.io/generation: "4"}}, spec: {scaleStrategy: {podsToDelete: [a, b]}}}`,
 			`{metadata: {annotations: {resourcetemplate.karmada.io/generation: "3"}}, spec: {scaleStrategy: {podsToDelete: [b]}}}`,
