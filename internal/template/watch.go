@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 // While a kind is wanted and not served, its definition is looked for at these distances: definitions announce
@@ -194,9 +196,10 @@ func onlyNames(obj any) (any, error) {
 	return small, nil
 }
 
+// withoutManagedFields drops the managed fields of kinds for which nobody reads them.
 func withoutManagedFields(obj any) (any, error) {
 	// Not touched without need: a fake server in tests gives the same object to several.
-	if u, ok := obj.(*unstructured.Unstructured); ok && u.GetManagedFields() != nil {
+	if u, ok := obj.(*unstructured.Unstructured); ok && u.GetManagedFields() != nil && !interpret.KeepsManagedFields(u.GroupVersionKind().GroupKind()) {
 		u.SetManagedFields(nil)
 	}
 	return obj, nil

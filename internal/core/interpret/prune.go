@@ -37,6 +37,7 @@ var deadlines = map[schema.GroupKind][]string{
 
 // Prune removes from manifest, in place, what the hub's API server set and a member must set for itself: before a Work.
 func Prune(manifest *unstructured.Unstructured) {
+	DropAllocated(manifest) // by the managed fields, which are dropped next
 	if metadata, ok := manifest.Object["metadata"].(map[string]any); ok {
 		for _, key := range serverSet {
 			delete(metadata, key)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/internal/core/dialect"
+	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 var secret = schema.GroupKind{Kind: "Secret"}
@@ -18,6 +19,7 @@ var secret = schema.GroupKind{Kind: "Secret"}
 // of templates, how members are reached, and the copy of an object that clients keep in an annotation. obj is not changed.
 func Recorded(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	u := obj.DeepCopy()
+	interpret.DropAllocated(u)
 	u.SetManagedFields(nil)
 	gk := u.GroupVersionKind().GroupKind()
 	annotations := u.GetAnnotations()
