@@ -59,6 +59,7 @@ func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured, retai
 		return nil, err
 	}
 	interpret.NoteSuspension(manifest)
+	interpret.NoteEntries(manifest)
 	noteCreation(manifest, observed)
 	if annotations, ok := child(manifest.Object, "metadata")["annotations"].(map[string]any); ok {
 		delete(annotations, workv1alpha2.HubAnnotation) // whoever wrote the manifest, it is Hub.Plan's to say

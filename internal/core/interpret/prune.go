@@ -60,6 +60,10 @@ func Prune(manifest *unstructured.Unstructured) {
 		pruneServiceAccount(manifest)
 	case schema.GroupKind{Kind: "Service"}:
 		pruneService(manifest.Object)
+	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:
+		if manifest.Object["aggregationRule"] != nil {
+			delete(manifest.Object, "rules") // each cluster's controller collects its own
+		}
 	case schema.GroupKind{Kind: "Secret"}:
 		pruneSecret(manifest.Object)
 	case schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"}, schema.GroupKind{Group: "argoproj.io", Kind: "CronWorkflow"}:

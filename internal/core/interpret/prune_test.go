@@ -79,6 +79,16 @@ func TestPruneLeavesToAMemberWhatItSetsItself(t *testing.T) {
 			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {annotations: {keep: me}}}`,
 		},
 		{
+			"an aggregated ClusterRole gets its rules where it is",
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, aggregationRule: {clusterRoleSelectors: []}, rules: [{verbs: [get]}]}`,
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, aggregationRule: {clusterRoleSelectors: []}}`,
+		},
+		{
+			"another ClusterRole keeps its rules",
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, rules: [{verbs: [get]}]}`,
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, rules: [{verbs: [get]}]}`,
+		},
+		{
 			"an object with nothing in it passes",
 			`{apiVersion: batch/v1, kind: Job}`,
 			`{apiVersion: batch/v1, kind: Job}`,

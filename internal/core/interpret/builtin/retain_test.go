@@ -74,6 +74,12 @@ func TestRetain(t *testing.T) {
 			`{apiVersion: v1, kind: Service, spec: {type: LoadBalancer, externalTrafficPolicy: Local, clusterIP: 10.0.0.1, healthCheckNodePort: 32000}}`,
 		},
 		{
+			"a Service keeps the address families of its cluster",
+			`{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`,
+			`{spec: {ipFamilies: [IPv6], ipFamilyPolicy: SingleStack, ports: [{port: 80}]}}`,
+			`{apiVersion: v1, kind: Service, spec: {ipFamilies: [IPv6], ipFamilyPolicy: SingleStack, ports: [{port: 80}]}}`,
+		},
+		{
 			"a headless Service stays headless",
 			`{apiVersion: v1, kind: Service, spec: {clusterIP: None}}`, `{spec: {clusterIP: None, clusterIPs: [None]}}`,
 			`{apiVersion: v1, kind: Service, spec: {clusterIP: None}}`,
@@ -96,7 +102,49 @@ func TestRetain(t *testing.T) {
 		{
 			"an account keeps the secrets that the member added",
 			`{apiVersion: v1, kind: ServiceAccount, secrets: [{name: mine}]}`, `{secrets: [{name: token-x}, {name: mine}]}`,
-			`{apiVersion: v1, kind: ServiceAccount, secrets: [{name: mine}, {name: token-x}]}`,
+			`{apiVersion: v1, kind: ServiceAccount, metadata: {annotations: {argosy.io/sent-entries: "{}"}}, secrets: [{name: mine}, {name: token-x}]}`,
+		},
+		{
+			"an account keeps the pull secrets that the member added",
+			`{apiVersion: v1, kind: ServiceAccount, metadata: {annotations: {argosy.io/sent-entries: '{"imagePullSecrets":["hub"]}'}}, imagePullSecrets: [{name: hub}]}`,
+			`{metadata: {annotations: {argosy.io/sent-entries: '{"imagePullSecrets":["hub"]}'}}, secrets: [{name: token}], imagePullSecrets: [{name: hub}, {name: own}]}`,
+			`{apiVersion: v1, kind: ServiceAccount, metadata: {annotations: {argosy.io/sent-entries: '{"imagePullSecrets":["hub"]}'}}, imagePullSecrets: [{name: hub}, {name: own}], secrets: [{name: token}]}`,
+		},
+		{
+			"an account loses the pull secret that the hub sends no more",
+			`{apiVersion: v1, kind: ServiceAccount, metadata: {annotations: {argosy.io/sent-entries: '{"imagePullSecrets":["hub"]}'}}, imagePullSecrets: [{name: hub}]}`,
+			`{metadata: {annotations: {argosy.io/sent-entries: '{"imagePullSecrets":["hub","old"]}'}}, imagePullSecrets: [{name: hub}, {name: old}, {name: own}]}`,
+			`{apiVersion: v1, kind: ServiceAccount, metadata: {annotations: {argosy.io/sent-entries: '{"imagePullSecrets":["hub"]}'}}, imagePullSecrets: [{name: hub}, {name: own}]}`,
+		},
+		{
+			"an account keeps only the member's pull secrets",
+			`{apiVersion: v1, kind: ServiceAccount}`,
+			`{metadata: {annotations: {argosy.io/sent-entries: '{"imagePullSecrets":["hub"]}'}}, imagePullSecrets: [{name: hub}, {name: own}]}`,
+			`{apiVersion: v1, kind: ServiceAccount, metadata: {annotations: {argosy.io/sent-entries: '{}'}}, imagePullSecrets: [{name: own}]}`,
+		},
+		{
+			"an account keeps them with later changes",
+			`{apiVersion: v1, kind: ServiceAccount}`,
+			`{metadata: {annotations: {argosy.io/sent-entries: '{}'}}, imagePullSecrets: [{name: own}]}`,
+			`{apiVersion: v1, kind: ServiceAccount, metadata: {annotations: {argosy.io/sent-entries: '{}'}}, imagePullSecrets: [{name: own}]}`,
+		},
+		{
+			"an account whose lists are the member's is left alone",
+			`{apiVersion: v1, kind: ServiceAccount}`,
+			`{imagePullSecrets: [{name: own}]}`,
+			`{apiVersion: v1, kind: ServiceAccount}`,
+		},
+		{
+			"a Service keeps the revision that a rollout selects",
+			`{apiVersion: v1, kind: Service, spec: {selector: {app: x}}}`,
+			`{spec: {selector: {app: y, old: z, rollouts-pod-template-hash: abc}}}`,
+			`{apiVersion: v1, kind: Service, spec: {selector: {app: x, rollouts-pod-template-hash: abc}}}`,
+		},
+		{
+			"a Service without a selector gets none",
+			`{apiVersion: v1, kind: Service, spec: {ports: []}}`,
+			`{spec: {selector: {rollouts-pod-template-hash: abc}}}`,
+			`{apiVersion: v1, kind: Service, spec: {ports: []}}`,
 		},
 		{
 			"an account's token is the member's",

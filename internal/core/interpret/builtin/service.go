@@ -106,8 +106,12 @@ func aggregateLoadBalancer(template *unstructured.Unstructured, items []workv1al
 	return settledNative(template, status), nil
 }
 
+// rolloutSelectors are the keys by which a rollout in the member points a Service at the pods of one revision: those of Argo Rollouts and
+// of Kruise Rollouts. The selector is an atomic map, so that an apply without them would erase them.
+var rolloutSelectors = []string{"rollouts-pod-template-hash", "pod-template-hash", "controller-revision-hash"}
+
 // retainService keeps what the member allocated and a Service cannot change or would have to allocate anew: addresses,
-// and ports where the template names none.
+// and ports where the template names none; and what a rollout adds to its selector.
 func retainService(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	want, have := object(desired.Object, "spec"), object(observed.Object, "spec")
 	kind := corev1.ServiceType(text(want, "type"))
@@ -121,6 +125,18 @@ func retainService(_ context.Context, desired, observed *unstructured.Unstructur
 			if v, ok := have[f]; ok {
 				spec[f] = runtime.DeepCopyJSONValue(v)
 			}
+		}
+	}
+	if selector, ok := want["selector"].(map[string]any); ok {
+		for _, key := range rolloutSelectors {
+			if v, ok := field(have, "selector", key).(string); ok && selector[key] == nil {
+				object(spec, "selector")[key] = v
+			}
+		}
+	}
+	for _, f := range []string{"ipFamilies", "ipFamilyPolicy"} {
+		if v, ok := have[f]; ok && want[f] == nil {
+			spec[f] = runtime.DeepCopyJSONValue(v)
 		}
 	}
 	if kind == corev1.ServiceTypeLoadBalancer && text(want, "externalTrafficPolicy") == string(corev1.ServiceExternalTrafficPolicyLocal) {
