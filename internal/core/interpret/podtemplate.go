@@ -172,6 +172,24 @@ func Containers(obj *unstructured.Unstructured) []Container {
 	return found
 }
 
+// ImageVolumes are the paths of the names of images that the pods of obj mount as volumes.
+func ImageVolumes(obj *unstructured.Unstructured) [][]string {
+	p := podsOf[obj.GroupVersionKind().GroupKind()]
+	specs := slices.Clone(p.specs)
+	for _, t := range p.templates {
+		specs = append(specs, append(slices.Clone(t), "spec"))
+	}
+	var found [][]string
+	for _, s := range specs {
+		walk(obj.Object, nil, append(slices.Clone(s), "volumes", each, "image", "reference"), func(at []string, v any) {
+			if v != nil {
+				found = append(found, at)
+			}
+		})
+	}
+	return found
+}
+
 // Images are the paths of the names of images that obj has outside of containers: those that an ImagePullJob pulls.
 func Images(obj *unstructured.Unstructured) [][]string {
 	var found [][]string

@@ -48,18 +48,26 @@ func overrideWords(m *unstructured.Unstructured, field string, o *policyv1alpha1
 type container struct {
 	path   pointer
 	name   string
+	init   bool
 	object map[string]any
 }
 
-// containers are those that overriders mean: of pod templates all but the init containers, as in Karmada;
-// of kinds that keep containers elsewhere the main ones, and of an Argo template all that it names.
+// containers are those that overriders without a path apply to: all but the init containers of pods, as in Karmada, and all of an Argo
+// template.
 func containers(m *unstructured.Unstructured) []container {
-	argoTemplate := m.GroupVersionKind().Group == "argoproj.io" && m.GetKind() != "Rollout"
+	argoTemplate := argoTemplate(m)
+	return slices.DeleteFunc(allContainers(m), func(c container) bool { return c.init && !argoTemplate })
+}
+
+func argoTemplate(m *unstructured.Unstructured) bool {
+	return m.GroupVersionKind().Group == "argoproj.io" && m.GetKind() != "Rollout"
+}
+
+// allContainers are containers with the init containers of pods.
+func allContainers(m *unstructured.Unstructured) []container {
+	argoTemplate := argoTemplate(m)
 	var out []container
 	for _, c := range interpret.Containers(m) {
-		if c.Init && !argoTemplate {
-			continue
-		}
 		v, _ := pointer(c.Path).get(m.Object)
 		object, ok := v.(map[string]any)
 		if !ok {
@@ -69,7 +77,7 @@ func containers(m *unstructured.Unstructured) []container {
 		if name == "" && argoTemplate {
 			name = "main" // how Argo calls it
 		}
-		out = append(out, container{path: c.Path, name: name, object: object})
+		out = append(out, container{path: c.Path, name: name, init: c.Init, object: object})
 	}
 	return out
 }

@@ -13,17 +13,28 @@ import (
 )
 
 // overrideImage changes the image at the predicate's path; without one, those of all containers, and those that a kind
-// names without a container.
+// names without a container. A registry is changed in all images of a pod, those of init containers and volumes too: a cluster that
+// cannot reach the registry cannot start the pod. Tags and repositories of init containers are their own, as in Karmada.
 func overrideImage(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverrider) error {
 	if o.Predicate != nil {
 		return overrideImageAt(m, o)
 	}
+	registry := o.Component == policyv1alpha1.Registry
+	all := containers(m)
+	if registry {
+		all = allContainers(m)
+	}
 	var paths []pointer
-	for _, c := range containers(m) {
+	for _, c := range all {
 		paths = append(paths, append(slices.Clone(c.path), "image"))
 		// The empty image of a sidecar that is upgraded hot is pulled from where the others are; its tag is its own.
-		if o.Component == policyv1alpha1.Registry {
+		if registry {
 			paths = append(paths, append(slices.Clone(c.path), "upgradeStrategy", "hotUpgradeEmptyImage"))
+		}
+	}
+	if registry {
+		for _, path := range interpret.ImageVolumes(m) {
+			paths = append(paths, path)
 		}
 	}
 	for _, path := range interpret.Images(m) {

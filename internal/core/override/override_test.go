@@ -213,7 +213,7 @@ func TestOverriders(t *testing.T) {
 		{"a tag is removed", "imageOverrider: [{component: Tag, operator: remove}]", in("0", "image"), "nginx"},
 		{"a predicate names one image", "imageOverrider: [{predicate: {path: /spec/template/spec/containers/0/image}, component: Tag, operator: add, value: -x}]", in("0", "image"), "nginx:1.25-x"},
 		{"a predicate may name an init container", "imageOverrider: [{predicate: {path: /spec/template/spec/initContainers/0/image}, component: Tag, operator: replace, value: '2'}]", []string{"spec", "template", "spec", "initContainers", "0", "image"}, "busybox:2"},
-		{"without a predicate init containers are left, as in Karmada", "imageOverrider: [{component: Tag, operator: replace, value: '2'}]", []string{"spec", "template", "spec", "initContainers", "0", "image"}, "busybox:1"},
+		{"without a predicate the tags of init containers are left, as in Karmada", "imageOverrider: [{component: Tag, operator: replace, value: '2'}]", []string{"spec", "template", "spec", "initContainers", "0", "image"}, "busybox:1"},
 
 		{"words are appended to a command", "commandOverrider: [{containerName: main, operator: add, value: [-v, -x]}]", in("0", "command"), []any{"nginx", "-v", "-x"}},
 		{"words are removed from args", "argsOverrider: [{containerName: main, operator: remove, value: [-g]}]", in("0", "args"), []any{"daemon off;"}},
