@@ -70,6 +70,8 @@ func broadcastJobHealth(_ context.Context, observed *unstructured.Unstructured) 
 		return interpret.Degraded, nil
 	case phase == "completed", isTrue(status, "Complete"):
 		return interpret.Healthy, nil
+	case text(spec, "failurePolicy", "type") == "Pause" && phase == "paused" && number(status, "failed") > 0:
+		return interpret.Degraded, nil // its controller paused it for that
 	case yes(spec, "paused"), phase == "paused":
 		return interpret.Suspended, nil
 	case status == nil:

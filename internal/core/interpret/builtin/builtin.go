@@ -16,6 +16,7 @@ func Tier() interpret.Tier {
 		{Group: "apps", Kind: "ReplicaSet"}:                     replicaSet(),
 		{Group: "apps", Kind: "StatefulSet"}:                    statefulSet(),
 		{Group: "apps", Kind: "DaemonSet"}:                      daemonSet(),
+		{Kind: "ReplicationController"}:                         {Health: replicaSetHealth},
 		{Group: "batch", Kind: "Job"}:                           job(),
 		{Group: "batch", Kind: "CronJob"}:                       cronJob(),
 		{Kind: "Pod"}:                                           pod(),

@@ -13,6 +13,7 @@ import (
 // cronJob lists the active Jobs of all clusters, by cluster, and the last times of any.
 func cronJob() *interpret.Hooks {
 	return &interpret.Hooks{
+		Health: cronJobHealth,
 		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
 			if err != nil {
@@ -32,4 +33,18 @@ func cronJob() *interpret.Hooks {
 			return settledNative(template, status), nil
 		},
 	}
+}
+
+// cronJobHealth says that the last run failed if none is active and the last success is older. Times are of RFC 3339 in UTC, to be
+// compared as texts.
+func cronJobHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+	status := object(observed.Object, "status")
+	last := text(status, "lastScheduleTime")
+	switch {
+	case yes(observed.Object, "spec", "suspend"):
+		return interpret.Suspended, nil
+	case last != "" && len(list(status, "active")) == 0 && text(status, "lastSuccessfulTime") < last:
+		return interpret.Degraded, nil
+	}
+	return interpret.Healthy, nil
 }

@@ -80,9 +80,6 @@ func TestHealth(t *testing.T) {
 			{"too few pods", `{}`, `{observedGeneration: 2, currentHealthy: 1, desiredHealthy: 2}`, D},
 			{"not seen yet", `{}`, `{currentHealthy: 1, desiredHealthy: 2}`, P},
 		},
-		"batch/v1, kind: Job": {
-			{"has no say in its health", `{}`, `{failed: 1}`, H},
-		},
 	} {
 		t.Run(kind, func(t *testing.T) { checkHealth(t, kind, cases) })
 	}

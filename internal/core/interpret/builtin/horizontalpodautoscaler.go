@@ -1,7 +1,9 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -14,6 +16,7 @@ func horizontalPodAutoscaler() *interpret.Hooks {
 	counters := []string{"currentReplicas", "desiredReplicas"}
 	return &interpret.Hooks{
 		Reflect: reflectFields(append(counters, "lastScaleTime", "conditions", "observedGeneration")...),
+		Health:  autoscalerHealth,
 		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
 			if err != nil {
@@ -29,4 +32,28 @@ func horizontalPodAutoscaler() *interpret.Hooks {
 			return settledNative(template, status), nil
 		},
 	}
+}
+
+// autoscalerHealth says that what an autoscaler asks for cannot be, or that it waits for its target or metrics. One that has said nothing
+// yet is healthy, because clusters may have no controller for it.
+func autoscalerHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+	status := object(observed.Object, "status")
+	reason := func(kind string) string {
+		if conditionText(status, kind, "status") != "False" {
+			return ""
+		}
+		return cmp.Or(conditionText(status, kind, "reason"), "Unknown")
+	}
+	able, active := reason("AbleToScale"), reason("ScalingActive")
+	switch {
+	case active == "ScalingDisabled": // the target has no replicas
+		return interpret.Suspended, nil
+	case strings.HasPrefix(active, "Invalid"), active == "AmbiguousSelector":
+		return interpret.Degraded, nil
+	case able == "FailedUpdateScale":
+		return interpret.Degraded, nil
+	case active != "", able == "FailedGetScale":
+		return interpret.Progressing, nil
+	}
+	return interpret.Healthy, nil
 }

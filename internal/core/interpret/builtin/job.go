@@ -17,8 +17,26 @@ func job() *interpret.Hooks {
 		Revise:    reviseJob,
 		Retain:    retainJob,
 		Reflect:   reflectFields("active", "succeeded", "failed", "startTime", "completionTime", "conditions"),
+		Health:    jobHealth,
 		Aggregate: aggregateJob,
 	}
+}
+
+// jobHealth goes by the conditions, and by whether a pod is ready while it runs: failed pods count only when the Job gives up.
+func jobHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+	status := object(observed.Object, "status")
+	ready, told := whole(field(status, "ready"))
+	switch {
+	case isTrue(status, "Failed"), isTrue(status, "FailureTarget"):
+		return interpret.Degraded, nil
+	case isTrue(status, "Complete"), isTrue(status, "SuccessCriteriaMet"):
+		return interpret.Healthy, nil
+	case yes(observed.Object, "spec", "suspend"):
+		return interpret.Suspended, nil
+	case number(status, "active") > 0 && (ready > 0 || !told):
+		return interpret.Healthy, nil
+	}
+	return interpret.Progressing, nil
 }
 
 // jobReplicas are the pods that run at a time: spec.parallelism, and never more than are to complete.

@@ -73,7 +73,7 @@ func TestHealthOfKruiseJobsAndHelpers(t *testing.T) {
 			{"completed though it is paused since", `{paused: true}`, `{phase: completed}`, healthy},
 			{"failed", `{}`, `{phase: failed, failed: 1, conditions: [{type: Failed, status: "True"}]}`, degraded},
 			{"paused by its owner", `{paused: true}`, `{phase: running, active: 1, desired: 3}`, held},
-			{"paused by its failure policy", `{failurePolicy: {type: Pause}}`, `{phase: paused, failed: 1, desired: 3}`, held},
+			{"paused by its failure policy", `{failurePolicy: {type: Pause}}`, `{phase: paused, failed: 1, desired: 3}`, degraded},
 			{"on no node", `{}`, `{phase: running, startTime: "2026-01-01T00:00:00Z", desired: 0}`, healthy},
 			{"lasting, on all nodes that there are", `{completionPolicy: {type: Never}}`, `{phase: running, desired: 3, succeeded: 3}`, healthy},
 			{"lasting, with failed pods that it bears", `{completionPolicy: {type: Never}, failurePolicy: {type: Continue}}`, `{phase: running, desired: 3, failed: 1}`, healthy},
