@@ -84,6 +84,8 @@ type reconciler struct {
 
 	// told is what users were told last of a binding, made what they were told of companions that do not follow it.
 	told, made commit.Told[types.NamespacedName]
+	// conflicts are those reported last of attached bindings.
+	conflicts commit.Told[types.NamespacedName]
 }
 
 // byIndependent finds the bindings attached to another, by the label that it puts on them.
@@ -345,14 +347,44 @@ func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding, obj *un
 		want.SetName(name)
 		return true, r.client.Create(ctx, want)
 	}
-	if !dependency.RequiredBy(existing, client.ObjectKeyFromObject(b)) {
-		if asked, granted := b.BindingSpec(), want.BindingSpec(); asked.ConflictResolution != granted.ConflictResolution || set(asked.PreserveResourcesOnDeletion) != set(granted.PreserveResourcesOnDeletion) {
-			r.events.Eventf(b, corev1.EventTypeWarning, workv1alpha2.EventDependencyPolicyConflict,
-				"%s is also a dependency of others with different settings; conflictResolution=%s and preserveResourcesOnDeletion=%t are in effect",
-				commit.Name(want), granted.ConflictResolution, set(granted.PreserveResourcesOnDeletion))
-		}
+	if err := r.reportConflicts(ctx, b, want); err != nil {
+		return false, err
 	}
 	return commit.Update(ctx, r.client, existing, want)
+}
+
+// reportConflicts records an event on an attached binding when those who require it have policies with different settings, b among them:
+// once, until the conflict changes.
+func (r *reconciler) reportConflicts(ctx context.Context, b, attached workv1alpha2.Binding) error {
+	var conflicts []string
+	if dependency.MayConflict(b, attached) {
+		requiring := []workv1alpha2.Binding{b}
+		for _, key := range requirers(attached) {
+			if key == client.ObjectKeyFromObject(b) {
+				continue
+			}
+			other, err := scope.Bindings.Get(ctx, r.client, key)
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("get binding %s: %w", key, err)
+			}
+			if err == nil && dependency.Distributes(other) {
+				requiring = append(requiring, other)
+			}
+		}
+		conflicts = dependency.Conflicts(attached, requiring)
+	}
+	about := client.ObjectKeyFromObject(attached)
+	if len(conflicts) == 0 {
+		r.conflicts.Forget(about)
+		return nil
+	}
+	what := strings.Join(conflicts, "; ")
+	if granted := attached.BindingSpec(); r.conflicts.News(about, what) {
+		r.events.Eventf(attached, corev1.EventTypeWarning, workv1alpha2.EventDependencyPolicyConflict,
+			"%s: policies of templates that depend on it have different settings; conflictResolution=%s and preserveResourcesOnDeletion=%t are in effect",
+			what, granted.ConflictResolution, set(granted.PreserveResourcesOnDeletion))
+	}
+	return nil
 }
 
 // listed are the dependencies in words, as far as a message takes them.
@@ -538,12 +570,13 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 			}
 			// Not all that require it: each of them writes it once, and would wake all others.
 			for _, key := range requirers(was) {
-				if !dependency.SameMarks(was, is, key) {
+				if !dependency.SameMarks(was, is, key) || !dependency.SameClaim(was, is) {
 					q.Add(reconcile.Request{NamespacedName: key})
 				}
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding], q queue) {
+			r.conflicts.Forget(client.ObjectKeyFromObject(e.Object))
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 			for _, key := range r.injections.placed(e.Object) {
 				q.Add(reconcile.Request{NamespacedName: key})

@@ -100,7 +100,7 @@ func Recorded(b workv1alpha2.Binding) ([]configv1alpha1.DependentObjectReference
 //
 // What any of those who require it asks for is granted: Overwrite, and preserving on deletion. It stays granted when they
 // leave: taking back ownership or deleting by surprise would be the worse mistake. Where a policy claims the dependency
-// the policy says; see Overruled. The error is one of those of propagate.For.
+// the policy says; see Conflicts. The error is one of those of propagate.For.
 func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, existing workv1alpha2.Binding, id string) (workv1alpha2.Binding, error) {
 	b, err := propagate.For(dep, existing)
 	if err != nil {
@@ -144,20 +144,41 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 	return b, nil
 }
 
-// Overruled are the fields of independent that a policy's own claim on attached keeps from being granted; none mostly.
-func Overruled(independent, attached workv1alpha2.Binding) []string {
-	by, spec := independent.BindingSpec(), attached.BindingSpec()
-	if !claimed(attached) {
-		return nil
+// Conflicts says which settings the policies of those who require attached set differently, in Karmada's words; none mostly. requiring
+// are their bindings. A policy that claims attached is one of those who ask.
+func Conflicts(attached workv1alpha2.Binding, requiring []workv1alpha2.Binding) []string {
+	if claimed(attached) {
+		requiring = append(slices.Clip(requiring), attached)
 	}
-	var fields []string
-	if by.ConflictResolution == policyv1alpha1.ConflictOverwrite && spec.ConflictResolution != by.ConflictResolution {
-		fields = append(fields, "conflictResolution")
+	var overwrites, aborts, preserve, deletes bool
+	for _, b := range requiring {
+		spec := b.BindingSpec()
+		overwrite := spec.ConflictResolution == policyv1alpha1.ConflictOverwrite
+		overwrites, aborts = overwrites || overwrite, aborts || !overwrite
+		preserve, deletes = preserve || preserves(spec), deletes || !preserves(spec)
 	}
-	if preserves(by) && !preserves(spec) {
-		fields = append(fields, "preserveResourcesOnDeletion")
+	var out []string
+	if overwrites && aborts {
+		out = append(out, "ConflictResolution conflicted (Overwrite vs Abort)")
 	}
-	return fields
+	if preserve && deletes {
+		out = append(out, "PreserveResourcesOnDeletion conflicted (true vs false)")
+	}
+	return out
+}
+
+// MayConflict says whether the settings of others who require attached matter to b: nobody asks for more than what is granted.
+func MayConflict(b, attached workv1alpha2.Binding) bool {
+	plain := func(b workv1alpha2.Binding) bool {
+		return b.BindingSpec().ConflictResolution != policyv1alpha1.ConflictOverwrite && !preserves(b.BindingSpec())
+	}
+	return claimed(attached) || !plain(b) || !plain(attached)
+}
+
+// SameClaim says whether was and is have the same settings by a policy that claims them, if any does.
+func SameClaim(was, is workv1alpha2.Binding) bool {
+	a, b := was.BindingSpec(), is.BindingSpec()
+	return claimed(was) == claimed(is) && (!claimed(is) || a.ConflictResolution == b.ConflictResolution && preserves(a) == preserves(b))
 }
 
 func preserves(spec *workv1alpha2.ResourceBindingSpec) bool {

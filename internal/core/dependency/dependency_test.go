@@ -194,10 +194,10 @@ func TestThePolicyThatClaimsADependencyHasTheSay(t *testing.T) {
 	if spec := b.BindingSpec(); spec.ConflictResolution != policyv1alpha1.ConflictAbort || preserves(spec) || wanted(b) != "ns/bold in m1" {
 		t.Errorf("got %+v", spec)
 	}
-	if got := Overruled(bold, b); !slices.Equal(got, []string{"conflictResolution", "preserveResourcesOnDeletion"}) {
+	if got := Conflicts(b, []workv1alpha2.Binding{bold}); len(got) != 2 {
 		t.Errorf("overruled: got %v", got)
 	}
-	if got := Overruled(bold, attach(t, bold, nil)); got != nil {
+	if got := Conflicts(attach(t, bold, nil), []workv1alpha2.Binding{bold}); got != nil {
 		t.Errorf("overruled without a policy: got %v", got)
 	}
 }

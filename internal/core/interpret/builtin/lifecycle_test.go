@@ -93,7 +93,7 @@ func TestHealthOfEachKindIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind := range Tier().(interpret.Kinds) {
-		if !regexp.MustCompile(`(?m)^\|[^|]*\b` + kind.Kind + `\b[^|]*\|`).Match(page) && len(interpret.PodTemplatePaths(kind)) == 0 {
+		if !regexp.MustCompile(`(?m)^\|[^|]*\b`+kind.Kind+`\b[^|]*\|`).Match(page) && len(interpret.PodTemplatePaths(kind)) == 0 {
 			t.Errorf("docs/kinds.md has no row for %s", kind)
 		}
 	}
