@@ -46,8 +46,8 @@ var rewrites = map[schema.GroupKind]func(*rewrite){
 const kruiseGroup = "apps.kruise.io"
 
 var advices = map[schema.GroupKind]func(spec map[string]any) []string{
-	{Group: policyv1alpha1.GroupVersion.Group, Kind: "PropagationPolicy"}:                adviseSelectors,
-	{Group: policyv1alpha1.GroupVersion.Group, Kind: "ClusterPropagationPolicy"}:         adviseSelectors,
+	{Group: policyv1alpha1.GroupVersion.Group, Kind: "PropagationPolicy"}:                advisePropagation,
+	{Group: policyv1alpha1.GroupVersion.Group, Kind: "ClusterPropagationPolicy"}:         advisePropagation,
 	{Group: clusterv1alpha1.GroupVersion.Group, Kind: "Cluster"}:                         adviseTaints,
 	{Group: configv1alpha1.GroupVersion.Group, Kind: "ResourceInterpreterCustomization"}: adviseCustomization,
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
 func (r *rewrite) propagation() {
@@ -183,6 +184,39 @@ func (r *rewrite) failover(failover map[string]any) {
 
 // ofStatefulSet are names that StatefulSets give to the claims of their pods: template, set and ordinal.
 var ofStatefulSet = regexp.MustCompile(`^[a-z0-9.-]+-[a-z0-9.-]+-[0-9]+$`)
+
+// advisePropagation warns of selectors and spread constraints.
+func advisePropagation(spec map[string]any) []string {
+	return append(adviseSelectors(spec), adviseSpread(spec)...)
+}
+
+// adviseSpread warns of a maximum of clusters that the required groups exceed.
+func adviseSpread(spec map[string]any) []string {
+	placement, _ := spec["placement"].(map[string]any)
+	constraints := objects(placement, "spreadConstraints")
+	number := func(c map[string]any, key string) int64 {
+		n, _ := fields.Whole(c[key])
+		return n
+	}
+	var out []string
+	for i, clusters := range constraints {
+		most := number(clusters, "maxGroups")
+		if clusters["spreadByField"] != string(policyv1alpha1.SpreadByFieldCluster) || most <= 0 {
+			continue
+		}
+		for _, groups := range constraints {
+			by, _ := groups["spreadByField"].(string)
+			if label, _ := groups["spreadByLabel"].(string); label != "" {
+				by = "label " + label
+			}
+			// A cluster may be in several zones.
+			if least := number(groups, "minGroups"); by != string(policyv1alpha1.SpreadByFieldCluster) && by != string(policyv1alpha1.SpreadByFieldZone) && by != "" && least > most {
+				out = append(out, fmt.Sprintf("spec.placement.spreadConstraints[%d]: maxGroups %d is lower than minGroups %d by %s; %[3]d clusters are chosen", i, most, least, by))
+			}
+		}
+	}
+	return out
+}
 
 // adviseSelectors warns of a selector that takes in more than most authors think of.
 func adviseSelectors(spec map[string]any) []string {

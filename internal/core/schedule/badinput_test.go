@@ -99,8 +99,6 @@ func TestWhatCannotBeSaysWhatWouldMakeItFit(t *testing.T) {
 			"3 clusters fit, but at least 4 are required: let the policy match 1 more, or lower minGroups to 3"},
 		"more regions than there are": {configMap(by(none, "region", 3, 0)), "", failed, few("region"),
 			"3 by region are required, but clusters fit in only 2 (eu, us): add clusters in 1 more, or lower minGroups to 2"},
-		"more regions than clusters": {configMap(upTo(by(none, "region", 2, 2), 1, 1)), "", failed, few("region"),
-			"1 cluster cannot be in 2 groups by region: raise maxGroups of the cluster spread constraint to 2, or lower minGroups of that by region to 1"},
 		"more clusters than the regions have": {configMap(upTo(by(none, "region", 1, 1), 3, 0)), "", failed, "the number of clusters is less than the cluster spreadConstraint.MinGroups",
 			"the groups that may be used have 2 clusters, but at least 3 are required: lower minGroups of the cluster spread constraint, or raise maxGroups by region"},
 		"two providers in one region": {configMap(by(by(none, "region", 1, 1), "provider", 2, 2)), "", failed, few("provider"),

@@ -34,6 +34,13 @@ func boundsOf(p *policyv1alpha1.Placement) bounds {
 		b.groupings = append(b.groupings, grouping{SpreadConstraint: c})
 	}
 	slices.SortStableFunc(b.groupings, func(x, y grouping) int { return cmp.Compare(x.rank(), y.rank()) })
+	// A cluster is in one group, or, of zones, in several. Where fewer clusters are allowed than groups required, the groups count, as in
+	// Karmada, which takes the best cluster of each region first.
+	for _, g := range b.groupings {
+		if b.clusters.MaxGroups > 0 && g.SpreadByField != policyv1alpha1.SpreadByFieldZone {
+			b.clusters.MaxGroups = max(b.clusters.MaxGroups, g.MinGroups)
+		}
+	}
 	return b
 }
 
@@ -64,15 +71,6 @@ func (b bounds) contradiction() error {
 			return &SpreadError{
 				Text: lacking(c),
 				Hint: fmt.Sprintf("minGroups %d of the %s spread constraint is greater than its maxGroups %d: lower minGroups or raise maxGroups", c.MinGroups, c.name(), c.MaxGroups),
-			}
-		}
-	}
-	for _, g := range b.groupings {
-		// A cluster is in one group, or, of zones, in several.
-		if most := b.clusters.MaxGroups; most > 0 && g.MinGroups > most && g.SpreadByField != policyv1alpha1.SpreadByFieldZone {
-			return &SpreadError{
-				Text: lacking(g),
-				Hint: fmt.Sprintf("%s cannot be in %d groups by %s: raise maxGroups of the cluster spread constraint to %d, or lower minGroups of that by %s to %d", many(most, "cluster"), g.MinGroups, g.name(), g.MinGroups, g.name(), most),
 			}
 		}
 	}

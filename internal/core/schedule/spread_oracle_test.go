@@ -103,7 +103,11 @@ func violated(p *policyv1alpha1.Placement, used []Candidate, replicas int) strin
 				names[at.Name] = true
 			}
 		}
-		if len(names) < min(c.MinGroups, replicas) || c.MaxGroups > 0 && len(names) > c.MaxGroups {
+		most := c.MaxGroups
+		if c.SpreadByField == policyv1alpha1.SpreadByFieldCluster && most > 0 {
+			most = boundsOf(p).clusters.MaxGroups // as many as there are groups
+		}
+		if len(names) < min(c.MinGroups, replicas) || most > 0 && len(names) > most {
 			return fmt.Sprintf("%d groups for %+v", len(names), c)
 		}
 	}
