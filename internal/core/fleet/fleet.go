@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -296,6 +297,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		if err != nil {
 			return err
 		}
+		p.rewritten = m.before != nil && m.generation() != strconv.FormatInt(f.Template.GetGeneration(), 10)
 		parties[i] = p
 		total += p.replicas
 	}

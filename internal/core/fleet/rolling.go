@@ -15,6 +15,9 @@ type Note struct {
 	Raised bool `json:"raised,omitempty"`
 	// Halted says that the rollout made the copy in this cluster unhealthy, as far as was seen last.
 	Halted bool `json:"halted,omitempty"`
+	// Settled says that all pods in the cluster were seen to be of the revision in the Work: none is old, whatever the member has yet to
+	// report about a later write.
+	Settled bool `json:"settled,omitempty"`
 	// Grant is how many pods the rollout may make unavailable in the cluster; 0 while it is held there.
 	Grant int64 `json:"grant,omitempty"`
 	// Pending is the most that it may have been granted before, as long as the member has not seen the Grant.
@@ -66,6 +69,8 @@ type party struct {
 	note  *Note // nil: written before there were notes
 	// same says that its pods are of the same template as they will be.
 	same bool
+	// rewritten says that the Work is written in any case, because the template has changed.
+	rewritten bool
 
 	// known says that the member has reported at all; fresh that it did so since it saw what the Work says.
 	known, fresh bool
@@ -203,7 +208,7 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 	for i, p := range parties {
 		o := &outcomes[i]
 		o.replicas, o.target = p.replicas, targets[i]
-		o.note = Note{Partition: quote(ro.partition), Raised: raised}
+		o.note = Note{Partition: quote(ro.partition), Raised: raised, Settled: !raised && p.settled()}
 		switch {
 		case p.fixed >= 0:
 			o.released = p.replicas - min(p.fixed, p.replicas)
@@ -280,6 +285,17 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 		o.pend(using[i], surging[i])
 	}
 	return ro.settle(parties, outcomes, creating), nil, nil
+}
+
+// settled says that no pod of p is old, by its last report or by one before the last write of its Work.
+func (p party) settled() bool {
+	if !p.there || !p.same {
+		return false
+	}
+	if p.fresh {
+		return p.updated >= p.pods
+	}
+	return p.note != nil && p.note.Settled
 }
 
 // granted is what the Work of p lets be unavailable.
@@ -379,7 +395,7 @@ func (ro rollout) grant(budget int64, need, using, down []int64, parties []party
 
 // broken are the clusters whose copies the rollout has made unhealthy, while there are old pods left anywhere.
 func (ro rollout) broken(parties []party, targets []int64) (clusters []string) {
-	if ro.options.neverHalt || !slices.ContainsFunc(parties, func(p party) bool { return p.there && p.same && (!p.fresh || p.updated < p.pods) }) {
+	if ro.options.neverHalt || !slices.ContainsFunc(parties, func(p party) bool { return p.there && p.same && !p.settled() }) {
 		return nil
 	}
 	var failed int64
@@ -438,7 +454,12 @@ func (ro rollout) settle(parties []party, outcomes []outcome, creating bool) []o
 			}
 		}
 		if p.there && p.same && p.note != nil && o.share == p.was && p.note.Partition == o.note.Partition && p.note.Raised == o.note.Raised && p.note.Halted == o.note.Halted {
+			// That it has settled is worth no write of its own.
+			settled := o.note.Settled
 			o.note = *p.note
+			if p.rewritten || !settled {
+				o.note.Settled = settled
+			}
 		}
 	}
 	return outcomes
