@@ -241,7 +241,7 @@ func (f *fleet) routePods(names []string, r podRoutes) {
 	}
 	var texts []string
 	if len(r.nowhere) > 0 {
-		texts = append(texts, strings.Join(r.nowhere, ", ")+" not found in any cluster")
+		texts = append(texts, strings.Join(r.nowhere, ", ")+" not found in any responding cluster")
 	}
 	if len(r.twice) > 0 {
 		texts = append(texts, strings.Join(r.twice, ", ")+" found in several clusters")

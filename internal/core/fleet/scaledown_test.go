@@ -49,7 +49,7 @@ func TestUnknownPodHoldsNoOtherScaleDown(t *testing.T) {
 	h.expect("one pod is unknown", namedPods+"[x-a] []", "spec.replicas=2 3")
 	h.in.Pods["x-b"] = []string{}
 	h.expect("the other pod is nowhere", namedPods+"[x-a] []", "spec.replicas=2 2")
-	h.tells("the other pod is nowhere", "x-b not found in any cluster")
+	h.tells("the other pod is nowhere", "x-b not found in any responding cluster")
 }
 
 func TestUnknownPodsLeaveNoReplicasToTake(t *testing.T) {

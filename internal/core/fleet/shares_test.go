@@ -311,7 +311,7 @@ func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	}
 	h.in.Pods = map[string][]string{"x-a": {"c2"}, "x-b": {"c1"}, "x-c": {}, "x-d": {"c1", "c2"}}
 	h.expect("at first", "spec.scaleStrategy.podsToDelete=[x-b] [x-a]")
-	h.tells("of one that is nowhere and one that is twice", "x-c not found in any cluster; x-d found in several clusters")
+	h.tells("of one that is nowhere and one that is twice", "x-c not found in any responding cluster; x-d found in several clusters")
 
 	// They stay in the Works when they are gone, until the template changes; then they are neither sent nor missed.
 	h.in.Pods = nil
