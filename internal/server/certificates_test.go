@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/argosy-io/argosy/test/kit"
 )
 
 // shown is the serial number of the certificate that a hub shows to a new connection.
@@ -43,6 +45,7 @@ func asks(t *testing.T, config *rest.Config) error {
 
 // A serving certificate is taken without a restart; an authority and a signing key with one, and what was of the old counts until it is forgotten.
 func TestKeysRotateAndTheOldCountUntilForgotten(t *testing.T) {
+	kit.Long(t)
 	c := testConfig(t)
 	h, _ := start(t, c, Parts{})
 	before := shown(t, h)
@@ -50,7 +53,7 @@ func TestKeysRotateAndTheOldCountUntilForgotten(t *testing.T) {
 	if restart, err := RenewCertificates(c, nil, time.Now()); err != nil || restart {
 		t.Fatalf("restart %v, %v", restart, err)
 	}
-	eventually(t, "the new certificate, served", func() string {
+	kit.Eventually(t, "the new certificate, served", func() string {
 		if shown(t, h) == before {
 			return "still the old one"
 		}

@@ -299,7 +299,7 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, file, text string) {
+func write(t testing.TB, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,20 +1,14 @@
 package server
 
 import (
-	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,12 +19,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	corev1 "k8s.io/api/core/v1"
-
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/test/kit"
 )
 
 func TestARequestIntoAMemberIsAsLongAsTheSameHere(t *testing.T) {
@@ -72,228 +65,168 @@ func TestARequestIntoAMemberIsAsLongAsTheSameHere(t *testing.T) {
 	}
 }
 
-// tenant is somebody with a connection of his own, who is told what the server answers as it is: clients try a refusal again by themselves.
-type tenant struct {
-	name, url string
-	http      *http.Client
+// as is a client of the hub that acts as a user.
+func as(t *testing.T, config *rest.Config, user string) *kubernetes.Clientset {
+	t.Helper()
+	config = rest.CopyConfig(config)
+	config.Impersonate.UserName = user
+	config.QPS = -1
+	return kubernetes.NewForConfigOrDie(config)
 }
 
-func newTenant(t *testing.T, config *rest.Config, name string) *tenant {
+// inQueues returns the requests that the hub queues or serves, one per line with the user's name.
+func inQueues(t *testing.T, admin kubernetes.Interface) string {
 	t.Helper()
-	tlsConfig, err := rest.TLSConfigFor(config)
+	text, err := admin.Discovery().RESTClient().Get().AbsPath("/debug/api_priority_and_fairness/dump_requests").DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tenant{name: name, url: config.Host, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true,
-		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}, MaxIdleConnsPerHost: 1000}}}
+	return string(text)
 }
 
-// get is the code of the answer.
-func (u *tenant) get(ctx context.Context, path string) (int, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.url+path, nil)
-	if err != nil {
-		return 0, err
+// Alice's requests wait for a member that does not answer, more of them than the hub serves at once.
+func TestOneUsersRequestsDoNotDelayAnothers(t *testing.T) {
+	h := useSharedHub(t)
+	// The hub serves 30 requests at once, and a user's queues have 300 places.
+	const many = 150
+	for _, user := range []string{"alice", "bob"} {
+		bind(t, h.admin, user, "cluster-admin", "")
 	}
-	r.Header.Set("Impersonate-User", u.name)
-	resp, err := u.http.Do(r)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode, nil
-}
-
-func p99(took []time.Duration) time.Duration {
-	slices.Sort(took)
-	return took[len(took)*99/100]
-}
-
-// One tenant floods a hub with few places; the other's requests are all served, and refusals are the flooder's alone.
-func TestOneTenantsFloodIsNotTheOthers(t *testing.T) {
-	c := testConfig(t)
-	c.KubeAPIServer.Args = []string{"max-requests-inflight=20", "max-mutating-requests-inflight=10"}
-	h, _ := start(t, c, Parts{Handler: proxied})
-	admin, config := adminClient(t, AdminKubeconfig(c.DataDir))
-	for _, name := range []string{"alice", "bob"} {
-		if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
+	release, entered := make(chan struct{}), make(chan struct{}, many)
+	silent, healthy := membertest.New(t), membertest.New(t)
+	silent.Behave(func(_ http.ResponseWriter, r *http.Request) bool {
+		entered <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done():
 		}
-	}
-	alice, bob := newTenant(t, config, "alice"), newTenant(t, config, "bob")
-	const path = "/api/v1/configmaps"
-	for i := range 200 { // so that a list is some work
-		if _, err := admin.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("c", i)},
-			Data: map[string]string{"text": strings.Repeat("x", 1000)}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	eventually(t, "the tenants' rights", func() string {
-		for _, u := range []*tenant{alice, bob} {
-			if code, err := u.get(t.Context(), path); code != http.StatusOK {
-				return fmt.Sprint(u.name, code, err)
-			}
-		}
-		return ""
+		return false
 	})
-	measure := func(what string) {
-		t.Helper()
-		var took []time.Duration
-		for range 100 {
-			begin := time.Now()
-			code, err := bob.get(t.Context(), path)
-			if code != http.StatusOK {
-				t.Fatalf("%s bob gets %d, %v", what, code, err)
-			}
-			took = append(took, time.Since(begin))
-		}
-		t.Logf("%s bob's p99 is %v", what, p99(took).Round(time.Millisecond))
+	joinMember(t, h.adminConfig, silent, "silent")
+	joinMember(t, h.adminConfig, healthy, "healthy")
+	get := func(client kubernetes.Interface, path string) error {
+		return client.Discovery().RESTClient().Get().AbsPath(path).Do(t.Context()).Error()
 	}
-	measure("alone")
-
-	// 500 requests of alice at once, until bob has been served: her flow has some 300 places in queues.
-	flood, calm := context.WithCancel(t.Context())
-	defer calm()
-	var served, refused, other atomic.Int64
-	var flooding sync.WaitGroup
-	for range 500 {
-		flooding.Go(func() {
-			for flood.Err() == nil {
-				code, err := alice.get(flood, path)
-				switch {
-				case code == http.StatusOK:
-					served.Add(1)
-				case code == http.StatusTooManyRequests:
-					refused.Add(1)
-					select { // sooner than Retry-After says
-					case <-time.After(500 * time.Millisecond):
-					case <-flood.Done():
-					}
-				case flood.Err() == nil:
-					other.Add(1)
-					t.Logf("alice gets %d, %v", code, err)
-				}
-			}
-		})
-	}
-	eventually(t, "alice's flood to be refused", func() string {
-		if refused.Load() == 0 {
-			return fmt.Sprintf("%d served, none refused", served.Load())
-		}
-		return ""
-	})
-	measure("in alice's flood")
-	// The hub's administrator and its own loops are in no queue.
-	for range 20 {
-		if _, err := admin.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
-			t.Errorf("the administrator gets %v", err)
-		}
-	}
-	if _, err := kubernetes.NewForConfigOrDie(h.Config()).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
-		t.Errorf("the hub itself gets %v", err)
-	}
-	calm()
-	flooding.Wait()
-	t.Logf("alice: %d served, %d refused, %d others", served.Load(), refused.Load(), other.Load())
-
-	t.Run("a member that does not answer holds only requests into members", func(t *testing.T) {
-		member := membertest.New(t)
-		release := make(chan struct{})
-		var waiting atomic.Int64
-		member.Behave(func(_ http.ResponseWriter, r *http.Request) bool {
-			waiting.Add(1)
-			defer waiting.Add(-1)
-			select {
-			case <-release:
-			case <-r.Context().Done():
-			}
-			return false
-		})
-		joinMember(t, config, member, "m1")
-		codes := make(chan int, 60)
-		for range 60 {
-			go func() {
-				code, _ := alice.get(t.Context(), proxy.Path("m1")+"/api/v1/nodes")
-				codes <- code
-			}()
-		}
-		eventually(t, "requests that wait for the member", func() string {
-			if waiting.Load() == 0 {
-				return "none"
+	alice, bob := as(t, h.adminConfig, "alice"), as(t, h.adminConfig, "bob")
+	for _, client := range []kubernetes.Interface{alice, bob} {
+		kit.Eventually(t, "the member is known, and the user may use it", func() string {
+			if err := get(client, proxy.Path("healthy")+"/api/v1/nodes"); err != nil {
+				return err.Error()
 			}
 			return ""
 		})
-		if n := waiting.Load(); n >= 60 {
-			t.Errorf("%d requests wait for the member at once: they are in no queue", n)
+	}
+
+	var waiting sync.WaitGroup
+	for range many {
+		waiting.Go(func() { _ = get(alice, proxy.Path("silent")+"/api/v1/nodes") })
+	}
+	kit.Eventually(t, "alice's requests wait", func() string {
+		if n := strings.Count(inQueues(t, h.admin), " alice,"); n < many {
+			return fmt.Sprintf("%d of %d", n, many)
 		}
-		measure("while a member keeps 60 requests of alice waiting,")
-		close(release)
-		got := map[int]int{}
-		for range 60 {
-			got[<-codes]++
-		}
-		t.Logf("alice's requests into the member: %v", got)
+		return ""
 	})
-	t.Run("levels and schemas that somebody changed are his", func(t *testing.T) {
-		levels := admin.FlowcontrolV1().PriorityLevelConfigurations()
-		mine, err := levels.Get(t.Context(), membersLevel, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
+	<-entered
+	if n := len(entered) + 1; n >= many {
+		t.Errorf("all %d requests reach the member at once: they are in no queue", n)
+	}
+	// Requests to the hub itself have places of their own.
+	for user, client := range map[string]kubernetes.Interface{"bob": bob, "alice": alice, "the administrator": h.admin, "the hub itself": kubernetes.NewForConfigOrDie(h.Config())} {
+		if _, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Errorf("%s gets %v", user, err)
 		}
-		*mine.Spec.Limited.NominalConcurrencyShares = 7
-		if _, err := levels.Update(t.Context(), mine, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
+	}
+	// Bob's request into a member comes last. It is served when those of alice that were under way have ended, or before.
+	served := make(chan error, 1)
+	go func() { served <- get(bob, proxy.Path("healthy")+"/api/v1/nodes") }()
+	kit.Eventually(t, "bob's request is in a queue or served", func() string {
+		if len(served) == 0 && !strings.Contains(inQueues(t, h.admin), " bob,") {
+			return "not yet"
 		}
-		schemas := admin.FlowcontrolV1().FlowSchemas()
-		changed, err := schemas.Get(t.Context(), agentsLevel, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		changed.Spec.MatchingPrecedence = 5000
-		if _, err := schemas.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		// One that an older hub made, and nobody changed, is brought up to date.
-		older, err := schemas.Get(t.Context(), membersLevel, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		older.Spec.MatchingPrecedence = 601
-		older.Annotations[specGeneration] = fmt.Sprint(older.Generation + 1)
-		if _, err := schemas.Update(t.Context(), older, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.startFlowControl(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if older, err = schemas.Get(t.Context(), membersLevel, metav1.GetOptions{}); err != nil || older.Spec.MatchingPrecedence != 600 {
-			t.Errorf("the schema of an older hub has %v, %v", older.Spec, err)
-		} else if older.Annotations[specGeneration] != fmt.Sprint(older.Generation) {
-			t.Errorf("a schema of generation %d is taken for a user's: %v", older.Generation, older.Annotations)
-		}
-		if mine, err = levels.Get(t.Context(), membersLevel, metav1.GetOptions{}); err != nil || *mine.Spec.Limited.NominalConcurrencyShares != 7 {
-			t.Errorf("the level that was changed has %v, %v", mine.Spec, err)
-		}
-		if changed, err = schemas.Get(t.Context(), agentsLevel, metav1.GetOptions{}); err != nil || changed.Spec.MatchingPrecedence != 5000 {
-			t.Errorf("the schema that was changed has %v, %v", changed.Spec, err)
-		}
-		var dangling []string
-		all, err := schemas.List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range all.Items {
-			for _, c := range s.Status.Conditions {
-				if c.Type == flowcontrolv1.FlowSchemaConditionDangling && c.Status == flowcontrolv1.ConditionTrue {
-					dangling = append(dangling, s.Name)
-				}
+		return ""
+	})
+	for len(entered) > 0 {
+		<-entered
+	}
+	released := 0
+	for done := false; !done && released < many/2; {
+		select {
+		case err := <-served:
+			done = true
+			if err != nil {
+				t.Errorf("bob gets %v", err)
+			}
+		case release <- struct{}{}: // one place is free
+			released++
+			select {
+			case err := <-served:
+				served <- err
+			case <-entered: // it went to alice
 			}
 		}
-		if len(dangling) > 0 {
-			t.Errorf("schemas without a level: %v", dangling)
+	}
+	if released == many/2 {
+		t.Errorf("bob still waits after %d of alice's requests", released)
+	}
+	close(release)
+	waiting.Wait()
+}
+
+func TestFlowControlOfUsersStaysAsTheyChangedIt(t *testing.T) {
+	h := useSharedHub(t)
+	levels, schemas := h.admin.FlowcontrolV1().PriorityLevelConfigurations(), h.admin.FlowcontrolV1().FlowSchemas()
+	mine, err := levels.Get(t.Context(), agentsLevel, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	*mine.Spec.Limited.NominalConcurrencyShares = 7
+	if _, err := levels.Update(t.Context(), mine, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	changed, err := schemas.Get(t.Context(), agentsLevel, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed.Spec.MatchingPrecedence = 5000
+	if _, err := schemas.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// One of an older hub, which no user changed.
+	older, err := schemas.Get(t.Context(), membersLevel, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	older.Spec.MatchingPrecedence = 601
+	older.Annotations[specGeneration] = fmt.Sprint(older.Generation + 1)
+	if _, err := schemas.Update(t.Context(), older, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.startFlowControl(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if older, err = schemas.Get(t.Context(), membersLevel, metav1.GetOptions{}); err != nil || older.Spec.MatchingPrecedence != 600 {
+		t.Errorf("the schema of an older hub has %v, %v", older.Spec, err)
+	} else if older.Annotations[specGeneration] != fmt.Sprint(older.Generation) {
+		t.Errorf("a schema of generation %d counts as changed by a user: %v", older.Generation, older.Annotations)
+	}
+	if mine, err = levels.Get(t.Context(), agentsLevel, metav1.GetOptions{}); err != nil || *mine.Spec.Limited.NominalConcurrencyShares != 7 {
+		t.Errorf("the level that a user changed has %v, %v", mine.Spec, err)
+	}
+	if changed, err = schemas.Get(t.Context(), agentsLevel, metav1.GetOptions{}); err != nil || changed.Spec.MatchingPrecedence != 5000 {
+		t.Errorf("the schema that a user changed has %v, %v", changed.Spec, err)
+	}
+	all, err := schemas.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all.Items {
+		for _, c := range s.Status.Conditions {
+			if c.Type == flowcontrolv1.FlowSchemaConditionDangling && c.Status == flowcontrolv1.ConditionTrue {
+				t.Errorf("schema %s has no level", s.Name)
+			}
 		}
-	})
+	}
 }
 
 // proxied serves members.

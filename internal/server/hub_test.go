@@ -5,70 +5,42 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+
+	"github.com/argosy-io/argosy/test/kit"
 )
 
-// renameVersion is the least conversion there is.
-func renameVersion(review *apiextensionsv1.ConversionReview) *apiextensionsv1.ConversionReview {
-	answer := &apiextensionsv1.ConversionReview{TypeMeta: review.TypeMeta, Response: &apiextensionsv1.ConversionResponse{
-		UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}}
-	for _, raw := range review.Request.Objects {
-		var u unstructured.Unstructured
-		if err := u.UnmarshalJSON(raw.Raw); err != nil {
-			answer.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
-			return answer
+func TestHubServesItsClients(t *testing.T) {
+	h := useSharedHub(t)
+	client, config, kubeconfig := h.admin, h.adminConfig, h.config.KubeconfigOut
+
+	t.Run("the greeting names the hub's address and files", func(t *testing.T) {
+		for _, what := range []string{h.URL(), h.config.DataDir, kubeconfig} {
+			if !strings.Contains(h.greeting, what) {
+				t.Errorf("it does not name %s:\n%s", what, h.greeting)
+			}
 		}
-		u.SetAPIVersion(review.Request.DesiredAPIVersion)
-		answer.Response.ConvertedObjects = append(answer.Response.ConvertedObjects, runtime.RawExtension{Object: &u})
-	}
-	return answer
-}
-
-// One hub for what one hub can show: kubeconfig, identity, health, metrics, conversion, watches, stop.
-func TestAHubServesItsClients(t *testing.T) {
-	c := testConfig(t)
-	c.KubeconfigOut = filepath.Join(t.TempDir(), "config")
-	write(t, c.KubeconfigOut, `apiVersion: v1
-kind: Config
-current-context: mine
-contexts: [{name: mine, context: {cluster: mine, user: me}}]
-clusters: [{name: mine, cluster: {server: "https://mine.example.com"}}]
-users: [{name: me, user: {token: abc}}]
-`)
-	led := make(chan struct{})
-	h, _ := start(t, c, Parts{
-		Convert: renameVersion,
-		Controllers: func(ctx context.Context, d Deps) error {
-			close(led)
-			<-ctx.Done()
-			return nil
-		},
 	})
-	client, config := adminClient(t, c.KubeconfigOut)
-
 	t.Run("the kubeconfig is private, current, and keeps what was in it", func(t *testing.T) {
-		info, err := os.Stat(c.KubeconfigOut)
+		info, err := os.Stat(kubeconfig)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("mode %o", info.Mode().Perm())
 		}
-		k, err := clientcmd.LoadFromFile(c.KubeconfigOut)
+		k, err := clientcmd.LoadFromFile(kubeconfig)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,11 +72,14 @@ users: [{name: me, user: {token: abc}}]
 		}
 	})
 	t.Run("the controllers run", func(t *testing.T) {
-		select {
-		case <-led:
-		case <-time.After(time.Minute):
-			t.Error("not within a minute")
-		}
+		kit.Eventually(t, "the controllers run", func() string {
+			select {
+			case <-h.controllers:
+				return ""
+			default:
+				return "not yet"
+			}
+		})
 	})
 	t.Run("strangers see health and nothing else", func(t *testing.T) {
 		anonymous := rest.AnonymousClientConfig(config)
@@ -157,34 +132,15 @@ users: [{name: me, user: {token: abc}}]
 			t.Errorf("got %s", got.GetAPIVersion())
 		}
 	})
-	t.Run("it stops soon, watched or not, and stops its controllers", func(t *testing.T) {
-		watch, err := client.CoreV1().ConfigMaps("").Watch(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer watch.Stop()
-		begin := time.Now()
-		h.Stop()
-		if took := time.Since(begin); took > 10*time.Second {
-			t.Errorf("it took %v", took)
-		} else {
-			t.Logf("stopped after %v", took)
-		}
-		if _, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err == nil {
-			t.Error("it still answers")
-		}
-	})
 }
 
-// Two replicas on one API server: one works; when it goes, and not before its loops have ended, the other does.
+// The next replica works when the loops of the one before have ended, and not earlier.
 func TestReplicasTakeTurns(t *testing.T) {
-	c := testConfig(t)
-	c.Components = []string{"*", "-controllers", "-controller-manager"}
-	shared, _ := start(t, c, Parts{})
-
+	shared := useSharedHub(t)
+	client := kubernetes.NewForConfigOrDie(shared.Config())
 	var working atomic.Int32
-	began := make(chan string, 10)
-	replica := func(name string) func() {
+	began, ending, end := make(chan string, 2), make(chan struct{}, 2), make(chan struct{})
+	replica := func(name string) (stop func()) {
 		h := &Hub{config: DefaultConfig(), server: shared.server, fatal: make(chan error, 1), alive: newAlive()}
 		h.config.Etcd.Servers = []string{"http://shared"}
 		h.config.Components = []string{"controllers"}
@@ -194,7 +150,8 @@ func TestReplicasTakeTurns(t *testing.T) {
 			}
 			began <- name
 			<-ctx.Done()
-			time.Sleep(300 * time.Millisecond) // loops take a while to end
+			ending <- struct{}{}
+			<-end
 			working.Add(-1)
 			return nil
 		}
@@ -204,43 +161,61 @@ func TestReplicasTakeTurns(t *testing.T) {
 		}
 		return stop
 	}
-	next := func() string {
-		select {
-		case name := <-began:
-			return name
-		case <-time.After(time.Minute):
-			t.Fatal("nobody works")
-			return ""
+	holder := func() string {
+		t.Helper()
+		lease, err := client.CoordinationV1().Leases(systemNamespace).Get(t.Context(), leaseName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
 		}
+		return ptr.Deref(lease.Spec.HolderIdentity, "")
 	}
 	stopFirst := replica("first")
-	if name := next(); name != "first" {
+	if name := <-began; name != "first" {
 		t.Fatalf("%s works", name)
 	}
+	first := holder()
 	stopSecond := replica("second")
-	begin := time.Now()
-	stopFirst()
-	if name := next(); name != "second" {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		stopFirst()
+	}()
+	<-ending
+	if now := holder(); now != first {
+		t.Errorf("%q has the lease while the loops of %q are ending", now, first)
+	}
+	close(end)
+	<-stopped
+	if name := <-began; name != "second" {
 		t.Fatalf("%s works", name)
 	}
-	t.Logf("taken over after %v", time.Since(begin))
 	stopSecond()
 	if working.Load() != 0 {
 		t.Error("stopped loops go on")
 	}
 }
 
-// A loop that fails for good ends the hub, which says which one and why.
-func TestAFailedLoopEndsTheHub(t *testing.T) {
+// The error names the loop and its reason. An open watch does not keep the hub from stopping.
+func TestFailedLoopEndsTheHub(t *testing.T) {
 	c := testConfig(t)
 	c.Components = []string{"*", "-controller-manager"}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	err := Run(ctx, c, Parts{Controllers: func(context.Context, Deps) error { return io.ErrUnexpectedEOF }}, io.Discard)
+	var client *kubernetes.Clientset
+	err := Run(t.Context(), c, Parts{Controllers: func(context.Context, Deps) error {
+		client, _ = adminClient(t, AdminKubeconfig(c.DataDir))
+		watch, err := client.CoreV1().ConfigMaps("").Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		t.Cleanup(watch.Stop)
+		return io.ErrUnexpectedEOF
+	}}, io.Discard)
 	if err == nil || err.Error() != "controllers stopped: unexpected EOF" {
 		t.Errorf("the hub ended with %v", err)
 	}
-	// The data folder and port are free again.
+	if _, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err == nil {
+		t.Error("it still answers")
+	}
+	// The data folder is free again.
 	if release, err := claim(c.DataDir); err != nil {
 		t.Error(err)
 	} else {

@@ -17,6 +17,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/kms/pkg/service"
+
+	"github.com/argosy-io/argosy/test/kit"
 )
 
 // keyService is a key management service as a plugin of KMS v2 brings it to an API server: its key never leaves it.
@@ -70,6 +72,7 @@ func (s *keyService) serve(t *testing.T, socket string) (stop func()) {
 
 // A key management service has the key: the store has nothing that opens it, and a hub whose service is away says so until it is back.
 func TestAKeyManagementServiceHasTheKey(t *testing.T) {
+	kit.Long(t)
 	dir, err := os.MkdirTemp("", "kms") // short, since a path of a socket is
 	if err != nil {
 		t.Fatal(err)
@@ -105,18 +108,35 @@ resources:
 		return string(body), err
 	}
 	stop()
-	eventually(t, "a hub that says that its key service is away", func() string {
+	kit.Eventually(t, "a hub that says that its key service is away", func() string {
 		if body, err := ready(); err == nil || !strings.Contains(body, "[-]kms-providers") {
 			return fmt.Sprintf("%s, %v", body, err)
 		}
 		return ""
 	})
+	c.Port = h.config.Port
 	h.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	// A start waits for the key service until its context ends.
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	again, err := Start(ctx, c, Parts{}, io.Discard)
-	if err == nil {
-		again.Stop()
+	ended := make(chan error, 1)
+	go func() {
+		again, err := Start(ctx, c, Parts{}, io.Discard)
+		if err == nil {
+			again.Stop()
+		}
+		ended <- err
+	}()
+	kit.Eventually(t, "the starting hub reports its key service", func() string {
+		_, config := adminClient(t, AdminKubeconfig(c.DataDir))
+		body, err := kubernetes.NewForConfigOrDie(config).RESTClient().Get().AbsPath("/readyz").Param("verbose", "").DoRaw(t.Context())
+		if err == nil || !strings.Contains(string(body), "[-]kms-providers") {
+			return fmt.Sprintf("%s, %v", body, err)
+		}
+		return ""
+	})
+	cancel()
+	if err = <-ended; err == nil {
 		t.Fatal("a hub started that cannot read its Secrets")
 	}
 	if want := "the key management service configured in " + c.Encryption.ProviderConfig + " is not responding"; !strings.Contains(err.Error(), want) {

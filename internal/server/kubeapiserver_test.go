@@ -32,19 +32,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/pki"
+	"github.com/argosy-io/argosy/test/kit"
 )
 
 func TestWhatWouldBreakTheHubIsNoArgument(t *testing.T) {
@@ -100,7 +97,7 @@ func TestWhatWouldBreakTheHubIsNoArgument(t *testing.T) {
 }
 
 // pair is a certificate for names, signed by itself, and its key, in files.
-func pair(t *testing.T, begin, end time.Time, names ...string) (certFile, keyFile string) {
+func pair(t testing.TB, begin, end time.Time, names ...string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -135,7 +132,7 @@ type issuer struct {
 	key         *rsa.PrivateKey
 }
 
-func newIssuer(t *testing.T) *issuer {
+func newIssuer(t testing.TB) *issuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -202,66 +199,16 @@ func whoami(ctx context.Context, client kubernetes.Interface) (string, []string,
 	return review.Status.UserInfo.Username, review.Status.UserInfo.Groups, nil
 }
 
-// eventually waits for a condition, which says what is missing.
-func eventually(t *testing.T, what string, missing func() string) {
-	t.Helper()
-	deadline := time.Now().Add(90 * time.Second)
-	last := ""
-	for time.Now().Before(deadline) {
-		if last = missing(); last == "" {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("%s: %s", what, last)
-}
-
-// One hub with all that can be set about its API server: a certificate of one's own, an issuer, audit, an authorizer before RBAC that
-// denies everybody, and an argument passed on.
-func TestAHubTakesWhatAKubeAPIServerTakes(t *testing.T) {
-	c := testConfig(t)
-	k := &c.KubeAPIServer
-	k.TLSCertFile, k.TLSPrivateKeyFile = pair(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "hub.example.com", "127.0.0.1")
-	i := newIssuer(t)
-	k.OIDC = OIDCConfig{IssuerURL: i.url, ClientID: "argosy", UsernameClaim: "email", UsernamePrefix: "oidc:", GroupsClaim: "groups", GroupsPrefix: "oidc:", CAFile: i.caFile}
-	k.Audit.LogFile = filepath.Join(t.TempDir(), "audit", "audit.log")
-	elsewhere, _, err := pki.Ensure(t.TempDir(), []string{"elsewhere"}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.ClientCAFile = elsewhere.ClusterCA
-	k.Args = []string{"event-ttl=2h", "profiling=false"}
-	denier := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review map[string]any
-		_ = json.NewDecoder(r.Body).Decode(&review)
-		spec, _ := review["spec"].(map[string]any)
-		review["status"] = map[string]any{"allowed": false, "denied": spec["user"] == "oidc:mallory@example.com", "reason": "not mallory"}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(review)
-	}))
-	defer denier.Close()
-	webhook := filepath.Join(t.TempDir(), "webhook.kubeconfig")
-	write(t, webhook, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}], users: [{name: x, user: {}}], clusters: [{name: x, cluster: {server: %q}}]}`, denier.URL))
-	k.AuthorizationConfig = filepath.Join(t.TempDir(), "authorization.yaml")
-	write(t, k.AuthorizationConfig, fmt.Sprintf(`
-apiVersion: apiserver.config.k8s.io/v1
-kind: AuthorizationConfiguration
-authorizers:
-- type: Webhook
-  name: mallory
-  webhook: {timeout: 3s, subjectAccessReviewVersion: v1, matchConditionSubjectAccessReviewVersion: v1, authorizedTTL: 1s, unauthorizedTTL: 1s, failurePolicy: Deny,
-    connectionInfo: {type: KubeConfigFile, kubeConfigFile: %s}}
-- {type: RBAC, name: rbac}
-`, webhook))
-	h, _ := start(t, c, Parts{Handler: proxied})
-	admin, config := adminClient(t, AdminKubeconfig(c.DataDir))
+func TestHubTakesWhatKubeAPIServerTakes(t *testing.T) {
+	h := useSharedHub(t)
+	k, i, admin, config := h.config.KubeAPIServer, h.issuer, h.admin, h.adminConfig
 	ctx := t.Context()
 
 	t.Run("its own kubeconfig goes on to fit, and users are shown the certificate given", func(t *testing.T) {
 		if _, err := admin.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		access, err := clientcmd.LoadFromFile(AdminKubeconfig(c.DataDir))
+		access, err := clientcmd.LoadFromFile(h.config.KubeconfigOut)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +236,7 @@ authorizers:
 
 	alice := withToken(t, config, i.token(t, map[string]any{"aud": "argosy", "email": "alice@example.com", "email_verified": true, "groups": []string{"devs"}}))
 	t.Run("a token of the issuer is its user with his groups, and no other token is", func(t *testing.T) {
-		eventually(t, "the issuer's keys", func() string {
+		kit.Eventually(t, "the issuer's keys", func() string {
 			name, groups, err := whoami(ctx, alice)
 			if err != nil || name != "oidc:alice@example.com" || !slices.Contains(groups, "oidc:devs") {
 				return fmt.Sprint(name, groups, err)
@@ -314,7 +261,7 @@ authorizers:
 		if err != nil {
 			t.Fatal(err)
 		}
-		for want, files := range map[string]pki.Files{"argosy-admin": elsewhere, "": stranger} {
+		for want, files := range map[string]pki.Files{"argosy-admin": h.clients, "": stranger} {
 			theirs := rest.AnonymousClientConfig(config)
 			theirs.CertFile, theirs.KeyFile = files.Admin, files.AdminKey
 			name, _, err := whoami(ctx, kubernetes.NewForConfigOrDie(theirs))
@@ -326,14 +273,13 @@ authorizers:
 
 	t.Run("rights are RBAC's, after who is asked before it, and the hub's loops have all", func(t *testing.T) {
 		mallory := withToken(t, config, i.token(t, map[string]any{"aud": "argosy", "email": "mallory@example.com", "email_verified": true, "groups": []string{"devs"}}))
-		for _, binding := range []rbacv1.ClusterRoleBinding{{ObjectMeta: metav1.ObjectMeta{Name: "devs"},
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "devs"},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "oidc:devs"}}}} {
-			if _, err := admin.RbacV1().ClusterRoleBindings().Create(ctx, &binding, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "oidc:devs"}}}
+		if _, err := admin.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
 		}
-		eventually(t, "alice's rights", func() string {
+		kit.Eventually(t, "alice's rights", func() string {
 			if _, err := alice.CoreV1().Secrets("default").List(ctx, metav1.ListOptions{}); err != nil {
 				return err.Error()
 			}
@@ -342,16 +288,13 @@ authorizers:
 		if _, err := mallory.CoreV1().Secrets("default").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("mallory, who is refused before RBAC, gets %v", err)
 		}
-		// A namespace that goes is a loop's doing.
-		if _, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "short-lived"}}, metav1.CreateOptions{}); err != nil {
+		// A controller of the hub writes this.
+		if _, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "trusting"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := admin.CoreV1().Namespaces().Delete(ctx, "short-lived", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the namespace to be gone", func() string {
-			if _, err := admin.CoreV1().Namespaces().Get(ctx, "short-lived", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-				return fmt.Sprint("still there: ", err)
+		kit.Eventually(t, "the namespace gets the hub's authority", func() string {
+			if _, err := admin.CoreV1().ConfigMaps("trusting").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
+				return err.Error()
 			}
 			return ""
 		})
@@ -359,34 +302,19 @@ authorizers:
 
 	t.Run("the log of audit names user and cluster of a request into a member, and has no Secret's body", func(t *testing.T) {
 		member := membertest.New(t)
-		d, err := dynamic.NewForConfig(config)
-		if err != nil {
+		joinMember(t, config, member, "audited")
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}, StringData: map[string]string{"password": "swordfish-9000"}}
+		if _, err := admin.CoreV1().Secrets("default").Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		cluster := member.Cluster("m1")
-		cluster.TypeMeta = metav1.TypeMeta{APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster"}
-		cluster.UID = ""
-		cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: clusterNamespace, Name: "m1-impersonator"}
-		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cluster)
-		if err != nil {
-			t.Fatal(err)
+		if _, err := alice.RESTClient().Get().AbsPath(proxy.Path("audited") + "/api/v1/nodes").DoRaw(ctx); err != nil {
+			t.Error(err)
 		}
-		if _, err := d.Resource(clusterv1alpha1.GroupVersion.WithResource("clusters")).Create(ctx, &unstructured.Unstructured{Object: u}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		imp := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterNamespace, Name: "m1-impersonator"}, Data: map[string][]byte{"token": []byte(membertest.Token)}}
-		for _, s := range []*corev1.Secret{member.Secret("m1"), imp, {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}, StringData: map[string]string{"password": "swordfish-9000"}}} {
-			if _, err := admin.CoreV1().Secrets(s.Namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_, err = alice.RESTClient().Get().AbsPath(proxy.Path("m1") + "/api/v1/nodes").DoRaw(ctx)
-		t.Logf("the member answered with %v", err)
 		if _, err := alice.CoreV1().Secrets("default").Get(ctx, "s", metav1.GetOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		var proxied, wrote, read bool
-		eventually(t, "lines of audit", func() string {
+		kit.Eventually(t, "lines of audit", func() string {
 			log, err := os.ReadFile(k.Audit.LogFile)
 			if err != nil {
 				return err.Error()
@@ -403,7 +331,7 @@ authorizers:
 				}
 				o := e.ObjectRef
 				alices := e.User.Username == "oidc:alice@example.com"
-				proxied = proxied || alices && o.Resource == "clusters" && o.Subresource == "proxy" && o.Name == "m1" && strings.HasSuffix(e.RequestURI, "/proxy/api/v1/nodes") && e.Verb == "get"
+				proxied = proxied || alices && o.Resource == "clusters" && o.Subresource == "proxy" && o.Name == "audited" && strings.HasSuffix(e.RequestURI, "/proxy/api/v1/nodes") && e.Verb == "get"
 				wrote = wrote || e.User.Username == "argosy-admin" && o.Resource == "secrets" && o.Name == "s" && e.Verb == "create"
 				read = read || alices && o.Resource == "secrets" && o.Name == "s" && e.Verb == "get"
 				if o.Resource == "leases" || o.Resource == "events" {
@@ -411,7 +339,7 @@ authorizers:
 				}
 			}
 			if !proxied || !wrote || !read {
-				return fmt.Sprintf("request into m1 %v, creation of the Secret %v, read of it %v", proxied, wrote, read)
+				return fmt.Sprintf("request into the member %v, creation of the Secret %v, read of it %v", proxied, wrote, read)
 			}
 			return ""
 		})

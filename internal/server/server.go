@@ -264,6 +264,10 @@ func (h *Hub) start(ctx context.Context) error {
 	return nil
 }
 
+// unsafeNoFsync makes the hub's own store skip fsync, so that a power loss damages it. No flag or file sets it: tests of this
+// package do.
+var unsafeNoFsync = false
+
 // settle is how long after a start informers have filled and one-time work is done.
 const settle = 3 * time.Second
 
@@ -357,7 +361,7 @@ func (h *Hub) startEtcd(ctx context.Context) (func(), error) {
 	}
 	err := storeThere(h.config.DataDir)
 	if err == nil {
-		h.etcd, err = etcd.Start(ctx, etcd.Options{Dir: filepath.Join(h.config.DataDir, "etcd"), Log: h.log, Quota: h.config.Etcd.Quota.Value(), Fatal: h.storeEnds})
+		h.etcd, err = etcd.Start(ctx, etcd.Options{Dir: filepath.Join(h.config.DataDir, "etcd"), Log: h.log, Quota: h.config.Etcd.Quota.Value(), Fatal: h.storeEnds, UnsafeNoFsync: unsafeNoFsync})
 	}
 	if err == nil {
 		err = markStore(h.config.DataDir)

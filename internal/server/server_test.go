@@ -2,12 +2,9 @@ package server
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -18,10 +15,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/argosy-io/argosy/test/kit"
 )
 
 // testConfig is a hub of its own on a free port.
-func testConfig(t *testing.T) Config {
+func testConfig(t testing.TB) Config {
 	t.Helper()
 	c := DefaultConfig()
 	c.DataDir = filepath.Join(t.TempDir(), "data")
@@ -30,7 +29,7 @@ func testConfig(t *testing.T) Config {
 }
 
 // start runs a hub for the length of a test.
-func start(t *testing.T, c Config, parts Parts) (*Hub, string) {
+func start(t testing.TB, c Config, parts Parts) (*Hub, string) {
 	t.Helper()
 	var out bytes.Buffer
 	h, err := Start(t.Context(), c, parts, &out)
@@ -41,7 +40,7 @@ func start(t *testing.T, c Config, parts Parts) (*Hub, string) {
 	return h, out.String()
 }
 
-func adminClient(t *testing.T, kubeconfig string) (*kubernetes.Clientset, *rest.Config) {
+func adminClient(t testing.TB, kubeconfig string) (*kubernetes.Clientset, *rest.Config) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -54,28 +53,18 @@ func adminClient(t *testing.T, kubeconfig string) (*kubernetes.Clientset, *rest.
 	return client, config
 }
 
-func TestASecondStartOnTheSameDataContinuesWhereItWas(t *testing.T) {
+func TestRestartContinuesWhereTheHubWas(t *testing.T) {
+	kit.Long(t)
 	c := testConfig(t)
-	begin := time.Now()
-	h, said := start(t, c, Parts{})
-	t.Logf("first start %v, %s", time.Since(begin), memory(t))
-	for _, what := range []string{h.URL(), c.DataDir, AdminKubeconfig(c.DataDir)} {
-		if !strings.Contains(said, what) {
-			t.Errorf("the greeting does not name %s:\n%s", what, said)
-		}
-	}
+	h, _ := start(t, c, Parts{})
 	client, _ := adminClient(t, AdminKubeconfig(c.DataDir))
 	made, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin = time.Now()
 	h.Stop()
-	t.Logf("stop %v", time.Since(begin))
 
-	begin = time.Now()
 	h, _ = start(t, c, Parts{})
-	t.Logf("second start %v, %s", time.Since(begin), memory(t))
 	client, _ = adminClient(t, AdminKubeconfig(c.DataDir))
 	kept, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
 	if err != nil {
@@ -99,7 +88,7 @@ func TestASecondStartOnTheSameDataContinuesWhereItWas(t *testing.T) {
 		t.Errorf("installing definitions that are right already wrote some of them: %s", diff)
 	}
 
-	// A definition whose mark somebody took off is his, as another that he brought would be; one that is marked is put right.
+	// The hub restores a definition that carries its annotation, and leaves one without it to the user.
 	for _, name := range []string{"clonesets.apps.kruise.io", "sidecarsets.apps.kruise.io"} {
 		changeDefinition(t, h, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Spec.Names.ShortNames = []string{"my" + crd.Spec.Names.Singular}
@@ -157,19 +146,4 @@ func versions(t *testing.T, h *Hub) map[string]string {
 		found[crd.Name] = crd.ResourceVersion
 	}
 	return found
-}
-
-// memory is this process's resident set; -1 where /proc does not say.
-func memory(t *testing.T) string {
-	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return "memory unknown"
-	}
-	for line := range strings.Lines(string(status)) {
-		if strings.HasPrefix(line, "VmRSS") {
-			return strings.Join(strings.Fields(line), " ")
-		}
-	}
-	return "memory unknown"
 }

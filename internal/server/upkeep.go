@@ -204,25 +204,23 @@ func (k *keeper) lookAtDisk() {
 	k.state.Free, k.state.Disk = free, total
 }
 
-// lookAtFsync takes the latency of the last minute from etcd's own metrics, which are of this process.
+// lookAtFsync updates the fsync latency of the last minute.
 func (k *keeper) lookAtFsync() {
 	if !k.own || k.slow != nil && time.Since(k.counted) < fsyncLook {
 		return
 	}
 	k.counted = time.Now()
-	families, _ := prometheus.DefaultGatherer.Gather() // what could be gathered is there beside an error
-	for _, f := range families {
-		if f.GetName() != "etcd_disk_wal_fsync_duration_seconds" || len(f.Metric) != 1 {
-			continue
-		}
-		h := f.Metric[0].GetHistogram()
-		k.mu.Lock()
-		k.state.Fsync = quantile(0.99, k.slow, h)
-		k.slow = map[float64]uint64{math.Inf(1): h.GetSampleCount()}
-		for _, b := range h.Bucket {
-			k.slow[b.GetUpperBound()] = b.GetCumulativeCount()
-		}
-		k.mu.Unlock()
+	h, err := etcd.FsyncDurations()
+	if err != nil {
+		klog.ErrorS(err, "measure the store's fsync latency")
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.state.Fsync = quantile(0.99, k.slow, h)
+	k.slow = map[float64]uint64{math.Inf(1): h.GetSampleCount()}
+	for _, b := range h.Bucket {
+		k.slow[b.GetUpperBound()] = b.GetCumulativeCount()
 	}
 }
 

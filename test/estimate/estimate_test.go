@@ -75,7 +75,7 @@ func (e *estimator) says(room byte) {
 }
 
 func TestMain(m *testing.M) {
-	kit.Main("estimate", func(dir string) (_ *kit.Fleet, err error) {
+	kit.MainLong("estimate", func(dir string) (_ *kit.Fleet, err error) {
 		o := lab.Options{Dir: dir, HubArgs: []string{"--enable-scheduler-estimator"}}
 		for name, room := range map[string]byte{"m1": 6, "m2": 2} {
 			if estimators[name], err = serve(name, room); err != nil {
@@ -135,6 +135,7 @@ func is(t *testing.T, ns, name, want string) {
 }
 
 func TestReplicasGoWhereEstimatorsSayThatThereIsRoom(t *testing.T) {
+	kit.Long(t)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, workload(ns, "asked", 4))
 	is(t, ns, "asked", "m1:3 m2:1")

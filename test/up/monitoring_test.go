@@ -94,6 +94,7 @@ func expressions(t *testing.T) map[string][]string {
 }
 
 func TestEveryMetricOfTheDashboardAndTheAlertsIsTold(t *testing.T) {
+	kit.Long(t)
 	f, err := kit.StartWith(lab.Options{Dir: t.TempDir(), Members: []sim.Member{{Name: "eu", Nodes: 1}}})
 	if err != nil {
 		t.Fatal(err)

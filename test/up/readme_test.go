@@ -28,6 +28,7 @@ type walkthrough struct {
 
 // The walkthrough once joined eu and us, and applied examples that named other clusters: nothing was placed.
 func TestEveryCommandOfTheReadmeDoesWhatItSays(t *testing.T) {
+	kit.Long(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -223,13 +224,11 @@ func (w *walkthrough) must(line string) string {
 
 func (w *walkthrough) until(what string, try func() (string, error)) {
 	w.t.Helper()
-	for end := time.Now().Add(kit.Patience); ; time.Sleep(200 * time.Millisecond) {
+	kit.Eventually(w.t, what, func() string {
 		said, err := try()
-		if err == nil {
-			return
+		if err != nil {
+			return fmt.Sprintf("%v\n%s", err, said)
 		}
-		if time.Now().After(end) {
-			w.t.Fatalf("%s: %v\n%s", what, err, said)
-		}
-	}
+		return ""
+	})
 }

@@ -9,10 +9,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/test/kit"
 )
 
-// The unit is of Type=notify: without these words systemd would take each start for one that failed.
-func TestTheHubTellsSystemdWhenItServesAndWhenItStops(t *testing.T) {
+// The unit is of Type=notify: systemd waits for READY=1.
+func TestBinaryStartsServesAndStops(t *testing.T) {
 	dir, err := os.MkdirTemp("", "argosy") // the path of a socket is short
 	if err != nil {
 		t.Fatal(err)
@@ -24,30 +29,42 @@ func TestTheHubTellsSystemdWhenItServesAndWhenItStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer words.Close()
-	cmd := exec.CommandContext(t.Context(), binary(t), "up", "--data-dir", filepath.Join(dir, "data"), "--port", "0")
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	cmd := exec.CommandContext(t.Context(), binary(t), "up", "--data-dir", filepath.Join(dir, "data"), "--port", "0", "--kubeconfig-out", kubeconfig)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.Env = &said, &said, append(os.Environ(), "NOTIFY_SOCKET="+socket)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	heard := func() string {
+	notified := func() string {
 		t.Helper()
-		_ = words.SetReadDeadline(time.Now().Add(time.Minute))
+		_ = words.SetReadDeadline(time.Now().Add(kit.Patience))
 		b := make([]byte, 1024)
 		n, err := words.Read(b)
 		if err != nil {
-			t.Errorf("systemd hears nothing (%v)", err)
+			t.Errorf("no notification: %v", err)
 		}
 		return string(b[:n])
 	}
-	if first := heard(); first != "READY=1" {
-		t.Errorf("first it says %q", first)
+	if first := notified(); first != "READY=1" {
+		t.Errorf("the first notification is %q", first)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub, err := kit.Connect("the hub", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hub.List(t.Context(), &clusterv1alpha1.ClusterList{}); err != nil {
+		t.Error(err)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
-	if next := heard(); next != "STOPPING=1" {
-		t.Errorf("then it says %q", next)
+	if next := notified(); next != "STOPPING=1" {
+		t.Errorf("the next notification is %q", next)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v:\n%s", err, said.String())

@@ -2,7 +2,6 @@ package up
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -249,9 +248,7 @@ func (e *estate) data() string { return filepath.Join(e.Lab.Hub.Dir, "data") }
 // store does something in the store of a hub that is stopped.
 func (e *estate) store(do func(*etcd.Client) error) {
 	e.t.Helper()
-	ctx, cancel := context.WithTimeout(e.t.Context(), time.Minute)
-	defer cancel()
-	s, err := etcd.Start(ctx, etcd.Options{Dir: filepath.Join(e.data(), "etcd")})
+	s, err := etcd.Start(e.t.Context(), etcd.Options{Dir: filepath.Join(e.data(), "etcd")})
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -305,9 +302,7 @@ func (e *estate) put(inStore, inFolder string) {
 // refused runs argosy, which must end with one sentence that has these words.
 func refused(t *testing.T, binary string, words []string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(t.Context(), binary, args...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	var exit *exec.ExitError
@@ -336,6 +331,7 @@ func (e *estate) goesOn(was map[string]string, color, next string) {
 }
 
 func TestAFolderFromBeforeVersionsWereRecordedIsServedOn(t *testing.T) {
+	kit.Long(t)
 	this := binary(t)
 	e := newEstate(t, this)
 	was := e.marks()
@@ -363,6 +359,7 @@ func TestAFolderFromBeforeVersionsWereRecordedIsServedOn(t *testing.T) {
 }
 
 func TestAHubDoesNotStartOnWhatALaterVersionWrote(t *testing.T) {
+	kit.Long(t)
 	this := binary(t)
 	e := newEstate(t, this)
 	data, port := e.data(), strconv.Itoa(e.Lab.Hub.Port)
@@ -418,6 +415,7 @@ func TestAHubDoesNotStartOnWhatALaterVersionWrote(t *testing.T) {
 }
 
 func TestReplicasEndWhenALaterFormatComes(t *testing.T) {
+	kit.Long(t)
 	servers := store(t)
 	a := newHub(t)
 	start(t, a, "--etcd-servers", servers)
@@ -448,6 +446,7 @@ func TestReplicasEndWhenALaterFormatComes(t *testing.T) {
 
 // A hub of the version that ARGOSY_PREVIOUS_BINARY names makes the folder: `make upgrade-test` builds that of the last tag, or of the commit before.
 func TestWhatThePreviousVersionMadeIsServedOn(t *testing.T) {
+	kit.Long(t)
 	previous := os.Getenv("ARGOSY_PREVIOUS_BINARY")
 	if previous == "" {
 		t.Skip("ARGOSY_PREVIOUS_BINARY names no binary of a previous version: run make upgrade-test")

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/argosy-io/argosy/test/kit"
 )
 
 // telling does something each time after a hub said which version of the ring it has.
@@ -41,7 +42,7 @@ func TestWhoFollowsIsNotBehindForGood(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); r.Follow(ctx) }()
 	defer func() { cancel(); <-ended }()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	kit.Eventually(t, "the hub follows and is not behind", func() string {
 		readers, err := w.client.Get(t.Context(), readersPrefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if err != nil {
 			t.Fatal(err)
@@ -50,13 +51,11 @@ func TestWhoFollowsIsNotBehindForGood(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if readers.Count == 1 && behind == 0 {
-			return
+		if readers.Count != 1 || behind > 0 {
+			return fmt.Sprintf("of %d that follow %d are behind", readers.Count, behind)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("of %d that follow %d are behind, and nothing changes any more", readers.Count, behind)
-		}
-	}
+		return ""
+	})
 }
 
 // The API server has the store forget what was before a few minutes ago, and with it since when the keys are as they are.
@@ -78,32 +77,31 @@ func TestWhoBeginsToFollowLateFollows(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.followOnce(ctx, readersPrefix+"late") }()
 	defer cancel()
-	changed := false
-	for end := time.Now().Add(time.Minute); ; {
-		select {
-		case err := <-ended:
-			t.Fatalf("it follows no more: %v", err)
-		case <-time.After(5 * time.Millisecond):
-		}
-		readers, err := w.client.Get(t.Context(), readersPrefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if readers.Count == 1 && !changed {
-			changed = true
-			if err := other.Again(t.Context()); err != nil {
-				t.Fatal(err)
+	until := func(what string, holds func() bool) {
+		t.Helper()
+		kit.Eventually(t, what, func() string {
+			select {
+			case err := <-ended:
+				t.Fatalf("it follows no more: %v", err)
+			default:
 			}
-		}
-		if behind, err := other.Behind(t.Context()); err != nil {
-			t.Fatal(err)
-		} else if changed && behind == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("it does not get what another changes")
-		}
+			if !holds() {
+				return "not yet"
+			}
+			return ""
+		})
 	}
+	until("it follows", func() bool {
+		readers, err := w.client.Get(t.Context(), readersPrefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+		return err == nil && readers.Count == 1
+	})
+	if err := other.Again(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until("it has what another hub changed", func() bool {
+		behind, err := other.Behind(t.Context())
+		return err == nil && behind == 0
+	})
 }
 
 // What was read before a change, and comes to be taken after it, does not bring the keys of before back.

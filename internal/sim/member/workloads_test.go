@@ -14,6 +14,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/kruise"
 	"github.com/argosy-io/argosy/internal/sim"
+	"github.com/argosy-io/argosy/test/kit"
 )
 
 // refused says that the member does not take u, with a message that contains want; or that it does, if it accepts all.
@@ -288,7 +289,8 @@ spec:
 `
 
 func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
-	m := start(t, "more").Members()[0]
+	kit.Long(t)
+	m := sharedFleet(t).Members()[0]
 	inner := connect(t, m)
 
 	t.Run("a SidecarSet", func(t *testing.T) { aSidecarSet(t, inner, "v1alpha1", "mesh") })
@@ -363,6 +365,7 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 }
 
 func TestAMemberServesTheVersionsOfItsRelease(t *testing.T) {
+	kit.Long(t)
 	o := sim.Options{Dir: t.TempDir(), Log: testLog{t}, Members: []sim.Member{{
 		Name: "newest", Nodes: 2, Zone: "north-1", OpenKruise: kruise.Release1_10, AcceptAll: true,
 	}, {

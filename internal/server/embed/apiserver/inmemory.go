@@ -70,7 +70,7 @@ func (l *Loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // answer handles req here and now.
 func (t *target) answer(req *http.Request) (*http.Response, error) {
-	ctx, release := context.WithTimeout(req.Context(), t.timeout)
+	ctx, release := context.WithTimeout(withoutValues{req.Context()}, t.timeout)
 	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -86,7 +86,7 @@ func (t *target) answer(req *http.Request) (*http.Response, error) {
 
 // stream handles req in a goroutine that lasts as long as the stream does.
 func (t *target) stream(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(req.Context())
+	ctx, cancel := context.WithCancelCause(withoutValues{req.Context()})
 	x := newExchange(ctx, cancel, req)
 	stop := context.AfterFunc(t.closed, func() { cancel(errNotRunning) })
 	wake := context.AfterFunc(ctx, x.wake)
@@ -110,6 +110,15 @@ func (t *target) stream(req *http.Request) (*http.Response, error) {
 	}
 	return x.response, nil
 }
+
+// withoutValues ends with a context and has none of its values. A caller that serves a request itself, such as one into a member,
+// passes on that request's context: its audit event, user and trace are not those of the new request.
+type withoutValues struct{ context.Context }
+
+func (withoutValues) Value(any) any { return nil }
+
+// AfterFunc saves contexts that derive from this one a goroutine.
+func (c withoutValues) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.Context, f) }
 
 // inbound is req as a handler would get it from a connection, and may change it.
 func (t *target) inbound(ctx context.Context, req *http.Request) *http.Request {
