@@ -470,6 +470,7 @@ func TestWhatThePreviousVersionMadeIsServedOn(t *testing.T) {
 	e.stop()
 	if before.Format < upkeep.Format {
 		refused(t, previous, []string{"too old"}, "up", "--data-dir", e.data(), "--port", strconv.Itoa(e.Lab.Hub.Port))
+		e.start(this) // what was applied is removed from it
 		return
 	}
 	e.start(previous)
