@@ -12,6 +12,7 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 )
 
 // told are the metrics of a fleet, as "argosy_cluster_free m1 cpu 4".
@@ -37,22 +38,24 @@ func (w *measured) told() string {
 
 func TestMetricsTellWhatIsFreeAndExpected(t *testing.T) {
 	t.Parallel()
-	w := measure(t, map[string][]string{"m1": {"4", "2"}, "none": nil})
-	w.pod("m1", "web", "web-x-1", "n0", "1500m")
-	w.fleet.Assume(wants("api", 2, "1"), []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}})
-	const want = "argosy_cluster_expected_pods m1 2; argosy_cluster_free m1 cpu 2.5; argosy_cluster_free m1 memory 0; argosy_cluster_free m1 pods 217"
-	w.Eventually("the metrics tell of m1", func() string {
-		if got := w.told(); got != want {
-			return fmt.Sprintf("%s, want %s", got, want)
+	controllertest.Run(t, func(t *testing.T) {
+		w := measure(t, map[string][]string{"m1": {"4", "2"}, "none": nil})
+		w.pod("m1", "web", "web-x-1", "n0", "1500m")
+		w.fleet.Assume(wants("api", 2, "1"), []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}})
+		const want = "argosy_cluster_expected_pods m1 2; argosy_cluster_free m1 cpu 2.5; argosy_cluster_free m1 memory 0; argosy_cluster_free m1 pods 217"
+		w.Eventually("the metrics tell of m1", func() string {
+			if got := w.told(); got != want {
+				return fmt.Sprintf("%s, want %s", got, want)
+			}
+			return ""
+		})
+		capacity.Tell(w.fleet)
+		all, err := metrics.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
 		}
-		return ""
+		if !slices.ContainsFunc(all, func(f *dto.MetricFamily) bool { return f.GetName() == "argosy_cluster_free" }) {
+			t.Error("the registry does not have them")
+		}
 	})
-	capacity.Tell(w.fleet)
-	all, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.ContainsFunc(all, func(f *dto.MetricFamily) bool { return f.GetName() == "argosy_cluster_free" }) {
-		t.Error("the registry does not have them")
-	}
 }

@@ -30,22 +30,24 @@ import (
 // Nobody knows by heart what was placed before a hub was restarted: what its members do not run yet is expected all the same.
 func TestWhatWasPlacedJustBeforeARestartKeepsItsRoom(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1_800_000_000, 0)
-	placed := func(name string, ago time.Duration) *workv1alpha2.ResourceBinding {
-		b := wants(name, 2, "1")
-		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}}
-		b.Status.LastScheduledTime = &metav1.Time{Time: now.Add(-ago)}
-		return b
-	}
-	w := measure(t, map[string][]string{"m1": {"8"}}, placed("new", time.Minute), placed("old", time.Hour))
-	one := wants("one", 1, "1")
-	w.has("two are on their way", one, map[string]string{"m1": "6"})
-	w.pod("m1", "new", "new-x-1", "n0", "1")
-	w.pod("m1", "other", "other-x-1", "n0", "1")
-	w.has("one of them comes, and another pod", one, map[string]string{"m1": "5"})
-	w.clock.SetTime(now.Add(4 * time.Minute))
-	w.fleet.Sweep()
-	w.has("the other is not waited for longer than without the restart", one, map[string]string{"m1": "6"})
+	controllertest.Run(t, func(t *testing.T) {
+		now := time.Unix(1_800_000_000, 0)
+		placed := func(name string, ago time.Duration) *workv1alpha2.ResourceBinding {
+			b := wants(name, 2, "1")
+			b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}}
+			b.Status.LastScheduledTime = &metav1.Time{Time: now.Add(-ago)}
+			return b
+		}
+		w := measure(t, map[string][]string{"m1": {"8"}}, placed("new", time.Minute), placed("old", time.Hour))
+		one := wants("one", 1, "1")
+		w.has("two are on their way", one, map[string]string{"m1": "6"})
+		w.pod("m1", "new", "new-x-1", "n0", "1")
+		w.pod("m1", "other", "other-x-1", "n0", "1")
+		w.has("one of them comes, and another pod", one, map[string]string{"m1": "5"})
+		w.clock.SetTime(now.Add(4 * time.Minute))
+		w.fleet.Sweep()
+		w.has("the other is not waited for longer than without the restart", one, map[string]string{"m1": "6"})
+	})
 }
 
 // measured is a hub whose fleet is measured by nodes and pods.
@@ -79,7 +81,7 @@ func measure(t *testing.T, nodes map[string][]string, bindings ...*workv1alpha2.
 	}
 	var members *member.Members
 	w.Run(func(ctx context.Context, mgr ctrl.Manager) (err error) {
-		members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Dial: membertest.Dial})
 		if w.fleet, err = capacity.NewFleet(ctx, mgr.GetCache()); err != nil {
 			return err
 		}
@@ -155,270 +157,286 @@ func (w *measured) has(what string, b workv1alpha2.Binding, want map[string]stri
 
 func TestRoomIsThatOfNodesAndOnlyASilentMemberIsUnknown(t *testing.T) {
 	t.Parallel()
-	w := measure(t, map[string][]string{"m1": {"2", "2"}, "m2": {"4"}, "none": nil, "summed": nil})
-	w.ClusterStatus("summed", func(s *clusterv1alpha1.ClusterStatus) {
-		s.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("9")}}
-	})
-	three := wants("web", 1, "3")
-	w.has("by node, else by the summary, else unknown", three, map[string]string{"m1": "0", "m2": "1", "none": "unknown", "summed": "3"})
+	controllertest.Run(t, func(t *testing.T) {
+		w := measure(t, map[string][]string{"m1": {"2", "2"}, "m2": {"4"}, "none": nil, "summed": nil})
+		w.ClusterStatus("summed", func(s *clusterv1alpha1.ClusterStatus) {
+			s.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("9")}}
+		})
+		three := wants("web", 1, "3")
+		w.has("by node, else by the summary, else unknown", three, map[string]string{"m1": "0", "m2": "1", "none": "unknown", "summed": "3"})
 
-	w.servers["m2"].Down(true)
-	w.has("what was seen last counts until it is decided that the member is silent", three, map[string]string{"m1": "0", "m2": "1"})
-	w.Ready("m2", metav1.ConditionFalse, "ClusterNotReachable")
-	w.has("then it is unknown, and only it", three, map[string]string{"m1": "0", "m2": "unknown", "summed": "3"})
-	w.servers["m2"].Down(false)
-	w.Ready("m2", metav1.ConditionTrue, "ClusterReady")
-	w.has("it answers again", three, map[string]string{"m1": "0", "m2": "1"})
+		w.servers["m2"].Down(true)
+		w.has("what was seen last counts until it is decided that the member is silent", three, map[string]string{"m1": "0", "m2": "1"})
+		w.Ready("m2", metav1.ConditionFalse, "ClusterNotReachable")
+		w.has("then it is unknown, and only it", three, map[string]string{"m1": "0", "m2": "unknown", "summed": "3"})
+		w.servers["m2"].Down(false)
+		w.Ready("m2", metav1.ConditionTrue, "ClusterReady")
+		w.has("it answers again", three, map[string]string{"m1": "0", "m2": "1"})
 
-	w.fleet.Estimate(func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity {
-		return schedule.Answers(map[string]int32{"m2": 7, "summed": 2, "none": 5})
+		w.fleet.Estimate(func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity {
+			return schedule.Answers(map[string]int32{"m2": 7, "summed": 2, "none": 5})
+		})
+		w.has("the least of what is known", three, map[string]string{"m1": "0", "m2": "1", "none": "5", "summed": "2"})
 	})
-	w.has("the least of what is known", three, map[string]string{"m1": "0", "m2": "1", "none": "5", "summed": "2"})
 }
 
 // A binding says how its pods keep apart, and both its pods and those that are about to come count.
 func TestPodsThatKeepApartArePlacedOnePerNode(t *testing.T) {
 	t.Parallel()
-	w := measure(t, map[string][]string{"m1": {"4", "4", "4"}, "m2": {"4"}})
-	web := wants("web", 2, "1")
-	w.has("eight fit by what they request", web, map[string]string{"m1": "12", "m2": "4"})
-	web.Annotations = map[string]string{corecapacity.SpreadAnnotation: `{"apart":["kubernetes.io/hostname"]}`}
-	w.has("each node takes one", web, map[string]string{"m1": "3", "m2": "1"})
-	w.pod("m1", "web", "web-x-1", "n1", "1")
-	w.has("one is there", web, map[string]string{"m1": "2", "m2": "1"})
-	web.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}}
-	result, err := w.fleet.Schedule(web, w.fleet.Snapshot())
-	if err != nil {
-		t.Fatal(err)
-	}
-	given := map[string]int32{}
-	for _, c := range result.Clusters {
-		given[c.Name] = c.Replicas
-	}
-	if given["m1"]+given["m2"] != 2 {
-		t.Errorf("two replicas went to %v", given)
-	}
-	w.has("and one more is about to be", web, map[string]string{"m1": fmt.Sprint(3 - given["m1"]), "m2": fmt.Sprint(1 - given["m2"])})
-	web.Spec.Replicas = 5
-	if _, err := w.fleet.Schedule(web, w.fleet.Snapshot()); err == nil {
-		t.Error("five replicas were placed on four nodes")
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		w := measure(t, map[string][]string{"m1": {"4", "4", "4"}, "m2": {"4"}})
+		web := wants("web", 2, "1")
+		w.has("eight fit by what they request", web, map[string]string{"m1": "12", "m2": "4"})
+		web.Annotations = map[string]string{corecapacity.SpreadAnnotation: `{"apart":["kubernetes.io/hostname"]}`}
+		w.has("each node takes one", web, map[string]string{"m1": "3", "m2": "1"})
+		w.pod("m1", "web", "web-x-1", "n1", "1")
+		w.has("one is there", web, map[string]string{"m1": "2", "m2": "1"})
+		web.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}}
+		result, err := w.fleet.Schedule(web, w.fleet.Snapshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		given := map[string]int32{}
+		for _, c := range result.Clusters {
+			given[c.Name] = c.Replicas
+		}
+		if given["m1"]+given["m2"] != 2 {
+			t.Errorf("two replicas went to %v", given)
+		}
+		w.has("and one more is about to be", web, map[string]string{"m1": fmt.Sprint(3 - given["m1"]), "m2": fmt.Sprint(1 - given["m2"])})
+		web.Spec.Replicas = 5
+		if _, err := w.fleet.Schedule(web, w.fleet.Snapshot()); err == nil {
+			t.Error("five replicas were placed on four nodes")
+		}
+	})
 }
 
 // Many bindings are placed at once: no member is ever given more than it has, and none of its room is left over.
 func TestBindingsPlacedAtOnceNeverTakeTheSameRoom(t *testing.T) {
 	t.Parallel()
-	w := measure(t, map[string][]string{"m1": {"4", "4"}, "m2": {"3"}})
-	s := w.fleet.Snapshot()
-	for round := range 50 {
-		var mu sync.Mutex
-		var placed []*workv1alpha2.ResourceBinding
-		given := map[string]int32{}
-		var all sync.WaitGroup
-		begin := make(chan struct{})
-		for i := range 20 {
-			all.Go(func() {
-				b := wants(fmt.Sprintf("w%d", i), 1, "1")
-				<-begin
-				result, err := w.fleet.Schedule(b, s)
-				if err != nil {
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				placed = append(placed, b)
-				for _, target := range result.Clusters {
-					given[target.Name] += target.Replicas
-				}
-			})
+	controllertest.Run(t, func(t *testing.T) {
+		w := measure(t, map[string][]string{"m1": {"4", "4"}, "m2": {"3"}})
+		s := w.fleet.Snapshot()
+		for round := range 50 {
+			var mu sync.Mutex
+			var placed []*workv1alpha2.ResourceBinding
+			given := map[string]int32{}
+			var all sync.WaitGroup
+			begin := make(chan struct{})
+			for i := range 20 {
+				all.Go(func() {
+					b := wants(fmt.Sprintf("w%d", i), 1, "1")
+					<-begin
+					result, err := w.fleet.Schedule(b, s)
+					if err != nil {
+						return
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					placed = append(placed, b)
+					for _, target := range result.Clusters {
+						given[target.Name] += target.Replicas
+					}
+				})
+			}
+			close(begin)
+			all.Wait()
+			if given["m1"] != 8 || given["m2"] != 3 || len(placed) != 11 {
+				t.Fatalf("round %d: %d bindings were placed, m1 was given %d of 8 and m2 %d of 3", round, len(placed), given["m1"], given["m2"])
+			}
+			for _, b := range placed {
+				w.fleet.Assume(b, nil) // given up
+			}
 		}
-		close(begin)
-		all.Wait()
-		if given["m1"] != 8 || given["m2"] != 3 || len(placed) != 11 {
-			t.Fatalf("round %d: %d bindings were placed, m1 was given %d of 8 and m2 %d of 3", round, len(placed), given["m1"], given["m2"])
-		}
-		for _, b := range placed {
-			w.fleet.Assume(b, nil) // given up
-		}
-	}
+	})
 }
 
 // Replicas that move take no room that a new binding is given at the same time, nor it theirs.
 func TestMovesAndPlacementsAtOnceNeverTakeTheSameRoom(t *testing.T) {
 	t.Parallel()
-	w := measure(t, map[string][]string{"m1": {"4", "4"}, "m2": {"3"}, "old": {"1"}})
-	w.pod("old", "other", "other-x-1", "n0", "1")
-	w.has("old is full", wants("one", 1, "1"), map[string]string{"m1": "8", "m2": "3", "old": "0"})
-	s := w.fleet.Snapshot()
-	fleet := deschedule.Fleet{Snapshot: s, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-		w.fleet.Decide(b, s, decide)
-	}}
-	for round := range 50 {
-		var mu sync.Mutex
-		var placed []*workv1alpha2.ResourceBinding
-		given := map[string]int32{}
-		var all sync.WaitGroup
-		begin := make(chan struct{})
-		for i := range 20 {
-			all.Go(func() {
-				b := wants(fmt.Sprintf("w%d", i), 1, "1")
-				moves := i%2 == 0
-				if moves {
-					b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "old", Replicas: 1}}
-					b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "old", Applied: true, Status: &runtime.RawExtension{Raw: []byte(`{"replicas":1}`)}}}
-				}
-				<-begin
-				var to []workv1alpha2.TargetCluster
-				if moves {
-					m, ok, err := deschedule.Relieve(b, map[string]int32{"old": 1}, fleet, intstr.FromInt32(1), w.clock.Now())
-					if err != nil || !ok {
-						return
+	controllertest.Run(t, func(t *testing.T) {
+		w := measure(t, map[string][]string{"m1": {"4", "4"}, "m2": {"3"}, "old": {"1"}})
+		w.pod("old", "other", "other-x-1", "n0", "1")
+		w.has("old is full", wants("one", 1, "1"), map[string]string{"m1": "8", "m2": "3", "old": "0"})
+		s := w.fleet.Snapshot()
+		fleet := deschedule.Fleet{Snapshot: s, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+			w.fleet.Decide(b, s, decide)
+		}}
+		for round := range 50 {
+			var mu sync.Mutex
+			var placed []*workv1alpha2.ResourceBinding
+			given := map[string]int32{}
+			var all sync.WaitGroup
+			begin := make(chan struct{})
+			for i := range 20 {
+				all.Go(func() {
+					b := wants(fmt.Sprintf("w%d", i), 1, "1")
+					moves := i%2 == 0
+					if moves {
+						b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "old", Replicas: 1}}
+						b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "old", Applied: true, Status: &runtime.RawExtension{Raw: []byte(`{"replicas":1}`)}}}
 					}
-					to = m.Clusters
-				} else {
-					result, err := w.fleet.Schedule(b, s)
-					if err != nil {
-						return
+					<-begin
+					var to []workv1alpha2.TargetCluster
+					if moves {
+						m, ok, err := deschedule.Relieve(b, map[string]int32{"old": 1}, fleet, intstr.FromInt32(1), w.clock.Now())
+						if err != nil || !ok {
+							return
+						}
+						to = m.Clusters
+					} else {
+						result, err := w.fleet.Schedule(b, s)
+						if err != nil {
+							return
+						}
+						to = result.Clusters
 					}
-					to = result.Clusters
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				placed = append(placed, b)
-				for _, target := range to {
-					given[target.Name] += target.Replicas
-				}
-			})
+					mu.Lock()
+					defer mu.Unlock()
+					placed = append(placed, b)
+					for _, target := range to {
+						given[target.Name] += target.Replicas
+					}
+				})
+			}
+			close(begin)
+			all.Wait()
+			if given["m1"] != 8 || given["m2"] != 3 || len(placed) != 11 {
+				t.Fatalf("round %d: %d bindings were placed or moved, m1 was given %d of 8 and m2 %d of 3", round, len(placed), given["m1"], given["m2"])
+			}
+			for _, b := range placed {
+				w.fleet.Assume(b, nil) // given up
+			}
 		}
-		close(begin)
-		all.Wait()
-		if given["m1"] != 8 || given["m2"] != 3 || len(placed) != 11 {
-			t.Fatalf("round %d: %d bindings were placed or moved, m1 was given %d of 8 and m2 %d of 3", round, len(placed), given["m1"], given["m2"])
-		}
-		for _, b := range placed {
-			w.fleet.Assume(b, nil) // given up
-		}
-	}
+	})
 }
 
 // Somebody else's write comes between: the binding is placed again, and what it was about to have is its own.
 func TestAPlacementThatWasNotWrittenIsMadeAgainAlike(t *testing.T) {
 	t.Parallel()
-	w := measure(t, map[string][]string{"m1": {"9"}, "m2": {"9"}})
-	s, b := w.fleet.Snapshot(), wants("web", 6, "1")
-	b.Spec.Placement.ReplicaScheduling.ReplicaDivisionPreference, b.Spec.Placement.ReplicaScheduling.WeightPreference = policyv1alpha1.ReplicaDivisionPreferenceAggregated, nil
-	for _, replicas := range []int32{6, 8} {
-		b.Spec.Replicas = replicas
-		for try := range 3 {
-			result, err := w.fleet.Schedule(b, s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(result.Clusters) != 1 || result.Clusters[0].Name != "m1" || result.Clusters[0].Replicas != replicas {
-				t.Errorf("try %d: %d replicas go to %v, want all in m1", try, replicas, result.Clusters)
-			}
-			if try == 2 {
-				b.Spec.Clusters = result.Clusters
+	controllertest.Run(t, func(t *testing.T) {
+		w := measure(t, map[string][]string{"m1": {"9"}, "m2": {"9"}})
+		s, b := w.fleet.Snapshot(), wants("web", 6, "1")
+		b.Spec.Placement.ReplicaScheduling.ReplicaDivisionPreference, b.Spec.Placement.ReplicaScheduling.WeightPreference = policyv1alpha1.ReplicaDivisionPreferenceAggregated, nil
+		for _, replicas := range []int32{6, 8} {
+			b.Spec.Replicas = replicas
+			for try := range 3 {
+				result, err := w.fleet.Schedule(b, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(result.Clusters) != 1 || result.Clusters[0].Name != "m1" || result.Clusters[0].Replicas != replicas {
+					t.Errorf("try %d: %d replicas go to %v, want all in m1", try, replicas, result.Clusters)
+				}
+				if try == 2 {
+					b.Spec.Clusters = result.Clusters
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestAPlacementThatComesToNothingGivesItsRoomBack(t *testing.T) {
 	t.Parallel()
-	w := measure(t, map[string][]string{"m1": {"4"}, "m2": {"4"}})
-	one := wants("one", 1, "1")
-	place := func(b *workv1alpha2.ResourceBinding, clusters ...workv1alpha2.TargetCluster) {
-		w.fleet.Assume(b, clusters)
-	}
-	full := map[string]string{"m1": "4", "m2": "4"}
-	w.has("at first", one, full)
-
-	web := wants("web", 3, "1")
-	web.Generation = 0
-	place(web, workv1alpha2.TargetCluster{Name: "m1", Replicas: 3})
-	w.has("placed", one, map[string]string{"m1": "1", "m2": "4"})
-	place(web, workv1alpha2.TargetCluster{Name: "m2", Replicas: 2})
-	w.has("placed elsewhere", one, map[string]string{"m1": "4", "m2": "2"})
-
-	web.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 2}}
-	w.Make(web)
-	controllertest.Change(w.Hub, web, func(b *workv1alpha2.ResourceBinding) { b.Labels = map[string]string{"a": "b"} })
-	w.has("written as placed", one, map[string]string{"m1": "4", "m2": "2"})
-	controllertest.Change(w.Hub, web, func(b *workv1alpha2.ResourceBinding) {
-		b.Generation++ // as the server counts
-		b.Spec.Clusters = nil
-	})
-	w.has("taken away by somebody else", one, full)
-
-	api := wants("api", 2, "1")
-	w.Make(api)
-	place(api, workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
-	w.has("placed", one, map[string]string{"m1": "2", "m2": "4"})
-	w.Gone(api)
-	w.has("the binding goes", one, full)
-
-	place(wants("lost", 2, "1"), workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
-	w.has("placed", one, map[string]string{"m1": "2", "m2": "4"})
-	w.clock.SetTime(w.clock.Now().Add(5*time.Minute - time.Second))
-	w.fleet.Sweep()
-	w.has("its pods are late", one, map[string]string{"m1": "2", "m2": "4"})
-	w.clock.SetTime(w.clock.Now().Add(time.Second))
-	w.fleet.Sweep()
-	w.has("its pods never come", one, full)
-
-	place(wants("good", 2, "1"), workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
-	w.pod("m1", "good", "good-x-1", "n0", "1")
-	w.pod("m1", "good", "good-x-2", "n0", "1")
-	w.Eventually("its pods are seen", func() string {
-		if used := w.fleet.Utilisation("m1")[corev1.ResourceCPU]; used != 0.5 {
-			return fmt.Sprintf("%v is used", used)
+	controllertest.Run(t, func(t *testing.T) {
+		w := measure(t, map[string][]string{"m1": {"4"}, "m2": {"4"}})
+		one := wants("one", 1, "1")
+		place := func(b *workv1alpha2.ResourceBinding, clusters ...workv1alpha2.TargetCluster) {
+			w.fleet.Assume(b, clusters)
 		}
-		return ""
+		full := map[string]string{"m1": "4", "m2": "4"}
+		w.has("at first", one, full)
+
+		web := wants("web", 3, "1")
+		web.Generation = 0
+		place(web, workv1alpha2.TargetCluster{Name: "m1", Replicas: 3})
+		w.has("placed", one, map[string]string{"m1": "1", "m2": "4"})
+		place(web, workv1alpha2.TargetCluster{Name: "m2", Replicas: 2})
+		w.has("placed elsewhere", one, map[string]string{"m1": "4", "m2": "2"})
+
+		web.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 2}}
+		w.Make(web)
+		controllertest.Change(w.Hub, web, func(b *workv1alpha2.ResourceBinding) { b.Labels = map[string]string{"a": "b"} })
+		w.has("written as placed", one, map[string]string{"m1": "4", "m2": "2"})
+		controllertest.Change(w.Hub, web, func(b *workv1alpha2.ResourceBinding) {
+			b.Generation++ // as the server counts
+			b.Spec.Clusters = nil
+		})
+		w.has("taken away by somebody else", one, full)
+
+		api := wants("api", 2, "1")
+		w.Make(api)
+		place(api, workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
+		w.has("placed", one, map[string]string{"m1": "2", "m2": "4"})
+		w.Gone(api)
+		w.has("the binding goes", one, full)
+
+		place(wants("lost", 2, "1"), workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
+		w.has("placed", one, map[string]string{"m1": "2", "m2": "4"})
+		w.clock.SetTime(w.clock.Now().Add(5*time.Minute - time.Second))
+		w.fleet.Sweep()
+		w.has("its pods are late", one, map[string]string{"m1": "2", "m2": "4"})
+		w.clock.SetTime(w.clock.Now().Add(time.Second))
+		w.fleet.Sweep()
+		w.has("its pods never come", one, full)
+
+		place(wants("good", 2, "1"), workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
+		w.pod("m1", "good", "good-x-1", "n0", "1")
+		w.pod("m1", "good", "good-x-2", "n0", "1")
+		w.Eventually("its pods are seen", func() string {
+			if used := w.fleet.Utilisation("m1")[corev1.ResourceCPU]; used != 0.5 {
+				return fmt.Sprintf("%v is used", used)
+			}
+			return ""
+		})
+		w.has("its pods are there", one, map[string]string{"m1": "2", "m2": "4"})
+		w.servers["m1"].Remove(membertest.Pod, "default", "good-x-1")
+		w.has("and go", one, map[string]string{"m1": "3", "m2": "4"})
 	})
-	w.has("its pods are there", one, map[string]string{"m1": "2", "m2": "4"})
-	w.servers["m1"].Remove(membertest.Pod, "default", "good-x-1")
-	w.has("and go", one, map[string]string{"m1": "3", "m2": "4"})
 }
 
 func TestRoomInAMemberIsToldOf(t *testing.T) {
 	t.Parallel()
-	w := measure(t, map[string][]string{"m1": {"4"}, "m2": {"4"}})
-	w.pod("m1", "web", "web-x-1", "n0", "4")
-	one := wants("one", 1, "1")
-	w.has("full", one, map[string]string{"m1": "0", "m2": "4"})
-	for len(w.room) > 0 {
-		<-w.room
-	}
-	w.servers["m1"].Remove(membertest.Pod, "default", "web-x-1")
-	// Who is told finds the room.
-	for {
-		select {
-		case cluster := <-w.room:
-			if n, _ := w.fleet.Room(one, w.fleet.Snapshot())(cluster); cluster == "m1" && n == 4 {
-				return
-			}
-		case <-time.After(controllertest.Patience):
-			t.Fatal("nobody was told that a pod is gone")
+	controllertest.Run(t, func(t *testing.T) {
+		w := measure(t, map[string][]string{"m1": {"4"}, "m2": {"4"}})
+		w.pod("m1", "web", "web-x-1", "n0", "4")
+		one := wants("one", 1, "1")
+		w.has("full", one, map[string]string{"m1": "0", "m2": "4"})
+		for len(w.room) > 0 {
+			<-w.room
 		}
-	}
+		w.servers["m1"].Remove(membertest.Pod, "default", "web-x-1")
+		// Who is told finds the room.
+		for {
+			select {
+			case cluster := <-w.room:
+				if n, _ := w.fleet.Room(one, w.fleet.Snapshot())(cluster); cluster == "m1" && n == 4 {
+					return
+				}
+			case <-time.After(controllertest.Patience):
+				t.Fatal("nobody was told that a pod is gone")
+			}
+		}
+	})
 }
 
 func TestWhatWaitsAndHowFullAMemberIs(t *testing.T) {
 	t.Parallel()
-	w := measure(t, map[string][]string{"m1": {"4"}})
-	w.pod("m1", "web", "web-x-1", "n0", "3")
-	waiting := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "waits"}}
-	waiting.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
-	w.servers["m1"].Put(waiting)
-	w.Eventually("it is seen", func() string {
-		pending, used := w.fleet.Unschedulable("m1"), w.fleet.Utilisation("m1")
-		if len(pending) != 1 || pending[0].Name != "waits" || used[corev1.ResourceCPU] != 0.75 {
-			return fmt.Sprintf("%+v wait, used are %v", pending, used)
+	controllertest.Run(t, func(t *testing.T) {
+		w := measure(t, map[string][]string{"m1": {"4"}})
+		w.pod("m1", "web", "web-x-1", "n0", "3")
+		waiting := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "waits"}}
+		waiting.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		w.servers["m1"].Put(waiting)
+		w.Eventually("it is seen", func() string {
+			pending, used := w.fleet.Unschedulable("m1"), w.fleet.Utilisation("m1")
+			if len(pending) != 1 || pending[0].Name != "waits" || used[corev1.ResourceCPU] != 0.75 {
+				return fmt.Sprintf("%+v wait, used are %v", pending, used)
+			}
+			return ""
+		})
+		if w.fleet.Unschedulable("nobody") != nil || w.fleet.Utilisation("nobody") != nil {
+			t.Error("something is known of a cluster that is not there")
 		}
-		return ""
 	})
-	if w.fleet.Unschedulable("nobody") != nil || w.fleet.Utilisation("nobody") != nil {
-		t.Error("something is known of a cluster that is not there")
-	}
 }

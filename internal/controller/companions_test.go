@@ -80,214 +80,220 @@ func following(t *testing.T, h *controllertest.Hub) map[string]string {
 
 func TestCompanionsFollowAsTheNaiveTwinSays(t *testing.T) {
 	t.Parallel()
-	h, members := fleet(t, append(companionKinds, controllertest.Deployment)...)
-	where := map[string][]string{"one": {"m1"}, "two": {"m1", "m2"}, "alone": {"m3"}}
-	for label, clusters := range where {
-		h.Make(takes(label, label != "alone", clusters...))
-	}
-	// The twin has what was written, and asks each for each.
-	type workload struct{ policy, label string }
-	type companion struct {
-		kind       membertest.Kind
-		name, spec string
-		points     func(name string, w workload) bool
-	}
-	workloads, companions := map[string]workload{}, map[string]companion{}
-	want := func() map[string]string {
-		all := map[string]string{}
-		for _, c := range companions {
-			var whom []string
-			for _, name := range slices.Sorted(maps.Keys(workloads)) {
-				if w := workloads[name]; w.policy != "alone" && c.points(name, w) {
-					whom = append(whom, names.Binding("Deployment", name)+" "+strings.Join(where[w.policy], " "))
-				}
-			}
-			if len(whom) > 0 {
-				all[names.Binding(c.kind.Kind, c.name)] = strings.Join(whom, ", ")
-			}
+	controllertest.Run(t, func(t *testing.T) {
+		h, members := fleet(t, append(companionKinds, controllertest.Deployment)...)
+		where := map[string][]string{"one": {"m1"}, "two": {"m1", "m2"}, "alone": {"m3"}}
+		for label, clusters := range where {
+			h.Make(takes(label, label != "alone", clusters...))
 		}
-		return all
-	}
-
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	t.Logf("seed %d", seed)
-	pick := func(from ...string) string { return from[r.IntN(len(from))] }
-	one := func(kind membertest.Kind, name string) *unstructured.Unstructured {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(kind.GroupVersionKind)
-		u.SetNamespace("shop")
-		u.SetName(name)
-		return u
-	}
-	write := func(kind membertest.Kind, known bool, u *unstructured.Unstructured) {
-		if !known {
-			h.Make(u)
-			return
+		// The twin has what was written, and asks each for each.
+		type workload struct{ policy, label string }
+		type companion struct {
+			kind       membertest.Kind
+			name, spec string
+			points     func(name string, w workload) bool
 		}
-		controllertest.Change(h, one(kind, u.GetName()), func(now *unstructured.Unstructured) {
-			now.Object["spec"] = u.Object["spec"]
-			labels := now.GetLabels()
-			if labels == nil {
-				labels = map[string]string{}
-			}
-			maps.Copy(labels, u.GetLabels())
-			now.SetLabels(labels)
-		})
-	}
-	gone := func(kind membertest.Kind, name string) {
-		h.Gone(one(kind, name))
-		h.Eventually(name+" is gone", func() string {
-			if h.Has(one(kind, name)) {
-				return "it is there"
-			}
-			return ""
-		})
-	}
-	for round := range 12 {
-		var did []string
-		for range 1 + r.IntN(4) {
-			if r.IntN(2) == 0 {
-				name := pick("a", "b", "c")
-				_, known := workloads[name]
-				if known && r.IntN(3) == 0 {
-					delete(workloads, name)
-					gone(controllertest.Deployment, name)
-					did = append(did, "delete "+name)
-					continue
-				}
-				w := workload{pick("one", "two", "alone"), pick("front", "back")}
-				workloads[name] = w
-				u := parsed(t, controllertest.Deployment, name, "replicas: 0, "+pods(w.label))
-				u.SetLabels(map[string]string{"policy": w.policy})
-				write(controllertest.Deployment, known, u)
-				did = append(did, fmt.Sprint("write ", name, w))
-				continue
-			}
-			c := companion{kind: companionKinds[r.IntN(3)], name: pick("p", "q")}
-			key := c.kind.Kind + " " + c.name
-			_, known := companions[key]
-			if known && r.IntN(3) == 0 {
-				delete(companions, key)
-				gone(c.kind, c.name)
-				did = append(did, "delete "+key)
-				continue
-			}
-			target, label := pick("a", "b", "c"), pick("front", "back")
-			switch {
-			case c.kind.Kind == "WorkloadSpread" || c.kind.Kind == "PodUnavailableBudget" && r.IntN(2) == 0:
-				c.spec = "targetRef: {apiVersion: apps/v1, kind: Deployment, name: " + target + "}"
-				c.points = func(name string, _ workload) bool { return name == target }
-			case r.IntN(3) == 0:
-				c.spec = "selector: {matchExpressions: [{key: app, operator: NotIn, values: [" + label + "]}]}"
-				c.points = func(_ string, w workload) bool { return w.label != label }
-			default:
-				c.spec = "selector: {matchLabels: {app: " + label + "}}"
-				c.points = func(_ string, w workload) bool { return w.label == label }
-			}
-			companions[key] = c
-			write(c.kind, known, parsed(t, c.kind, c.name, c.spec))
-			did = append(did, "write "+key+" "+c.spec)
-		}
-		h.Eventually(fmt.Sprintf("round %d: %s", round, strings.Join(did, "; ")), func() string {
-			if got, want := following(t, h), want(); !maps.Equal(got, want) {
-				return fmt.Sprintf("following: %v, want %v; told: %q", got, want, h.Events())
-			}
+		workloads, companions := map[string]workload{}, map[string]companion{}
+		want := func() map[string]string {
+			all := map[string]string{}
 			for _, c := range companions {
-				for name, m := range members {
-					whom := want()[names.Binding(c.kind.Kind, c.name)]
-					if is := m.Object(c.kind, "shop", c.name) != nil; is != strings.Contains(whom, name) {
-						return fmt.Sprintf("%s holds %s %s: %t; it follows %q", name, c.kind.Kind, c.name, is, whom)
+				var whom []string
+				for _, name := range slices.Sorted(maps.Keys(workloads)) {
+					if w := workloads[name]; w.policy != "alone" && c.points(name, w) {
+						whom = append(whom, names.Binding("Deployment", name)+" "+strings.Join(where[w.policy], " "))
 					}
 				}
+				if len(whom) > 0 {
+					all[names.Binding(c.kind.Kind, c.name)] = strings.Join(whom, ", ")
+				}
 			}
-			return ""
-		})
-	}
+			return all
+		}
+
+		seed := rand.Uint64()
+		r := rand.New(rand.NewPCG(seed, 0))
+		t.Logf("seed %d", seed)
+		pick := func(from ...string) string { return from[r.IntN(len(from))] }
+		one := func(kind membertest.Kind, name string) *unstructured.Unstructured {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(kind.GroupVersionKind)
+			u.SetNamespace("shop")
+			u.SetName(name)
+			return u
+		}
+		write := func(kind membertest.Kind, known bool, u *unstructured.Unstructured) {
+			if !known {
+				h.Make(u)
+				return
+			}
+			controllertest.Change(h, one(kind, u.GetName()), func(now *unstructured.Unstructured) {
+				now.Object["spec"] = u.Object["spec"]
+				labels := now.GetLabels()
+				if labels == nil {
+					labels = map[string]string{}
+				}
+				maps.Copy(labels, u.GetLabels())
+				now.SetLabels(labels)
+			})
+		}
+		gone := func(kind membertest.Kind, name string) {
+			h.Gone(one(kind, name))
+			h.Eventually(name+" is gone", func() string {
+				if h.Has(one(kind, name)) {
+					return "it is there"
+				}
+				return ""
+			})
+		}
+		for round := range 12 {
+			var did []string
+			for range 1 + r.IntN(4) {
+				if r.IntN(2) == 0 {
+					name := pick("a", "b", "c")
+					_, known := workloads[name]
+					if known && r.IntN(3) == 0 {
+						delete(workloads, name)
+						gone(controllertest.Deployment, name)
+						did = append(did, "delete "+name)
+						continue
+					}
+					w := workload{pick("one", "two", "alone"), pick("front", "back")}
+					workloads[name] = w
+					u := parsed(t, controllertest.Deployment, name, "replicas: 0, "+pods(w.label))
+					u.SetLabels(map[string]string{"policy": w.policy})
+					write(controllertest.Deployment, known, u)
+					did = append(did, fmt.Sprint("write ", name, w))
+					continue
+				}
+				c := companion{kind: companionKinds[r.IntN(3)], name: pick("p", "q")}
+				key := c.kind.Kind + " " + c.name
+				_, known := companions[key]
+				if known && r.IntN(3) == 0 {
+					delete(companions, key)
+					gone(c.kind, c.name)
+					did = append(did, "delete "+key)
+					continue
+				}
+				target, label := pick("a", "b", "c"), pick("front", "back")
+				switch {
+				case c.kind.Kind == "WorkloadSpread" || c.kind.Kind == "PodUnavailableBudget" && r.IntN(2) == 0:
+					c.spec = "targetRef: {apiVersion: apps/v1, kind: Deployment, name: " + target + "}"
+					c.points = func(name string, _ workload) bool { return name == target }
+				case r.IntN(3) == 0:
+					c.spec = "selector: {matchExpressions: [{key: app, operator: NotIn, values: [" + label + "]}]}"
+					c.points = func(_ string, w workload) bool { return w.label != label }
+				default:
+					c.spec = "selector: {matchLabels: {app: " + label + "}}"
+					c.points = func(_ string, w workload) bool { return w.label == label }
+				}
+				companions[key] = c
+				write(c.kind, known, parsed(t, c.kind, c.name, c.spec))
+				did = append(did, "write "+key+" "+c.spec)
+			}
+			h.Eventually(fmt.Sprintf("round %d: %s", round, strings.Join(did, "; ")), func() string {
+				if got, want := following(t, h), want(); !maps.Equal(got, want) {
+					return fmt.Sprintf("following: %v, want %v; told: %q", got, want, h.Events())
+				}
+				for _, c := range companions {
+					for name, m := range members {
+						whom := want()[names.Binding(c.kind.Kind, c.name)]
+						if is := m.Object(c.kind, "shop", c.name) != nil; is != strings.Contains(whom, name) {
+							return fmt.Sprintf("%s holds %s %s: %t; it follows %q", name, c.kind.Kind, c.name, is, whom)
+						}
+					}
+				}
+				return ""
+			})
+		}
+	})
 }
 
 func TestACompanionCostsWhatADependencyCosts(t *testing.T) {
 	t.Parallel()
-	const target = "targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}"
-	costs := map[string]map[string]int{}
-	for what, make := range map[string]func(h *controllertest.Hub){
-		"dependency": func(h *controllertest.Hub) {
-			h.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "follows"}, Data: map[string]string{"a": "b"}})
-		},
-		"companion": func(h *controllertest.Hub) {
-			h.Make(parsed(t, controllertest.WorkloadSpread, "follows", target))
-		},
-		"nothing": func(*controllertest.Hub) {},
-		"without propagateDeps": func(h *controllertest.Hub) {
-			h.Make(parsed(t, controllertest.WorkloadSpread, "follows", target))
-		},
-	} {
-		h, members := fleet(t, append(companionKinds, controllertest.Deployment)...)
-		p := takes("one", what != "without propagateDeps", "m1")
-		h.Make(p)
-		make(h)
-		h.Quiet()
-		spec := pods("front")
-		if what == "dependency" {
-			spec = "template: {metadata: {labels: {app: front}}, spec: {containers: [], volumes: [{name: a, configMap: {name: follows}}]}}"
-		}
-		u := parsed(t, controllertest.Deployment, "web", "replicas: 0, "+spec)
-		u.SetLabels(map[string]string{"policy": "one"})
-		h.Make(claimed(u, p)) // else it may be sent before its claim is seen, and again
-		h.Eventually("all is in the member", func() string {
-			spread, config := members["m1"].Object(controllertest.WorkloadSpread, "shop", "follows"), members["m1"].Object(membertest.ConfigMap, "shop", "follows")
-			if members["m1"].Object(controllertest.Deployment, "shop", "web") == nil || what == "dependency" && config == nil || what == "companion" && spread == nil {
-				return what + " is missing"
+	controllertest.Run(t, func(t *testing.T) {
+		const target = "targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}"
+		costs := map[string]map[string]int{}
+		for what, make := range map[string]func(h *controllertest.Hub){
+			"dependency": func(h *controllertest.Hub) {
+				h.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "follows"}, Data: map[string]string{"a": "b"}})
+			},
+			"companion": func(h *controllertest.Hub) {
+				h.Make(parsed(t, controllertest.WorkloadSpread, "follows", target))
+			},
+			"nothing": func(*controllertest.Hub) {},
+			"without propagateDeps": func(h *controllertest.Hub) {
+				h.Make(parsed(t, controllertest.WorkloadSpread, "follows", target))
+			},
+		} {
+			h, members := fleet(t, append(companionKinds, controllertest.Deployment)...)
+			p := takes("one", what != "without propagateDeps", "m1")
+			h.Make(p)
+			make(h)
+			h.Quiet()
+			spec := pods("front")
+			if what == "dependency" {
+				spec = "template: {metadata: {labels: {app: front}}, spec: {containers: [], volumes: [{name: a, configMap: {name: follows}}]}}"
 			}
-			return ""
-		})
-		costs[what] = map[string]int{}
-		for write, n := range count(h.Quiet()) {
-			if !strings.HasSuffix(write, "/status") { // which counts rounds of time as well
-				costs[what][write] = n
+			u := parsed(t, controllertest.Deployment, "web", "replicas: 0, "+spec)
+			u.SetLabels(map[string]string{"policy": "one"})
+			h.Make(claimed(u, p)) // else it may be sent before its claim is seen, and again
+			h.Eventually("all is in the member", func() string {
+				spread, config := members["m1"].Object(controllertest.WorkloadSpread, "shop", "follows"), members["m1"].Object(membertest.ConfigMap, "shop", "follows")
+				if members["m1"].Object(controllertest.Deployment, "shop", "web") == nil || what == "dependency" && config == nil || what == "companion" && spread == nil {
+					return what + " is missing"
+				}
+				return ""
+			})
+			costs[what] = map[string]int{}
+			for write, n := range count(h.Quiet()) {
+				if !strings.HasSuffix(write, "/status") { // which counts rounds of time as well
+					costs[what][write] = n
+				}
+			}
+			watched := len(h.Server.Requests("GET /apis/apps.kruise.io/v1alpha1/workloadspreads")) > 0
+			if watched != (what != "without propagateDeps") {
+				t.Errorf("%s: WorkloadSpreads are watched: %t", what, watched)
 			}
 		}
-		watched := len(h.Server.Requests("GET /apis/apps.kruise.io/v1alpha1/workloadspreads")) > 0
-		if watched != (what != "without propagateDeps") {
-			t.Errorf("%s: WorkloadSpreads are watched: %t", what, watched)
+		if !maps.Equal(costs["companion"], costs["dependency"]) {
+			t.Errorf("a companion costs %v, a dependency %v", costs["companion"], costs["dependency"])
 		}
-	}
-	if !maps.Equal(costs["companion"], costs["dependency"]) {
-		t.Errorf("a companion costs %v, a dependency %v", costs["companion"], costs["dependency"])
-	}
-	if !maps.Equal(costs["nothing"], costs["without propagateDeps"]) {
-		t.Errorf("without companions it costs %v, without propagateDeps %v", costs["nothing"], costs["without propagateDeps"])
-	}
+		if !maps.Equal(costs["nothing"], costs["without propagateDeps"]) {
+			t.Errorf("without companions it costs %v, without propagateDeps %v", costs["nothing"], costs["without propagateDeps"])
+		}
+	})
 }
 
 func TestACompanionThatStoppedFollowingFollowsAnother(t *testing.T) {
 	t.Parallel()
-	h, _ := fleet(t, append(companionKinds, controllertest.Deployment)...)
-	h.Make(takes("one", true, "m1"))
-	for _, name := range []string{"a", "b"} {
-		u := parsed(t, controllertest.Deployment, name, "replicas: 0, "+pods(name))
-		u.SetLabels(map[string]string{"policy": "one"})
-		h.Make(u)
-	}
-	spread := func(target string) *unstructured.Unstructured {
-		return parsed(t, controllertest.WorkloadSpread, "s", "targetRef: {apiVersion: apps/v1, kind: Deployment, name: "+target+"}")
-	}
-	follows := func(what, whom string) {
-		t.Helper()
-		h.Eventually(what, func() string {
-			if got := following(t, h)["s-workloadspread"]; got != whom {
-				return fmt.Sprintf("it follows %q, want %q", got, whom)
-			}
-			return ""
-		})
-	}
-	h.Make(spread("a"))
-	follows("it follows the first", "a-deployment m1")
-	// Let go by the one before the other takes it, its binding goes, and another comes when that is gone.
-	controllertest.Change(h, spread("a"), func(u *unstructured.Unstructured) { u.Object["spec"] = spread("b").Object["spec"] })
-	follows("and the other", "b-deployment m1")
-	controllertest.Change(h, spread("a"), func(u *unstructured.Unstructured) { u.Object["spec"] = spread("none").Object["spec"] })
-	follows("and nobody", "")
-	controllertest.Change(h, spread("a"), func(u *unstructured.Unstructured) { u.Object["spec"] = spread("b").Object["spec"] })
-	follows("and the other again", "b-deployment m1")
+	controllertest.Run(t, func(t *testing.T) {
+		h, _ := fleet(t, append(companionKinds, controllertest.Deployment)...)
+		h.Make(takes("one", true, "m1"))
+		for _, name := range []string{"a", "b"} {
+			u := parsed(t, controllertest.Deployment, name, "replicas: 0, "+pods(name))
+			u.SetLabels(map[string]string{"policy": "one"})
+			h.Make(u)
+		}
+		spread := func(target string) *unstructured.Unstructured {
+			return parsed(t, controllertest.WorkloadSpread, "s", "targetRef: {apiVersion: apps/v1, kind: Deployment, name: "+target+"}")
+		}
+		follows := func(what, whom string) {
+			t.Helper()
+			h.Eventually(what, func() string {
+				if got := following(t, h)["s-workloadspread"]; got != whom {
+					return fmt.Sprintf("it follows %q, want %q", got, whom)
+				}
+				return ""
+			})
+		}
+		h.Make(spread("a"))
+		follows("it follows the first", "a-deployment m1")
+		// Let go by the one before the other takes it, its binding goes, and another comes when that is gone.
+		controllertest.Change(h, spread("a"), func(u *unstructured.Unstructured) { u.Object["spec"] = spread("b").Object["spec"] })
+		follows("and the other", "b-deployment m1")
+		controllertest.Change(h, spread("a"), func(u *unstructured.Unstructured) { u.Object["spec"] = spread("none").Object["spec"] })
+		follows("and nobody", "")
+		controllertest.Change(h, spread("a"), func(u *unstructured.Unstructured) { u.Object["spec"] = spread("b").Object["spec"] })
+		follows("and the other again", "b-deployment m1")
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,6 +71,8 @@ type Options struct {
 	ClusterStatusFrequency time.Duration
 	// ClusterThresholds are how long members must answer, or not answer, before that counts.
 	ClusterThresholds membership.Thresholds
+	// DialMember opens the connections to members; default TCP.
+	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
 	// MemberLimits bound what a member can have the hub hold in memory.
 	MemberLimits member.Limits
 	// Scheduler is whose bindings are placed, and with which plugins.
@@ -237,7 +240,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		return err
 	}
 	templates := template.New(dyn, disco)
-	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Limits: o.MemberLimits, Self: self})
+	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Limits: o.MemberLimits, Self: self, Dial: o.DialMember})
 	fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
 	if err != nil {
 		return err

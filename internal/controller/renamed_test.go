@@ -207,64 +207,67 @@ func (u *upgrade) takenOver() {
 }
 
 func TestWorksWithFormerNamesAreTakenOver(t *testing.T) {
-	t.Parallel()
-	u := newUpgrade(t, "a", "b")
-	u.run()
-	u.takenOver()
+	controllertest.Run(t, func(t *testing.T) {
+		u := newUpgrade(t, "a", "b")
+		u.run()
+		u.takenOver()
 
-	// What users do next reaches the member as ever.
-	a := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
-	controllertest.Change(u.Hub, a, func(c *corev1.ConfigMap) { c.Data["v"] = "2" })
-	u.Eventually("a change arrives with the present name", func() string {
-		obj := u.m1.Object(membertest.ConfigMap, "shop", "a")
-		if v, _, _ := unstructured.NestedString(obj.Object, "data", "v"); v != "2" || obj.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != names.Work("ConfigMap", "a", "shop") {
-			return fmt.Sprintf("it is %+v", obj.Object)
-		}
-		return ""
-	})
-	b := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b"}}
-	u.Gone(b)
-	u.Eventually("what a user deletes goes", func() string {
-		if u.m1.Object(membertest.ConfigMap, "shop", "b") != nil {
-			return "it is there"
-		}
-		return ""
+		// What users do next reaches the member as ever.
+		a := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
+		controllertest.Change(u.Hub, a, func(c *corev1.ConfigMap) { c.Data["v"] = "2" })
+		u.Eventually("a change arrives with the present name", func() string {
+			obj := u.m1.Object(membertest.ConfigMap, "shop", "a")
+			if v, _, _ := unstructured.NestedString(obj.Object, "data", "v"); v != "2" || obj.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != names.Work("ConfigMap", "a", "shop") {
+				return fmt.Sprintf("it is %+v", obj.Object)
+			}
+			return ""
+		})
+		b := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b"}}
+		u.Gone(b)
+		u.Eventually("what a user deletes goes", func() string {
+			if u.m1.Object(membertest.ConfigMap, "shop", "b") != nil {
+				return "it is there"
+			}
+			return ""
+		})
 	})
 }
 
 func TestRenamingWorksContinuesAfterACrash(t *testing.T) {
-	t.Parallel()
-	for writes := 1; ; writes++ {
-		u := newUpgrade(t, "a")
-		crashed := u.crash(writes)
-		u.run()
-		u.takenOver()
-		if !crashed || t.Failed() {
-			if writes < 4*len(u.works) {
-				t.Errorf("%d writes renamed %d Works", writes, len(u.works))
+	controllertest.Run(t, func(t *testing.T) {
+		for writes := 1; ; writes++ {
+			u := newUpgrade(t, "a")
+			crashed := u.crash(writes)
+			u.run()
+			u.takenOver()
+			if !crashed || t.Failed() {
+				if writes < 4*len(u.works) {
+					t.Errorf("%d writes renamed %d Works", writes, len(u.works))
+				}
+				return
 			}
-			return
 		}
-	}
+	})
 }
 
 func TestAMemberReportsUnderAFormerName(t *testing.T) {
-	t.Parallel()
-	u := newUpgrade(t, "a")
-	u.run()
-	u.takenOver()
-	obj := u.m1.Object(membertest.ConfigMap, "shop", "a")
-	if err := unstructured.SetNestedField(obj.Object, "else", "data", "v"); err != nil {
-		t.Fatal(err)
-	}
-	u.m1.Put(obj)
-	u.Eventually("the hub repairs what changed in the member", func() string {
-		if v, _, _ := unstructured.NestedString(u.m1.Object(membertest.ConfigMap, "shop", "a").Object, "data", "v"); v != "1" {
-			return "it is " + v
+	controllertest.Run(t, func(t *testing.T) {
+		u := newUpgrade(t, "a")
+		u.run()
+		u.takenOver()
+		obj := u.m1.Object(membertest.ConfigMap, "shop", "a")
+		if err := unstructured.SetNestedField(obj.Object, "else", "data", "v"); err != nil {
+			t.Fatal(err)
 		}
-		return ""
+		u.m1.Put(obj)
+		u.Eventually("the hub repairs what changed in the member", func() string {
+			if v, _, _ := unstructured.NestedString(u.m1.Object(membertest.ConfigMap, "shop", "a").Object, "data", "v"); v != "1" {
+				return "it is " + v
+			}
+			return ""
+		})
+		if writes := u.m1.Writes()[u.writes:]; slices.ContainsFunc(writes, func(w string) bool { return strings.HasPrefix(w, "delete") }) {
+			t.Errorf("the member saw %v", writes)
+		}
 	})
-	if writes := u.m1.Writes()[u.writes:]; slices.ContainsFunc(writes, func(w string) bool { return strings.HasPrefix(w, "delete") }) {
-		t.Errorf("the member saw %v", writes)
-	}
 }

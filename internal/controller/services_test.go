@@ -103,106 +103,108 @@ func (x *exchange) reaches(member, service string, addresses ...string) {
 }
 
 func TestAServiceIsReachedWhereItIsImportedAsItsEndpointsComeAndGo(t *testing.T) {
-	x := newExchange(t)
-	x.has("m1", "10.0.0.1")
-	exports := x.export("m1")
-	imported := x.importTo("m2", "m3")
+	controllertest.Run(t, func(t *testing.T) {
+		x := newExchange(t)
+		x.has("m1", "10.0.0.1")
+		exports := x.export("m1")
+		imported := x.importTo("m2", "m3")
 
-	// 1. Members get to know the kinds, and what is exported arrives there.
-	for cluster, plural := range map[string]string{"m1": "serviceexports", "m2": "serviceimports", "m3": "serviceimports"} {
-		x.Eventually(cluster+" is sent the definition", func() string {
-			if x.members[cluster].Object(controllertest.Definition, "", plural+".multicluster.x-k8s.io") == nil {
-				return "there is none"
+		// 1. Members get to know the kinds, and what is exported arrives there.
+		for cluster, plural := range map[string]string{"m1": "serviceexports", "m2": "serviceimports", "m3": "serviceimports"} {
+			x.Eventually(cluster+" is sent the definition", func() string {
+				if x.members[cluster].Object(controllertest.Definition, "", plural+".multicluster.x-k8s.io") == nil {
+					return "there is none"
+				}
+				return ""
+			})
+		}
+		if x.members["m1"].Object(controllertest.Definition, "", "serviceimports.multicluster.x-k8s.io") != nil {
+			t.Error("m1 imports nothing, and was sent the definition")
+		}
+		// 2. And those who import it get to know the endpoints.
+		for _, m := range []string{"m2", "m3"} {
+			x.reaches(m, "derived-web", "10.0.0.1")
+			derived := x.members[m].Object(controllertest.Service, "shop", "derived-web")
+			if derived == nil || derived.Object["spec"].(map[string]any)["selector"] != nil {
+				t.Errorf("%s has %v", m, derived)
+			}
+		}
+		x.Eventually("the import says who exports it", func() string {
+			x.Has(imported)
+			if c := imported.Status.Clusters; len(c) != 1 || c[0].Cluster != "m1" {
+				return fmt.Sprint(c)
 			}
 			return ""
 		})
-	}
-	if x.members["m1"].Object(controllertest.Definition, "", "serviceimports.multicluster.x-k8s.io") != nil {
-		t.Error("m1 imports nothing, and was sent the definition")
-	}
-	// 2. And those who import it get to know the endpoints.
-	for _, m := range []string{"m2", "m3"} {
-		x.reaches(m, "derived-web", "10.0.0.1")
-		derived := x.members[m].Object(controllertest.Service, "shop", "derived-web")
-		if derived == nil || derived.Object["spec"].(map[string]any)["selector"] != nil {
-			t.Errorf("%s has %v", m, derived)
+
+		// 3. Each change is one write for each of them.
+		for _, m := range x.members {
+			m.Serve(kindOf("ServiceExport"))
+			m.Serve(kindOf("ServiceImport"))
 		}
-	}
-	x.Eventually("the import says who exports it", func() string {
-		x.Has(imported)
-		if c := imported.Status.Clusters; len(c) != 1 || c[0].Cluster != "m1" {
-			return fmt.Sprint(c)
+		x.applied("m1", "web-serviceexport")
+		x.applied("m2", "web-serviceimport")
+		x.Quiet()
+		x.has("m1", "10.0.0.1", "10.0.0.2")
+		x.reaches("m2", "derived-web", "10.0.0.1", "10.0.0.2")
+		x.reaches("m3", "derived-web", "10.0.0.1", "10.0.0.2")
+		writes := count(x.Quiet())
+		delete(writes, "update works/status") // the members' answers
+		if want := map[string]int{"update works": 2}; !maps.Equal(writes, want) {
+			t.Errorf("two endpoints instead of one: %v, want %v", writes, want)
 		}
-		return ""
-	})
 
-	// 3. Each change is one write for each of them.
-	for _, m := range x.members {
-		m.Serve(kindOf("ServiceExport"))
-		m.Serve(kindOf("ServiceImport"))
-	}
-	x.applied("m1", "web-serviceexport")
-	x.applied("m2", "web-serviceimport")
-	x.Quiet()
-	x.has("m1", "10.0.0.1", "10.0.0.2")
-	x.reaches("m2", "derived-web", "10.0.0.1", "10.0.0.2")
-	x.reaches("m3", "derived-web", "10.0.0.1", "10.0.0.2")
-	writes := count(x.Quiet())
-	delete(writes, "update works/status") // the members' answers
-	if want := map[string]int{"update works": 2}; !maps.Equal(writes, want) {
-		t.Errorf("two endpoints instead of one: %v, want %v", writes, want)
-	}
-
-	// 4. A member that falls silent keeps what it had, and tells what it has when it is back.
-	x.members["m1"].Down(true)
-	x.has("m1", "10.0.0.3")
-	x.has("m2", "10.2.0.1") // of a Service of its own called web, which it does not export
-	if got := x.Quiet(); len(slices.DeleteFunc(got, func(w string) bool { return !strings.Contains(w, " works ") })) > 0 {
-		t.Errorf("silence wrote %v", got)
-	}
-	x.members["m1"].Down(false)
-	x.reaches("m2", "derived-web", "10.0.0.3")
-	x.reaches("m3", "derived-web", "10.0.0.3")
-
-	// 5. Another cluster exports it as well, and the first one no more.
-	controllertest.Change(x.Hub, exports, func(p *policyv1alpha1.PropagationPolicy) {
-		p.Generation++
-		p.Spec.Placement.ClusterAffinity.ClusterNames = []string{"m1", "m2"}
-	})
-	x.reaches("m2", "derived-web", "10.0.0.3", "10.2.0.1")
-	x.reaches("m3", "derived-web", "10.0.0.3", "10.2.0.1")
-	controllertest.Change(x.Hub, exports, func(p *policyv1alpha1.PropagationPolicy) {
-		p.Generation++
-		p.Spec.Placement.ClusterAffinity.ClusterNames = []string{"m2"}
-	})
-	x.reaches("m3", "derived-web", "10.2.0.1")
-	x.has("m1", "10.0.0.4") // nobody looks there any more
-	x.members["m2"].Remove(controllertest.EndpointSlice, "shop", "web-m2")
-	x.reaches("m3", "derived-web")
-
-	// 6. Without the import nobody reaches it.
-	x.has("m2", "10.2.0.2")
-	x.reaches("m3", "derived-web", "10.2.0.2")
-	controllertest.Change(x.Hub, imported, func(i *multiclusterv1alpha1.ServiceImport) {
-		i.Generation++
-		i.Spec.Ports[0].Name = "web"
-	})
-	x.Eventually("the user is told that nothing is behind a port", func() string {
-		if slices.ContainsFunc(x.Events(), func(e string) bool { return strings.Contains(e, `has a port named "web"`) }) {
-			return ""
+		// 4. A member that falls silent keeps what it had, and tells what it has when it is back.
+		x.members["m1"].Down(true)
+		x.has("m1", "10.0.0.3")
+		x.has("m2", "10.2.0.1") // of a Service of its own called web, which it does not export
+		if got := x.Quiet(); len(slices.DeleteFunc(got, func(w string) bool { return !strings.Contains(w, " works ") })) > 0 {
+			t.Errorf("silence wrote %v", got)
 		}
-		return fmt.Sprint(x.Events())
-	})
-	x.Gone(imported)
-	x.reaches("m2", "derived-web")
-	x.reaches("m3", "derived-web")
-	x.Eventually("the derived Services are gone", func() string {
-		for name, m := range x.members {
-			if m.Object(controllertest.Service, "shop", "derived-web") != nil {
-				return name + " has it"
+		x.members["m1"].Down(false)
+		x.reaches("m2", "derived-web", "10.0.0.3")
+		x.reaches("m3", "derived-web", "10.0.0.3")
+
+		// 5. Another cluster exports it as well, and the first one no more.
+		controllertest.Change(x.Hub, exports, func(p *policyv1alpha1.PropagationPolicy) {
+			p.Generation++
+			p.Spec.Placement.ClusterAffinity.ClusterNames = []string{"m1", "m2"}
+		})
+		x.reaches("m2", "derived-web", "10.0.0.3", "10.2.0.1")
+		x.reaches("m3", "derived-web", "10.0.0.3", "10.2.0.1")
+		controllertest.Change(x.Hub, exports, func(p *policyv1alpha1.PropagationPolicy) {
+			p.Generation++
+			p.Spec.Placement.ClusterAffinity.ClusterNames = []string{"m2"}
+		})
+		x.reaches("m3", "derived-web", "10.2.0.1")
+		x.has("m1", "10.0.0.4") // nobody looks there any more
+		x.members["m2"].Remove(controllertest.EndpointSlice, "shop", "web-m2")
+		x.reaches("m3", "derived-web")
+
+		// 6. Without the import nobody reaches it.
+		x.has("m2", "10.2.0.2")
+		x.reaches("m3", "derived-web", "10.2.0.2")
+		controllertest.Change(x.Hub, imported, func(i *multiclusterv1alpha1.ServiceImport) {
+			i.Generation++
+			i.Spec.Ports[0].Name = "web"
+		})
+		x.Eventually("the user is told that nothing is behind a port", func() string {
+			if slices.ContainsFunc(x.Events(), func(e string) bool { return strings.Contains(e, `has a port named "web"`) }) {
+				return ""
 			}
-		}
-		return ""
+			return fmt.Sprint(x.Events())
+		})
+		x.Gone(imported)
+		x.reaches("m2", "derived-web")
+		x.reaches("m3", "derived-web")
+		x.Eventually("the derived Services are gone", func() string {
+			for name, m := range x.members {
+				if m.Object(controllertest.Service, "shop", "derived-web") != nil {
+					return name + " has it"
+				}
+			}
+			return ""
+		})
 	})
 }
 
@@ -228,134 +230,140 @@ func (x *exchange) applied(member, binding string) {
 }
 
 func TestAServiceThatAMemberHasUnderTheDerivedNameIsLeftAlone(t *testing.T) {
-	x := newExchange(t)
-	theirs := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: named("derived-web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "theirs"}}}
-	x.members["m2"].Put(theirs)
-	x.has("m1", "10.0.0.1")
-	x.export("m1")
-	x.importTo("m2", "m3")
+	controllertest.Run(t, func(t *testing.T) {
+		x := newExchange(t)
+		theirs := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: named("derived-web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "theirs"}}}
+		x.members["m2"].Put(theirs)
+		x.has("m1", "10.0.0.1")
+		x.export("m1")
+		x.importTo("m2", "m3")
 
-	x.reaches("m3", "derived-web", "10.0.0.1") // one cluster's trouble is no other's
-	x.Eventually("the import's user is told", func() string {
-		for _, e := range x.Events() {
-			if strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") && strings.Contains(e, `cluster "m2"`) && strings.Contains(e, "already exists") {
-				return ""
+		x.reaches("m3", "derived-web", "10.0.0.1") // one cluster's trouble is no other's
+		x.Eventually("the import's user is told", func() string {
+			for _, e := range x.Events() {
+				if strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") && strings.Contains(e, `cluster "m2"`) && strings.Contains(e, "already exists") {
+					return ""
+				}
 			}
+			return fmt.Sprint(x.Events())
+		})
+		x.reaches("m2", "derived-web")
+		if s := x.members["m2"].Object(controllertest.Service, "shop", "derived-web"); s.GetLabels()["karmada.io/managed"] != "" {
+			t.Errorf("the member's own Service was taken over: %v", s)
 		}
-		return fmt.Sprint(x.Events())
-	})
-	x.reaches("m2", "derived-web")
-	if s := x.members["m2"].Object(controllertest.Service, "shop", "derived-web"); s.GetLabels()["karmada.io/managed"] != "" {
-		t.Errorf("the member's own Service was taken over: %v", s)
-	}
 
-	x.members["m2"].Remove(controllertest.Service, "shop", "derived-web")
-	x.reaches("m2", "derived-web", "10.0.0.1")
+		x.members["m2"].Remove(controllertest.Service, "shop", "derived-web")
+		x.reaches("m2", "derived-web", "10.0.0.1")
+	})
 }
 
 func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
-	x := newExchange(t)
-	web := &corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
-	x.has("m1", "10.0.0.1")
-	x.has("m2", "10.2.0.1")
-	s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"), Spec: networkingv1alpha1.MultiClusterServiceSpec{
-		Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
-		ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}, {Name: "m2"}},
-		ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}, {Name: "m9"}},
-	}}
-	x.Make(s)
-	says := func(condition string, status metav1.ConditionStatus, text string) {
-		t.Helper()
-		x.Eventually(fmt.Sprintf("%s is %s: %s", condition, status, text), func() string {
-			x.Has(s)
-			c := meta.FindStatusCondition(s.Status.Conditions, condition)
-			if c == nil || c.Status != status || !strings.Contains(c.Message, text) {
-				return fmt.Sprintf("%+v", c)
+	controllertest.Run(t, func(t *testing.T) {
+		x := newExchange(t)
+		web := &corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
+		x.has("m1", "10.0.0.1")
+		x.has("m2", "10.2.0.1")
+		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"), Spec: networkingv1alpha1.MultiClusterServiceSpec{
+			Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
+			ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}, {Name: "m2"}},
+			ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}, {Name: "m9"}},
+		}}
+		x.Make(s)
+		says := func(condition string, status metav1.ConditionStatus, text string) {
+			t.Helper()
+			x.Eventually(fmt.Sprintf("%s is %s: %s", condition, status, text), func() string {
+				x.Has(s)
+				c := meta.FindStatusCondition(s.Status.Conditions, condition)
+				if c == nil || c.Status != status || !strings.Contains(c.Message, text) {
+					return fmt.Sprintf("%+v", c)
+				}
+				return ""
+			})
+		}
+		says("ServiceApplied", metav1.ConditionFalse, "there is no Service shop/web on the hub")
+
+		x.Make(web)
+		says("ServiceApplied", metav1.ConditionTrue, "Service is propagated to target clusters.")
+		says("EndpointSliceDispatched", metav1.ConditionTrue, "EndpointSlice are dispatched successfully")
+		x.reaches("m1", "web")             // it provides, and consumes nothing
+		x.reaches("m2", "web", "10.0.0.1") // its own it has itself
+		x.reaches("m3", "web", "10.0.0.1", "10.2.0.1")
+		for name, m := range x.members {
+			if m.Object(controllertest.Service, "shop", "web") == nil {
+				t.Errorf("%s does not have the Service", name)
+			}
+		}
+		x.Eventually("somebody is told of m9", func() string {
+			if events := x.Events(); !slices.ContainsFunc(events, func(e string) bool {
+				return strings.Contains(e, "ClusterNotFound: no cluster is named m9")
+			}) {
+				return fmt.Sprint(events)
 			}
 			return ""
 		})
-	}
-	says("ServiceApplied", metav1.ConditionFalse, "there is no Service shop/web on the hub")
-
-	x.Make(web)
-	says("ServiceApplied", metav1.ConditionTrue, "Service is propagated to target clusters.")
-	says("EndpointSliceDispatched", metav1.ConditionTrue, "EndpointSlice are dispatched successfully")
-	x.reaches("m1", "web")             // it provides, and consumes nothing
-	x.reaches("m2", "web", "10.0.0.1") // its own it has itself
-	x.reaches("m3", "web", "10.0.0.1", "10.2.0.1")
-	for name, m := range x.members {
-		if m.Object(controllertest.Service, "shop", "web") == nil {
-			t.Errorf("%s does not have the Service", name)
-		}
-	}
-	x.Eventually("somebody is told of m9", func() string {
-		if events := x.Events(); !slices.ContainsFunc(events, func(e string) bool {
-			return strings.Contains(e, "ClusterNotFound: no cluster is named m9")
-		}) {
-			return fmt.Sprint(events)
-		}
-		return ""
-	})
-	x.Has(web)
-	if web.Labels[policyv1alpha1.ClaimedByLabel] != "MultiClusterService" {
-		t.Errorf("the Service is labelled %v", web.Labels)
-	}
-
-	x.Quiet()
-	x.has("m2", "10.2.0.2")
-	x.reaches("m3", "web", "10.0.0.1", "10.2.0.2")
-	writes := count(x.Quiet())
-	delete(writes, "update works/status")
-	if want := map[string]int{"update works": 1}; !maps.Equal(writes, want) {
-		t.Errorf("another endpoint: %v, want %v", writes, want)
-	}
-
-	// A Service whose MultiClusterService goes stays, as one stays whose policy goes; nobody is told of endpoints any more.
-	x.Gone(s)
-	x.reaches("m2", "web")
-	x.reaches("m3", "web")
-	x.Eventually("the Service is released", func() string {
 		x.Has(web)
-		if web.Labels[policyv1alpha1.ClaimedByLabel] != "" {
-			return fmt.Sprint(web.Labels)
+		if web.Labels[policyv1alpha1.ClaimedByLabel] != "MultiClusterService" {
+			t.Errorf("the Service is labelled %v", web.Labels)
 		}
-		return ""
+
+		x.Quiet()
+		x.has("m2", "10.2.0.2")
+		x.reaches("m3", "web", "10.0.0.1", "10.2.0.2")
+		writes := count(x.Quiet())
+		delete(writes, "update works/status")
+		if want := map[string]int{"update works": 1}; !maps.Equal(writes, want) {
+			t.Errorf("another endpoint: %v, want %v", writes, want)
+		}
+
+		// A Service whose MultiClusterService goes stays, as one stays whose policy goes; nobody is told of endpoints any more.
+		x.Gone(s)
+		x.reaches("m2", "web")
+		x.reaches("m3", "web")
+		x.Eventually("the Service is released", func() string {
+			x.Has(web)
+			if web.Labels[policyv1alpha1.ClaimedByLabel] != "" {
+				return fmt.Sprint(web.Labels)
+			}
+			return ""
+		})
+		x.Quiet()
+		if x.members["m3"].Object(controllertest.Service, "shop", "web") == nil {
+			t.Error("the Service went with it")
+		}
 	})
-	x.Quiet()
-	if x.members["m3"].Object(controllertest.Service, "shop", "web") == nil {
-		t.Error("the Service went with it")
-	}
 }
 
 func TestAMultiClusterServiceSaysWhereItIsNotPlaced(t *testing.T) {
-	x := newExchange(t)
-	x.has("m1", "10.0.0.1")
-	m3 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m3"}}
-	controllertest.Change(x.Hub, m3, func(c *clusterv1alpha1.Cluster) {
-		c.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
-	})
-	x.Quiet() // the fleet takes it from the cache
-	x.Make(&corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}})
-	s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"), Spec: networkingv1alpha1.MultiClusterServiceSpec{
-		Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
-		ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}},
-		ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}},
-	}}
-	x.Make(s)
-	x.reaches("m2", "web", "10.0.0.1")
-	says := func(status metav1.ConditionStatus, text string) {
-		t.Helper()
-		x.Eventually("it says: "+text, func() string {
-			x.Has(s)
-			c := meta.FindStatusCondition(s.Status.Conditions, networkingv1alpha1.ServiceApplied)
-			if c == nil || c.Status != status || !strings.Contains(c.Message, text) {
-				return fmt.Sprintf("%+v", c)
-			}
-			return ""
+	controllertest.Run(t, func(t *testing.T) {
+		x := newExchange(t)
+		x.has("m1", "10.0.0.1")
+		m3 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m3"}}
+		controllertest.Change(x.Hub, m3, func(c *clusterv1alpha1.Cluster) {
+			c.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
 		})
-	}
-	says(metav1.ConditionFalse, "the Service is not placed in m3: it may be cordoned or tainted")
-	controllertest.Change(x.Hub, m3, func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil })
-	says(metav1.ConditionTrue, "Service is propagated to target clusters.")
-	x.reaches("m3", "web", "10.0.0.1")
+		x.Quiet() // the fleet takes it from the cache
+		x.Make(&corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}})
+		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"), Spec: networkingv1alpha1.MultiClusterServiceSpec{
+			Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
+			ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}},
+			ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}},
+		}}
+		x.Make(s)
+		x.reaches("m2", "web", "10.0.0.1")
+		says := func(status metav1.ConditionStatus, text string) {
+			t.Helper()
+			x.Eventually("it says: "+text, func() string {
+				x.Has(s)
+				c := meta.FindStatusCondition(s.Status.Conditions, networkingv1alpha1.ServiceApplied)
+				if c == nil || c.Status != status || !strings.Contains(c.Message, text) {
+					return fmt.Sprintf("%+v", c)
+				}
+				return ""
+			})
+		}
+		says(metav1.ConditionFalse, "the Service is not placed in m3: it may be cordoned or tainted")
+		controllertest.Change(x.Hub, m3, func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil })
+		says(metav1.ConditionTrue, "Service is propagated to target clusters.")
+		x.reaches("m3", "web", "10.0.0.1")
+	})
 }

@@ -41,12 +41,16 @@ func fleetTelling(t *testing.T, successes commit.Successes, kinds ...membertest.
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, Options{Config: h.Config, Successes: successes}) }()
+	go func() {
+		ended <- Run(ctx, Options{Config: h.Config, Successes: successes, DialMember: membertest.Dial})
+	}()
 	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		h.Disconnected(func() {
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
 	})
 	h.Eventually("the namespace is in all members", func() string {
 		for name, m := range members {
@@ -101,46 +105,48 @@ func TestATemplateOfThreeMembersCostsTenWritesOnTheHub(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, members := fleet(t)
-			h.Make(c.policy)
-			h.Quiet()
+			controllertest.Run(t, func(t *testing.T) {
+				h, members := fleet(t)
+				h.Make(c.policy)
+				h.Quiet()
 
-			h.Make(claimed(c.template, c.policy))
-			h.Eventually("everything is applied", func() string {
-				b, err := scope.Bindings.Get(t.Context(), h, c.binding)
-				if err != nil || !meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.FullyApplied) {
-					return fmt.Sprintf("%v %+v", err, b)
+				h.Make(claimed(c.template, c.policy))
+				h.Eventually("everything is applied", func() string {
+					b, err := scope.Bindings.Get(t.Context(), h, c.binding)
+					if err != nil || !meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.FullyApplied) {
+						return fmt.Sprintf("%v %+v", err, b)
+					}
+					return ""
+				})
+				for name, m := range members {
+					if m.Object(c.kind, c.template.GetNamespace(), c.template.GetName()) == nil {
+						t.Errorf("%s does not hold it", name)
+					}
 				}
-				return ""
-			})
-			for name, m := range members {
-				if m.Object(c.kind, c.template.GetNamespace(), c.template.GetName()) == nil {
-					t.Errorf("%s does not hold it", name)
-				}
-			}
 
-			resource := c.kind.Plural
-			binding := "resourcebindings"
-			if c.binding.Namespace == "" {
-				binding = "clusterresourcebindings"
-			}
-			want := map[string]int{"create " + resource: 1, "create " + binding: 1, "update " + binding + "/status": 1, "create works": 3, "update works/status": 3}
-			if got := count(h.Quiet()); !maps.Equal(got, want) {
-				t.Errorf("written: %v, want %v", got, want)
-			}
-			// The tenth is the event.
-			h.Eventually("it is told that it was scheduled, and no more", func() string {
-				if got := h.Events(); len(got) != 1 || !strings.Contains(got[0], workv1alpha2.EventScheduleBindingSucceed) {
-					return fmt.Sprintf("told: %v", got)
+				resource := c.kind.Plural
+				binding := "resourcebindings"
+				if c.binding.Namespace == "" {
+					binding = "clusterresourcebindings"
 				}
-				return ""
+				want := map[string]int{"create " + resource: 1, "create " + binding: 1, "update " + binding + "/status": 1, "create works": 3, "update works/status": 3}
+				if got := count(h.Quiet()); !maps.Equal(got, want) {
+					t.Errorf("written: %v, want %v", got, want)
+				}
+				// The tenth is the event.
+				h.Eventually("it is told that it was scheduled, and no more", func() string {
+					if got := h.Events(); len(got) != 1 || !strings.Contains(got[0], workv1alpha2.EventScheduleBindingSucceed) {
+						return fmt.Sprintf("told: %v", got)
+					}
+					return ""
+				})
+				for name, m := range members {
+					writes := slices.DeleteFunc(m.Writes(), func(w string) bool { return !strings.Contains(w, " "+c.kind.Plural+" ") })
+					if len(writes) != 1 {
+						t.Errorf("%s was written to: %v, want one creation", name, writes)
+					}
+				}
 			})
-			for name, m := range members {
-				writes := slices.DeleteFunc(m.Writes(), func(w string) bool { return !strings.Contains(w, " "+c.kind.Plural+" ") })
-				if len(writes) != 1 {
-					t.Errorf("%s was written to: %v, want one creation", name, writes)
-				}
-			}
 		})
 	}
 }
@@ -161,67 +167,69 @@ var workflows = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group:
 // A Workflow writes its own object at each step. The hub says how far it is at a rate of its own, and at once that it has ended, with
 // all of its nodes.
 func TestAWorkflowOfManyStepsCostsABoundedRateOfWritesOnTheHub(t *testing.T) {
-	h, members := fleet(t, workflows)
-	h.Server.Serve(workflows)
-	p := policy("shop", "argoproj.io/v1alpha1", "Workflow")
-	h.Make(p)
-	w := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"entrypoint": "main"}}}
-	w.SetGroupVersionKind(workflows.GroupVersionKind)
-	w.SetNamespace("shop")
-	w.SetName("w")
-	h.Server.Put(claimed(w, p))
-	var m *membertest.Server
-	h.Eventually("one member runs it", func() string {
-		for _, s := range members {
-			if s.Object(workflows, "shop", "w") != nil {
-				m = s
-				return ""
+	controllertest.Run(t, func(t *testing.T) {
+		h, members := fleet(t, workflows)
+		h.Server.Serve(workflows)
+		p := policy("shop", "argoproj.io/v1alpha1", "Workflow")
+		h.Make(p)
+		w := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"entrypoint": "main"}}}
+		w.SetGroupVersionKind(workflows.GroupVersionKind)
+		w.SetNamespace("shop")
+		w.SetName("w")
+		h.Server.Put(claimed(w, p))
+		var m *membertest.Server
+		h.Eventually("one member runs it", func() string {
+			for _, s := range members {
+				if s.Object(workflows, "shop", "w") != nil {
+					m = s
+					return ""
+				}
+			}
+			return "none has it"
+		})
+		h.Quiet()
+
+		const steps = 100
+		nodes := map[string]any{}
+		goes := func(phase string, done int) {
+			run := m.Object(workflows, "shop", "w")
+			status := map[string]any{"phase": phase, "startedAt": "2026-01-01T09:00:00Z", "progress": fmt.Sprintf("%d/%d", done, steps), "nodes": nodes}
+			run.Object["status"] = status
+			m.Put(run)
+		}
+		began := time.Now()
+		for i := range steps {
+			id := fmt.Sprintf("w-%d", i)
+			for done, phase := range []string{"Pending", "Running", "Succeeded"} {
+				nodes[id] = map[string]any{"id": id, "type": "Pod", "phase": phase}
+				goes("Running", i+done/2)
 			}
 		}
-		return "none has it"
+		goes("Succeeded", steps)
+		h.Eventually("the template has all of its steps", func() string {
+			got := h.Server.Object(workflows, "shop", "w")
+			phase, _, _ := unstructured.NestedString(got.Object, "status", "phase")
+			shown, _, _ := unstructured.NestedMap(got.Object, "status", "nodes")
+			if phase != "Succeeded" || !maps.EqualFunc(shown, nodes, func(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }) {
+				return fmt.Sprintf("%s with %d nodes", phase, len(shown))
+			}
+			return ""
+		})
+		wrote := count(h.Quiet())
+		// Its beginning, its end, and what passes in between once in a window.
+		most := 3 + int(time.Since(began)/nodesWindow)
+		if got := wrote["patch workflows"]; got > most {
+			t.Errorf("the template was written %d times, want %d at most: %v", got, most, wrote)
+		}
+		b, err := scope.Bindings.Get(t.Context(), h, client.ObjectKey{Namespace: "shop", Name: "w-workflow"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range b.BindingStatus().AggregatedStatus {
+			if item.Status != nil && strings.Contains(string(item.Status.Raw), "nodes") {
+				t.Errorf("the binding has nodes: %.200s", item.Status.Raw)
+			}
+		}
+		t.Logf("%d steps in %v: %v", steps, time.Since(began).Round(time.Millisecond), wrote)
 	})
-	h.Quiet()
-
-	const steps = 200
-	nodes := map[string]any{}
-	goes := func(phase string, done int) {
-		run := m.Object(workflows, "shop", "w")
-		status := map[string]any{"phase": phase, "startedAt": "2026-01-01T09:00:00Z", "progress": fmt.Sprintf("%d/%d", done, steps), "nodes": nodes}
-		run.Object["status"] = status
-		m.Put(run)
-	}
-	began := time.Now()
-	for i := range steps {
-		id := fmt.Sprintf("w-%d", i)
-		for done, phase := range []string{"Pending", "Running", "Succeeded"} {
-			nodes[id] = map[string]any{"id": id, "type": "Pod", "phase": phase}
-			goes("Running", i+done/2)
-		}
-	}
-	goes("Succeeded", steps)
-	h.Eventually("the template has all of its steps", func() string {
-		got := h.Server.Object(workflows, "shop", "w")
-		phase, _, _ := unstructured.NestedString(got.Object, "status", "phase")
-		shown, _, _ := unstructured.NestedMap(got.Object, "status", "nodes")
-		if phase != "Succeeded" || !maps.EqualFunc(shown, nodes, func(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }) {
-			return fmt.Sprintf("%s with %d nodes", phase, len(shown))
-		}
-		return ""
-	})
-	wrote := count(h.Quiet())
-	// Its beginning, its end, and what passes in between once in a window.
-	most := 3 + int(time.Since(began)/nodesWindow)
-	if got := wrote["patch workflows"]; got > most {
-		t.Errorf("the template was written %d times, want %d at most: %v", got, most, wrote)
-	}
-	b, err := scope.Bindings.Get(t.Context(), h, client.ObjectKey{Namespace: "shop", Name: "w-workflow"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, item := range b.BindingStatus().AggregatedStatus {
-		if item.Status != nil && strings.Contains(string(item.Status.Raw), "nodes") {
-			t.Errorf("the binding has nodes: %.200s", item.Status.Raw)
-		}
-	}
-	t.Logf("%d steps in %v: %v", steps, time.Since(began).Round(time.Millisecond), wrote)
 }

@@ -110,106 +110,114 @@ var (
 const openIsHealthy = `{healthInterpretation: {jsonPath: .status.phase, expected: Open}}`
 
 func TestWhatUsersSayCountsFromTheStartAndAsItChanges(t *testing.T) {
-	c := ric(t, "shops", "v1", openIsHealthy)
-	h := start(t, c)
-	if health, err := h.Health(t.Context(), shop("v1", "Closed")); err != nil || health != interpret.Degraded {
-		t.Fatalf("before anything is followed, a closed shop is %s, %v", health, err)
-	}
-	if h.concerned(shops) {
-		t.Error("what was there at the start is told as a change")
-	}
-
-	c.Spec.Customizations.HealthInterpretation.Expected = "Closed"
-	if err := h.Update(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	h.expect("a changed customization counts", shop("v1", "Closed"), interpret.Healthy, "")
-	h.Eventually("its kind is told", func() string {
-		if !h.concerned(shops) {
-			return "not yet"
+	controllertest.Run(t, func(t *testing.T) {
+		c := ric(t, "shops", "v1", openIsHealthy)
+		h := start(t, c)
+		if health, err := h.Health(t.Context(), shop("v1", "Closed")); err != nil || health != interpret.Degraded {
+			t.Fatalf("before anything is followed, a closed shop is %s, %v", health, err)
 		}
-		return ""
-	})
-
-	if err := h.Delete(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	h.expect("without a customization the next tier answers", shop("v1", "Open"), interpret.Healthy, "")
-	h.Eventually("its kind is told again", func() string {
-		if !h.concerned(shops) {
-			return "not yet"
+		if h.concerned(shops) {
+			t.Error("what was there at the start is told as a change")
 		}
-		return ""
+
+		c.Spec.Customizations.HealthInterpretation.Expected = "Closed"
+		if err := h.Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		h.expect("a changed customization counts", shop("v1", "Closed"), interpret.Healthy, "")
+		h.Eventually("its kind is told", func() string {
+			if !h.concerned(shops) {
+				return "not yet"
+			}
+			return ""
+		})
+
+		if err := h.Delete(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		h.expect("without a customization the next tier answers", shop("v1", "Open"), interpret.Healthy, "")
+		h.Eventually("its kind is told again", func() string {
+			if !h.concerned(shops) {
+				return "not yet"
+			}
+			return ""
+		})
 	})
 }
 
 func TestAWebhookConfigurationConcernsTheKindsOfItsRules(t *testing.T) {
-	h := start(t)
-	url := "https://127.0.0.1:1"
-	conf := &configv1alpha1.ResourceInterpreterWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "conf"},
-		Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "a.b.c", InterpreterContextVersions: []string{"v1alpha1"},
-			Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth"},
-				Rule: configv1alpha1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"v1"}, Kinds: []string{"*"}}}}}}}
-	conf.Webhooks[0].ClientConfig.URL = &url
-	h.Make(conf)
-	h.expect("the webhook is asked", shop("v1", "Open"), "", "interpreter webhook conf/a.b.c, InterpretHealth: ask it")
-	h.expect("not for other versions", shop("v2", "Open"), interpret.Healthy, "")
-	h.Eventually("its kinds are told, and no others", func() string {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		for _, c := range h.told {
-			if c(pods) {
-				return "of Pods as well"
+	controllertest.Run(t, func(t *testing.T) {
+		h := start(t)
+		url := "https://127.0.0.1:1"
+		conf := &configv1alpha1.ResourceInterpreterWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "conf"},
+			Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "a.b.c", InterpreterContextVersions: []string{"v1alpha1"},
+				Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth"},
+					Rule: configv1alpha1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"v1"}, Kinds: []string{"*"}}}}}}}
+		conf.Webhooks[0].ClientConfig.URL = &url
+		h.Make(conf)
+		h.expect("the webhook is asked", shop("v1", "Open"), "", "interpreter webhook conf/a.b.c, InterpretHealth: ask it")
+		h.expect("not for other versions", shop("v2", "Open"), interpret.Healthy, "")
+		h.Eventually("its kinds are told, and no others", func() string {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			for _, c := range h.told {
+				if c(pods) {
+					return "of Pods as well"
+				}
+				if c(shops) {
+					return ""
+				}
 			}
-			if c(shops) {
-				return ""
-			}
-		}
-		return "not yet"
+			return "not yet"
+		})
+		h.Make(ric(t, "shops", "v1", openIsHealthy))
+		h.expect("a customization outranks a webhook", shop("v1", "Open"), interpret.Healthy, "")
 	})
-	h.Make(ric(t, "shops", "v1", openIsHealthy))
-	h.expect("a customization outranks a webhook", shop("v1", "Open"), interpret.Healthy, "")
 }
 
 func TestAWebhookIsAskedInItsOwnVersionOnceTheDefinitionSaysHow(t *testing.T) {
-	h := start(t)
-	url := "https://127.0.0.1:1"
-	conf := &configv1alpha1.ResourceInterpreterWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "conf"},
-		Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "a.b.c", InterpreterContextVersions: []string{"v1alpha1"},
-			Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth"},
-				Rule: configv1alpha1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"v1"}, Kinds: []string{"Shop"}}}}}}}
-	conf.Webhooks[0].ClientConfig.URL = &url
-	h.Make(conf)
-	h.expect("the webhook is asked in its version", shop("v1", "Open"), "", "interpreter webhook conf/a.b.c, InterpretHealth: ask it")
-	h.expect("and not in one that nobody can convert", shop("v2", "Open"), interpret.Healthy, "")
-	h.Make(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "shops.example.com"},
-		"spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": "Shop", "plural": "shops"},
-			"versions": []any{map[string]any{"name": "v1"}, map[string]any{"name": "v2"}}}}})
-	h.expect("until a definition says that versions differ by name alone", shop("v2", "Open"), "", "interpreter webhook conf/a.b.c, InterpretHealth: ask it")
+	controllertest.Run(t, func(t *testing.T) {
+		h := start(t)
+		url := "https://127.0.0.1:1"
+		conf := &configv1alpha1.ResourceInterpreterWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "conf"},
+			Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "a.b.c", InterpreterContextVersions: []string{"v1alpha1"},
+				Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth"},
+					Rule: configv1alpha1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"v1"}, Kinds: []string{"Shop"}}}}}}}
+		conf.Webhooks[0].ClientConfig.URL = &url
+		h.Make(conf)
+		h.expect("the webhook is asked in its version", shop("v1", "Open"), "", "interpreter webhook conf/a.b.c, InterpretHealth: ask it")
+		h.expect("and not in one that nobody can convert", shop("v2", "Open"), interpret.Healthy, "")
+		h.Make(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "shops.example.com"},
+			"spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": "Shop", "plural": "shops"},
+				"versions": []any{map[string]any{"name": "v1"}, map[string]any{"name": "v2"}}}}})
+		h.expect("until a definition says that versions differ by name alone", shop("v2", "Open"), "", "interpreter webhook conf/a.b.c, InterpretHealth: ask it")
+	})
 }
 
 func TestACustomizationWorksOnceItsKindIsDefined(t *testing.T) {
-	h := start(t, ric(t, "shops", "v1", openIsHealthy))
-	h.expect("another version than the customization's cannot be judged", shop("v2", "Open"), "", `customization "shops" is written for v1: the object is v2`)
-	definition := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "shops.example.com"},
-		"spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": "Shop", "plural": "shops"},
-			"conversion": map[string]any{"strategy": "None"},
-			"versions":   []any{map[string]any{"name": "v1"}, map[string]any{"name": "v2"}}}}}
-	h.Make(definition)
-	h.expect("the definition says that versions differ by name alone", shop("v2", "Open"), interpret.Healthy, "")
-	h.expect("and so it is for what is not well", shop("v2", "Closed"), interpret.Degraded, "")
+	controllertest.Run(t, func(t *testing.T) {
+		h := start(t, ric(t, "shops", "v1", openIsHealthy))
+		h.expect("another version than the customization's cannot be judged", shop("v2", "Open"), "", `customization "shops" is written for v1: the object is v2`)
+		definition := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "shops.example.com"},
+			"spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": "Shop", "plural": "shops"},
+				"conversion": map[string]any{"strategy": "None"},
+				"versions":   []any{map[string]any{"name": "v1"}, map[string]any{"name": "v2"}}}}}
+		h.Make(definition)
+		h.expect("the definition says that versions differ by name alone", shop("v2", "Open"), interpret.Healthy, "")
+		h.expect("and so it is for what is not well", shop("v2", "Closed"), interpret.Degraded, "")
 
-	if err := h.Get(t.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {
-		t.Fatal(err)
-	}
-	if err := unstructured.SetNestedField(definition.Object, "Webhook", "spec", "conversion", "strategy"); err != nil {
-		t.Fatal(err)
-	}
-	definition.SetGeneration(definition.GetGeneration() + 1)
-	if err := h.Update(t.Context(), definition); err != nil {
-		t.Fatal(err)
-	}
-	h.expect("until the definition says otherwise", shop("v2", "Open"), "", "there is no conversion between the two versions of Shop")
+		if err := h.Get(t.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {
+			t.Fatal(err)
+		}
+		if err := unstructured.SetNestedField(definition.Object, "Webhook", "spec", "conversion", "strategy"); err != nil {
+			t.Fatal(err)
+		}
+		definition.SetGeneration(definition.GetGeneration() + 1)
+		if err := h.Update(t.Context(), definition); err != nil {
+			t.Fatal(err)
+		}
+		h.expect("until the definition says otherwise", shop("v2", "Open"), "", "there is no conversion between the two versions of Shop")
+	})
 }

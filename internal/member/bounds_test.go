@@ -151,142 +151,153 @@ func TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit(t *testing.T) {
 		}}, func(l *member.Limits) { l.Listing = 200 * time.Millisecond }, "were not listed within 200ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			limits := few
-			if c.limits != nil {
-				c.limits(&limits)
-			}
-			s := membertest.New(t)
-			s.Behave(c.hostile.serve)
-			_, m, _ := joined(t, s, member.Options{Limits: limits})
-			m.Watch(configMaps)
-			eventually(t, "an excess", func() bool { return m.Excess() != nil })
-			if err := m.Excess(); !errors.Is(err, member.ErrLimit) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("the excess is %q, want it to say %q", err, c.says)
-			}
-			eventually(t, "what is on its way is let go", func() bool { return m.Pending() == 0 })
-			if kept := m.Kept(); kept > limits.Memory {
-				t.Errorf("the hub keeps %d bytes of it, want %d at most", kept, limits.Memory)
-			}
-			// Each of the three sizes of a page is tried once, and then it rests.
-			if sent := c.hostile.sent.Load(); sent > 3*limits.Answer+limits.Memory+16<<20+sockets {
-				t.Errorf("it could send %d bytes", sent)
-			}
+			t.Parallel()
+			membertest.Run(t, func(t *testing.T) {
+				limits := few
+				if c.limits != nil {
+					c.limits(&limits)
+				}
+				s := membertest.NewInMemory(t)
+				s.Behave(c.hostile.serve)
+				_, m, _ := joined(t, s, member.Options{Limits: limits})
+				m.Watch(configMaps)
+				eventually(t, "an excess", func() bool { return m.Excess() != nil })
+				if err := m.Excess(); !errors.Is(err, member.ErrLimit) || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("the excess is %q, want it to say %q", err, c.says)
+				}
+				eventually(t, "what is on its way is let go", func() bool { return m.Pending() == 0 })
+				if kept := m.Kept(); kept > limits.Memory {
+					t.Errorf("the hub keeps %d bytes of it, want %d at most", kept, limits.Memory)
+				}
+				// Each of the three sizes of a page is tried once, and then it rests.
+				if sent := c.hostile.sent.Load(); sent > 3*limits.Answer+limits.Memory+16<<20+sockets {
+					t.Errorf("it could send %d bytes", sent)
+				}
+			})
 		})
 	}
 }
 
 func TestAListThatIsTooLargeForOneAnswerComesInPages(t *testing.T) {
-	const objects = 3000
-	h := hostile{}
-	var largest atomic.Int64
-	h.list = func(w io.Writer, r *http.Request) {
-		var from, limit int
-		q := r.URL.Query()
-		_, _ = fmt.Sscan(q.Get("continue"), &from)
-		if _, _ = fmt.Sscan(q.Get("limit"), &limit); limit == 0 || q.Get("resourceVersion") == "0" {
-			limit = objects // as an API server that answers from memory
+	membertest.Run(t, func(t *testing.T) {
+		const objects = 3000
+		h := hostile{}
+		var largest atomic.Int64
+		h.list = func(w io.Writer, r *http.Request) {
+			var from, limit int
+			q := r.URL.Query()
+			_, _ = fmt.Sscan(q.Get("continue"), &from)
+			if _, _ = fmt.Sscan(q.Get("limit"), &limit); limit == 0 || q.Get("resourceVersion") == "0" {
+				limit = objects // as an API server that answers from memory
+			}
+			largest.Store(max(largest.Load(), int64(limit)))
+			to, next := min(from+limit, objects), ""
+			if to < objects {
+				next = fmt.Sprint(to)
+			}
+			items := make([]string, 0, limit)
+			for i := from; i < to; i++ {
+				items = append(items, item(fmt.Sprint("c", i), 600))
+			}
+			_, _ = io.WriteString(w, page(strings.Join(items, ","), next))
 		}
-		largest.Store(max(largest.Load(), int64(limit)))
-		to, next := min(from+limit, objects), ""
-		if to < objects {
-			next = fmt.Sprint(to)
+		h.watch = func(w io.Writer, r *http.Request) { w.(*counted).flush(); <-r.Context().Done() }
+		s := membertest.NewInMemory(t)
+		s.Behave(h.serve)
+		_, m, _ := joined(t, s, member.Options{Limits: member.Limits{Answer: 1 << 20, Memory: 16 << 20}})
+		m.Watch(configMaps)
+		eventually(t, "all are known", func() bool {
+			_, synced := m.Cached(configMaps, "shop", "c0")
+			return synced
+		})
+		for i := range objects {
+			if u, _ := m.Cached(configMaps, "shop", fmt.Sprint("c", i)); u == nil {
+				t.Fatalf("c%d is not known", i)
+			}
 		}
-		items := make([]string, 0, limit)
-		for i := from; i < to; i++ {
-			items = append(items, item(fmt.Sprint("c", i), 600))
+		if largest.Load() != objects {
+			t.Errorf("the most asked for at once was %d, want all first", largest.Load())
 		}
-		_, _ = io.WriteString(w, page(strings.Join(items, ","), next))
-	}
-	h.watch = func(w io.Writer, r *http.Request) { w.(*counted).flush(); <-r.Context().Done() }
-	s := membertest.New(t)
-	s.Behave(h.serve)
-	_, m, _ := joined(t, s, member.Options{Limits: member.Limits{Answer: 1 << 20, Memory: 16 << 20}})
-	m.Watch(configMaps)
-	eventually(t, "all are known", func() bool {
-		_, synced := m.Cached(configMaps, "shop", "c0")
-		return synced
+		if err := m.Excess(); err != nil {
+			t.Errorf("a member with much in it is over a limit: %v", err)
+		}
+		if m.Pending() != 0 || m.Kept() == 0 {
+			t.Errorf("%d bytes are on their way and %d kept, want none and some", m.Pending(), m.Kept())
+		}
 	})
-	for i := range objects {
-		if u, _ := m.Cached(configMaps, "shop", fmt.Sprint("c", i)); u == nil {
-			t.Fatalf("c%d is not known", i)
-		}
-	}
-	if largest.Load() != objects {
-		t.Errorf("the most asked for at once was %d, want all first", largest.Load())
-	}
-	if err := m.Excess(); err != nil {
-		t.Errorf("a member with much in it is over a limit: %v", err)
-	}
-	if m.Pending() != 0 || m.Kept() == 0 {
-		t.Errorf("%d bytes are on their way and %d kept, want none and some", m.Pending(), m.Kept())
-	}
 }
 
 func TestWhatIsOverALimitIsNotTakenForGone(t *testing.T) {
-	changes := recorder(make(chan change, 10_000))
-	h := hostile{}
-	var round atomic.Int64
-	h.list = func(w io.Writer, _ *http.Request) {
-		if round.Add(1) == 1 {
-			_, _ = io.WriteString(w, page(item("mine", 10), ""))
-			return
+	membertest.Run(t, func(t *testing.T) {
+		changes := recorder(make(chan change, 10_000))
+		h := hostile{}
+		var round atomic.Int64
+		h.list = func(w io.Writer, _ *http.Request) {
+			if round.Add(1) == 1 {
+				_, _ = io.WriteString(w, page(item("mine", 10), ""))
+				return
+			}
+			_, _ = io.WriteString(w, page("", "")+strings.Repeat(" ", 2<<20))
 		}
-		_, _ = io.WriteString(w, page("", "")+strings.Repeat(" ", 2<<20))
-	}
-	h.watch = func(w io.Writer, _ *http.Request) {
-		_, _ = io.WriteString(w, event("ERROR", `{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired","status":"Failure"}`))
-	}
-	s := membertest.New(t)
-	s.Behave(h.serve)
-	_, m, _ := joined(t, s, member.Options{Limits: few, Handler: changes.handle})
-	m.Watch(configMaps)
-	if c := changes.next(t); c.new == nil || c.new.GetName() != "mine" {
-		t.Fatalf("the first news is %v, want mine", c)
-	}
-	eventually(t, "an excess", func() bool { return m.Excess() != nil })
-	changes.none(t)
-	if u, synced := m.Cached(configMaps, "shop", "mine"); u == nil || !synced {
-		t.Error("what was known is forgotten")
-	}
+		h.watch = func(w io.Writer, _ *http.Request) {
+			_, _ = io.WriteString(w, event("ERROR", `{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired","status":"Failure"}`))
+		}
+		s := membertest.NewInMemory(t)
+		s.Behave(h.serve)
+		_, m, _ := joined(t, s, member.Options{Limits: few, Handler: changes.handle})
+		m.Watch(configMaps)
+		if c := changes.next(t); c.new == nil || c.new.GetName() != "mine" {
+			t.Fatalf("the first news is %v, want mine", c)
+		}
+		eventually(t, "an excess", func() bool { return m.Excess() != nil })
+		changes.none(t)
+		if u, synced := m.Cached(configMaps, "shop", "mine"); u == nil || !synced {
+			t.Error("what was known is forgotten")
+		}
+	})
 }
 
 func TestAMemberThatHasLessAgainIsWellAgain(t *testing.T) {
-	var calm atomic.Bool
-	h := hostile{}
-	h.list = func(w io.Writer, r *http.Request) {
-		if calm.Load() {
-			_, _ = io.WriteString(w, page(item("mine", 10), ""))
-			return
+	membertest.Run(t, func(t *testing.T) {
+		var calm atomic.Bool
+		h := hostile{}
+		h.list = func(w io.Writer, r *http.Request) {
+			if calm.Load() {
+				_, _ = io.WriteString(w, page(item("mine", 10), ""))
+				return
+			}
+			endless(func(int) string { return strings.Repeat(" ", 4096) })(w, r)
 		}
-		endless(func(int) string { return strings.Repeat(" ", 4096) })(w, r)
-	}
-	h.watch = func(w io.Writer, r *http.Request) { w.(*counted).flush(); <-r.Context().Done() }
-	s := membertest.New(t)
-	s.Behave(h.serve)
-	limits := few
-	limits.Pause = 50 * time.Millisecond
-	_, m, _ := joined(t, s, member.Options{Limits: limits})
-	m.Watch(configMaps)
-	eventually(t, "an excess", func() bool { return m.Excess() != nil })
-	calm.Store(true)
-	eventually(t, "no excess", func() bool { return m.Excess() == nil })
-	if u, _ := m.Cached(configMaps, "shop", "mine"); u == nil {
-		t.Error("its object is not known")
-	}
+		h.watch = func(w io.Writer, r *http.Request) { w.(*counted).flush(); <-r.Context().Done() }
+		s := membertest.NewInMemory(t)
+		s.Behave(h.serve)
+		limits := few
+		limits.Pause = 50 * time.Millisecond
+		_, m, _ := joined(t, s, member.Options{Limits: limits})
+		m.Watch(configMaps)
+		eventually(t, "an excess", func() bool { return m.Excess() != nil })
+		calm.Store(true)
+		eventually(t, "no excess", func() bool { return m.Excess() == nil })
+		if u, _ := m.Cached(configMaps, "shop", "mine"); u == nil {
+			t.Error("its object is not known")
+		}
+	})
 }
 
 func TestGarbageIsAnErrorAndNoExcess(t *testing.T) {
-	h := hostile{}
-	var asked atomic.Int64
-	h.list = func(w io.Writer, _ *http.Request) { asked.Add(1); _, _ = io.WriteString(w, "\x00\xff{{{") }
-	s := membertest.New(t)
-	s.Behave(h.serve)
-	_, m, _ := joined(t, s, member.Options{Limits: few})
-	m.Watch(configMaps)
-	eventually(t, "it is asked again", func() bool { return asked.Load() > 1 })
-	if _, synced := m.Cached(configMaps, "shop", "c"); synced || m.Excess() != nil || m.Kept() != 0 {
-		t.Errorf("synced %v, excess %v, kept %d: want nothing known and nothing kept", synced, m.Excess(), m.Kept())
-	}
+	membertest.Run(t, func(t *testing.T) {
+		h := hostile{}
+		var asked atomic.Int64
+		h.list = func(w io.Writer, _ *http.Request) { asked.Add(1); _, _ = io.WriteString(w, "\x00\xff{{{") }
+		s := membertest.NewInMemory(t)
+		s.Behave(h.serve)
+		_, m, _ := joined(t, s, member.Options{Limits: few})
+		m.Watch(configMaps)
+		eventually(t, "it is asked again", func() bool { return asked.Load() > 1 })
+		if _, synced := m.Cached(configMaps, "shop", "c"); synced || m.Excess() != nil || m.Kept() != 0 {
+			t.Errorf("synced %v, excess %v, kept %d: want nothing known and nothing kept", synced, m.Excess(), m.Kept())
+		}
+	})
 }
 
 func TestADiscoveryLargerThanAnyClustersIsRefused(t *testing.T) {
@@ -294,7 +305,9 @@ func TestADiscoveryLargerThanAnyClustersIsRefused(t *testing.T) {
 		w.Header().Set("Content-Type", discovery.AcceptV2)
 		_, _ = io.WriteString(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":"x.io"},"versions":[{"version":"v1","freshness":"Current","resources":[`)
 		for i := range n {
-			_, _ = fmt.Fprintf(w, `{"resource":%q,"responseKind":{"group":"x.io","version":"v1","kind":%q},"scope":"Namespaced","verbs":["get"]},`, name(i), name(i))
+			if _, err := fmt.Fprintf(w, `{"resource":%q,"responseKind":{"group":"x.io","version":"v1","kind":%q},"scope":"Namespaced","verbs":["get"]},`, name(i), name(i)); err != nil {
+				return
+			}
 		}
 		_, _ = io.WriteString(w, `{"resource":"last","responseKind":{"kind":"Last"},"scope":"Namespaced","verbs":["get"]}]}]}]}`)
 	}
@@ -325,43 +338,48 @@ func TestADiscoveryLargerThanAnyClustersIsRefused(t *testing.T) {
 		}, "it serves 2001 group versions"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := membertest.New(t)
-			var asked atomic.Int64
-			s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
-				if r.URL.Path != "/api" && !strings.HasPrefix(r.URL.Path, "/apis") {
-					return false
+			t.Parallel()
+			membertest.Run(t, func(t *testing.T) {
+				s := membertest.NewInMemory(t)
+				var asked atomic.Int64
+				s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+					if r.URL.Path != "/api" && !strings.HasPrefix(r.URL.Path, "/apis") {
+						return false
+					}
+					asked.Add(1)
+					c.behave(w, r)
+					return true
+				})
+				_, m, _ := joined(t, s, member.Options{Limits: member.Limits{Answer: 4 << 20}})
+				if _, err := m.Discover(t.Context()); !errors.Is(err, member.ErrLimit) {
+					t.Errorf("discovery says %v, want a limit", err)
 				}
-				asked.Add(1)
-				c.behave(w, r)
-				return true
+				if err := m.Excess(); err == nil || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("the excess is %v, want it to say %q", err, c.says)
+				}
+				if asked.Load() > 20 {
+					t.Errorf("it was asked %d times", asked.Load())
+				}
 			})
-			_, m, _ := joined(t, s, member.Options{Limits: member.Limits{Answer: 4 << 20}})
-			if _, err := m.Discover(t.Context()); !errors.Is(err, member.ErrLimit) {
-				t.Errorf("discovery says %v, want a limit", err)
-			}
-			if err := m.Excess(); err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("the excess is %v, want it to say %q", err, c.says)
-			}
-			if asked.Load() > 20 {
-				t.Errorf("it was asked %d times", asked.Load())
-			}
 		})
 	}
 }
 
 func TestAMemberCannotHaveItsCallersSleep(t *testing.T) {
-	s := membertest.New(t)
-	var asked atomic.Int64
-	s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path != "/api/v1/namespaces/shop/configmaps/c" || asked.Add(1) > 1 {
-			return false
+	membertest.Run(t, func(t *testing.T) {
+		s := membertest.NewInMemory(t)
+		var asked atomic.Int64
+		s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/api/v1/namespaces/shop/configmaps/c" || asked.Add(1) > 1 {
+				return false
+			}
+			w.Header().Set("Retry-After", "86400")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return true
+		})
+		_, m, _ := joined(t, s, member.Options{})
+		if _, err := m.Get(t.Context(), membertest.ConfigMap.GroupVersionKind, "shop", "c"); err != nil || asked.Load() != 2 {
+			t.Errorf("asked %d times: %v; want it asked again, as an answer that has not come yet", asked.Load(), err)
 		}
-		w.Header().Set("Retry-After", "86400")
-		w.WriteHeader(http.StatusTooManyRequests)
-		return true
 	})
-	_, m, _ := joined(t, s, member.Options{})
-	if _, err := m.Get(t.Context(), membertest.ConfigMap.GroupVersionKind, "shop", "c"); err != nil || asked.Load() != 2 {
-		t.Errorf("asked %d times: %v; want it asked again, as an answer that has not come yet", asked.Load(), err)
-	}
 }

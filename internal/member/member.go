@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,7 +83,7 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	config.BearerToken = ""
 	config.QPS, config.Burst = m.o.QPS, m.o.Burst
 	config.UserAgent = Manager
-	config.Dial = (&net.Dialer{Timeout: m.o.Timeout / 2, KeepAlive: 30 * time.Second}).DialContext
+	config.Dial = m.o.Dial
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		return Bearer(tenant{meter{guard{ownWords{rt}, m.reach}, m}, m.mayWrite}, &m.token)
 	})

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -39,6 +40,8 @@ type Options struct {
 	Burst int
 	// Timeout bounds every request but a watch; default 10 s.
 	Timeout time.Duration
+	// Dial opens the connections to members; default TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Limits bound what a member can have the hub hold in memory.
 	Limits Limits
 	// Clock is the time; default the real one.
@@ -72,6 +75,9 @@ func New(o Options) *Members {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: o.Timeout / 2, KeepAlive: 30 * time.Second}).DialContext
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

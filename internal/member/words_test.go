@@ -83,69 +83,77 @@ func TestWhatAMemberSaysWentWrongIsRepeatedInBrief(t *testing.T) {
 		}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := membertest.New(t)
-			s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
-				if r.URL.Path != "/api/v1/namespaces/shop/configmaps/c" && r.URL.Path != "/readyz" {
-					return false
+			membertest.Run(t, func(t *testing.T) {
+				s := membertest.NewInMemory(t)
+				s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+					if r.URL.Path != "/api/v1/namespaces/shop/configmaps/c" && r.URL.Path != "/readyz" {
+						return false
+					}
+					c.answer(w, r)
+					return true
+				})
+				_, m, _ := joined(t, s, member.Options{Timeout: 5 * time.Second})
+				_, err := m.Get(t.Context(), membertest.ConfigMap.GroupVersionKind, "shop", "c")
+				if err == nil || len(err.Error()) > mostWords || !strings.Contains(err.Error(), c.says) || apierrors.IsForbidden(err) != c.forbidden {
+					t.Errorf("the error has %d bytes: %.300v", len(fmt.Sprint(err)), err)
 				}
-				c.answer(w, r)
-				return true
+				if p := m.Probe(t.Context()); len(p.Err)+len(p.Body) > mostWords || p.Code == http.StatusOK {
+					t.Errorf("the probe has %d and %d bytes: %.300s", len(p.Err), len(p.Body), p.Err)
+				}
 			})
-			_, m, _ := joined(t, s, member.Options{Timeout: 5 * time.Second})
-			_, err := m.Get(t.Context(), membertest.ConfigMap.GroupVersionKind, "shop", "c")
-			if err == nil || len(err.Error()) > mostWords || !strings.Contains(err.Error(), c.says) || apierrors.IsForbidden(err) != c.forbidden {
-				t.Errorf("the error has %d bytes: %.300v", len(fmt.Sprint(err)), err)
-			}
-			if p := m.Probe(t.Context()); len(p.Err)+len(p.Body) > mostWords || p.Code == http.StatusOK {
-				t.Errorf("the probe has %d and %d bytes: %.300s", len(p.Err), len(p.Body), p.Err)
-			}
 		})
 	}
 }
 
 // HTTP/2 has its headers in frames of its own.
 func TestHeadersOfHTTP2AreBoundedToo(t *testing.T) {
-	s := membertest.New(t)
-	tls := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/version" {
-			for i := range 32 {
-				w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("x", 64<<10))
+	membertest.Run(t, func(t *testing.T) {
+		s := membertest.NewInMemory(t)
+		tls := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/version" {
+				for i := range 32 {
+					w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("x", 64<<10))
+				}
 			}
+			s.ServeHTTP(w, r)
+		}))
+		tls.Listener.Close()
+		tls.Listener = membertest.Listen("http2.test:443")
+		tls.EnableHTTP2 = true
+		tls.StartTLS()
+		t.Cleanup(tls.Close)
+		cluster := s.Cluster("m1")
+		cluster.Spec.APIEndpoint, cluster.Spec.InsecureSkipTLSVerification = tls.URL, true
+		_, m, _ := joinedAs(t, cluster, s.Secret("m1"), member.Options{Timeout: 30 * time.Second})
+		if version, err := m.Version(t.Context()); err == nil {
+			t.Errorf("it was read, as %q", version)
 		}
-		s.ServeHTTP(w, r)
-	}))
-	tls.EnableHTTP2 = true
-	tls.StartTLS()
-	t.Cleanup(tls.Close)
-	cluster := s.Cluster("m1")
-	cluster.Spec.APIEndpoint, cluster.Spec.InsecureSkipTLSVerification = tls.URL, true
-	_, m, _ := joinedAs(t, cluster, s.Secret("m1"), member.Options{Timeout: 30 * time.Second})
-	if version, err := m.Version(t.Context()); err == nil {
-		t.Errorf("it was read, as %q", version)
-	}
-	if p := m.Probe(t.Context()); p.Code != http.StatusOK {
-		t.Errorf("with few headers it answers %+v", p)
-	}
+		if p := m.Probe(t.Context()); p.Code != http.StatusOK {
+			t.Errorf("with few headers it answers %+v", p)
+		}
+	})
 }
 
 func TestPagesThatSayThereIsMoreAndHaveNothingEnd(t *testing.T) {
-	s := membertest.New(t)
-	var asked atomic.Int64
-	s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasSuffix(r.URL.Path, "/namespaces/shop/configmaps") {
-			return false
+	membertest.Run(t, func(t *testing.T) {
+		s := membertest.NewInMemory(t)
+		var asked atomic.Int64
+		s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, "/namespaces/shop/configmaps") {
+				return false
+			}
+			asked.Add(1)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"more"},"items":[]}`)
+			return true
+		})
+		_, m, _ := joined(t, s, member.Options{QPS: -1})
+		_, err := m.Contents(t.Context(), "shop")
+		if !errors.Is(err, member.ErrContentsUnknown) || !strings.Contains(err.Error(), `the list of configmaps in shop of cluster "m1" does not end`) {
+			t.Errorf("the look into a namespace says %v", err)
 		}
-		asked.Add(1)
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"more"},"items":[]}`)
-		return true
+		if asked.Load() > 200 {
+			t.Errorf("%d pages were asked for", asked.Load())
+		}
 	})
-	_, m, _ := joined(t, s, member.Options{QPS: -1})
-	_, err := m.Contents(t.Context(), "shop")
-	if !errors.Is(err, member.ErrContentsUnknown) || !strings.Contains(err.Error(), `the list of configmaps in shop of cluster "m1" does not end`) {
-		t.Errorf("the look into a namespace says %v", err)
-	}
-	if asked.Load() > 200 {
-		t.Errorf("%d pages were asked for", asked.Load())
-	}
 }

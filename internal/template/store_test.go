@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/template"
 	"github.com/argosy-io/argosy/internal/template/templatetest"
 )
@@ -120,80 +121,81 @@ func resources(version string) *metav1.APIResourceList {
 // eventually waits until that holds, and all that was listed is watched.
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if holds() && h.watches.All() {
-			return
-		}
+	if !membertest.Becomes(func() bool { return holds() && h.watches.All() }) {
+		h.t.Fatalf("never: %s", what)
 	}
-	h.t.Fatalf("never: %s", what)
 }
 
 func TestAWantedKindIsKeptInMemory(t *testing.T) {
-	held := object("v1", "ConfigMap", "shop", "held")
-	held.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id", "app": "web"})
-	held.SetAnnotations(map[string]string{policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop", policyv1alpha1.PropagationPolicyNameAnnotation: "p"})
-	held.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
-	h := newHub(t, held, object("v1", "ConfigMap", "bank", "free"))
-	var mu sync.Mutex
-	seen := map[string]int{}
-	count := func(was, is *unstructured.Unstructured) {
-		mu.Lock()
-		defer mu.Unlock()
-		if is != nil {
-			seen[is.GetName()]++
-		} else {
-			seen["gone "+was.GetName()]++
+	membertest.Run(t, func(t *testing.T) {
+		held := object("v1", "ConfigMap", "shop", "held")
+		held.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id", "app": "web"})
+		held.SetAnnotations(map[string]string{policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop", policyv1alpha1.PropagationPolicyNameAnnotation: "p"})
+		held.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
+		h := newHub(t, held, object("v1", "ConfigMap", "bank", "free"))
+		var mu sync.Mutex
+		seen := map[string]int{}
+		count := func(was, is *unstructured.Unstructured) {
+			mu.Lock()
+			defer mu.Unlock()
+			if is != nil {
+				seen[is.GetName()]++
+			} else {
+				seen["gone "+was.GetName()]++
+			}
 		}
-	}
-	h.store.Subscribe(count)
-	h.start()
-	if h.store.Synced(configMaps) {
-		t.Error("a kind is in sync before anybody looked")
-	}
-	h.eventually("ConfigMaps are in memory", func() bool { return h.store.Synced(configMaps) })
+		h.store.Subscribe(count)
+		h.start()
+		if h.store.Synced(configMaps) {
+			t.Error("a kind is in sync before anybody looked")
+		}
+		h.eventually("ConfigMaps are in memory", func() bool { return h.store.Synced(configMaps) })
 
-	got, found, err := h.store.Get(context.Background(), configMaps, "shop", "held")
-	if err != nil || !found || got.GetManagedFields() != nil {
-		t.Errorf("got %v, %v, %v; want the object without managed fields", got, found, err)
-	}
-	if _, found, err := h.store.Get(context.Background(), configMaps, "shop", "absent"); found || err != nil {
-		t.Errorf("an absent object is found=%v, %v", found, err)
-	}
-	if n := len(h.store.List(configMaps, "", nil)); n != 2 {
-		t.Errorf("%d objects in all namespaces, want 2", n)
-	}
-	if n := len(h.store.List(configMaps, "shop", labels.SelectorFromSet(labels.Set{"app": "web"}))); n != 1 {
-		t.Errorf("%d objects selected, want 1", n)
-	}
-	if n := len(h.store.List(configMaps, "bank", labels.SelectorFromSet(labels.Set{"app": "web"}))); n != 0 {
-		t.Errorf("%d objects selected in another namespace, want none", n)
-	}
-	if held := h.store.HeldBy("id"); len(held) != 1 || held[0].GetName() != "held" {
-		t.Errorf("held by the policy: %v", held)
-	}
+		got, found, err := h.store.Get(context.Background(), configMaps, "shop", "held")
+		if err != nil || !found || got.GetManagedFields() != nil {
+			t.Errorf("got %v, %v, %v; want the object without managed fields", got, found, err)
+		}
+		if _, found, err := h.store.Get(context.Background(), configMaps, "shop", "absent"); found || err != nil {
+			t.Errorf("an absent object is found=%v, %v", found, err)
+		}
+		if n := len(h.store.List(configMaps, "", nil)); n != 2 {
+			t.Errorf("%d objects in all namespaces, want 2", n)
+		}
+		if n := len(h.store.List(configMaps, "shop", labels.SelectorFromSet(labels.Set{"app": "web"}))); n != 1 {
+			t.Errorf("%d objects selected, want 1", n)
+		}
+		if n := len(h.store.List(configMaps, "bank", labels.SelectorFromSet(labels.Set{"app": "web"}))); n != 0 {
+			t.Errorf("%d objects selected in another namespace, want none", n)
+		}
+		if held := h.store.HeldBy("id"); len(held) != 1 || held[0].GetName() != "held" {
+			t.Errorf("held by the policy: %v", held)
+		}
 
-	// Who subscribes late hears of all that is there, and of what follows.
-	h.store.Subscribe(func(was, is *unstructured.Unstructured) { count(was, is) })
-	h.eventually("both subscribers heard of both", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return seen["held"] == 2 && seen["free"] == 2
-	})
-	if err := h.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("bank").Delete(context.Background(), "free", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	h.eventually("both subscribers heard of the deletion", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return seen["gone free"] == 2
+		// Who subscribes late hears of all that is there, and of what follows.
+		h.store.Subscribe(func(was, is *unstructured.Unstructured) { count(was, is) })
+		h.eventually("both subscribers heard of both", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return seen["held"] == 2 && seen["free"] == 2
+		})
+		if err := h.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("bank").Delete(context.Background(), "free", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.eventually("both subscribers heard of the deletion", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return seen["gone free"] == 2
+		})
 	})
 }
 
 func TestAnObjectIsFoundBeforeItsKindIsInMemory(t *testing.T) {
-	h := newHub(t, object("v1", "ConfigMap", "shop", "a"))
-	if _, found, err := h.store.Get(context.Background(), configMaps, "shop", "a"); !found || err != nil {
-		t.Errorf("found=%v, %v; want it from the hub", found, err)
-	}
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t, object("v1", "ConfigMap", "shop", "a"))
+		if _, found, err := h.store.Get(context.Background(), configMaps, "shop", "a"); !found || err != nil {
+			t.Errorf("found=%v, %v; want it from the hub", found, err)
+		}
+	})
 }
 
 func TestNothingIsKnownOfAKindThatIsNotServedUnlessSomebodyDeletedItsDefinition(t *testing.T) {
@@ -216,12 +218,9 @@ func TestNothingIsKnownOfAKindThatIsNotServedUnlessSomebodyDeletedItsDefinition(
 	becomes := func(want string) {
 		h.t.Helper()
 		got := ""
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			if got = look(); got == want {
-				return
-			}
+		if !membertest.Becomes(func() bool { got = look(); return got == want }) {
+			h.t.Fatalf("the object is %s, want %s", got, want)
 		}
-		h.t.Fatalf("the object is %s, want %s", got, want)
 	}
 	must := func(err error) {
 		h.t.Helper()
@@ -274,105 +273,117 @@ func TestNothingIsKnownOfAKindThatIsNotServedUnlessSomebodyDeletedItsDefinition(
 		}, "unknown"},
 	} {
 		t.Run(tc.story, func(t *testing.T) {
-			h = newHub(t, definition("v1alpha1"), object("apps.kruise.io/v1alpha1", "CloneSet", "shop", "web"))
-			h.served.set(core, resources("v1alpha1"))
-			h.store.Want(cloneSets)
-			h.start()
-			becomes("there")
-			h.eventually("it is watched", func() bool { return h.store.Served(cloneSets) && h.store.Synced(cloneSets) })
-			h.served.set(core)
-			tc.do()
-			becomes(tc.want)
+			membertest.Run(t, func(t *testing.T) {
+				h = newHub(t, definition("v1alpha1"), object("apps.kruise.io/v1alpha1", "CloneSet", "shop", "web"))
+				h.served.set(core, resources("v1alpha1"))
+				h.store.Want(cloneSets)
+				h.start()
+				becomes("there")
+				h.eventually("it is watched", func() bool { return h.store.Served(cloneSets) && h.store.Synced(cloneSets) })
+				h.served.set(core)
+				tc.do()
+				becomes(tc.want)
+			})
 		})
 	}
 }
 
 // An API server refuses such a path; the store does not stand on that.
 func TestWhoNamesAnObjectOfANamespaceGetsNoneThatIsElsewhere(t *testing.T) {
-	h := newHub(t)
-	h.served.set(core)
-	h.dynamic.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, object("v1", "ConfigMap", "", "c"), nil
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		h.served.set(core)
+		h.dynamic.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, object("v1", "ConfigMap", "", "c"), nil
+		})
+		if obj, found, err := h.store.Live(t.Context(), configMaps, "shop", "c"); obj != nil || found || err != nil {
+			t.Errorf("got %v, %t, %v", obj, found, err)
+		}
+		if _, found, err := h.store.Live(t.Context(), configMaps, "", "c"); !found || err != nil {
+			t.Errorf("got %t, %v", found, err)
+		}
 	})
-	if obj, found, err := h.store.Live(t.Context(), configMaps, "shop", "c"); obj != nil || found || err != nil {
-		t.Errorf("got %v, %t, %v", obj, found, err)
-	}
-	if _, found, err := h.store.Live(t.Context(), configMaps, "", "c"); !found || err != nil {
-		t.Errorf("got %t, %v", found, err)
-	}
 }
 
 func TestAKindThatComesLaterIsPickedUp(t *testing.T) {
-	h := newHub(t)
-	h.store.Want(cloneSets)
-	h.start()
-	h.eventually("the missing kind is known to be empty", func() bool { return h.store.Synced(cloneSets) })
-	time.Sleep(500 * time.Millisecond) // the distances between the looks have grown
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		h.store.Want(cloneSets)
+		h.start()
+		h.eventually("the missing kind is known to be empty", func() bool { return h.store.Synced(cloneSets) })
+		membertest.Advance(time.Minute) // the distances between the looks have grown
 
-	h.served.set(core, resources("v1alpha1"))
-	ctx := context.Background()
-	if _, err := h.dynamic.Resource(kruise.WithResource("clonesets")).Namespace("shop").Create(ctx, object("apps.kruise.io/v1alpha1", "CloneSet", "shop", "web"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.dynamic.Resource(crds).Create(ctx, definition("v1alpha1"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	h.eventually("the CloneSet is in memory", func() bool { return len(h.store.List(cloneSets, "shop", nil)) == 1 })
+		h.served.set(core, resources("v1alpha1"))
+		ctx := context.Background()
+		if _, err := h.dynamic.Resource(kruise.WithResource("clonesets")).Namespace("shop").Create(ctx, object("apps.kruise.io/v1alpha1", "CloneSet", "shop", "web"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.dynamic.Resource(crds).Create(ctx, definition("v1alpha1"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.eventually("the CloneSet is in memory", func() bool { return len(h.store.List(cloneSets, "shop", nil)) == 1 })
+	})
 }
 
 func TestAKindFollowsItsPreferredVersion(t *testing.T) {
-	ctx := context.Background()
-	h := newHub(t, definition("v1alpha1"), object("apps.kruise.io/v1alpha1", "CloneSet", "shop", "web"))
-	h.served.set(core, resources("v1alpha1"))
-	h.store.Want(cloneSets)
-	h.start()
-	version := func() string {
-		if objs := h.store.List(cloneSets, "", nil); len(objs) == 1 {
-			return objs[0].GetAPIVersion()
+	membertest.Run(t, func(t *testing.T) {
+		ctx := context.Background()
+		h := newHub(t, definition("v1alpha1"), object("apps.kruise.io/v1alpha1", "CloneSet", "shop", "web"))
+		h.served.set(core, resources("v1alpha1"))
+		h.store.Want(cloneSets)
+		h.start()
+		version := func() string {
+			if objs := h.store.List(cloneSets, "", nil); len(objs) == 1 {
+				return objs[0].GetAPIVersion()
+			}
+			return ""
 		}
-		return ""
-	}
-	h.eventually("v1alpha1 is in memory", func() bool { return version() == "apps.kruise.io/v1alpha1" })
+		h.eventually("v1alpha1 is in memory", func() bool { return version() == "apps.kruise.io/v1alpha1" })
 
-	beta := schema.GroupVersionResource{Group: kruise.Group, Version: "v1beta1", Resource: "clonesets"}
-	if _, err := h.dynamic.Resource(beta).Namespace("shop").Create(ctx, object("apps.kruise.io/v1beta1", "CloneSet", "shop", "web"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	h.served.set(core, resources("v1beta1"))
-	if _, err := h.dynamic.Resource(crds).Update(ctx, definition("v1beta1"), metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	h.eventually("v1beta1 took its place", func() bool { return version() == "apps.kruise.io/v1beta1" })
+		beta := schema.GroupVersionResource{Group: kruise.Group, Version: "v1beta1", Resource: "clonesets"}
+		if _, err := h.dynamic.Resource(beta).Namespace("shop").Create(ctx, object("apps.kruise.io/v1beta1", "CloneSet", "shop", "web"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.served.set(core, resources("v1beta1"))
+		if _, err := h.dynamic.Resource(crds).Update(ctx, definition("v1beta1"), metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.eventually("v1beta1 took its place", func() bool { return version() == "apps.kruise.io/v1beta1" })
 
-	h.served.set(core)
-	if err := h.dynamic.Resource(crds).Delete(ctx, "clonesets.apps.kruise.io", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	h.eventually("a kind that is no longer served is not watched", func() bool { return version() == "" && h.store.Synced(cloneSets) })
+		h.served.set(core)
+		if err := h.dynamic.Resource(crds).Delete(ctx, "clonesets.apps.kruise.io", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.eventually("a kind that is no longer served is not watched", func() bool { return version() == "" && h.store.Synced(cloneSets) })
+	})
 }
 
 func TestWhatSteersTheHubIsNeverWatched(t *testing.T) {
-	h := newHub(t)
-	works := schema.GroupKind{Group: "work.karmada.io", Kind: "Work"}
-	h.store.Want(works)
-	if !h.store.Synced(works) || len(h.store.List(works, "", nil)) != 0 {
-		t.Error("Works are watched as templates")
-	}
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		works := schema.GroupKind{Group: "work.karmada.io", Kind: "Work"}
+		h.store.Want(works)
+		if !h.store.Synced(works) || len(h.store.List(works, "", nil)) != 0 {
+			t.Error("Works are watched as templates")
+		}
+	})
 }
 
 func TestWritesNameTheVersionOfTheObject(t *testing.T) {
-	h := newHub(t, object("v1", "ConfigMap", "shop", "a"))
-	ctx := context.Background()
-	changed := object("v1", "ConfigMap", "shop", "a")
-	changed.SetLabels(map[string]string{"a": "b"})
-	if got, err := h.store.Update(ctx, changed); err != nil || got.GetLabels()["a"] != "b" {
-		t.Errorf("update: %v, %v", got, err)
-	}
-	changed.Object["status"] = map[string]any{"ready": true}
-	if err := h.store.UpdateStatus(ctx, changed); err != nil {
-		t.Errorf("write status: %v", err)
-	}
-	if _, err := h.store.Update(ctx, object("v1", "ConfigMap", "shop", "absent")); err == nil {
-		t.Error("an update of what is not there is no error")
-	}
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t, object("v1", "ConfigMap", "shop", "a"))
+		ctx := context.Background()
+		changed := object("v1", "ConfigMap", "shop", "a")
+		changed.SetLabels(map[string]string{"a": "b"})
+		if got, err := h.store.Update(ctx, changed); err != nil || got.GetLabels()["a"] != "b" {
+			t.Errorf("update: %v, %v", got, err)
+		}
+		changed.Object["status"] = map[string]any{"ready": true}
+		if err := h.store.UpdateStatus(ctx, changed); err != nil {
+			t.Errorf("write status: %v", err)
+		}
+		if _, err := h.store.Update(ctx, object("v1", "ConfigMap", "shop", "absent")); err == nil {
+			t.Error("an update of what is not there is no error")
+		}
+	})
 }

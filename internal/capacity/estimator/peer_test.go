@@ -104,11 +104,16 @@ type peer struct {
 // newPeer serves the messages that text describes until the test ends.
 func newPeer(t *testing.T, text string, opts ...grpc.ServerOption) *peer {
 	t.Helper()
-	p := &peer{files: describe(t, text)}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newPeerAt(t, listener, text, opts...)
+}
+
+func newPeerAt(t *testing.T, listener net.Listener, text string, opts ...grpc.ServerOption) *peer {
+	t.Helper()
+	p := &peer{files: describe(t, text)}
 	p.address = listener.Addr().String()
 	server := grpc.NewServer(opts...)
 	method := func(name, message, number string) grpc.MethodDesc {

@@ -3,10 +3,12 @@ package estimator
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
 // cluster serves Deployments.
@@ -60,64 +63,72 @@ func TestThoseAreAskedThatTheBindingMayGoTo(t *testing.T) {
 }
 
 func TestAFleetPlacesByWhatEstimatorsSay(t *testing.T) {
-	peers := map[string]*peer{"m1": newPeer(t, later), "m2": newPeer(t, earlier)}
-	h := controllertest.New(t)
-	h.Join("m1", controllertest.Deployment)
-	h.Join("m2", controllertest.Deployment)
-	e := connect(t, options(peers))
-	var fleet *capacity.Fleet
-	h.Run(func(ctx context.Context, mgr ctrl.Manager) (err error) {
-		if fleet, err = capacity.NewFleet(ctx, mgr.GetCache()); err != nil {
-			return err
+	controllertest.Run(t, func(t *testing.T) {
+		peers := map[string]*peer{
+			"m1": newPeerAt(t, membertest.Listen("192.0.2.1:10352"), later),
+			"m2": newPeerAt(t, membertest.Listen("192.0.2.2:10352"), earlier),
 		}
-		e.Join(ctx, fleet)
-		return nil
-	})
-	if err := fleet.WaitForSync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	placed := func() string {
-		b := binding()
-		b.BindingSpec().Replicas = 8
-		b.BindingSpec().Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-			WeightPreference: &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}}
-		result, err := fleet.Schedule(b, fleet.Snapshot())
-		if err != nil {
-			return err.Error()
+		h := controllertest.New(t)
+		h.Join("m1", controllertest.Deployment)
+		h.Join("m2", controllertest.Deployment)
+		e := connect(t, options(peers))
+		e.dial = append(e.dial, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return membertest.Dial(ctx, "tcp", address)
+		}))
+		var fleet *capacity.Fleet
+		h.Run(func(ctx context.Context, mgr ctrl.Manager) (err error) {
+			if fleet, err = capacity.NewFleet(ctx, mgr.GetCache()); err != nil {
+				return err
+			}
+			e.Join(ctx, fleet)
+			return nil
+		})
+		if err := fleet.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		var out []string
-		for _, c := range result.Clusters {
-			out = append(out, fmt.Sprintf("%s:%d", c.Name, c.Replicas))
+		placed := func() string {
+			b := binding()
+			b.BindingSpec().Replicas = 8
+			b.BindingSpec().Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+				WeightPreference: &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}}
+			result, err := fleet.Schedule(b, fleet.Snapshot())
+			if err != nil {
+				return err.Error()
+			}
+			var out []string
+			for _, c := range result.Clusters {
+				out = append(out, fmt.Sprintf("%s:%d", c.Name, c.Replicas))
+			}
+			return strings.Join(out, " ")
 		}
-		return strings.Join(out, " ")
-	}
-	peers["m1"].says(always(30))
-	peers["m2"].says(always(10))
-	if got := placed(); got != "m1:6 m2:2" {
-		t.Errorf("by room for 30 and 10, 8 go to %s", got)
-	}
-	peers["m2"].says(always(0))
-	if got := placed(); got != "m1:8" {
-		t.Errorf("by room for 30 and none, 8 go to %s", got)
-	}
-	// Without an answer, what the fleet knows of m2 counts, which is that it has all the room that is asked for.
-	peers["m1"].says(always(24))
-	peers["m2"].says(fails(codes.Unavailable))
-	if got := placed(); got != "m1:6 m2:2" {
-		t.Errorf("by room for 24 and an unknown, 8 go to %s", got)
-	}
+		peers["m1"].says(always(30))
+		peers["m2"].says(always(10))
+		if got := placed(); got != "m1:6 m2:2" {
+			t.Errorf("by room for 30 and 10, 8 go to %s", got)
+		}
+		peers["m2"].says(always(0))
+		if got := placed(); got != "m1:8" {
+			t.Errorf("by room for 30 and none, 8 go to %s", got)
+		}
+		// Without an answer, what the fleet knows of m2 counts, which is that it has all the room that is asked for.
+		peers["m1"].says(always(24))
+		peers["m2"].says(fails(codes.Unavailable))
+		if got := placed(); got != "m1:6 m2:2" {
+			t.Errorf("by room for 24 and an unknown, 8 go to %s", got)
+		}
 
-	h.Gone(cluster("m2", clusterv1alpha1.Push))
-	h.Eventually("m2 is asked no more", func() string {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.remotes["m2"] != nil {
-			return "there is a connection still"
+		h.Gone(cluster("m2", clusterv1alpha1.Push))
+		h.Eventually("m2 is asked no more", func() string {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if e.remotes["m2"] != nil {
+				return "there is a connection still"
+			}
+			return ""
+		})
+		if got := placed(); got != "m1:8" {
+			t.Errorf("in the cluster that is left are %s", got)
 		}
-		return ""
 	})
-	if got := placed(); got != "m1:8" {
-		t.Errorf("in the cluster that is left are %s", got)
-	}
 }

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"github.com/argosy-io/argosy/internal/member/membertest"
 	"strings"
 	"testing"
 
@@ -8,56 +9,60 @@ import (
 )
 
 func TestAFederatedHPAGetsTheDefaultsOfAHorizontalPodAutoscaler(t *testing.T) {
-	h := newHub(t)
-	const of = `scaleTargetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}`
-	scaler := func(metadata, spec string) string {
-		return `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, metadata: {name: web, namespace: shop` + metadata + `}, spec: {` + spec + `}}`
-	}
-	u := h.create(scaler("", of+", maxReplicas: 3"))
-	if lowest, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas"); lowest != 1 {
-		t.Errorf("minReplicas is %d", lowest)
-	}
-	metrics, _, _ := unstructured.NestedSlice(u.Object, "spec", "metrics")
-	if percent, _, _ := unstructured.NestedInt64(metrics[0].(map[string]any), "resource", "target", "averageUtilization"); len(metrics) != 1 || percent != 80 {
-		t.Errorf("the metrics are %v", metrics)
-	}
-	if up, _, _ := unstructured.NestedSlice(u.Object, "spec", "behavior", "scaleUp", "policies"); len(up) != 2 {
-		t.Errorf("the policies of a scale up are %v", up)
-	}
-	if _, _, err := h.write("admin", u, u); err != nil {
-		t.Errorf("the same again: %v", err)
-	}
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		const of = `scaleTargetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}`
+		scaler := func(metadata, spec string) string {
+			return `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, metadata: {name: web, namespace: shop` + metadata + `}, spec: {` + spec + `}}`
+		}
+		u := h.create(scaler("", of+", maxReplicas: 3"))
+		if lowest, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas"); lowest != 1 {
+			t.Errorf("minReplicas is %d", lowest)
+		}
+		metrics, _, _ := unstructured.NestedSlice(u.Object, "spec", "metrics")
+		if percent, _, _ := unstructured.NestedInt64(metrics[0].(map[string]any), "resource", "target", "averageUtilization"); len(metrics) != 1 || percent != 80 {
+			t.Errorf("the metrics are %v", metrics)
+		}
+		if up, _, _ := unstructured.NestedSlice(u.Object, "spec", "behavior", "scaleUp", "policies"); len(up) != 2 {
+			t.Errorf("the policies of a scale up are %v", up)
+		}
+		if _, _, err := h.write("admin", u, u); err != nil {
+			t.Errorf("the same again: %v", err)
+		}
 
-	for text, words := range map[string][]string{
-		scaler("", of):                                    {"spec.maxReplicas: Required value"},
-		scaler("", `maxReplicas: 3`):                      {"spec.scaleTargetRef"},
-		scaler("", of+", minReplicas: 5, maxReplicas: 3"): {`FederatedHPA.autoscaling.karmada.io "web" is invalid: spec.maxReplicas`, "greater than or equal to the minimum, 5"},
-		scaler(", annotations: {argosy.io/autoscaling-mode: Distribute}", of+", maxReplicas: 3"): {"argosy.io/autoscaling-mode", `"Central", "Distributed"`},
-	} {
-		h.refuses("admin", object(t, text), nil, words...)
-	}
-	h.create(scaler(", annotations: {argosy.io/autoscaling-mode: Distributed}", of+", maxReplicas: 3"))
+		for text, words := range map[string][]string{
+			scaler("", of):                                    {"spec.maxReplicas: Required value"},
+			scaler("", `maxReplicas: 3`):                      {"spec.scaleTargetRef"},
+			scaler("", of+", minReplicas: 5, maxReplicas: 3"): {`FederatedHPA.autoscaling.karmada.io "web" is invalid: spec.maxReplicas`, "greater than or equal to the minimum, 5"},
+			scaler(", annotations: {argosy.io/autoscaling-mode: Distribute}", of+", maxReplicas: 3"): {"argosy.io/autoscaling-mode", `"Central", "Distributed"`},
+		} {
+			h.refuses("admin", object(t, text), nil, words...)
+		}
+		h.create(scaler(", annotations: {argosy.io/autoscaling-mode: Distributed}", of+", maxReplicas: 3"))
+	})
 }
 
 func TestACronFederatedHPAIsReadAsItIsWritten(t *testing.T) {
-	h := newHub(t)
-	cron := func(rules string) string {
-		return `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, metadata: {name: web, namespace: shop}, spec: {
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		cron := func(rules string) string {
+			return `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, metadata: {name: web, namespace: shop}, spec: {
 			scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, rules: [` + rules + `]}}`
-	}
-	u := h.create(cron(`{name: up, schedule: "0 8 * * *", targetReplicas: 4}`))
-	rules, _, _ := unstructured.NestedSlice(u.Object, "spec", "rules")
-	if rule := rules[0].(map[string]any); rule["suspend"] != false || rule["successfulHistoryLimit"] != int64(3) || rule["failedHistoryLimit"] != int64(3) {
-		t.Errorf("the rule is stored as %v", rule)
-	}
-	for rule, words := range map[string][]string{
-		`{name: up, schedule: "0 8 * *", targetReplicas: 4}`:                                {"spec.rules[0].schedule", "five fields"},
-		`{name: up, schedule: "0 8 * * *"}`:                                                 {"spec.rules[0].targetReplicas: Required value"},
-		`{name: "", schedule: "0 8 * * *", targetReplicas: 4}`:                              {"spec.rules[0].name"},
-		`{name: ` + strings.Repeat("a", 33) + `, schedule: "0 8 * * *", targetReplicas: 4}`: {"spec.rules[0].name"},
-		`{name: up, schedule: "0 8 * * *", targetReplicas: 4, successfulHistoryLimit: 0}`:   {"successfulHistoryLimit"},
-		`{name: up, schedule: "0 8 * * *", targetReplicas: 4, failedHistoryLimit: 33}`:      {"failedHistoryLimit"},
-	} {
-		h.refuses("admin", object(t, cron(rule)), nil, words...)
-	}
+		}
+		u := h.create(cron(`{name: up, schedule: "0 8 * * *", targetReplicas: 4}`))
+		rules, _, _ := unstructured.NestedSlice(u.Object, "spec", "rules")
+		if rule := rules[0].(map[string]any); rule["suspend"] != false || rule["successfulHistoryLimit"] != int64(3) || rule["failedHistoryLimit"] != int64(3) {
+			t.Errorf("the rule is stored as %v", rule)
+		}
+		for rule, words := range map[string][]string{
+			`{name: up, schedule: "0 8 * *", targetReplicas: 4}`:                                {"spec.rules[0].schedule", "five fields"},
+			`{name: up, schedule: "0 8 * * *"}`:                                                 {"spec.rules[0].targetReplicas: Required value"},
+			`{name: "", schedule: "0 8 * * *", targetReplicas: 4}`:                              {"spec.rules[0].name"},
+			`{name: ` + strings.Repeat("a", 33) + `, schedule: "0 8 * * *", targetReplicas: 4}`: {"spec.rules[0].name"},
+			`{name: up, schedule: "0 8 * * *", targetReplicas: 4, successfulHistoryLimit: 0}`:   {"successfulHistoryLimit"},
+			`{name: up, schedule: "0 8 * * *", targetReplicas: 4, failedHistoryLimit: 33}`:      {"failedHistoryLimit"},
+		} {
+			h.refuses("admin", object(t, cron(rule)), nil, words...)
+		}
+	})
 }

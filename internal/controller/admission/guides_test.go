@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"github.com/argosy-io/argosy/internal/member/membertest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,44 +110,46 @@ func TestTheGuidesObjectsAreStoredAsTheyWereMeant(t *testing.T) {
 	}
 	for _, b := range blocks {
 		t.Run(strings.Join([]string{b.guide, b.kind, b.name, b.user}, "/"), func(t *testing.T) {
-			h := newHub(t)
-			username := b.user
-			if username == "" {
-				username = "admin"
-			}
-			submitted := block(t, b.guide, b.kind, b.name)
-			if b.err != "" {
-				h.refuses(username, submitted, nil, b.err)
-				return
-			}
-			stored, warnings, err := h.write(username, submitted, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(b.warn, warnings); diff != "" {
-				t.Errorf("warnings (-want +got):\n%s", diff)
-			}
-			if b.spec != "" {
-				want := object(t, "kind: x\nspec: "+strings.ReplaceAll(b.spec, "\t", " "))
-				partly(t, "spec", want.Object["spec"], stored.Object["spec"], 0)
-			}
-			for _, path := range []string{"customizations.replicas", "customizations.scale", "customizations.reviseReplica"} {
-				fields := append([]string{"spec"}, strings.Split(path, ".")...)
-				if v, found, _ := unstructured.NestedFieldNoCopy(stored.Object, fields...); found {
-					t.Errorf("%s is stored: %v", path, v)
+			membertest.Run(t, func(t *testing.T) {
+				h := newHub(t)
+				username := b.user
+				if username == "" {
+					username = "admin"
 				}
-			}
+				submitted := block(t, b.guide, b.kind, b.name)
+				if b.err != "" {
+					h.refuses(username, submitted, nil, b.err)
+					return
+				}
+				stored, warnings, err := h.write(username, submitted, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(b.warn, warnings); diff != "" {
+					t.Errorf("warnings (-want +got):\n%s", diff)
+				}
+				if b.spec != "" {
+					want := object(t, "kind: x\nspec: "+strings.ReplaceAll(b.spec, "\t", " "))
+					partly(t, "spec", want.Object["spec"], stored.Object["spec"], 0)
+				}
+				for _, path := range []string{"customizations.replicas", "customizations.scale", "customizations.reviseReplica"} {
+					fields := append([]string{"spec"}, strings.Split(path, ".")...)
+					if v, found, _ := unstructured.NestedFieldNoCopy(stored.Object, fields...); found {
+						t.Errorf("%s is stored: %v", path, v)
+					}
+				}
 
-			// kubectl apply of the same file changes nothing.
-			patched := stored.DeepCopy()
-			overlay(patched.Object, submitted.Object)
-			again, _, err := h.write(username, patched, stored)
-			if err != nil {
-				t.Fatalf("applied again: %v", err)
-			}
-			if diff := cmp.Diff(stored, again); diff != "" {
-				t.Errorf("applied again (-stored +again):\n%s", diff)
-			}
+				// kubectl apply of the same file changes nothing.
+				patched := stored.DeepCopy()
+				overlay(patched.Object, submitted.Object)
+				again, _, err := h.write(username, patched, stored)
+				if err != nil {
+					t.Fatalf("applied again: %v", err)
+				}
+				if diff := cmp.Diff(stored, again); diff != "" {
+					t.Errorf("applied again (-stored +again):\n%s", diff)
+				}
+			})
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -251,10 +252,12 @@ type recorder struct{ texts []string }
 
 func (r *recorder) AddWarning(_, text string) { r.texts = append(r.texts, text) }
 
+var allDefinitions = sync.OnceValues(crds.All)
+
 // schemaOf is the schema of one of our kinds; nil for any other.
 func schemaOf(t *testing.T, obj *unstructured.Unstructured) (*apiextensions.JSONSchemaProps, schema.GroupVersionResource) {
 	t.Helper()
-	all, err := crds.All()
+	all, err := allDefinitions()
 	if err != nil {
 		t.Fatal(err)
 	}

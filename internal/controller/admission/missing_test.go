@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 	"strings"
 	"testing"
 
@@ -49,43 +50,47 @@ func TestWhatIsNotOnTheHubIsWarnedOfWhenATemplateIsMade(t *testing.T) {
 		"a CronWorkflow that names no account":              {cron, []string{role, binding}, `ServiceAccount "default"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var objects []*unstructured.Unstructured
-			for _, text := range c.hub {
-				objects = append(objects, object(t, text))
-			}
-			h := newHub(t, objects...)
-			stored, warnings, err := h.write("admin", object(t, c.template), nil)
-			if said := strings.Join(warnings, "\n"); err != nil || (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
-				t.Fatalf("warned is %q, %v, want %q", said, err, c.want)
-			}
-			if _, warnings, err := h.write("admin", stored, stored); len(warnings) > 0 || err != nil {
-				t.Errorf("a second time: %v, %q", err, warnings)
-			}
+			membertest.Run(t, func(t *testing.T) {
+				var objects []*unstructured.Unstructured
+				for _, text := range c.hub {
+					objects = append(objects, object(t, text))
+				}
+				h := newHub(t, objects...)
+				stored, warnings, err := h.write("admin", object(t, c.template), nil)
+				if said := strings.Join(warnings, "\n"); err != nil || (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
+					t.Fatalf("warned is %q, %v, want %q", said, err, c.want)
+				}
+				if _, warnings, err := h.write("admin", stored, stored); len(warnings) > 0 || err != nil {
+					t.Errorf("a second time: %v, %q", err, warnings)
+				}
+			})
 		})
 	}
 }
 
 // The API server has StatefulSets of Kubernetes itself in a type of its own.
 func TestTheServiceOfAStatefulSetOfKubernetesIsLookedForToo(t *testing.T) {
-	h := newHub(t)
-	scheme := runtime.NewScheme()
-	if err := appsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "w"}, Spec: appsv1.StatefulSetSpec{ServiceName: "db"}}
-	for subresource, want := range map[string]int{"": 1, "status": 0} {
-		warnings := &recorder{}
-		a := admission.NewAttributesRecord(set, nil, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "shop", "w",
-			appsv1.SchemeGroupVersion.WithResource("statefulsets"), subresource, admission.Create, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "admin"})
-		for _, p := range h.plugins {
-			if o, ok := p.(*objects); ok {
-				if err := o.Validate(warning.WithWarningRecorder(context.Background(), warnings), a, admission.NewObjectInterfacesFromScheme(scheme)); err != nil {
-					t.Fatal(err)
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		scheme := runtime.NewScheme()
+		if err := appsv1.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "w"}, Spec: appsv1.StatefulSetSpec{ServiceName: "db"}}
+		for subresource, want := range map[string]int{"": 1, "status": 0} {
+			warnings := &recorder{}
+			a := admission.NewAttributesRecord(set, nil, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "shop", "w",
+				appsv1.SchemeGroupVersion.WithResource("statefulsets"), subresource, admission.Create, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "admin"})
+			for _, p := range h.plugins {
+				if o, ok := p.(*objects); ok {
+					if err := o.Validate(warning.WithWarningRecorder(context.Background(), warnings), a, admission.NewObjectInterfacesFromScheme(scheme)); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
+			if len(warnings.texts) != want {
+				t.Errorf("warned of %q is %q", subresource, warnings.texts)
+			}
 		}
-		if len(warnings.texts) != want {
-			t.Errorf("warned of %q is %q", subresource, warnings.texts)
-		}
-	}
+	})
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 	"strings"
 	"testing"
 
@@ -57,43 +58,47 @@ func TestWhatAPolicyNamesAndIsNotThereIsWarnedOf(t *testing.T) {
 			[]string{`spec.consumerClusters[0].name: no cluster is named "menber1"; did you mean member1?`}},
 	} {
 		t.Run(story, func(t *testing.T) {
-			var objects []*unstructured.Unstructured
-			for _, text := range c.hub {
-				objects = append(objects, object(t, text))
-			}
-			h := newHub(t, objects...)
-			h.mayCreateCPP["cpp-author"] = true
-			stored, warnings, err := h.write(c.as, object(t, c.policy), nil)
-			if err != nil || len(warnings) != len(c.want) {
-				t.Fatalf("warned is %q, %v, want %q", warnings, err, c.want)
-			}
-			for i, want := range c.want {
-				if !strings.Contains(warnings[i], want) {
-					t.Errorf("warned is %q, want %q", warnings[i], want)
+			membertest.Run(t, func(t *testing.T) {
+				var objects []*unstructured.Unstructured
+				for _, text := range c.hub {
+					objects = append(objects, object(t, text))
 				}
-			}
-			if _, again, err := h.write(c.as, stored.DeepCopy(), stored); err != nil || len(again) > 0 {
-				t.Errorf("warned again, of what did not change: %q, %v", again, err)
-			}
+				h := newHub(t, objects...)
+				h.mayCreateCPP["cpp-author"] = true
+				stored, warnings, err := h.write(c.as, object(t, c.policy), nil)
+				if err != nil || len(warnings) != len(c.want) {
+					t.Fatalf("warned is %q, %v, want %q", warnings, err, c.want)
+				}
+				for i, want := range c.want {
+					if !strings.Contains(warnings[i], want) {
+						t.Errorf("warned is %q, want %q", warnings[i], want)
+					}
+				}
+				if _, again, err := h.write(c.as, stored.DeepCopy(), stored); err != nil || len(again) > 0 {
+					t.Errorf("warned again, of what did not change: %q, %v", again, err)
+				}
+			})
 		})
 	}
 }
 
 // A policy may have very many selectors, and each costs a look at what the hub serves.
 func TestOfVeryManyKindsSomeAreLookedFor(t *testing.T) {
-	var selectors []string
-	for i := range 2 * namedMost {
-		selectors = append(selectors, fmt.Sprintf("{apiVersion: example.com/v1, kind: Kind%d}", i))
-	}
-	h := newHub(t)
-	_, warnings, err := h.write("admin", object(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: shop}, spec: {resourceSelectors: ["+strings.Join(selectors, ", ")+"], placement: {}}}"), nil)
-	missing := 0
-	for _, w := range warnings {
-		if strings.Contains(w, "the hub serves no kind") {
-			missing++
+	membertest.Run(t, func(t *testing.T) {
+		var selectors []string
+		for i := range 2 * namedMost {
+			selectors = append(selectors, fmt.Sprintf("{apiVersion: example.com/v1, kind: Kind%d}", i))
 		}
-	}
-	if err != nil || missing != namedMost {
-		t.Errorf("warned is of %d kinds, want %d: %v", missing, namedMost, err)
-	}
+		h := newHub(t)
+		_, warnings, err := h.write("admin", object(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: shop}, spec: {resourceSelectors: ["+strings.Join(selectors, ", ")+"], placement: {}}}"), nil)
+		missing := 0
+		for _, w := range warnings {
+			if strings.Contains(w, "the hub serves no kind") {
+				missing++
+			}
+		}
+		if err != nil || missing != namedMost {
+			t.Errorf("warned is of %d kinds, want %d: %v", missing, namedMost, err)
+		}
+	})
 }

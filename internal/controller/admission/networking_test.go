@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"github.com/argosy-io/argosy/internal/member/membertest"
 	"strings"
 	"testing"
 
@@ -11,78 +12,84 @@ import (
 )
 
 func TestMultiClusterServicesAreIdentifiedOnceAndStoredWithoutTheGuidesSpelling(t *testing.T) {
-	h := newHub(t)
-	const head = `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {namespace: default, name: nginx-mcs}, spec: `
-	obj := object(t, head+`{types: [CrossCluster], ports: [{name: http, port: 80, targetPort: 8080}]}}`)
-	stored, warnings, err := h.write("admin", obj, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := stored.GetLabels()[networkingv1alpha1.MultiClusterServicePermanentIDLabel]
-	if id == "" {
-		t.Error("it has no permanent id")
-	}
-	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "spec.ports[0].targetPort: stored as nothing") {
-		t.Errorf("warnings: %q", warnings)
-	}
-	if text := mustYAML(t, stored.Object["spec"]); strings.Contains(text, "targetPort") {
-		t.Errorf("it is stored with %s", text)
-	}
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		const head = `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {namespace: default, name: nginx-mcs}, spec: `
+		obj := object(t, head+`{types: [CrossCluster], ports: [{name: http, port: 80, targetPort: 8080}]}}`)
+		stored, warnings, err := h.write("admin", obj, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := stored.GetLabels()[networkingv1alpha1.MultiClusterServicePermanentIDLabel]
+		if id == "" {
+			t.Error("it has no permanent id")
+		}
+		if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "spec.ports[0].targetPort: stored as nothing") {
+			t.Errorf("warnings: %q", warnings)
+		}
+		if text := mustYAML(t, stored.Object["spec"]); strings.Contains(text, "targetPort") {
+			t.Errorf("it is stored with %s", text)
+		}
 
-	// Applied again as it was written, it keeps its id.
-	again, _, err := h.write("admin", obj, stored)
-	if err != nil || again.GetLabels()[networkingv1alpha1.MultiClusterServicePermanentIDLabel] != id {
-		t.Errorf("applied again: %v, labels %v", err, again.GetLabels())
-	}
-	other := stored.DeepCopy()
-	other.SetLabels(map[string]string{networkingv1alpha1.MultiClusterServicePermanentIDLabel: "mine"})
-	h.refuses("admin", other, stored, "is given by the hub and cannot be changed")
-	h.refuses("admin", object(t, head+`{types: [LoadBalancer]}}`), stored, "MultiClusterService types are immutable")
-	h.refuses("admin", object(t, head+`{types: [CrossCluster], ports: [{port: 80}, {port: 70000}]}}`), nil, "spec.ports[1].port")
+		// Applied again as it was written, it keeps its id.
+		again, _, err := h.write("admin", obj, stored)
+		if err != nil || again.GetLabels()[networkingv1alpha1.MultiClusterServicePermanentIDLabel] != id {
+			t.Errorf("applied again: %v, labels %v", err, again.GetLabels())
+		}
+		other := stored.DeepCopy()
+		other.SetLabels(map[string]string{networkingv1alpha1.MultiClusterServicePermanentIDLabel: "mine"})
+		h.refuses("admin", other, stored, "is given by the hub and cannot be changed")
+		h.refuses("admin", object(t, head+`{types: [LoadBalancer]}}`), stored, "MultiClusterService types are immutable")
+		h.refuses("admin", object(t, head+`{types: [CrossCluster], ports: [{port: 80}, {port: 70000}]}}`), nil, "spec.ports[1].port")
 
-	_, warnings, err = h.write("admin", object(t, head+`{types: [LoadBalancer]}}`), nil)
-	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "LoadBalancer is left to a load balancer provider") {
-		t.Errorf("a load balancer: %v, warnings %q", err, warnings)
-	}
+		_, warnings, err = h.write("admin", object(t, head+`{types: [LoadBalancer]}}`), nil)
+		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "LoadBalancer is left to a load balancer provider") {
+			t.Errorf("a load balancer: %v, warnings %q", err, warnings)
+		}
+	})
 }
 
 func TestMultiClusterIngressesAreStoredAsAnIngress(t *testing.T) {
-	h := newHub(t)
-	const head = `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterIngress, metadata: {namespace: default, name: nginx-mci}, spec: `
-	stored, warnings, err := h.write("admin", object(t, head+`{template: {spec: {rules: [{host: a.example.com, http: {paths: [
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		const head = `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterIngress, metadata: {namespace: default, name: nginx-mci}, spec: `
+		stored, warnings, err := h.write("admin", object(t, head+`{template: {spec: {rules: [{host: a.example.com, http: {paths: [
 		{path: /, pathType: Prefix, backend: {service: {name: nginx-mcs, port: {number: 80}}}}]}}]}}}}`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(warnings) != 1 || warnings[0] != "spec.template.spec.rules: stored as spec.rules" {
-		t.Errorf("warnings: %q", warnings)
-	}
-	if text := mustYAML(t, stored.Object["spec"]); strings.Contains(text, "template") || !strings.Contains(text, "host: a.example.com") {
-		t.Errorf("it is stored with %s", text)
-	}
-	h.refuses("admin", object(t, head+`{rules: [{host: "10.0.0.1"}]}}`), nil, "must be a DNS name, not an IP address")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(warnings) != 1 || warnings[0] != "spec.template.spec.rules: stored as spec.rules" {
+			t.Errorf("warnings: %q", warnings)
+		}
+		if text := mustYAML(t, stored.Object["spec"]); strings.Contains(text, "template") || !strings.Contains(text, "host: a.example.com") {
+			t.Errorf("it is stored with %s", text)
+		}
+		h.refuses("admin", object(t, head+`{rules: [{host: "10.0.0.1"}]}}`), nil, "must be a DNS name, not an IP address")
+	})
 }
 
 func TestAServiceImportWhoseServiceCouldNotHaveItsNameIsRefused(t *testing.T) {
-	h := newHub(t)
-	named := func(name string) *unstructured.Unstructured {
-		return object(t, `{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, metadata: {namespace: default, name: `+name+`}, spec: {type: ClusterSetIP, ports: [{port: 80}]}}`)
-	}
-	for name, refusal := range map[string]string{
-		strings.Repeat("a", 55): "",
-		strings.Repeat("a", 56): "must be no more than 63",
-		"web.shop":              "clusters reach it as Service derived-web.shop: a DNS-1035 label must consist of",
-		"2nd":                   "",
-	} {
-		if refusal != "" {
-			h.refuses("admin", named(name), nil, refusal)
-			if _, _, err := h.write("admin", named(name), named(name)); err != nil {
-				t.Errorf("%s, which is there already, cannot be changed: %v", name, err)
-			}
-		} else if _, _, err := h.write("admin", named(name), nil); err != nil {
-			t.Errorf("%s: %v", name, err)
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		named := func(name string) *unstructured.Unstructured {
+			return object(t, `{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, metadata: {namespace: default, name: `+name+`}, spec: {type: ClusterSetIP, ports: [{port: 80}]}}`)
 		}
-	}
+		for name, refusal := range map[string]string{
+			strings.Repeat("a", 63): "",
+			strings.Repeat("a", 64): "may not be more than 63",
+			"web.shop":              "clusters reach it as Service derived-web.shop: a DNS-1035 label must consist of",
+			"2nd":                   "",
+		} {
+			if refusal != "" {
+				h.refuses("admin", named(name), nil, refusal)
+				if _, _, err := h.write("admin", named(name), named(name)); err != nil {
+					t.Errorf("%s, which is there already, cannot be changed: %v", name, err)
+				}
+			} else if _, _, err := h.write("admin", named(name), nil); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 }
 
 func mustYAML(t *testing.T, v any) string {

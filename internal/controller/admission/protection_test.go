@@ -16,6 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/protect"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
 func standing(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
@@ -85,56 +86,60 @@ func TestWhatTheHubStandsOnIsDeletedByNobodyWithoutASecondWord(t *testing.T) {
 }
 
 func TestNobodyPassesForTheHubWhenHeDeletesAWork(t *testing.T) {
-	h := newHub(t)
-	work := standing("work.karmada.io/v1alpha1", "Work", "karmada-es-m1", "w")
-	delete := func(who string, policy metav1.DeletionPropagation) error {
-		a := admission.NewAttributesRecord(nil, work, work.GroupVersionKind(), "karmada-es-m1", "w", schema.GroupVersionResource{Group: "work.karmada.io", Version: "v1alpha1", Resource: "works"},
-			"", admission.Delete, &metav1.DeleteOptions{PropagationPolicy: &policy}, false, &user.DefaultInfo{Name: who})
-		for _, p := range h.plugins {
-			if v, ok := p.(admission.ValidationInterface); ok && p.Handles(admission.Delete) {
-				if err := v.Validate(context.Background(), a, nil); err != nil {
-					return err
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		work := standing("work.karmada.io/v1alpha1", "Work", "karmada-es-m1", "w")
+		delete := func(who string, policy metav1.DeletionPropagation) error {
+			a := admission.NewAttributesRecord(nil, work, work.GroupVersionKind(), "karmada-es-m1", "w", schema.GroupVersionResource{Group: "work.karmada.io", Version: "v1alpha1", Resource: "works"},
+				"", admission.Delete, &metav1.DeleteOptions{PropagationPolicy: &policy}, false, &user.DefaultInfo{Name: who})
+			for _, p := range h.plugins {
+				if v, ok := p.(admission.ValidationInterface); ok && p.Handles(admission.Delete) {
+					if err := v.Validate(context.Background(), a, nil); err != nil {
+						return err
+					}
 				}
 			}
+			return nil
 		}
-		return nil
-	}
-	if err := delete("admin", metav1.DeletePropagationForeground); !apierrors.IsForbidden(err) {
-		t.Errorf("a user deletes in the foreground: %v", err)
-	}
-	if err := delete("admin", metav1.DeletePropagationBackground); err != nil {
-		t.Errorf("a user deletes: %v", err)
-	}
-	if err := delete(user.APIServerUser, metav1.DeletePropagationForeground); err != nil {
-		t.Errorf("the hub orders: %v", err)
-	}
+		if err := delete("admin", metav1.DeletePropagationForeground); !apierrors.IsForbidden(err) {
+			t.Errorf("a user deletes in the foreground: %v", err)
+		}
+		if err := delete("admin", metav1.DeletePropagationBackground); err != nil {
+			t.Errorf("a user deletes: %v", err)
+		}
+		if err := delete(user.APIServerUser, metav1.DeletePropagationForeground); err != nil {
+			t.Errorf("the hub orders: %v", err)
+		}
 
-	text := `{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {name: w, namespace: karmada-es-m1, finalizers: [karmada.io/execution-controller, foregroundDeletion]},
+		text := `{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {name: w, namespace: karmada-es-m1, finalizers: [karmada.io/execution-controller, foregroundDeletion]},
 		spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}]}}}`
-	if got := h.create(text).GetFinalizers(); slices.Contains(got, execute.OrderedFinalizer) || len(got) != 1 {
-		t.Errorf("a user's Work is stored with the finalizers %v", got)
-	}
+		if got := h.create(text).GetFinalizers(); slices.Contains(got, execute.OrderedFinalizer) || len(got) != 1 {
+			t.Errorf("a user's Work is stored with the finalizers %v", got)
+		}
+	})
 }
 
 func TestWhoMayNotDeleteClustersDoesNotSayWhatBecomesOfTheirWorkloads(t *testing.T) {
-	h := newHub(t)
-	cluster := func(keep string) *unstructured.Unstructured {
-		u := standing("cluster.karmada.io/v1alpha1", "Cluster", "", "m1")
-		u.Object["spec"] = map[string]any{"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:6443"}
-		if keep != "" {
-			u.SetAnnotations(map[string]string{membership.KeepWorkloadsAnnotation: keep})
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		cluster := func(keep string) *unstructured.Unstructured {
+			u := standing("cluster.karmada.io/v1alpha1", "Cluster", "", "m1")
+			u.Object["spec"] = map[string]any{"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:6443"}
+			if keep != "" {
+				u.SetAnnotations(map[string]string{membership.KeepWorkloadsAnnotation: keep})
+			}
+			return u
 		}
-		return u
-	}
-	for _, tc := range []struct{ was, is string }{{"", "true"}, {"true", ""}, {"true", "false"}} {
-		if _, _, err := h.write("joe", cluster(tc.is), cluster(tc.was)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may not delete clusters") {
-			t.Errorf("joe makes %q of %q: %v", tc.is, tc.was, err)
+		for _, tc := range []struct{ was, is string }{{"", "true"}, {"true", ""}, {"true", "false"}} {
+			if _, _, err := h.write("joe", cluster(tc.is), cluster(tc.was)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may not delete clusters") {
+				t.Errorf("joe makes %q of %q: %v", tc.is, tc.was, err)
+			}
+			if _, _, err := h.write("admin", cluster(tc.is), cluster(tc.was)); err != nil {
+				t.Errorf("admin makes %q of %q: %v", tc.is, tc.was, err)
+			}
 		}
-		if _, _, err := h.write("admin", cluster(tc.is), cluster(tc.was)); err != nil {
-			t.Errorf("admin makes %q of %q: %v", tc.is, tc.was, err)
+		if _, _, err := h.write("joe", cluster("true"), cluster("true")); err != nil {
+			t.Errorf("joe leaves it as it is: %v", err)
 		}
-	}
-	if _, _, err := h.write("joe", cluster("true"), cluster("true")); err != nil {
-		t.Errorf("joe leaves it as it is: %v", err)
-	}
+	})
 }

@@ -94,7 +94,7 @@ func (w *world) run() {
 		if o.Interpreter == nil {
 			o.Interpreter = interpret.New(builtin.Tier())
 		}
-		w.members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		w.members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Dial: membertest.Dial})
 		o.Members = w.members
 		if err := mgr.Add(o.Members); err != nil {
 			return err
@@ -119,7 +119,7 @@ func forBothScopes(t *testing.T, o Options, test func(*world)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(newWorld(t, s.kind, s.namespace, o))
+			controllertest.Run(t, func(t *testing.T) { test(newWorld(t, s.kind, s.namespace, o)) })
 		})
 	}
 }
@@ -172,7 +172,7 @@ func TestAnswersThatComeTogetherAreOneWrite(t *testing.T) {
 		}
 		for i := range clusters {
 			w.answer(i, "", workv1alpha1.ResourceHealthy, "")
-			time.Sleep(30 * time.Millisecond)
+			w.Advance(30 * time.Millisecond)
 		}
 		w.folded(metav1.ConditionTrue, 3)
 		if got := w.statusWrites(); len(got) != 1 {
@@ -258,9 +258,9 @@ func TestAPictureThatOnlyGetsFullerWaitsForTheWindow(t *testing.T) {
 		w.folded(metav1.ConditionFalse, 3) // nobody answered in the first window
 		w.statusWrites()
 		w.answer(0, "", workv1alpha1.ResourceHealthy, "")
-		time.Sleep(100 * time.Millisecond)
+		w.Advance(100 * time.Millisecond)
 		w.answer(1, "", workv1alpha1.ResourceHealthy, "")
-		time.Sleep(100 * time.Millisecond)
+		w.Advance(100 * time.Millisecond)
 		if w.Has(w.binding); w.binding.BindingStatus().AggregatedStatus[0].Applied {
 			w.t.Error("the first answer was written before the window was over")
 		}
@@ -294,46 +294,48 @@ func TestAWorkThatIsDeletedIsNotCounted(t *testing.T) {
 
 func TestTheTemplateIsAsReadyAsItsMembers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, controllertest.Deployment, "shop", Options{Gather: 10 * time.Millisecond})
-	ready := func(ready int) string {
-		return fmt.Sprintf(`{"replicas":2,"updatedReplicas":2,"readyReplicas":%d,"availableReplicas":%[1]d,"observedGeneration":1,"generation":1,"resourceTemplateGeneration":1}`, ready)
-	}
-	template := func(readyReplicas, observedGeneration int64) {
-		t.Helper()
-		w.Eventually(fmt.Sprintf("%d are ready at generation %d", readyReplicas, observedGeneration), func() string {
-			w.Has(w.template)
-			r, _, _ := unstructured.NestedInt64(w.template.Object, "status", "readyReplicas")
-			g, _, _ := unstructured.NestedInt64(w.template.Object, "status", "observedGeneration")
-			if r != readyReplicas || g != observedGeneration {
-				return fmt.Sprint(w.template.Object["status"])
-			}
-			return ""
-		})
-	}
-	w.Gone(w.works[2])
-	w.answer(0, "", workv1alpha1.ResourceHealthy, ready(2))
-	w.answer(1, "", workv1alpha1.ResourceHealthy, ready(2))
-	template(4, 0) // m3 has no work yet: nobody may call this generation ready
-	w.works[2].ObjectMeta = metav1.ObjectMeta{Namespace: w.works[2].Namespace, Name: "w", Annotations: w.works[2].Annotations}
-	w.Make(w.works[2])
-	w.answer(2, "", workv1alpha1.ResourceUnknown, ready(1))
-	template(5, 1)
-	w.answer(2, "", workv1alpha1.ResourceHealthy, ready(2))
-	template(6, 1)
-	w.statusWrites()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment, "shop", Options{Gather: 10 * time.Millisecond})
+		ready := func(ready int) string {
+			return fmt.Sprintf(`{"replicas":2,"updatedReplicas":2,"readyReplicas":%d,"availableReplicas":%[1]d,"observedGeneration":1,"generation":1,"resourceTemplateGeneration":1}`, ready)
+		}
+		template := func(readyReplicas, observedGeneration int64) {
+			t.Helper()
+			w.Eventually(fmt.Sprintf("%d are ready at generation %d", readyReplicas, observedGeneration), func() string {
+				w.Has(w.template)
+				r, _, _ := unstructured.NestedInt64(w.template.Object, "status", "readyReplicas")
+				g, _, _ := unstructured.NestedInt64(w.template.Object, "status", "observedGeneration")
+				if r != readyReplicas || g != observedGeneration {
+					return fmt.Sprint(w.template.Object["status"])
+				}
+				return ""
+			})
+		}
+		w.Gone(w.works[2])
+		w.answer(0, "", workv1alpha1.ResourceHealthy, ready(2))
+		w.answer(1, "", workv1alpha1.ResourceHealthy, ready(2))
+		template(4, 0) // m3 has no work yet: nobody may call this generation ready
+		w.works[2].ObjectMeta = metav1.ObjectMeta{Namespace: w.works[2].Namespace, Name: "w", Annotations: w.works[2].Annotations}
+		w.Make(w.works[2])
+		w.answer(2, "", workv1alpha1.ResourceUnknown, ready(1))
+		template(5, 1)
+		w.answer(2, "", workv1alpha1.ResourceHealthy, ready(2))
+		template(6, 1)
+		w.statusWrites()
 
-	// A template of another UID is another template.
-	w.Gone(w.template)
-	again := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(6)}}}
-	again.SetGroupVersionKind(w.template.GroupVersionKind())
-	again.SetNamespace("shop")
-	again.SetName("c")
-	w.Make(again)
-	w.answer(0, "", workv1alpha1.ResourceUnknown, ready(1))
-	w.Quiet()
-	if w.Has(again); again.Object["status"] != nil {
-		t.Errorf("a template made anew was given %v", again.Object["status"])
-	}
+		// A template of another UID is another template.
+		w.Gone(w.template)
+		again := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(6)}}}
+		again.SetGroupVersionKind(w.template.GroupVersionKind())
+		again.SetNamespace("shop")
+		again.SetName("c")
+		w.Make(again)
+		w.answer(0, "", workv1alpha1.ResourceUnknown, ready(1))
+		w.Quiet()
+		if w.Has(again); again.Object["status"] != nil {
+			t.Errorf("a template made anew was given %v", again.Object["status"])
+		}
+	})
 }
 
 func TestAFoldThatFailsIsToldOnceAndTriedAgain(t *testing.T) {
@@ -343,19 +345,21 @@ func TestAFoldThatFailsIsToldOnceAndTriedAgain(t *testing.T) {
 		},
 	}}
 	t.Parallel()
-	w := newWorld(t, membertest.ConfigMap, "shop", Options{Gather: 10 * time.Millisecond, Interpreter: interpret.New(broken)})
-	w.answer(0, "", workv1alpha1.ResourceHealthy, "")
-	time.Sleep(500 * time.Millisecond) // several attempts
-	w.Eventually("it is told", func() string {
-		if got := w.Events(); len(got) != 2 || !strings.Contains(got[0], workv1alpha2.EventAggregateStatusFailed) || !strings.Contains(got[0], "no such field") {
-			return fmt.Sprintf("told %v, want it once on the binding and once on the template", got)
-		}
-		w.Has(w.binding)
-		c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, "AggregateStatus")
-		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "no such field") {
-			return fmt.Sprintf("the condition is %+v", c)
-		}
-		return ""
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, membertest.ConfigMap, "shop", Options{Gather: 10 * time.Millisecond, Interpreter: interpret.New(broken)})
+		w.answer(0, "", workv1alpha1.ResourceHealthy, "")
+		w.Advance(time.Second) // several attempts
+		w.Eventually("it is told", func() string {
+			if got := w.Events(); len(got) != 2 || !strings.Contains(got[0], workv1alpha2.EventAggregateStatusFailed) || !strings.Contains(got[0], "no such field") {
+				return fmt.Sprintf("told %v, want it once on the binding and once on the template", got)
+			}
+			w.Has(w.binding)
+			c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, "AggregateStatus")
+			if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "no such field") {
+				return fmt.Sprintf("the condition is %+v", c)
+			}
+			return ""
+		})
 	})
 }
 
@@ -372,53 +376,55 @@ func TestWhatAClusterSaidBeforeItsOutageIsNotToldAsThePresent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, controllertest.Deployment, "shop", Options{Gather: 10 * time.Millisecond, LastReported: want.lastReported})
-			for i := range clusters {
-				w.answer(i, "", workv1alpha1.ResourceHealthy, `{"replicas":2,"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2,"observedGeneration":1,"generation":1,"resourceTemplateGeneration":1}`)
-			}
-			told := func(ready int64, health workv1alpha1.ResourceHealth) {
-				t.Helper()
-				w.Eventually(fmt.Sprintf("6 replicas, %d ready, m2 is %s", ready, health), func() string {
-					w.Has(w.template)
-					w.Has(w.binding)
-					all, _, _ := unstructured.NestedInt64(w.template.Object, "status", "replicas")
-					is, _, _ := unstructured.NestedInt64(w.template.Object, "status", "readyReplicas")
-					items := w.binding.BindingStatus().AggregatedStatus
-					if all != 6 || is != ready || len(items) != 3 || items[1].Health != health || items[0].Health != workv1alpha1.ResourceHealthy {
-						return fmt.Sprintf("%v, %+v", w.template.Object["status"], items)
-					}
-					return ""
-				})
-			}
-			told(6, workv1alpha1.ResourceHealthy)
-			w.statusWrites()
-			say := func(status metav1.ConditionStatus, reason, message string) {
-				w.ClusterStatus("m2", func(s *clusterv1alpha1.ClusterStatus) {
-					meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: reason, Message: message})
-				})
-			}
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t, controllertest.Deployment, "shop", Options{Gather: 10 * time.Millisecond, LastReported: want.lastReported})
+				for i := range clusters {
+					w.answer(i, "", workv1alpha1.ResourceHealthy, `{"replicas":2,"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2,"observedGeneration":1,"generation":1,"resourceTemplateGeneration":1}`)
+				}
+				told := func(ready int64, health workv1alpha1.ResourceHealth) {
+					t.Helper()
+					w.Eventually(fmt.Sprintf("6 replicas, %d ready, m2 is %s", ready, health), func() string {
+						w.Has(w.template)
+						w.Has(w.binding)
+						all, _, _ := unstructured.NestedInt64(w.template.Object, "status", "replicas")
+						is, _, _ := unstructured.NestedInt64(w.template.Object, "status", "readyReplicas")
+						items := w.binding.BindingStatus().AggregatedStatus
+						if all != 6 || is != ready || len(items) != 3 || items[1].Health != health || items[0].Health != workv1alpha1.ResourceHealthy {
+							return fmt.Sprintf("%v, %+v", w.template.Object["status"], items)
+						}
+						return ""
+					})
+				}
+				told(6, workv1alpha1.ResourceHealthy)
+				w.statusWrites()
+				say := func(status metav1.ConditionStatus, reason, message string) {
+					w.ClusterStatus("m2", func(s *clusterv1alpha1.ClusterStatus) {
+						meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: reason, Message: message})
+					})
+				}
 
-			say(metav1.ConditionFalse, "ClusterNotReachable", "connection refused")
-			told(want.ready, want.health)
-			if got, most := len(w.statusWrites()), 2; got > most || want.lastReported && got > 0 {
-				t.Errorf("an outage costs %d writes", got)
-			}
-			say(metav1.ConditionFalse, "ClusterNotReachable", "connection timed out")
-			if got := w.statusWrites(); len(got) != 0 {
-				t.Errorf("other words of the same outage cost %v", got)
-			}
-			w.stop()
-			w.run()
-			if got := w.statusWrites(); len(got) != 0 {
-				t.Errorf("a restart during an outage wrote %v", got)
-			}
-			told(want.ready, want.health)
+				say(metav1.ConditionFalse, "ClusterNotReachable", "connection refused")
+				told(want.ready, want.health)
+				if got, most := len(w.statusWrites()), 2; got > most || want.lastReported && got > 0 {
+					t.Errorf("an outage costs %d writes", got)
+				}
+				say(metav1.ConditionFalse, "ClusterNotReachable", "connection timed out")
+				if got := w.statusWrites(); len(got) != 0 {
+					t.Errorf("other words of the same outage cost %v", got)
+				}
+				w.stop()
+				w.run()
+				if got := w.statusWrites(); len(got) != 0 {
+					t.Errorf("a restart during an outage wrote %v", got)
+				}
+				told(want.ready, want.health)
 
-			say(metav1.ConditionTrue, "ClusterReady", "")
-			told(6, workv1alpha1.ResourceHealthy)
-			if got, most := len(w.statusWrites()), 2; got > most || want.lastReported && got > 0 {
-				t.Errorf("the end of an outage costs %d writes", got)
-			}
+				say(metav1.ConditionTrue, "ClusterReady", "")
+				told(6, workv1alpha1.ResourceHealthy)
+				if got, most := len(w.statusWrites()), 2; got > most || want.lastReported && got > 0 {
+					t.Errorf("the end of an outage costs %d writes", got)
+				}
+			})
 		})
 	}
 }

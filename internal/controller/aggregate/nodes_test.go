@@ -14,6 +14,7 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -100,116 +101,124 @@ func (w *ranIn) shows(status string) {
 
 func TestTheNodesOfAWorkflowAreShownOnTheHub(t *testing.T) {
 	t.Parallel()
-	w := newRanIn(t, 0)
-	w.has(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
-	w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
-	w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
-	w.Quiet()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newRanIn(t, 0)
+		w.has(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
+		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
+		w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
+		w.Quiet()
 
-	// A step more is nothing that its Work or binding says.
-	w.has(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
-	w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
-	if wrote := w.Quiet(); !slices.Equal(wrote, []string{"patch workflows shop/c"}) {
-		t.Errorf("it wrote %v, want the template alone", wrote)
-	}
+		// A step more is nothing that its Work or binding says.
+		w.has(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
+		w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
+		if wrote := w.Quiet(); !slices.Equal(wrote, []string{"patch workflows shop/c"}) {
+			t.Errorf("it wrote %v, want the template alone", wrote)
+		}
 
-	// Somebody resumes it with Argo's CLI against the hub, which writes its nodes.
-	marked := w.Server.Object(workflows, "shop", "c")
-	_ = unstructured.SetNestedField(marked.Object, "Succeeded", "status", "nodes", "c-1", "phase")
-	w.Server.Put(marked)
-	w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
+		// Somebody resumes it with Argo's CLI against the hub, which writes its nodes.
+		marked := w.Server.Object(workflows, "shop", "c")
+		_ = unstructured.SetNestedField(marked.Object, "Succeeded", "status", "nodes", "c-1", "phase")
+		w.Server.Put(marked)
+		w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
 
-	// The hub starts again while its member is silent: the last ones stay, and no others are written.
-	w.Quiet()
-	w.stop()
-	w.server.Down(true)
-	w.run()
-	w.watch()
-	w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a","progress":"0/1"}`)
-	w.shows(`{"phase":"Running","startedAt":"a","progress":"0/1","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
+		// The hub starts again while its member is silent: the last ones stay, and no others are written.
+		w.Quiet()
+		w.stop()
+		w.server.Down(true)
+		w.run()
+		w.watch()
+		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a","progress":"0/1"}`)
+		w.shows(`{"phase":"Running","startedAt":"a","progress":"0/1","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
 
-	// It has gone on meanwhile.
-	w.has(`{"phase":"Succeeded","startedAt":"a","finishedAt":"b","compressedNodes":"H4sI"}`)
-	w.server.Down(false)
-	w.answer(0, "", workv1alpha1.ResourceHealthy, `{"phase":"Succeeded","startedAt":"a","finishedAt":"b"}`)
-	w.shows(`{"phase":"Succeeded","startedAt":"a","finishedAt":"b","compressedNodes":"H4sI"}`)
+		// It has gone on meanwhile.
+		w.has(`{"phase":"Succeeded","startedAt":"a","finishedAt":"b","compressedNodes":"H4sI"}`)
+		w.server.Down(false)
+		w.answer(0, "", workv1alpha1.ResourceHealthy, `{"phase":"Succeeded","startedAt":"a","finishedAt":"b"}`)
+		w.shows(`{"phase":"Succeeded","startedAt":"a","finishedAt":"b","compressedNodes":"H4sI"}`)
 
-	// What is over stays when the member forgets it.
-	w.server.Remove(workflows, "shop", "c")
-	w.Quiet()
-	w.shows(`{"phase":"Succeeded","startedAt":"a","finishedAt":"b","compressedNodes":"H4sI"}`)
+		// What is over stays when the member forgets it.
+		w.server.Remove(workflows, "shop", "c")
+		w.Quiet()
+		w.shows(`{"phase":"Succeeded","startedAt":"a","finishedAt":"b","compressedNodes":"H4sI"}`)
+	})
 }
 
 func TestNodesThatAreNotOnTheHubAreToldOnce(t *testing.T) {
 	t.Parallel()
-	w := newRanIn(t, 0)
-	w.has(`{"phase":"Running","startedAt":"a","offloadNodeStatusVersion":"fnv:1"}`)
-	w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
-	omitted := func() (told int) {
-		for _, e := range w.Events() {
-			if strings.Contains(e, "Workflow NodesOmitted") && strings.Contains(e, `"m1" keeps the nodes in its database`) {
-				told++
+	controllertest.Run(t, func(t *testing.T) {
+		w := newRanIn(t, 0)
+		w.has(`{"phase":"Running","startedAt":"a","offloadNodeStatusVersion":"fnv:1"}`)
+		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
+		omitted := func() (told int) {
+			for _, e := range w.Events() {
+				if strings.Contains(e, "Workflow NodesOmitted") && strings.Contains(e, `"m1" keeps the nodes in its database`) {
+					told++
+				}
 			}
+			return told
 		}
-		return told
-	}
-	w.Eventually("it is told", func() string {
+		w.Eventually("it is told", func() string {
+			if n := omitted(); n != 1 {
+				return fmt.Sprintf("%d times: %v", n, w.Events())
+			}
+			return ""
+		})
+		w.has(`{"phase":"Running","startedAt":"a","offloadNodeStatusVersion":"fnv:2"}`)
+		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a","progress":"1/2"}`)
+		w.Eventually("its progress is shown", func() string {
+			got := w.Server.Object(workflows, "shop", "c")
+			if p, _, _ := unstructured.NestedString(got.Object, "status", "progress"); p != "1/2" || !strings.Contains(aggregate.Omitted(got), "database") {
+				return fmt.Sprint(got.Object["status"])
+			}
+			return ""
+		})
+		w.Quiet()
 		if n := omitted(); n != 1 {
-			return fmt.Sprintf("%d times: %v", n, w.Events())
+			t.Errorf("told %d times", n)
 		}
-		return ""
 	})
-	w.has(`{"phase":"Running","startedAt":"a","offloadNodeStatusVersion":"fnv:2"}`)
-	w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a","progress":"1/2"}`)
-	w.Eventually("its progress is shown", func() string {
-		got := w.Server.Object(workflows, "shop", "c")
-		if p, _, _ := unstructured.NestedString(got.Object, "status", "progress"); p != "1/2" || !strings.Contains(aggregate.Omitted(got), "database") {
-			return fmt.Sprint(got.Object["status"])
-		}
-		return ""
-	})
-	w.Quiet()
-	if n := omitted(); n != 1 {
-		t.Errorf("told %d times", n)
-	}
 }
 
 // What a Workflow says while it gets on waits for more; that it has ended does not, with the nodes that it ended with.
 func TestTheEndOfAWorkflowDoesNotWaitForItsNodes(t *testing.T) {
 	t.Parallel()
-	w := newRanIn(t, time.Hour)
-	w.hears(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
-	w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
-	w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
-	w.Quiet()
-	w.hears(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Running"}}}`)
-	w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a","progress":"0/1"}`)
-	if wrote := w.Quiet(); slices.Contains(wrote, "patch workflows shop/c") {
-		t.Errorf("it wrote %v", wrote)
-	}
-	w.hears(`{"phase":"Succeeded","startedAt":"a","nodes":{"c":{"phase":"Succeeded"},"c-1":{"phase":"Succeeded"}}}`)
-	w.answer(0, "", workv1alpha1.ResourceHealthy, `{"phase":"Succeeded","startedAt":"a","progress":"1/1"}`)
-	w.shows(`{"phase":"Succeeded","startedAt":"a","progress":"1/1","nodes":{"c":{"phase":"Succeeded"},"c-1":{"phase":"Succeeded"}}}`)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newRanIn(t, time.Hour)
+		w.hears(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
+		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
+		w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
+		w.Quiet()
+		w.hears(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Running"}}}`)
+		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a","progress":"0/1"}`)
+		if wrote := w.Quiet(); slices.Contains(wrote, "patch workflows shop/c") {
+			t.Errorf("it wrote %v", wrote)
+		}
+		w.hears(`{"phase":"Succeeded","startedAt":"a","nodes":{"c":{"phase":"Succeeded"},"c-1":{"phase":"Succeeded"}}}`)
+		w.answer(0, "", workv1alpha1.ResourceHealthy, `{"phase":"Succeeded","startedAt":"a","progress":"1/1"}`)
+		w.shows(`{"phase":"Succeeded","startedAt":"a","progress":"1/1","nodes":{"c":{"phase":"Succeeded"},"c-1":{"phase":"Succeeded"}}}`)
+	})
 }
 
 func TestNoNodesAreShownWhereSeveralClustersRunAWorkflow(t *testing.T) {
 	t.Parallel()
-	w := newRanIn(t, 0)
-	w.has(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
-	w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
-	w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
-	w.Has(w.binding)
-	w.binding.BindingSpec().Clusters = append(w.binding.BindingSpec().Clusters, workv1alpha2.TargetCluster{Name: "m2", Replicas: 1})
-	w.binding.SetGeneration(w.binding.GetGeneration() + 1)
-	if err := w.Update(t.Context(), w.binding); err != nil {
-		t.Fatal(err)
-	}
-	w.Eventually("the template has none", func() string {
-		got := w.Server.Object(workflows, "shop", "c")
-		if nodes, has, _ := unstructured.NestedMap(got.Object, "status", "nodes"); has {
-			return fmt.Sprint(nodes)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newRanIn(t, 0)
+		w.has(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
+		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
+		w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
+		w.Has(w.binding)
+		w.binding.BindingSpec().Clusters = append(w.binding.BindingSpec().Clusters, workv1alpha2.TargetCluster{Name: "m2", Replicas: 1})
+		w.binding.SetGeneration(w.binding.GetGeneration() + 1)
+		if err := w.Update(t.Context(), w.binding); err != nil {
+			t.Fatal(err)
 		}
-		return ""
+		w.Eventually("the template has none", func() string {
+			got := w.Server.Object(workflows, "shop", "c")
+			if nodes, has, _ := unstructured.NestedMap(got.Object, "status", "nodes"); has {
+				return fmt.Sprint(nodes)
+			}
+			return ""
+		})
 	})
 }
 
@@ -240,9 +249,9 @@ func TestAWorkflowThatTurnsAgainAndAgainIsWrittenAtTheRateOfItsNodes(t *testing.
 func TestTheNodesOfAllWorkflowsShareOneRate(t *testing.T) {
 	t.Parallel()
 	for workflows, bytes := range map[int]int{100: 1 << 20, 500: 10 << 10} {
-		wrote := turning(&pacing{}, workflows, bytes, 5*time.Minute)
-		if most, least := 300*hubNodesRate+bytes, 300*hubNodesRate*9/10; wrote > most || wrote < least {
-			t.Errorf("%d Workflows of %d bytes wrote %d in five minutes, want %d to %d", workflows, bytes, wrote, least, most)
+		wrote := turning(&pacing{}, workflows, bytes, time.Minute)
+		if most, least := 60*hubNodesRate+bytes, 60*hubNodesRate*9/10; wrote > most || wrote < least {
+			t.Errorf("%d Workflows of %d bytes wrote %d in a minute, want %d to %d", workflows, bytes, wrote, least, most)
 		}
 	}
 	// One that is forgotten, or has nothing to say any more, leaves nothing behind.
@@ -258,15 +267,17 @@ func TestTheNodesOfAllWorkflowsShareOneRate(t *testing.T) {
 // Each flip of a phase takes the whole of the nodes with it.
 func TestAFlipOfThePhaseWaitsForTheRateOfLargeNodes(t *testing.T) {
 	t.Parallel()
-	w := newRanIn(t, time.Hour)
-	large := strings.Repeat("x", 900<<10)
-	w.hears(`{"phase":"Running","startedAt":"a","compressedNodes":"` + large + `"}`)
-	w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
-	w.shows(`{"phase":"Running","startedAt":"a","compressedNodes":"` + large + `"}`)
-	w.Quiet()
-	w.hears(`{"phase":"Pending","startedAt":"a","compressedNodes":"` + large + `"}`)
-	w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Pending","startedAt":"a"}`)
-	if wrote := w.Quiet(); slices.Contains(wrote, "patch workflows shop/c") {
-		t.Errorf("it wrote %v", wrote)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newRanIn(t, time.Hour)
+		large := strings.Repeat("x", 900<<10)
+		w.hears(`{"phase":"Running","startedAt":"a","compressedNodes":"` + large + `"}`)
+		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
+		w.shows(`{"phase":"Running","startedAt":"a","compressedNodes":"` + large + `"}`)
+		w.Quiet()
+		w.hears(`{"phase":"Pending","startedAt":"a","compressedNodes":"` + large + `"}`)
+		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Pending","startedAt":"a"}`)
+		if wrote := w.Quiet(); slices.Contains(wrote, "patch workflows shop/c") {
+			t.Errorf("it wrote %v", wrote)
+		}
+	})
 }

@@ -71,65 +71,69 @@ func (w *world) says(kind membertest.Kind, phase string) *unstructured.Unstructu
 
 func TestTheStatusOfAWorkflowIsWrittenThoughItHasNoSubresource(t *testing.T) {
 	t.Parallel()
-	w := newRun(t, workflows, map[string]any{"entrypoint": "main"})
-	w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","progress":"1/2"}`)
-	w.says(workflows, "Running")
-	w.answer(0, "", workv1alpha1.ResourceHealthy, `{"phase":"Succeeded","progress":"2/2"}`)
-	got := w.says(workflows, "Succeeded")
-	if entry, _, _ := unstructured.NestedString(got.Object, "spec", "entrypoint"); entry != "main" {
-		t.Errorf("the spec is %v", got.Object["spec"])
-	}
-	w.Quiet()
-	w.stop()
-	w.run()
-	if wrote := w.Quiet(); len(wrote) != 0 {
-		t.Errorf("looked at again, it wrote %v", wrote)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newRun(t, workflows, map[string]any{"entrypoint": "main"})
+		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","progress":"1/2"}`)
+		w.says(workflows, "Running")
+		w.answer(0, "", workv1alpha1.ResourceHealthy, `{"phase":"Succeeded","progress":"2/2"}`)
+		got := w.says(workflows, "Succeeded")
+		if entry, _, _ := unstructured.NestedString(got.Object, "spec", "entrypoint"); entry != "main" {
+			t.Errorf("the spec is %v", got.Object["spec"])
+		}
+		w.Quiet()
+		w.stop()
+		w.run()
+		if wrote := w.Quiet(); len(wrote) != 0 {
+			t.Errorf("looked at again, it wrote %v", wrote)
+		}
+	})
 }
 
 func TestWhatHasFinishedAndLivedItsTimeIsDeletedOnTheHub(t *testing.T) {
 	t.Parallel()
-	ago := func(d time.Duration) string { return time.Now().Add(-d).UTC().Format(time.RFC3339) }
 	pull := served("apps.kruise.io", "v1beta1", "ImagePullJob")
 	for _, c := range []struct {
 		name   string
 		kind   membertest.Kind
 		spec   map[string]any
-		status string
+		status string        // without the time of its end
+		ended  time.Duration // ago
 		gone   bool
 	}{
-		{"a Workflow after its time", workflows, map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(60)}}, `{"phase":"Succeeded","finishedAt":"` + ago(time.Hour) + `"}`, true},
-		{"a Workflow before it", workflows, map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(7200)}}, `{"phase":"Succeeded","finishedAt":"` + ago(time.Hour) + `"}`, false},
-		{"a Workflow that failed is kept longer", workflows, map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(60), "secondsAfterFailure": int64(7200)}}, `{"phase":"Failed","finishedAt":"` + ago(time.Hour) + `"}`, false},
-		{"a Workflow without a time", workflows, map[string]any{}, `{"phase":"Succeeded","finishedAt":"` + ago(time.Hour) + `"}`, false},
-		{"an ImagePullJob", pull, map[string]any{"completionPolicy": map[string]any{"ttlSecondsAfterFinished": int64(0)}}, `{"desired":1,"succeeded":1,"completionTime":"` + ago(time.Second) + `"}`, true},
-		{"an EphemeralJob, after half an hour by default", served("apps.kruise.io", "v1alpha1", "EphemeralJob"), map[string]any{}, `{"phase":"Succeeded","completionTime":"` + ago(time.Hour) + `"}`, true},
+		{"a Workflow after its time", workflows, map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(60)}}, `{"phase":"Succeeded","finishedAt":%q}`, time.Hour, true},
+		{"a Workflow before it", workflows, map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(7200)}}, `{"phase":"Succeeded","finishedAt":%q}`, time.Hour, false},
+		{"a Workflow that failed is kept longer", workflows, map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(60), "secondsAfterFailure": int64(7200)}}, `{"phase":"Failed","finishedAt":%q}`, time.Hour, false},
+		{"a Workflow without a time", workflows, map[string]any{}, `{"phase":"Succeeded","finishedAt":%q}`, time.Hour, false},
+		{"an ImagePullJob", pull, map[string]any{"completionPolicy": map[string]any{"ttlSecondsAfterFinished": int64(0)}}, `{"desired":1,"succeeded":1,"completionTime":%q}`, time.Second, true},
+		{"an EphemeralJob, after half an hour by default", served("apps.kruise.io", "v1alpha1", "EphemeralJob"), map[string]any{}, `{"phase":"Succeeded","completionTime":%q}`, time.Hour, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newRun(t, c.kind, c.spec)
-			if c.kind != workflows {
-				w.Server.SeparateStatus(c.kind)
-			}
-			w.answer(0, "", workv1alpha1.ResourceHealthy, c.status)
-			if !c.gone {
-				w.Eventually("it is folded", func() string {
-					if o := w.Server.Object(c.kind, "shop", "c"); o == nil || o.Object["status"] == nil {
-						return "it has no status"
+			controllertest.Run(t, func(t *testing.T) {
+				w := newRun(t, c.kind, c.spec)
+				if c.kind != workflows {
+					w.Server.SeparateStatus(c.kind)
+				}
+				w.answer(0, "", workv1alpha1.ResourceHealthy, fmt.Sprintf(c.status, time.Now().Add(-c.ended).UTC().Format(time.RFC3339)))
+				if !c.gone {
+					w.Eventually("it is folded", func() string {
+						if o := w.Server.Object(c.kind, "shop", "c"); o == nil || o.Object["status"] == nil {
+							return "it has no status"
+						}
+						return ""
+					})
+					w.Quiet()
+					if w.Server.Object(c.kind, "shop", "c") == nil {
+						t.Error("it is gone")
+					}
+					return
+				}
+				w.Eventually("it is gone", func() string {
+					if o := w.Server.Object(c.kind, "shop", "c"); o != nil {
+						return fmt.Sprint(o.Object["status"])
 					}
 					return ""
 				})
-				w.Quiet()
-				if w.Server.Object(c.kind, "shop", "c") == nil {
-					t.Error("it is gone")
-				}
-				return
-			}
-			w.Eventually("it is gone", func() string {
-				if o := w.Server.Object(c.kind, "shop", "c"); o != nil {
-					return fmt.Sprint(o.Object["status"])
-				}
-				return ""
 			})
 		})
 	}

@@ -68,7 +68,6 @@ func (c *cluster) customValue(path string) string {
 }
 
 func newWorld(t *testing.T, kind membertest.Kind) *world {
-	t.Parallel()
 	w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2027, 1, 11, 7, 59, 0, 0, time.UTC)), members: map[string]*cluster{}, kind: kind}
 	var targets []workv1alpha2.TargetCluster
 	for _, name := range []string{"a", "b"} {
@@ -97,7 +96,7 @@ func (w *world) run() {
 	w.t.Helper()
 	w.stop = w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
 		templates := template.New(dynamic.NewForConfigOrDie(w.Config), discovery.NewDiscoveryClientForConfigOrDie(w.Config))
-		members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Dial: membertest.Dial})
 		if err := mgr.Add(templates); err != nil {
 			return err
 		}
@@ -247,188 +246,209 @@ func (w *world) tells(want string) {
 func TestReplicasFollowTheLoadOfAllClusters(t *testing.T) {
 	for _, kind := range []membertest.Kind{controllertest.Deployment, controllertest.CloneSet, controllertest.StatefulSet} {
 		t.Run(kind.Group+" "+kind.Kind, func(t *testing.T) {
-			w := newWorld(t, kind)
-			w.Make(w.scaler("web"))
-			w.says("web", "AbleToScale=True/ReadyForNewScale", "ScalingActive=True/ValidMetricFound", "ScalingLimited=False/DesiredWithinRange")
-			w.looks("a")
-			if n := w.replicas(); n != 4 {
-				t.Fatalf("on target it has %d replicas", n)
-			}
-			w.Quiet()
-			w.looks("b")
-			if wrote := w.Quiet(); len(wrote) > 0 {
-				t.Errorf("nothing changed, and it writes %v", wrote)
-			}
-
-			w.use("a", "100m", "100m")
-			w.becomes(6)
-			w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: cpu of pods above target")
-			f := w.scaler("web")
-			w.Eventually("the status says so", func() string {
-				if w.Has(f); f.Status.LastScaleTime == nil || f.Status.CurrentReplicas != 6 || f.Status.DesiredReplicas != 6 || len(f.Status.CurrentMetrics) != 1 {
-					return fmt.Sprintf("%+v", f.Status)
+			t.Parallel()
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t, kind)
+				w.Make(w.scaler("web"))
+				w.says("web", "AbleToScale=True/ReadyForNewScale", "ScalingActive=True/ValidMetricFound", "ScalingLimited=False/DesiredWithinRange")
+				w.looks("a")
+				if n := w.replicas(); n != 4 {
+					t.Fatalf("on target it has %d replicas", n)
 				}
-				return ""
-			})
-			if *f.Status.CurrentMetrics[0].Resource.Current.AverageUtilization != 75 || *f.Status.ObservedGeneration != f.Generation {
-				t.Errorf("the status is %+v", f.Status)
-			}
+				w.Quiet()
+				w.looks("b")
+				if wrote := w.Quiet(); len(wrote) > 0 {
+					t.Errorf("nothing changed, and it writes %v", wrote)
+				}
 
-			// Down it goes when five minutes have been idle.
-			w.use("a", "10m", "10m", "10m")
-			w.use("b", "10m", "10m", "10m")
-			w.says("web", "AbleToScale=True/ScaleDownStabilized")
-			w.clock.SetTime(w.clock.Now().Add(4 * time.Minute))
-			w.looks("a")
-			if n := w.replicas(); n != 6 {
-				t.Errorf("after four minutes it has %d replicas", n)
-			}
-			w.clock.SetTime(w.clock.Now().Add(61 * time.Second))
-			w.becomes(2)
-			w.tells("FederatedHPA SuccessfulRescale: New size: 2; reason: All metrics below target")
+				w.use("a", "100m", "100m")
+				w.becomes(6)
+				w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: cpu of pods above target")
+				f := w.scaler("web")
+				w.Eventually("the status says so", func() string {
+					if w.Has(f); f.Status.LastScaleTime == nil || f.Status.CurrentReplicas != 6 || f.Status.DesiredReplicas != 6 || len(f.Status.CurrentMetrics) != 1 {
+						return fmt.Sprintf("%+v", f.Status)
+					}
+					return ""
+				})
+				if *f.Status.CurrentMetrics[0].Resource.Current.AverageUtilization != 75 || *f.Status.ObservedGeneration != f.Generation {
+					t.Errorf("the status is %+v", f.Status)
+				}
+
+				// Down it goes when five minutes have been idle.
+				w.use("a", "10m", "10m", "10m")
+				w.use("b", "10m", "10m", "10m")
+				w.says("web", "AbleToScale=True/ScaleDownStabilized")
+				w.clock.SetTime(w.clock.Now().Add(4 * time.Minute))
+				w.looks("a")
+				if n := w.replicas(); n != 6 {
+					t.Errorf("after four minutes it has %d replicas", n)
+				}
+				w.clock.SetTime(w.clock.Now().Add(61 * time.Second))
+				w.becomes(2)
+				w.tells("FederatedHPA SuccessfulRescale: New size: 2; reason: All metrics below target")
+			})
 		})
 	}
 }
 
 func TestMetricsOfAdaptersCountToo(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	for _, c := range w.members {
-		c.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "custom.metrics.k8s.io", Version: "v1beta2", Kind: "MetricValueList"}, Plural: "values", Namespaced: true})
-	}
-	custom := func(end, value string) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
 		for _, c := range w.members {
-			c.mu.Lock()
-			c.custom = map[string]string{"/requests": "10", "/deployments.apps/web/hits": "20", end: value}
-			c.mu.Unlock()
+			c.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "custom.metrics.k8s.io", Version: "v1beta2", Kind: "MetricValueList"}, Plural: "values", Namespaced: true})
 		}
-	}
-	custom("/requests", "10")
-	ten := resource.MustParse("10")
-	f := w.scaler("web")
-	f.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "requests"},
-		Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &ten}}},
-		{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "hits"},
-			DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
-			Target:          autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &ten}}}}
-	w.Make(f)
-	w.says("web", "ScalingActive=True/ValidMetricFound", "ScalingLimited=False/DesiredWithinRange")
-	if n := w.replicas(); n != 4 {
-		t.Fatalf("on target it has %d replicas", n)
-	}
-	custom("/requests", "15")
-	w.becomes(6)
-	w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: metric requests of pods above target")
-	// The hits of both clusters count together.
-	custom("/deployments.apps/web/hits", "35")
-	w.becomes(7)
-	w.tells("FederatedHPA SuccessfulRescale: New size: 7; reason: metric hits of Deployment web above target")
+		custom := func(end, value string) {
+			for _, c := range w.members {
+				c.mu.Lock()
+				c.custom = map[string]string{"/requests": "10", "/deployments.apps/web/hits": "20", end: value}
+				c.mu.Unlock()
+			}
+		}
+		custom("/requests", "10")
+		ten := resource.MustParse("10")
+		f := w.scaler("web")
+		f.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "requests"},
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &ten}}},
+			{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "hits"},
+				DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+				Target:          autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &ten}}}}
+		w.Make(f)
+		w.says("web", "ScalingActive=True/ValidMetricFound", "ScalingLimited=False/DesiredWithinRange")
+		if n := w.replicas(); n != 4 {
+			t.Fatalf("on target it has %d replicas", n)
+		}
+		custom("/requests", "15")
+		w.becomes(6)
+		w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: metric requests of pods above target")
+		// The hits of both clusters count together.
+		custom("/deployments.apps/web/hits", "35")
+		w.becomes(7)
+		w.tells("FederatedHPA SuccessfulRescale: New size: 7; reason: metric hits of Deployment web above target")
+	})
 }
 
 func TestASilentClusterTakesNothingAwayAndIsNamed(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	f := w.scaler("web")
-	zero := int32(0)
-	f.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &zero}}
-	w.Make(f)
-	w.says("web", "ScalingActive=True")
-	w.members["b"].Down(true)
-	w.says("web", "MetricsComplete=False/ClustersUnknown", "cluster b: ")
-	w.use("a", "20m", "20m")
-	w.looks("a")
-	if n := w.replicas(); n != 4 {
-		t.Errorf("a is idle and b silent, and the workload has %d replicas", n)
-	}
-	w.use("a", "150m", "150m")
-	w.becomes(6)
-	w.use("a", "20m", "20m")
-	w.use("b", "20m", "20m")
-	w.members["b"].Down(false)
-	w.becomes(2)
-	w.Eventually("all answer, and nothing is said of that", func() string {
-		if got := w.conditions("web"); strings.Contains(got, "MetricsComplete") {
-			return "it says " + got
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		f := w.scaler("web")
+		zero := int32(0)
+		f.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &zero}}
+		w.Make(f)
+		w.says("web", "ScalingActive=True")
+		w.members["b"].Down(true)
+		w.says("web", "MetricsComplete=False/ClustersUnknown", "cluster b: ")
+		w.use("a", "20m", "20m")
+		w.looks("a")
+		if n := w.replicas(); n != 4 {
+			t.Errorf("a is idle and b silent, and the workload has %d replicas", n)
 		}
-		return ""
+		w.use("a", "150m", "150m")
+		w.becomes(6)
+		w.use("a", "20m", "20m")
+		w.use("b", "20m", "20m")
+		w.members["b"].Down(false)
+		w.becomes(2)
+		w.Eventually("all answer, and nothing is said of that", func() string {
+			if got := w.conditions("web"); strings.Contains(got, "MetricsComplete") {
+				return "it says " + got
+			}
+			return ""
+		})
 	})
 }
 
 func TestAClusterWithoutMetricsIsNamed(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	set := func(c *cluster) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.used = nil
-	}
-	set(w.members["b"])
-	w.Make(w.scaler("web"))
-	w.says("web", "MetricsComplete=False/ClustersUnknown", "cluster b: metrics.k8s.io: the API is not served: install metrics-server there", "ScalingActive=True")
-	set(w.members["a"])
-	w.says("web", "ScalingActive=False/FailedGetResourceMetric", "no cluster reports this metric: cluster a: metrics.k8s.io")
-	w.tells("FederatedHPA FailedComputeMetricsReplicas")
-	if n := w.replicas(); n != 4 {
-		t.Errorf("without metrics it has %d replicas", n)
-	}
-	w.Quiet()
-	w.looks("a")
-	if wrote := w.Quiet(); len(wrote) > 0 {
-		t.Errorf("the trouble is the same, and it writes %v", wrote)
-	}
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		set := func(c *cluster) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.used = nil
+		}
+		set(w.members["b"])
+		w.Make(w.scaler("web"))
+		w.says("web", "MetricsComplete=False/ClustersUnknown", "cluster b: metrics.k8s.io: the API is not served: install metrics-server there", "ScalingActive=True")
+		set(w.members["a"])
+		w.says("web", "ScalingActive=False/FailedGetResourceMetric", "no cluster reports this metric: cluster a: metrics.k8s.io")
+		w.tells("FederatedHPA FailedComputeMetricsReplicas")
+		if n := w.replicas(); n != 4 {
+			t.Errorf("without metrics it has %d replicas", n)
+		}
+		w.Quiet()
+		w.looks("a")
+		if wrote := w.Quiet(); len(wrote) > 0 {
+			t.Errorf("the trouble is the same, and it writes %v", wrote)
+		}
+	})
 }
 
 func TestWhatCannotBeScaledSaysWhy(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	none := w.scaler("none")
-	none.Spec.ScaleTargetRef.Name = "missing"
-	w.Make(none)
-	w.says("none", "AbleToScale=False/FailedGetScaleTargetRef: there is no Deployment.apps missing in namespace shop of the hub")
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		none := w.scaler("none")
+		none.Spec.ScaleTargetRef.Name = "missing"
+		w.Make(none)
+		w.says("none", "AbleToScale=False/FailedGetScaleTargetRef: there is no Deployment.apps missing in namespace shop of the hub")
 
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
-	u.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
-	u.SetNamespace("shop")
-	u.SetName("missing")
-	w.Make(u)
-	w.says("none", "AbleToScale=False/FailedGetBinding: no policy propagates Deployment missing")
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
+		u.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
+		u.SetNamespace("shop")
+		u.SetName("missing")
+		w.Make(u)
+		w.says("none", "AbleToScale=False/FailedGetBinding: no policy propagates Deployment missing")
 
-	spread := w.scaler("spread")
-	spread.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Name: "budget"}
-	b := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
-	b.SetGroupVersionKind(controllertest.PodDisruptionBudget.GroupVersionKind)
-	b.SetNamespace("shop")
-	b.SetName("budget")
-	w.Make(b)
-	w.Make(spread)
-	w.says("spread", "AbleToScale=False/FailedGetScale: a PodDisruptionBudget.policy has no replicas to scale")
+		spread := w.scaler("spread")
+		spread.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Name: "budget"}
+		b := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+		b.SetGroupVersionKind(controllertest.PodDisruptionBudget.GroupVersionKind)
+		b.SetNamespace("shop")
+		b.SetName("budget")
+		w.Make(b)
+		w.Make(spread)
+		w.says("spread", "AbleToScale=False/FailedGetScale: a PodDisruptionBudget.policy has no replicas to scale")
+	})
 }
 
 func TestReplicasThatCannotBeHadAreAskedForOnce(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	w.Hub.Server.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, Plural: "jobs", Namespaced: true})
-	job := w.Hub.Server.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"namespace": "shop", "name": "sums"},
-		"spec": map[string]any{"parallelism": int64(2), "completions": int64(2), "selector": map[string]any{"matchLabels": map[string]any{"app": "sums"}}}}})
-	w.Make(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: names.Binding("Job", "sums")},
-		Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "sums", UID: job.GetUID()},
-			Replicas: 2, Clusters: []workv1alpha2.TargetCluster{{Name: "a", Replicas: 2}}, Placement: &policyv1alpha1.Placement{}}})
-	f := w.scaler("sums")
-	three := int32(3)
-	f.Spec.ScaleTargetRef, f.Spec.MinReplicas = autoscalingv2.CrossVersionObjectReference{APIVersion: "batch/v1", Kind: "Job", Name: "sums"}, &three
-	w.Make(f)
-	w.says("sums", "AbleToScale=False/FailedUpdateScale: the replicas of the workload cannot be set: the replicas cannot be set to 3: they are still 2")
-	w.Quiet()
-	w.clock.SetTime(w.clock.Now().Add(time.Minute))
-	w.looks("a")
-	if wrote := w.Quiet(); len(wrote) > 0 {
-		t.Errorf("nothing changed, and it writes %v", wrote)
-	}
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		w.Hub.Server.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, Plural: "jobs", Namespaced: true})
+		job := w.Hub.Server.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"namespace": "shop", "name": "sums"},
+			"spec": map[string]any{"parallelism": int64(2), "completions": int64(2), "selector": map[string]any{"matchLabels": map[string]any{"app": "sums"}}}}})
+		w.Make(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: names.Binding("Job", "sums")},
+			Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "sums", UID: job.GetUID()},
+				Replicas: 2, Clusters: []workv1alpha2.TargetCluster{{Name: "a", Replicas: 2}}, Placement: &policyv1alpha1.Placement{}}})
+		f := w.scaler("sums")
+		three := int32(3)
+		f.Spec.ScaleTargetRef, f.Spec.MinReplicas = autoscalingv2.CrossVersionObjectReference{APIVersion: "batch/v1", Kind: "Job", Name: "sums"}, &three
+		w.Make(f)
+		w.says("sums", "AbleToScale=False/FailedUpdateScale: the replicas of the workload cannot be set: the replicas cannot be set to 3: they are still 2")
+		w.Quiet()
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		w.looks("a")
+		if wrote := w.Quiet(); len(wrote) > 0 {
+			t.Errorf("nothing changed, and it writes %v", wrote)
+		}
+	})
 }
 
 func TestOfTwoOnTheSameWorkloadOneScales(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	w.Make(w.scaler("web"))
-	second := w.scaler("zweb")
-	second.Spec.MaxReplicas = 100
-	w.Make(second)
-	w.says("zweb", "ScalingActive=False/AmbiguousSelector: FederatedHPA web, which is older, also scales Deployment web: delete one of them")
-	w.says("web", "ScalingActive=True")
-	w.Gone(w.scaler("web"))
-	w.says("zweb", "ScalingActive=True")
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		w.Make(w.scaler("web"))
+		second := w.scaler("zweb")
+		second.Spec.MaxReplicas = 100
+		w.Make(second)
+		w.says("zweb", "ScalingActive=False/AmbiguousSelector: FederatedHPA web, which is older, also scales Deployment web: delete one of them")
+		w.says("web", "ScalingActive=True")
+		w.Gone(w.scaler("web"))
+		w.says("zweb", "ScalingActive=True")
+	})
 }

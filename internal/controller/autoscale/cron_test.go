@@ -65,182 +65,200 @@ func (w *world) at(clock string) {
 func TestARuleScalesOnceAtItsTime(t *testing.T) {
 	for _, kind := range []string{"Deployment", "CloneSet"} {
 		t.Run(kind, func(t *testing.T) {
-			of := controllertest.Deployment
-			if kind == "CloneSet" {
-				of = controllertest.CloneSet
-			}
-			w := newWorld(t, of)
-			w.Make(w.schedule(rule("morning", "0 8 * * *", 9), rule("evening", "0 18 * * *", 3)))
-			w.executed("morning 0+0 next 08:00, evening 0+0 next 18:00")
-			if n := w.replicas(); n != 4 {
-				t.Fatalf("before its time it has %d replicas", n)
-			}
-			w.at("08:00")
-			w.becomes(9)
-			w.executed("morning 1+0 next 08:00, evening 0+0 next 18:00")
-			// What somebody sets afterwards stays.
-			w.Quiet()
-			w.stop()
-			w.at("08:30")
-			w.run()
-			if wrote := w.Quiet(); len(wrote) > 0 {
-				t.Errorf("it has been executed, and after a restart it writes %v", wrote)
-			}
-			// The hub is down at six.
-			w.stop()
-			w.at("19:00")
-			w.run()
-			w.becomes(3)
-			w.executed("morning 1+0 next 08:00, evening 1+0 next 18:00")
+			t.Parallel()
+			controllertest.Run(t, func(t *testing.T) {
+				of := controllertest.Deployment
+				if kind == "CloneSet" {
+					of = controllertest.CloneSet
+				}
+				w := newWorld(t, of)
+				w.Make(w.schedule(rule("morning", "0 8 * * *", 9), rule("evening", "0 18 * * *", 3)))
+				w.executed("morning 0+0 next 08:00, evening 0+0 next 18:00")
+				if n := w.replicas(); n != 4 {
+					t.Fatalf("before its time it has %d replicas", n)
+				}
+				w.at("08:00")
+				w.becomes(9)
+				w.executed("morning 1+0 next 08:00, evening 0+0 next 18:00")
+				// What somebody sets afterwards stays.
+				w.Quiet()
+				w.stop()
+				w.at("08:30")
+				w.run()
+				if wrote := w.Quiet(); len(wrote) > 0 {
+					t.Errorf("it has been executed, and after a restart it writes %v", wrote)
+				}
+				// The hub is down at six.
+				w.stop()
+				w.at("19:00")
+				w.run()
+				w.becomes(3)
+				w.executed("morning 1+0 next 08:00, evening 1+0 next 18:00")
+			})
 		})
 	}
 }
 
 func TestASuspendedRuleDoesNothing(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	off := rule("off", "0 8 * * *", 9)
-	yes := true
-	off.Suspend = &yes
-	w.Make(w.schedule(off, rule("on", "1 8 * * *", 5)))
-	w.executed("off 0+0 next never, on 0+0 next 08:01")
-	w.at("08:00")
-	w.at("08:01")
-	w.becomes(5)
-	w.executed("off 0+0 next never, on 1+0 next 08:01")
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		off := rule("off", "0 8 * * *", 9)
+		yes := true
+		off.Suspend = &yes
+		w.Make(w.schedule(off, rule("on", "1 8 * * *", 5)))
+		w.executed("off 0+0 next never, on 0+0 next 08:01")
+		w.at("08:00")
+		w.at("08:01")
+		w.becomes(5)
+		w.executed("off 0+0 next never, on 1+0 next 08:01")
+	})
 }
 
 func TestARuleThatFailsSaysWhyAndIsNotTriedAgain(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	c := w.schedule(rule("morning", "0 8 * * *", 9))
-	c.Spec.ScaleTargetRef.Name = "missing"
-	w.Make(c)
-	w.executed("morning 0+0 next 08:00")
-	w.at("08:00")
-	w.executed("morning 0+1 next 08:00")
-	w.Has(c)
-	const why = "there is no Deployment.apps missing in namespace shop of the hub"
-	if got := c.Status.ExecutionHistories[0].FailedExecutions[0].Message; got != why {
-		t.Errorf("the message is %q, want %q", got, why)
-	}
-	w.tells("CronFederatedHPA ScaleFailed: Rule morning of 2027-01-11T08:00:00Z: " + why)
-	w.Quiet()
-	w.at("08:05")
-	if wrote := w.Quiet(); len(wrote) > 0 {
-		t.Errorf("it writes %v", wrote)
-	}
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		c := w.schedule(rule("morning", "0 8 * * *", 9))
+		c.Spec.ScaleTargetRef.Name = "missing"
+		w.Make(c)
+		w.executed("morning 0+0 next 08:00")
+		w.at("08:00")
+		w.executed("morning 0+1 next 08:00")
+		w.Has(c)
+		const why = "there is no Deployment.apps missing in namespace shop of the hub"
+		if got := c.Status.ExecutionHistories[0].FailedExecutions[0].Message; got != why {
+			t.Errorf("the message is %q, want %q", got, why)
+		}
+		w.tells("CronFederatedHPA ScaleFailed: Rule morning of 2027-01-11T08:00:00Z: " + why)
+		w.Quiet()
+		w.at("08:05")
+		if wrote := w.Quiet(); len(wrote) > 0 {
+			t.Errorf("it writes %v", wrote)
+		}
+	})
 }
 
 func TestARuleThatFailsForWhatPassesIsTriedAgainForAWhile(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	var broken atomic.Bool
-	broken.Store(true)
-	tried := make(chan struct{}, 1000)
-	w.Hub.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
-		if !broken.Load() || r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/deployments/web") {
-			return false
-		}
-		tried <- struct{}{}
-		rw.Header().Set("Content-Type", "application/json")
-		rw.WriteHeader(http.StatusInternalServerError)
-		_, _ = io.WriteString(rw, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500, "message": "failed calling webhook: no answer"}`)
-		return true
-	})
-	w.Make(w.schedule(rule("morning", "0 8 * * *", 9), rule("noon", "0 12 * * *", 7)))
-	w.executed("morning 0+0 next 08:00, noon 0+0 next 12:00")
-	w.at("08:00")
-	<-tried
-	<-tried
-	w.executed("morning 0+0 next 08:00, noon 0+0 next 12:00")
-	broken.Store(false)
-	w.becomes(9)
-	w.executed("morning 1+0 next 08:00, noon 0+0 next 12:00")
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		var broken atomic.Bool
+		broken.Store(true)
+		tried := make(chan struct{}, 1000)
+		w.Hub.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+			if !broken.Load() || r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/deployments/web") {
+				return false
+			}
+			tried <- struct{}{}
+			rw.Header().Set("Content-Type", "application/json")
+			rw.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(rw, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500, "message": "failed calling webhook: no answer"}`)
+			return true
+		})
+		w.Make(w.schedule(rule("morning", "0 8 * * *", 9), rule("noon", "0 12 * * *", 7)))
+		w.executed("morning 0+0 next 08:00, noon 0+0 next 12:00")
+		w.at("08:00")
+		<-tried
+		<-tried
+		w.executed("morning 0+0 next 08:00, noon 0+0 next 12:00")
+		broken.Store(false)
+		w.becomes(9)
+		w.executed("morning 1+0 next 08:00, noon 0+0 next 12:00")
 
-	// Not for ever; after a start from then on.
-	broken.Store(true)
-	w.stop()
-	w.at("13:00")
-	w.run()
-	<-tried
-	<-tried
-	w.executed("morning 1+0 next 08:00, noon 0+0 next 12:00")
-	w.at("13:06")
-	w.executed("morning 1+0 next 08:00, noon 0+1 next 12:00")
-	w.tells("CronFederatedHPA ScaleFailed: Rule noon of 2027-01-11T12:00:00Z: ")
-	if n := w.replicas(); n != 9 {
-		t.Errorf("it has %d replicas", n)
-	}
+		// Not for ever; after a start from then on.
+		broken.Store(true)
+		w.stop()
+		w.at("13:00")
+		w.run()
+		<-tried
+		<-tried
+		w.executed("morning 1+0 next 08:00, noon 0+0 next 12:00")
+		w.at("13:06")
+		w.executed("morning 1+0 next 08:00, noon 0+1 next 12:00")
+		w.tells("CronFederatedHPA ScaleFailed: Rule noon of 2027-01-11T12:00:00Z: ")
+		if n := w.replicas(); n != 9 {
+			t.Errorf("it has %d replicas", n)
+		}
+	})
 }
 
 func TestARuleSetsTheBoundsOfAFederatedHPA(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	w.Make(w.scaler("web"))
-	w.says("web", "ScalingActive=True")
-	c := w.schedule(rule("morning", "0 8 * * *", 0))
-	lowest, highest := int32(6), int32(30)
-	c.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "autoscaling.karmada.io/v1alpha1", Kind: "FederatedHPA", Name: "web"}
-	c.Spec.Rules[0].TargetReplicas, c.Spec.Rules[0].TargetMinReplicas, c.Spec.Rules[0].TargetMaxReplicas = nil, &lowest, &highest
-	w.Make(c)
-	w.executed("morning 0+0 next 08:00")
-	w.at("08:00")
-	w.becomes(6)
-	w.executed("morning 1+0 next 08:00")
-	f := w.scaler("web")
-	if w.Has(f); *f.Spec.MinReplicas != 6 || f.Spec.MaxReplicas != 30 {
-		t.Errorf("the bounds are %d and %d", *f.Spec.MinReplicas, f.Spec.MaxReplicas)
-	}
-	w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: there are fewer replicas than minReplicas")
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		w.Make(w.scaler("web"))
+		w.says("web", "ScalingActive=True")
+		c := w.schedule(rule("morning", "0 8 * * *", 0))
+		lowest, highest := int32(6), int32(30)
+		c.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "autoscaling.karmada.io/v1alpha1", Kind: "FederatedHPA", Name: "web"}
+		c.Spec.Rules[0].TargetReplicas, c.Spec.Rules[0].TargetMinReplicas, c.Spec.Rules[0].TargetMaxReplicas = nil, &lowest, &highest
+		w.Make(c)
+		w.executed("morning 0+0 next 08:00")
+		w.at("08:00")
+		w.becomes(6)
+		w.executed("morning 1+0 next 08:00")
+		f := w.scaler("web")
+		if w.Has(f); *f.Spec.MinReplicas != 6 || f.Spec.MaxReplicas != 30 {
+			t.Errorf("the bounds are %d and %d", *f.Spec.MinReplicas, f.Spec.MaxReplicas)
+		}
+		w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: there are fewer replicas than minReplicas")
+	})
 }
 
 // Whom it scales is named by its author, who may write it in his namespace alone.
 func TestATargetIsNeverOutsideTheNamespace(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	tools := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Tool"}, Plural: "tools"}
-	w.Hub.Server.Serve(tools)
-	put := func(kind membertest.Kind, namespace, name string) func() int64 {
-		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(4)}}}
-		u.SetGroupVersionKind(kind.GroupVersionKind)
-		u.SetNamespace(namespace)
-		u.SetName(name)
-		w.Hub.Server.Put(u)
-		return func() int64 {
-			n, _, _ := unstructured.NestedInt64(w.Hub.Server.Object(kind, namespace, name).Object, "spec", "replicas")
-			return n
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		tools := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Tool"}, Plural: "tools"}
+		w.Hub.Server.Serve(tools)
+		put := func(kind membertest.Kind, namespace, name string) func() int64 {
+			u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(4)}}}
+			u.SetGroupVersionKind(kind.GroupVersionKind)
+			u.SetNamespace(namespace)
+			u.SetName(name)
+			w.Hub.Server.Put(u)
+			return func() int64 {
+				n, _, _ := unstructured.NestedInt64(w.Hub.Server.Object(kind, namespace, name).Object, "spec", "replicas")
+				return n
+			}
 		}
-	}
-	vault, tool := put(controllertest.Deployment, "bank", "vault"), put(tools, "", "tool")
-	for _, ref := range []autoscalingv2.CrossVersionObjectReference{
-		{APIVersion: "apps/v1", Kind: "Deployment", Name: "vault"},
-		{APIVersion: "apps/v1", Kind: "Deployment", Name: "../../bank/deployments/vault"},
-		{APIVersion: "apps/v1", Kind: "Deployment", Name: "bank/vault"},
-		{APIVersion: "example.com/v1", Kind: "Tool", Name: "tool"},
-	} {
-		c := w.schedule(rule("morning", "0 8 * * *", 9))
-		c.Name, c.Spec.ScaleTargetRef = fmt.Sprintf("c%d", len(ref.Name)), ref
-		w.Make(c)
-		f := w.scaler(fmt.Sprintf("f%d", len(ref.Name)))
-		f.Spec.ScaleTargetRef = ref
-		w.Make(f)
-		w.says(f.Name, fmt.Sprintf("AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop of the hub", propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
-	}
-	each := func(what string, holds func(autoscalingv1alpha1.ExecutionHistory) bool) {
-		t.Helper()
-		for _, name := range []string{"c5", "c28", "c10", "c4"} {
-			w.Eventually(name+" "+what, func() string {
-				c := w.schedule()
-				c.Name = name
-				if !w.Has(c) || len(c.Status.ExecutionHistories) != 1 || !holds(c.Status.ExecutionHistories[0]) {
-					return fmt.Sprintf("%+v, %q", c.Status, w.Events())
-				}
-				return ""
-			})
+		vault, tool := put(controllertest.Deployment, "bank", "vault"), put(tools, "", "tool")
+		for _, ref := range []autoscalingv2.CrossVersionObjectReference{
+			{APIVersion: "apps/v1", Kind: "Deployment", Name: "vault"},
+			{APIVersion: "apps/v1", Kind: "Deployment", Name: "../../bank/deployments/vault"},
+			{APIVersion: "apps/v1", Kind: "Deployment", Name: "bank/vault"},
+			{APIVersion: "example.com/v1", Kind: "Tool", Name: "tool"},
+		} {
+			c := w.schedule(rule("morning", "0 8 * * *", 9))
+			c.Name, c.Spec.ScaleTargetRef = fmt.Sprintf("c%d", len(ref.Name)), ref
+			w.Make(c)
+			f := w.scaler(fmt.Sprintf("f%d", len(ref.Name)))
+			f.Spec.ScaleTargetRef = ref
+			w.Make(f)
+			w.says(f.Name, fmt.Sprintf("AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop of the hub", propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
 		}
-	}
-	each("knows its time", func(h autoscalingv1alpha1.ExecutionHistory) bool { return h.NextExecutionTime != nil })
-	w.at("09:00") // what may pass is tried again no more
-	each("has failed", func(h autoscalingv1alpha1.ExecutionHistory) bool {
-		return len(h.FailedExecutions) == 1 && len(h.SuccessfulExecutions) == 0
+		each := func(what string, holds func(autoscalingv1alpha1.ExecutionHistory) bool) {
+			t.Helper()
+			for _, name := range []string{"c5", "c28", "c10", "c4"} {
+				w.Eventually(name+" "+what, func() string {
+					c := w.schedule()
+					c.Name = name
+					if !w.Has(c) || len(c.Status.ExecutionHistories) != 1 || !holds(c.Status.ExecutionHistories[0]) {
+						return fmt.Sprintf("%+v, %q", c.Status, w.Events())
+					}
+					return ""
+				})
+			}
+		}
+		each("knows its time", func(h autoscalingv1alpha1.ExecutionHistory) bool { return h.NextExecutionTime != nil })
+		w.at("09:00") // what may pass is tried again no more
+		each("has failed", func(h autoscalingv1alpha1.ExecutionHistory) bool {
+			return len(h.FailedExecutions) == 1 && len(h.SuccessfulExecutions) == 0
+		})
+		if vault() != 4 || tool() != 4 {
+			t.Errorf("what is elsewhere was scaled to %d and %d", vault(), tool())
+		}
 	})
-	if vault() != 4 || tool() != 4 {
-		t.Errorf("what is elsewhere was scaled to %d and %d", vault(), tool())
-	}
 }

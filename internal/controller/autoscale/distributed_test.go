@@ -138,201 +138,225 @@ func (w *world) workload() *unstructured.Unstructured {
 }
 
 func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
-	w := newWorld(t, controllertest.CloneSet)
-	f := w.scaler("web")
-	f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
-	w.Make(f)
-	w.bounds("a 1-6, b 1-6")
-	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: a, b")
-	w.applied("a", metav1.ConditionTrue, "")
-	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: b")
-	w.applied("b", metav1.ConditionTrue, "")
-	w.says("web", "BoundsSplit=True/BoundsSplit", "a 1 to 6, b 1 to 6")
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.CloneSet)
+		f := w.scaler("web")
+		f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+		w.Make(f)
+		w.bounds("a 1-6, b 1-6")
+		w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: a, b")
+		w.applied("a", metav1.ConditionTrue, "")
+		w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: b")
+		w.applied("b", metav1.ConditionTrue, "")
+		w.says("web", "BoundsSplit=True/BoundsSplit", "a 1 to 6, b 1 to 6")
 
-	// The template follows what the autoscalers make, and the scheduler is told where that is.
-	w.made("a", 2, 5)
-	w.made("b", 2, 2)
-	w.becomes(7)
-	w.scheduler(`{"a":5,"b":2}`)
-	w.Eventually("the status sums up", func() string {
-		if w.Has(f); f.Status.CurrentReplicas != 4 || f.Status.DesiredReplicas != 7 {
-			return fmt.Sprintf("%+v", f.Status)
-		}
-		return ""
-	})
-	// That the placement follows is no reason to split anew; a cluster that joins, or other bounds, are.
-	controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) {
-		b.Spec.Replicas, b.Spec.Clusters = 7, []workv1alpha2.TargetCluster{{Name: "a", Replicas: 5}, {Name: "b", Replicas: 2}}
-	})
-	w.made("a", 5, 5)
-	w.Quiet()
-	w.bounds("a 1-6, b 1-6")
-	if wrote := w.Quiet(); len(wrote) > 0 {
-		t.Errorf("nothing changed, and it writes %v", wrote)
-	}
-	controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.MaxReplicas = 14 })
-	w.bounds("a 1-10, b 1-4")
-
-	// Replicas that move are followed, though there are as many as before.
-	w.stop()
-	w.made("a", 3, 3)
-	w.made("b", 4, 4)
-	w.run()
-	w.scheduler(`{"a":3,"b":4}`)
-	if n := w.replicas(); n != 7 {
-		t.Errorf("the workload has %d replicas", n)
-	}
-
-	// More clusters than replicas cannot be: each has one, and the template follows.
-	one := int32(1)
-	controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.MinReplicas, f.Spec.MaxReplicas = &one, 1 })
-	w.says("web", "BoundsSplit=False/MoreClustersThanReplicas: maxReplicas is 1, and the workload is in 2 clusters")
-	w.bounds("a 1-1, b 1-1")
-	w.becomes(2)
-	w.scheduler(`{"a":1,"b":1}`)
-	w.Quiet()
-	if wrote := w.Quiet(); len(wrote) > 0 {
-		t.Errorf("nothing changed, and it writes %v", wrote)
-	}
-
-	// When the hub scales again, the members' autoscalers go.
-	controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) {
-		f.Annotations, f.Spec.MaxReplicas = nil, 12
-	})
-	w.bounds("")
-	w.says("web", "ScalingActive=True/ValidMetricFound: the desired replica count is calculated from")
-	if got := w.conditions("web"); strings.Contains(got, "BoundsSplit") {
-		t.Errorf("it still says %s", got)
-	}
-	w.scheduler("")
-}
-
-func TestAutoscalersGoWithTheirFederatedHPAAlsoWhileTheHubIsDown(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	f := w.scaler("web")
-	f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
-	w.Make(f)
-	w.bounds("a 1-6, b 1-6")
-	w.stop()
-	w.Gone(w.scaler("web"))
-	w.run()
-	w.bounds("")
-}
-
-func TestAutoscalersGoWithTheirWorkload(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	f := w.scaler("web")
-	f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
-	w.Make(f)
-	w.bounds("a 1-6, b 1-6")
-	w.Gone(w.workload())
-	w.says("web", "AbleToScale=False/FailedGetScaleTargetRef")
-	w.Quiet()
-	w.bounds("a 1-6, b 1-6") // while it has a binding, the template may only be unknown
-	w.Gone(w.binding())
-	w.bounds("")
-}
-
-func TestReplicasThatAreNotDividedCannotBeSplit(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) {
-		b.Spec.Placement.ReplicaScheduling.ReplicaSchedulingType = policyv1alpha1.ReplicaSchedulingTypeDuplicated
-	})
-	f := w.scaler("web")
-	f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
-	w.Make(f)
-	w.says("web", "BoundsSplit=False/ReplicasDuplicated")
-	w.bounds("")
-}
-
-func TestAnAutoscalerOfTheUsersOwnIsLeftAlone(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	// The user propagates an autoscaler of the same name.
-	own := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("a"), Name: names.Work("HorizontalPodAutoscaler", "web", "shop")}}
-	own.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}`)}}}
-	w.Make(own)
-	w.Make(w.distributed())
-	w.bounds("a 1-6, b 1-6")
-	w.says("web", "BoundsSplit=Unknown/AutoscalersPending")
-	w.applied("b", metav1.ConditionTrue, "")
-	w.applied("a", metav1.ConditionFalse, "it belongs to another Work")
-	w.says("web", "BoundsSplit=False/AutoscalerNotApplied: some clusters do not have their autoscaler: cluster a: it belongs to another Work")
-	version := own.ResourceVersion
-	if !w.Has(own) || own.ResourceVersion != version {
-		t.Errorf("the user's own has been written: %+v", own)
-	}
-}
-
-func TestAWorkloadWithoutReplicasIsNotScaledByMembersEither(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	w.Make(w.distributed())
-	w.bounds("a 1-6, b 1-6")
-	w.made("a", 3, 3)
-	w.scheduler(`{"a":3,"b":2}`)
-	set := func(n int64) {
-		w.Eventually("the workload is written", func() string {
-			u := w.workload()
-			if w.Has(u); unstructured.SetNestedField(u.Object, n, "spec", "replicas") != nil {
-				return "it has no spec"
-			}
-			if err := w.Update(t.Context(), u); err != nil {
-				return err.Error()
+		// The template follows what the autoscalers make, and the scheduler is told where that is.
+		w.made("a", 2, 5)
+		w.made("b", 2, 2)
+		w.becomes(7)
+		w.scheduler(`{"a":5,"b":2}`)
+		w.Eventually("the status sums up", func() string {
+			if w.Has(f); f.Status.CurrentReplicas != 4 || f.Status.DesiredReplicas != 7 {
+				return fmt.Sprintf("%+v", f.Status)
 			}
 			return ""
 		})
-	}
-	w.becomes(5)
-	set(0)
-	w.bounds("")
-	w.scheduler("")
-	w.says("web", "ScalingActive=False/ScalingDisabled: autoscaling is disabled since the workload has zero replicas")
-	w.Quiet()
-	if n := w.replicas(); n != 0 {
-		t.Errorf("it has been switched off, and has %d replicas", n)
-	}
-	for _, cluster := range []string{"a", "b"} { // the members have let them go
-		controllertest.Change(w.Hub, autoscaler(cluster), func(work *workv1alpha1.Work) { work.Finalizers = nil })
-	}
-	set(4)
-	w.bounds("a 1-6, b 1-6")
+		// That the placement follows is no reason to split anew; a cluster that joins, or other bounds, are.
+		controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Replicas, b.Spec.Clusters = 7, []workv1alpha2.TargetCluster{{Name: "a", Replicas: 5}, {Name: "b", Replicas: 2}}
+		})
+		w.made("a", 5, 5)
+		w.Quiet()
+		w.bounds("a 1-6, b 1-6")
+		if wrote := w.Quiet(); len(wrote) > 0 {
+			t.Errorf("nothing changed, and it writes %v", wrote)
+		}
+		controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.MaxReplicas = 14 })
+		w.bounds("a 1-10, b 1-4")
+
+		// Replicas that move are followed, though there are as many as before.
+		w.stop()
+		w.made("a", 3, 3)
+		w.made("b", 4, 4)
+		w.run()
+		w.scheduler(`{"a":3,"b":4}`)
+		if n := w.replicas(); n != 7 {
+			t.Errorf("the workload has %d replicas", n)
+		}
+
+		// More clusters than replicas cannot be: each has one, and the template follows.
+		one := int32(1)
+		controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.MinReplicas, f.Spec.MaxReplicas = &one, 1 })
+		w.says("web", "BoundsSplit=False/MoreClustersThanReplicas: maxReplicas is 1, and the workload is in 2 clusters")
+		w.bounds("a 1-1, b 1-1")
+		w.becomes(2)
+		w.scheduler(`{"a":1,"b":1}`)
+		w.Quiet()
+		if wrote := w.Quiet(); len(wrote) > 0 {
+			t.Errorf("nothing changed, and it writes %v", wrote)
+		}
+
+		// When the hub scales again, the members' autoscalers go.
+		controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) {
+			f.Annotations, f.Spec.MaxReplicas = nil, 12
+		})
+		w.bounds("")
+		w.says("web", "ScalingActive=True/ValidMetricFound: the desired replica count is calculated from")
+		if got := w.conditions("web"); strings.Contains(got, "BoundsSplit") {
+			t.Errorf("it still says %s", got)
+		}
+		w.scheduler("")
+	})
+}
+
+func TestAutoscalersGoWithTheirFederatedHPAAlsoWhileTheHubIsDown(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		f := w.scaler("web")
+		f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+		w.Make(f)
+		w.bounds("a 1-6, b 1-6")
+		w.stop()
+		w.Gone(w.scaler("web"))
+		w.run()
+		w.bounds("")
+	})
+}
+
+func TestAutoscalersGoWithTheirWorkload(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		f := w.scaler("web")
+		f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+		w.Make(f)
+		w.bounds("a 1-6, b 1-6")
+		w.Gone(w.workload())
+		w.says("web", "AbleToScale=False/FailedGetScaleTargetRef")
+		w.Quiet()
+		w.bounds("a 1-6, b 1-6") // while it has a binding, the template may only be unknown
+		w.Gone(w.binding())
+		w.bounds("")
+	})
+}
+
+func TestReplicasThatAreNotDividedCannotBeSplit(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Placement.ReplicaScheduling.ReplicaSchedulingType = policyv1alpha1.ReplicaSchedulingTypeDuplicated
+		})
+		f := w.scaler("web")
+		f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+		w.Make(f)
+		w.says("web", "BoundsSplit=False/ReplicasDuplicated")
+		w.bounds("")
+	})
+}
+
+func TestAnAutoscalerOfTheUsersOwnIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		// The user propagates an autoscaler of the same name.
+		own := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("a"), Name: names.Work("HorizontalPodAutoscaler", "web", "shop")}}
+		own.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}`)}}}
+		w.Make(own)
+		w.Make(w.distributed())
+		w.bounds("a 1-6, b 1-6")
+		w.says("web", "BoundsSplit=Unknown/AutoscalersPending")
+		w.applied("b", metav1.ConditionTrue, "")
+		w.applied("a", metav1.ConditionFalse, "it belongs to another Work")
+		w.says("web", "BoundsSplit=False/AutoscalerNotApplied: some clusters do not have their autoscaler: cluster a: it belongs to another Work")
+		version := own.ResourceVersion
+		if !w.Has(own) || own.ResourceVersion != version {
+			t.Errorf("the user's own has been written: %+v", own)
+		}
+	})
+}
+
+func TestAWorkloadWithoutReplicasIsNotScaledByMembersEither(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		w.Make(w.distributed())
+		w.bounds("a 1-6, b 1-6")
+		w.made("a", 3, 3)
+		w.scheduler(`{"a":3,"b":2}`)
+		set := func(n int64) {
+			w.Eventually("the workload is written", func() string {
+				u := w.workload()
+				if w.Has(u); unstructured.SetNestedField(u.Object, n, "spec", "replicas") != nil {
+					return "it has no spec"
+				}
+				if err := w.Update(t.Context(), u); err != nil {
+					return err.Error()
+				}
+				return ""
+			})
+		}
+		w.becomes(5)
+		set(0)
+		w.bounds("")
+		w.scheduler("")
+		w.says("web", "ScalingActive=False/ScalingDisabled: autoscaling is disabled since the workload has zero replicas")
+		w.Quiet()
+		if n := w.replicas(); n != 0 {
+			t.Errorf("it has been switched off, and has %d replicas", n)
+		}
+		for _, cluster := range []string{"a", "b"} { // the members have let them go
+			controllertest.Change(w.Hub, autoscaler(cluster), func(work *workv1alpha1.Work) { work.Finalizers = nil })
+		}
+		set(4)
+		w.bounds("a 1-6, b 1-6")
+	})
 }
 
 func TestTheBindingOfAFormerTargetIsLetGo(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	api := w.workload()
-	if !w.Has(api) {
-		t.Fatal("there is no workload")
-	}
-	api.SetName("api")
-	api.SetUID("")
-	api.SetResourceVersion("")
-	w.Make(api)
-	of := w.binding()
-	if !w.Has(of) {
-		t.Fatal("there is no binding")
-	}
-	of = of.DeepCopy()
-	of.Name, of.UID, of.ResourceVersion, of.Spec.Resource.Name, of.Spec.Resource.UID = names.Binding("Deployment", "api"), "", "", "api", api.GetUID()
-	w.Make(of)
-	w.Make(w.distributed())
-	w.bounds("a 1-6, b 1-6")
-	w.made("a", 3, 3)
-	w.scheduler(`{"a":3,"b":2}`)
-	controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.ScaleTargetRef.Name = "api" })
-	w.scheduler("")
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		api := w.workload()
+		if !w.Has(api) {
+			t.Fatal("there is no workload")
+		}
+		api.SetName("api")
+		api.SetUID("")
+		api.SetResourceVersion("")
+		w.Make(api)
+		of := w.binding()
+		if !w.Has(of) {
+			t.Fatal("there is no binding")
+		}
+		of = of.DeepCopy()
+		of.Name, of.UID, of.ResourceVersion, of.Spec.Resource.Name, of.Spec.Resource.UID = names.Binding("Deployment", "api"), "", "", "api", api.GetUID()
+		w.Make(of)
+		w.Make(w.distributed())
+		w.bounds("a 1-6, b 1-6")
+		w.made("a", 3, 3)
+		w.scheduler(`{"a":3,"b":2}`)
+		controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.ScaleTargetRef.Name = "api" })
+		w.scheduler("")
+	})
 }
 
 func TestAClusterWithoutExecutionSpaceHoldsNothingUp(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	w.Gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("b")}})
-	w.Make(w.distributed())
-	w.bounds("a 1-6")
-	w.made("a", 2, 5)
-	w.becomes(7)
-	w.applied("a", metav1.ConditionTrue, "")
-	w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: b")
-	w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("b")}})
-	w.bounds("a 1-6, b 1-6")
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		w.Gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("b")}})
+		w.Make(w.distributed())
+		w.bounds("a 1-6")
+		w.made("a", 2, 5)
+		w.becomes(7)
+		w.applied("a", metav1.ConditionTrue, "")
+		w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: b")
+		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("b")}})
+		w.bounds("a 1-6, b 1-6")
+	})
 }
 
 func TestAutoscalersGoWithTheirPolicy(t *testing.T) {
@@ -344,54 +368,60 @@ func TestAutoscalersGoWithTheirPolicy(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			w := newWorld(t, controllertest.Deployment)
-			w.Make(w.distributed())
-			w.bounds("a 1-6, b 1-6")
-			change(w)
-			w.bounds("")
-			w.says("web", "AbleToScale=False")
-			if got := w.conditions("web"); strings.Contains(got, "BoundsSplit") {
-				t.Errorf("it still says %s", got)
-			}
+			t.Parallel()
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t, controllertest.Deployment)
+				w.Make(w.distributed())
+				w.bounds("a 1-6, b 1-6")
+				change(w)
+				w.bounds("")
+				w.says("web", "AbleToScale=False")
+				if got := w.conditions("web"); strings.Contains(got, "BoundsSplit") {
+					t.Errorf("it still says %s", got)
+				}
+			})
 		})
 	}
 }
 
 // Somebody deletes the binding of a workload that a policy holds: it is made again, and the autoscalers stay until it says that they go.
 func TestAutoscalersStayWhileTheBindingIsMadeAgain(t *testing.T) {
-	w := newWorld(t, controllertest.Deployment)
-	p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
-	web := &unstructured.Unstructured{}
-	web.SetGroupVersionKind(w.kind.GroupVersionKind)
-	web.SetNamespace("shop")
-	web.SetName("web")
-	controllertest.Change(w.Hub, web, func(u *unstructured.Unstructured) { propagate.Claim(u, p) })
-	w.Make(w.distributed())
-	w.bounds("a 1-6, b 1-6")
-	before := autoscaler("a")
-	w.Has(before)
-	stays := func(when string) {
-		t.Helper()
-		w.Quiet()
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+		web := &unstructured.Unstructured{}
+		web.SetGroupVersionKind(w.kind.GroupVersionKind)
+		web.SetNamespace("shop")
+		web.SetName("web")
+		controllertest.Change(w.Hub, web, func(u *unstructured.Unstructured) { propagate.Claim(u, p) })
+		w.Make(w.distributed())
 		w.bounds("a 1-6, b 1-6")
-		if now := autoscaler("a"); !w.Has(now) || now.UID != before.UID {
-			t.Errorf("%s, the autoscaler of a is another", when)
+		before := autoscaler("a")
+		w.Has(before)
+		stays := func(when string) {
+			t.Helper()
+			w.Quiet()
+			w.bounds("a 1-6, b 1-6")
+			if now := autoscaler("a"); !w.Has(now) || now.UID != before.UID {
+				t.Errorf("%s, the autoscaler of a is another", when)
+			}
 		}
-	}
 
-	old := w.binding()
-	w.Has(old)
-	w.Gone(w.binding())
-	w.says("web", "AbleToScale=False/FailedGetBinding")
-	stays("while there is no binding")
+		old := w.binding()
+		w.Has(old)
+		w.Gone(w.binding())
+		w.says("web", "AbleToScale=False/FailedGetBinding")
+		stays("while there is no binding")
 
-	anew := old.DeepCopy()
-	anew.UID, anew.ResourceVersion, anew.Spec.Clusters = "", "", nil
-	w.Make(anew)
-	w.says("web", "AbleToScale=False/FailedGetTargetClusters")
-	stays("while it is not placed")
+		anew := old.DeepCopy()
+		anew.UID, anew.ResourceVersion, anew.Spec.Clusters = "", "", nil
+		w.Make(anew)
+		w.says("web", "AbleToScale=False/FailedGetTargetClusters")
+		stays("while it is not placed")
 
-	controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = old.Spec.Clusters })
-	w.says("web", "AbleToScale=True")
-	stays("when it is placed")
+		controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = old.Spec.Clusters })
+		w.says("web", "AbleToScale=True")
+		stays("when it is placed")
+	})
 }

@@ -19,6 +19,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/access"
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -89,147 +90,153 @@ func TestAMemberLetsTheHubActAsThoseWhoMayUseItsProxyAndKeepsWhatItHas(t *testin
 		"a token of somebody else's": {token: "opaque"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := membertest.New(t, roleKind, bindingKind)
-			if c.before != nil {
-				c.before.TypeMeta = metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
-				m.Put(c.before)
-			}
-			reviewing(m, true)
-			f := acted(t, m, c.token)
-			events := record.NewFakeRecorder(10)
-			f.Grants, f.auth = letting("alice", "system:kube-scheduler"), commit.Events{EventRecorder: events}
-			f.look("eu")
-			role, binding := m.Object(roleKind, "", access.Impersonator), m.Object(bindingKind, "", access.Impersonator)
-			if (role != nil) != (c.want != "") || (binding != nil) != (c.want != "") {
-				t.Fatalf("there are %v and %v", role, binding)
-			}
-			if c.want == "" {
-				return
-			}
-			subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
-			if s := subjects[0].(map[string]any); s["namespace"] != "ours" || s["name"] != "acting" {
-				t.Errorf("the binding is of %v", s)
-			}
-			if got := inRole(role); got != c.want {
-				t.Errorf("the hub may act as %s, want %s", got, c.want)
-			}
-			const succeeded = "Normal SyncImpersonationConfigSucceed Sync impersonation config succeed."
-			told := said(events)
-			if len(told) != 1 || (told[0] == succeeded) == c.event {
-				t.Errorf("said: %q", told)
-			}
-			for _, e := range told {
-				if e == succeeded {
-					continue
+			controllertest.Run(t, func(t *testing.T) {
+				m := membertest.NewInMemory(t, roleKind, bindingKind)
+				if c.before != nil {
+					c.before.TypeMeta = metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
+					m.Put(c.before)
 				}
-				for _, part := range []string{"Warning SyncImpersonationConfigFailed", `cluster "eu"`, "ClusterRole karmada-impersonator", "delete it, and the hub recreates it"} {
-					if !strings.Contains(e, part) {
-						t.Errorf("the event %s does not say %q", e, part)
+				reviewing(m, true)
+				f := acted(t, m, c.token)
+				events := record.NewFakeRecorder(10)
+				f.Grants, f.auth = letting("alice", "system:kube-scheduler"), commit.Events{EventRecorder: events}
+				f.look("eu")
+				role, binding := m.Object(roleKind, "", access.Impersonator), m.Object(bindingKind, "", access.Impersonator)
+				if (role != nil) != (c.want != "") || (binding != nil) != (c.want != "") {
+					t.Fatalf("there are %v and %v", role, binding)
+				}
+				if c.want == "" {
+					return
+				}
+				subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+				if s := subjects[0].(map[string]any); s["namespace"] != "ours" || s["name"] != "acting" {
+					t.Errorf("the binding is of %v", s)
+				}
+				if got := inRole(role); got != c.want {
+					t.Errorf("the hub may act as %s, want %s", got, c.want)
+				}
+				const succeeded = "Normal SyncImpersonationConfigSucceed Sync impersonation config succeed."
+				told := said(events)
+				if len(told) != 1 || (told[0] == succeeded) == c.event {
+					t.Errorf("said: %q", told)
+				}
+				for _, e := range told {
+					if e == succeeded {
+						continue
+					}
+					for _, part := range []string{"Warning SyncImpersonationConfigFailed", `cluster "eu"`, "ClusterRole karmada-impersonator", "delete it, and the hub recreates it"} {
+						if !strings.Contains(e, part) {
+							t.Errorf("the event %s does not say %q", e, part)
+						}
 					}
 				}
-			}
-			asked, wrote := len(m.Requests("GET /apis/rbac")), len(m.Writes())
-			f.look("eu")
-			if again := len(m.Requests("GET /apis/rbac")); again != asked || len(m.Writes()) != wrote {
-				t.Errorf("the member was asked again: %v", m.Requests("GET /apis/rbac"))
-			}
-			// Others are let in.
-			f.Grants = letting("carl")
-			f.look("eu")
-			want := "[carl]"
-			if c.event {
-				want = c.want
-			}
-			if got := inRole(m.Object(roleKind, "", access.Impersonator)); got != want {
-				t.Errorf("then the hub may act as %s, want %s", got, want)
-			}
-			// Somebody in the member deletes both, which does not stay so for long; until then nobody asks.
-			m.Remove(roleKind, "", access.Impersonator)
-			m.Remove(bindingKind, "", access.Impersonator)
-			f.look("eu")
-			if role := m.Object(roleKind, "", access.Impersonator); role != nil {
-				t.Errorf("the member was asked at once")
-			}
-			f.clock.Step(grantCheck)
-			f.look("eu")
-			if got := inRole(m.Object(roleKind, "", access.Impersonator)); got != "[carl]" || m.Object(bindingKind, "", access.Impersonator) == nil {
-				t.Errorf("after some minutes the hub may act as %s", got)
-			}
-			// A write is a success that is told; what is as it was, or in trouble as before, is not.
-			wrotes := []string{succeeded, succeeded}
-			if c.event {
-				wrotes = wrotes[1:]
-			}
-			if told := said(events); !slices.Equal(told, wrotes) {
-				t.Errorf("then said: %q", told)
-			}
+				asked, wrote := len(m.Requests("GET /apis/rbac")), len(m.Writes())
+				f.look("eu")
+				if again := len(m.Requests("GET /apis/rbac")); again != asked || len(m.Writes()) != wrote {
+					t.Errorf("the member was asked again: %v", m.Requests("GET /apis/rbac"))
+				}
+				// Others are let in.
+				f.Grants = letting("carl")
+				f.look("eu")
+				want := "[carl]"
+				if c.event {
+					want = c.want
+				}
+				if got := inRole(m.Object(roleKind, "", access.Impersonator)); got != want {
+					t.Errorf("then the hub may act as %s, want %s", got, want)
+				}
+				// Somebody in the member deletes both, which does not stay so for long; until then nobody asks.
+				m.Remove(roleKind, "", access.Impersonator)
+				m.Remove(bindingKind, "", access.Impersonator)
+				f.look("eu")
+				if role := m.Object(roleKind, "", access.Impersonator); role != nil {
+					t.Errorf("the member was asked at once")
+				}
+				f.clock.Step(grantCheck)
+				f.look("eu")
+				if got := inRole(m.Object(roleKind, "", access.Impersonator)); got != "[carl]" || m.Object(bindingKind, "", access.Impersonator) == nil {
+					t.Errorf("after some minutes the hub may act as %s", got)
+				}
+				// A write is a success that is told; what is as it was, or in trouble as before, is not.
+				wrotes := []string{succeeded, succeeded}
+				if c.event {
+					wrotes = wrotes[1:]
+				}
+				if told := said(events); !slices.Equal(told, wrotes) {
+					t.Errorf("then said: %q", told)
+				}
+			})
 		})
 	}
 }
 
 // Who may name the Secret of an impersonator might make a token up, of an account of his own in the member.
 func TestTheRightToActAsUsersGoesToNoAccountThatATokenOnlyNames(t *testing.T) {
-	m := membertest.New(t, roleKind, bindingKind)
-	reviewing(m, false)
-	f := acted(t, m, actingToken)
-	events := record.NewFakeRecorder(10)
-	f.Grants, f.auth = letting("alice"), commit.Events{EventRecorder: events}
-	f.look("eu")
-	f.look("eu")
-	if binding := m.Object(bindingKind, "", access.Impersonator); binding != nil {
-		t.Errorf("it is given by %v", binding)
-	}
-	if warned := said(events); len(warned) != 1 || !strings.Contains(warned[0], "the cluster does not authenticate it as that") {
-		t.Errorf("said: %q", warned)
-	}
-	reviewing(m, true)
-	f.look("eu")
-	if binding := m.Object(bindingKind, "", access.Impersonator); binding == nil {
-		t.Error("it is not given to the account of a good token")
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		m := membertest.NewInMemory(t, roleKind, bindingKind)
+		reviewing(m, false)
+		f := acted(t, m, actingToken)
+		events := record.NewFakeRecorder(10)
+		f.Grants, f.auth = letting("alice"), commit.Events{EventRecorder: events}
+		f.look("eu")
+		f.look("eu")
+		if binding := m.Object(bindingKind, "", access.Impersonator); binding != nil {
+			t.Errorf("it is given by %v", binding)
+		}
+		if warned := said(events); len(warned) != 1 || !strings.Contains(warned[0], "the cluster does not authenticate it as that") {
+			t.Errorf("said: %q", warned)
+		}
+		reviewing(m, true)
+		f.look("eu")
+		if binding := m.Object(bindingKind, "", access.Impersonator); binding == nil {
+			t.Error("it is not given to the account of a good token")
+		}
+	})
 }
 
 // A cluster is joined again with another account: what the old one had goes to the new one alone.
 func TestTheRightToActAsUsersFollowsTheAccountOfTheHub(t *testing.T) {
-	m := membertest.New(t, roleKind, bindingKind)
-	reviewing(m, true)
-	f := acted(t, m, actingToken)
-	f.Grants = letting("alice")
-	f.look("eu")
-	secret := &corev1.Secret{}
-	if err := f.hub.Get(t.Context(), client.ObjectKey{Namespace: "karmada-cluster", Name: "eu-impersonator"}, secret); err != nil {
-		t.Fatal(err)
-	}
-	rotated := strings.Replace(actingToken, ".x", ".y", 1)
-	secret.Data["token"] = []byte(rotated)
-	if err := f.hub.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
-	wrote := len(m.Writes())
-	f.clock.Step(grantCheck)
-	f.look("eu")
-	if got := m.Writes()[wrote:]; len(got) != 0 {
-		t.Errorf("another token of the same account makes writes: %v", got)
-	}
-	secret.Data["token"] = []byte("e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:ours:other"}`)) + ".x")
-	if err := f.hub.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
-	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path != "/apis/authentication.k8s.io/v1/tokenreviews" {
-			return false
+	controllertest.Run(t, func(t *testing.T) {
+		m := membertest.NewInMemory(t, roleKind, bindingKind)
+		reviewing(m, true)
+		f := acted(t, m, actingToken)
+		f.Grants = letting("alice")
+		f.look("eu")
+		secret := &corev1.Secret{}
+		if err := f.hub.Get(t.Context(), client.ObjectKey{Namespace: "karmada-cluster", Name: "eu-impersonator"}, secret); err != nil {
+			t.Fatal(err)
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
-		fmt.Fprint(w, `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","status":{"authenticated":true,"user":{"username":"system:serviceaccount:ours:other"}}}`)
-		return true
+		rotated := strings.Replace(actingToken, ".x", ".y", 1)
+		secret.Data["token"] = []byte(rotated)
+		if err := f.hub.Update(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		wrote := len(m.Writes())
+		f.clock.Step(grantCheck)
+		f.look("eu")
+		if got := m.Writes()[wrote:]; len(got) != 0 {
+			t.Errorf("another token of the same account makes writes: %v", got)
+		}
+		secret.Data["token"] = []byte("e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:ours:other"}`)) + ".x")
+		if err := f.hub.Update(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/apis/authentication.k8s.io/v1/tokenreviews" {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","status":{"authenticated":true,"user":{"username":"system:serviceaccount:ours:other"}}}`)
+			return true
+		})
+		f.clock.Step(grantCheck)
+		f.look("eu")
+		subjects, _, _ := unstructured.NestedSlice(m.Object(bindingKind, "", access.Impersonator).Object, "subjects")
+		if len(subjects) != 1 || subjects[0].(map[string]any)["name"] != "other" {
+			t.Errorf("the binding is of %v", subjects)
+		}
 	})
-	f.clock.Step(grantCheck)
-	f.look("eu")
-	subjects, _, _ := unstructured.NestedSlice(m.Object(bindingKind, "", access.Impersonator).Object, "subjects")
-	if len(subjects) != 1 || subjects[0].(map[string]any)["name"] != "other" {
-		t.Errorf("the binding is of %v", subjects)
-	}
 }
 
 // inRole are the users of a role.

@@ -20,7 +20,9 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/credential"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
 // issuer is a member that issues tokens bound to Secrets, and takes them as long as their Secrets are there.
@@ -37,7 +39,7 @@ type issuer struct {
 
 func newIssuer(t *testing.T, now func() time.Time) *issuer {
 	i := &issuer{now: now, secrets: map[string]corev1.Secret{}}
-	i.Server = httptest.NewServer(i)
+	i.Server = membertest.Serve(i)
 	t.Cleanup(i.Close)
 	return i
 }
@@ -172,127 +174,137 @@ func bound(i *issuer) string {
 }
 
 func TestATokenIsRotatedBeforeHalfOfItsLifeAndTheOldOneRevoked(t *testing.T) {
-	f, i, rotate, has, events := tokens(t, bound)
-	was := has()
-	rotate()
-	f.clock.Step(140 * 24 * time.Hour)
-	rotate()
-	if has() != was || len(events()) != 0 {
-		t.Fatal("a young token was replaced")
-	}
-	f.clock.Step(10 * 24 * time.Hour) // 150 of 365 days
-	rotate()
-	is := has()
-	if is == was || !i.takes(is) || i.takes(was) {
-		t.Errorf("replaced %t; the member takes the new one %t, the old one %t", is != was, i.takes(is), i.takes(was))
-	}
-	if told := events(); len(told) != 1 || !strings.Contains(told[0], "MemberTokenRotated") || strings.Contains(told[0], is) {
-		t.Errorf("users are told %q", told)
-	}
-	m, err := f.Members.Refresh(t.Context(), "m1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := m.Probe(t.Context()); got.Code != http.StatusOK {
-		t.Errorf("with the new token the member answers %+v", got)
-	}
-
-	// A clock that runs wild by years does not have the hub rotate without end.
-	for range 100 {
-		f.clock.Step(time.Minute)
+	controllertest.Run(t, func(t *testing.T) {
+		f, i, rotate, has, events := tokens(t, bound)
+		was := has()
 		rotate()
-	}
-	if has() != is || i.made != 1 {
-		t.Errorf("%d tokens were made, want one", i.made)
-	}
+		f.clock.Step(140 * 24 * time.Hour)
+		rotate()
+		if has() != was || len(events()) != 0 {
+			t.Fatal("a young token was replaced")
+		}
+		f.clock.Step(10 * 24 * time.Hour) // 150 of 365 days
+		rotate()
+		is := has()
+		if is == was || !i.takes(is) || i.takes(was) {
+			t.Errorf("replaced %t; the member takes the new one %t, the old one %t", is != was, i.takes(is), i.takes(was))
+		}
+		if told := events(); len(told) != 1 || !strings.Contains(told[0], "MemberTokenRotated") || strings.Contains(told[0], is) {
+			t.Errorf("users are told %q", told)
+		}
+		m, err := f.Members.Refresh(t.Context(), "m1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Probe(t.Context()); got.Code != http.StatusOK {
+			t.Errorf("with the new token the member answers %+v", got)
+		}
+
+		// A clock that runs wild by years does not have the hub rotate without end.
+		for range 100 {
+			f.clock.Step(time.Minute)
+			rotate()
+		}
+		if has() != is || i.made != 1 {
+			t.Errorf("%d tokens were made, want one", i.made)
+		}
+	})
 }
 
 func TestATokenThatNeverEndsIsReplacedAndRevoked(t *testing.T) {
-	f, i, rotate, has, events := tokens(t, func(i *issuer) string { return i.endless("karmada-m1") })
-	was := has()
-	i.keeps = true
-	rotate()
-	if is, _ := credential.Read(has()); is.Endless() || !i.takes(was) {
-		t.Fatalf("the hub has %+v; the old one was revoked: %t", is, !i.takes(was))
-	}
-	if told := events(); len(told) != 1 || !strings.Contains(told[0], "MemberTokenNotRotated") {
-		t.Errorf("of the old one that could not be revoked users are told %q", told)
-	}
-	i.keeps = false
-	f.clock.Step(time.Minute)
-	rotate()
-	if i.takes(was) || !i.takes(has()) {
-		t.Errorf("later the member takes the old one: %t, the new one: %t", i.takes(was), i.takes(has()))
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		f, i, rotate, has, events := tokens(t, func(i *issuer) string { return i.endless("karmada-m1") })
+		was := has()
+		i.keeps = true
+		rotate()
+		if is, _ := credential.Read(has()); is.Endless() || !i.takes(was) {
+			t.Fatalf("the hub has %+v; the old one was revoked: %t", is, !i.takes(was))
+		}
+		if told := events(); len(told) != 1 || !strings.Contains(told[0], "MemberTokenNotRotated") {
+			t.Errorf("of the old one that could not be revoked users are told %q", told)
+		}
+		i.keeps = false
+		f.clock.Step(time.Minute)
+		rotate()
+		if i.takes(was) || !i.takes(has()) {
+			t.Errorf("later the member takes the old one: %t, the new one: %t", i.takes(was), i.takes(has()))
+		}
+	})
 }
 
 func TestAMemberThatIssuesNoTokenIsToldAndTheOldOneStaysGood(t *testing.T) {
-	f, i, rotate, has, events := tokens(t, func(i *issuer) string { return i.endless("karmada-m1") })
-	was := has()
-	i.refuses = true
-	for range 30 {
-		rotate()
-	}
-	if has() != was || !i.takes(was) || i.made != 1 {
-		t.Errorf("the token was replaced: %t, is good: %t, after %d attempts, want one a minute", has() != was, i.takes(was), i.made)
-	}
-	if told := events(); len(told) != 1 || !strings.Contains(told[0], "argosy join m1 --cluster-kubeconfig") {
-		t.Errorf("users are told %q", told)
-	}
-	i.refuses = false
-	f.clock.Step(time.Minute)
-	rotate()
-	if has() == was || i.takes(was) {
-		t.Error("it was not replaced when the member issues tokens again")
-	}
-	if left := slices.Collect(func(yield func(string) bool) {
-		for name := range i.secrets {
-			if !yield(name) {
-				return
-			}
+	controllertest.Run(t, func(t *testing.T) {
+		f, i, rotate, has, events := tokens(t, func(i *issuer) string { return i.endless("karmada-m1") })
+		was := has()
+		i.refuses = true
+		for range 30 {
+			rotate()
 		}
-	}); len(left) != 1 {
-		t.Errorf("the member has the Secrets %v, want that of the token in use", left)
-	}
+		if has() != was || !i.takes(was) || i.made != 1 {
+			t.Errorf("the token was replaced: %t, is good: %t, after %d attempts, want one a minute", has() != was, i.takes(was), i.made)
+		}
+		if told := events(); len(told) != 1 || !strings.Contains(told[0], "argosy join m1 --cluster-kubeconfig") {
+			t.Errorf("users are told %q", told)
+		}
+		i.refuses = false
+		f.clock.Step(time.Minute)
+		rotate()
+		if has() == was || i.takes(was) {
+			t.Error("it was not replaced when the member issues tokens again")
+		}
+		if left := slices.Collect(func(yield func(string) bool) {
+			for name := range i.secrets {
+				if !yield(name) {
+					return
+				}
+			}
+		}); len(left) != 1 {
+			t.Errorf("the member has the Secrets %v, want that of the token in use", left)
+		}
+	})
 }
 
 // Who may write a Cluster may name a Secret of his own for its impersonator: with a token made up, the hub would hand him a real one of any
 // account in the member.
 func TestATokenThatSomebodyMadeUpIsNotReplacedByARealOne(t *testing.T) {
-	f, i, _, _, events := tokens(t, bound)
-	made := "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:kube-system:clusterrole-aggregation-controller"}`)) + ".s"
-	mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mine"}, Data: map[string][]byte{"token": []byte(made)}}
-	if err := f.hub.Create(t.Context(), mine); err != nil {
-		t.Fatal(err)
-	}
-	cluster := &clusterv1alpha1.Cluster{}
-	if err := f.hub.Get(t.Context(), types.NamespacedName{Name: "m1"}, cluster); err != nil {
-		t.Fatal(err)
-	}
-	cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "shop", Name: "mine"}
-	m, err := f.Members.Refresh(t.Context(), "m1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.rotateTokens(t.Context(), m, cluster)
-	got := &corev1.Secret{}
-	if err := f.hub.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "mine"}, got); err != nil {
-		t.Fatal(err)
-	}
-	if string(got.Data["token"]) != made || i.made != 0 {
-		t.Errorf("he has %q, and %d tokens were made", got.Data["token"], i.made)
-	}
-	if told := events(); len(told) != 1 || !strings.Contains(told[0], "does not authenticate it as that") {
-		t.Errorf("users are told %q", told)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		f, i, _, _, events := tokens(t, bound)
+		made := "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:kube-system:clusterrole-aggregation-controller"}`)) + ".s"
+		mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mine"}, Data: map[string][]byte{"token": []byte(made)}}
+		if err := f.hub.Create(t.Context(), mine); err != nil {
+			t.Fatal(err)
+		}
+		cluster := &clusterv1alpha1.Cluster{}
+		if err := f.hub.Get(t.Context(), types.NamespacedName{Name: "m1"}, cluster); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "shop", Name: "mine"}
+		m, err := f.Members.Refresh(t.Context(), "m1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.rotateTokens(t.Context(), m, cluster)
+		got := &corev1.Secret{}
+		if err := f.hub.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "mine"}, got); err != nil {
+			t.Fatal(err)
+		}
+		if string(got.Data["token"]) != made || i.made != 0 {
+			t.Errorf("he has %q, and %d tokens were made", got.Data["token"], i.made)
+		}
+		if told := events(); len(told) != 1 || !strings.Contains(told[0], "does not authenticate it as that") {
+			t.Errorf("users are told %q", told)
+		}
+	})
 }
 
 // The story of a hub that was down for longer than its tokens live.
 func TestAfterATokenHasEndedTheClusterSaysHowToGetANewOne(t *testing.T) {
-	f, _, _, _, _ := tokens(t, bound)
-	f.clock.Step(2 * credential.Life)
-	cluster, _ := f.look("m1")
-	if got := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady); got == nil || got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "argosy join m1 --cluster-kubeconfig FILE") {
-		t.Errorf("Ready is %+v", got)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		f, _, _, _, _ := tokens(t, bound)
+		f.clock.Step(2 * credential.Life)
+		cluster, _ := f.look("m1")
+		if got := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady); got == nil || got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "argosy join m1 --cluster-kubeconfig FILE") {
+			t.Errorf("Ready is %+v", got)
+		}
+	})
 }

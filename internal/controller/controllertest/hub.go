@@ -9,7 +9,9 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,12 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -44,8 +44,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// Patience is how long a test waits for what should become true. Machines that run tests are slow and shared.
-const Patience = time.Minute
+// Patience is how long a test waits for what should become true.
+const Patience = membertest.Patience
 
 // Kinds of templates and of the hub that are not in membertest.
 var (
@@ -114,6 +114,12 @@ func kind(group, version, name, plural string, namespaced bool) membertest.Kind 
 	return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name}, Plural: plural, Namespaced: namespaced}
 }
 
+// Run runs a test in a bubble, see membertest.Run. Hubs and their members need one.
+func Run(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	membertest.Run(t, test)
+}
+
 // Hub is an API server with the kinds of a hub. Its client reads and writes the server itself, past all caches.
 type Hub struct {
 	client.Client
@@ -122,23 +128,23 @@ type Hub struct {
 
 	t       *testing.T
 	counted int
-	// caches are those of the controllers that run.
-	caches []cache.Cache
 }
+
+var ownDefinitions = sync.OnceValues(definition.Names)
 
 // New is a hub without clusters. It ends with the test.
 func New(t *testing.T) *Hub {
-	h := &Hub{t: t, Server: membertest.New(t, own...)}
+	h := &Hub{t: t, Server: membertest.NewInMemory(t, own...)}
 	h.Server.SeparateStatus(own...)
 	h.Server.NeedNamespaces()
 	// JSON, since the server speaks nothing else.
-	h.Config = &rest.Config{Host: h.Server.URL, BearerToken: membertest.Token, QPS: -1,
+	h.Config = &rest.Config{Host: h.Server.URL, BearerToken: membertest.Token, QPS: -1, Dial: membertest.Dial,
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
 	var err error
 	if h.Client, err = client.NewWithWatch(h.Config, client.Options{Scheme: Scheme(), Mapper: mapper()}); err != nil {
 		t.Fatal(err)
 	}
-	own, err := definition.Names()
+	own, err := ownDefinitions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +163,10 @@ func New(t *testing.T) *Hub {
 // Embed has the controllers that are run from now on share the server's process, as those of a hub do.
 func (h *Hub) Embed() { h.Config.Transport = h.Server.Within(commit.Amend) }
 
-// Scheme has the kinds of Kubernetes and of Argosy.
-func Scheme() *runtime.Scheme {
+// Scheme has the kinds of Kubernetes and of Argosy. Nobody may add any.
+var Scheme = sync.OnceValue(newScheme)
+
+func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
 		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme, multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme} {
@@ -208,7 +216,9 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 			return
 		}
 		stopped = true
-		h.caches = slices.DeleteFunc(h.caches, func(c cache.Cache) bool { return c == mgr.GetCache() })
+		// A queue that is shut down while it hands out an item is stuck, see commit.QueueStuck, and a cache leaks a goroutine for each event
+		// that it never took in.
+		synctest.Wait()
 		cancel()
 		if err := <-ended; err != nil && !commit.QueueStuck() {
 			stacks := &strings.Builder{}
@@ -220,14 +230,23 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		h.t.Fatal("the caches never filled")
 	}
-	h.caches = append(h.caches, mgr.GetCache())
 	return stop
+}
+
+// Disconnected calls stop, which stops a whole hub, while nothing is under way and the API server is down. A cache of
+// controller-runtime for metadata leaks a goroutine when it stops while a watch is open: nobody takes the watch's last error.
+func (h *Hub) Disconnected(stop func()) {
+	synctest.Wait()
+	h.Server.Down(true)
+	synctest.Wait()
+	stop()
+	h.Server.Down(false)
 }
 
 // Join makes a member cluster that is ready, and serves what every server of membertest serves and the kinds given.
 func (h *Hub) Join(name string, kinds ...membertest.Kind) *membertest.Server {
 	h.t.Helper()
-	s := membertest.New(h.t, kinds...)
+	s := membertest.NewInMemory(h.t, kinds...)
 	s.NeedNamespaces()
 	s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	h.Make(s.Secret(name))
@@ -268,27 +287,9 @@ func (h *Hub) ClusterStatus(name string, change func(*clusterv1alpha1.ClusterSta
 		if err := h.Status().Update(h.t.Context(), c); err != nil {
 			return err
 		}
-		h.seen(c)
 		return nil
 	}))
-}
-
-// seen waits until the controllers' caches have a cluster as it is: what they decide for an object that is written next may depend on
-// it, and caches of two kinds may be behind each other.
-func (h *Hub) seen(c *clusterv1alpha1.Cluster) {
-	h.t.Helper()
-	for _, cache := range h.caches {
-		h.Eventually("the controllers see "+c.Name, func() string {
-			in := &clusterv1alpha1.Cluster{}
-			if err := cache.Get(h.t.Context(), client.ObjectKeyFromObject(c), in); err != nil {
-				return err.Error()
-			}
-			if newer, err := resourceversion.CompareResourceVersion(in.ResourceVersion, c.ResourceVersion); err != nil || newer < 0 {
-				return fmt.Sprintf("they see version %s, not %s (%v)", in.ResourceVersion, c.ResourceVersion, err)
-			}
-			return ""
-		})
-	}
+	synctest.Wait() // caches of two kinds may be behind each other, and what is written next may depend on the cluster
 }
 
 // Ready sets the condition Ready of a cluster.
@@ -313,9 +314,7 @@ func Change[T client.Object](h *Hub, obj T, change func(T)) {
 		change(obj)
 		err := h.Update(h.t.Context(), obj)
 		if err == nil {
-			if c, is := client.Object(obj).(*clusterv1alpha1.Cluster); is {
-				h.seen(c)
-			}
+			synctest.Wait() // caches of two kinds may be behind each other
 			return
 		}
 		if !strings.Contains(err.Error(), "has been modified") {
@@ -345,32 +344,36 @@ func (h *Hub) must(err error) {
 	}
 }
 
-// Eventually waits until then finds nothing wrong.
+// Eventually waits until then finds nothing wrong, for Patience at most.
 func (h *Hub) Eventually(what string, then func() (wrong string)) {
 	h.t.Helper()
 	wrong := ""
-	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if wrong = then(); wrong == "" {
-			return
-		}
+	if !membertest.Becomes(func() bool { wrong = then(); return wrong == "" }) {
+		h.t.Fatalf("%s: %s; written since: %v", what, wrong, h.Server.Writes()[h.counted:])
 	}
-	h.t.Fatalf("%s: %s; written since: %v", what, wrong, h.Server.Writes()[h.counted:])
 }
 
-// Quiet waits until nothing has been written for a while, and returns what was written since the last call, without events.
+// Advance moves the clock on, and returns when all that is due has happened.
+func (h *Hub) Advance(d time.Duration) { membertest.Advance(d) }
+
+// calm is longer than the delays after which controllers retry and write what they have gathered.
+const calm = 250 * time.Millisecond
+
+// Quiet waits until nothing is written for the duration calm, and returns what was written since the last call, without events.
 func (h *Hub) Quiet() []string {
 	h.t.Helper()
-	const calm = 250 * time.Millisecond
-	last, since := len(h.Server.Writes()), time.Now()
-	for end := time.Now().Add(Patience); time.Since(since) < calm; time.Sleep(10 * time.Millisecond) {
-		if n := len(h.Server.Writes()); n != last {
-			last, since = n, time.Now()
+	all := h.Server.Writes()
+	for end := time.Now().Add(Patience); ; {
+		time.Sleep(calm)
+		synctest.Wait()
+		last := len(all)
+		if all = h.Server.Writes(); len(all) == last {
+			break
 		}
 		if time.Now().After(end) {
-			h.t.Fatalf("it never gets quiet: %v", h.Server.Writes()[h.counted:])
+			h.t.Fatalf("it never gets quiet: %v", all[h.counted:])
 		}
 	}
-	all := h.Server.Writes()
 	out := slices.DeleteFunc(slices.Clone(all[h.counted:]), func(w string) bool { return strings.Contains(w, " events ") })
 	h.counted = len(all)
 	return out

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -33,80 +34,86 @@ func (h *hub) rewrite(u *unstructured.Unstructured) {
 var spread = types.NamespacedName{Namespace: "shop", Name: "spread-workloadspread"}
 
 func TestACompanionFollowsWhatItPointsAt(t *testing.T) {
-	h := newHub(t)
-	web, db := h.workload("Deployment", "shop", "web", "eu", "us"), h.workload("Deployment", "shop", "db", "asia")
-	h.create(about("WorkloadSpread", "spread", "web"))
-	if w := h.settle(); !slices.Equal(w, []string{"update " + web.Name, "create " + spread.Name}) {
-		t.Errorf("it wrote %v, want the record on the workload's binding and the attached one", w)
-	}
-	if by := h.get(spread).BindingSpec().RequiredBy; len(by) != 1 || by[0].Name != web.Name || len(by[0].Clusters) != 2 {
-		t.Errorf("it follows %+v", by)
-	}
-	if w := h.settle(); len(w) != 0 {
-		t.Errorf("and again: %v", w)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		web, db := h.workload("Deployment", "shop", "web", "eu", "us"), h.workload("Deployment", "shop", "db", "asia")
+		h.create(about("WorkloadSpread", "spread", "web"))
+		if w := h.settle(); !slices.Equal(w, []string{"update " + web.Name, "create " + spread.Name}) {
+			t.Errorf("it wrote %v, want the record on the workload's binding and the attached one", w)
+		}
+		if by := h.get(spread).BindingSpec().RequiredBy; len(by) != 1 || by[0].Name != web.Name || len(by[0].Clusters) != 2 {
+			t.Errorf("it follows %+v", by)
+		}
+		if w := h.settle(); len(w) != 0 {
+			t.Errorf("and again: %v", w)
+		}
 
-	was, moved := about("WorkloadSpread", "spread", "web"), about("WorkloadSpread", "spread", "db")
-	woken := map[types.NamespacedName]bool{}
-	h.r.objectChanged(func(r reconcile.Request) { woken[r.NamespacedName] = true })(was, moved)
-	if !woken[web] || !woken[db] || len(woken) != 2 {
-		t.Errorf("it moves from the one to the other, and %v look", woken)
-	}
-	if at := h.r.leaders.at(object("ConfigMap", "shop", "web")); len(at) > 0 {
-		t.Errorf("a ConfigMap points at %v", at)
-	}
+		was, moved := about("WorkloadSpread", "spread", "web"), about("WorkloadSpread", "spread", "db")
+		woken := map[types.NamespacedName]bool{}
+		h.r.objectChanged(func(r reconcile.Request) { woken[r.NamespacedName] = true })(was, moved)
+		if !woken[web] || !woken[db] || len(woken) != 2 {
+			t.Errorf("it moves from the one to the other, and %v look", woken)
+		}
+		if at := h.r.leaders.at(object("ConfigMap", "shop", "web")); len(at) > 0 {
+			t.Errorf("a ConfigMap points at %v", at)
+		}
 
-	h.must(h.client.Delete(context.Background(), h.get(web)))
-	h.settle()
-	if !h.going(spread) {
-		t.Error("the workload is gone, and it stays")
-	}
-	if at := h.r.leaders.at(was); len(at) > 0 {
-		t.Errorf("the workload is gone, and %v lead", at)
-	}
+		h.must(h.client.Delete(context.Background(), h.get(web)))
+		h.settle()
+		if !h.going(spread) {
+			t.Error("the workload is gone, and it stays")
+		}
+		if at := h.r.leaders.at(was); len(at) > 0 {
+			t.Errorf("the workload is gone, and %v lead", at)
+		}
+	})
 }
 
 // What is not in memory yet is not gone: at a start, what followed before still does.
 func TestAtAStartCompanionsStay(t *testing.T) {
-	h := newHub(t)
-	web := h.workload("Deployment", "shop", "web", "eu")
-	h.create(about("WorkloadSpread", "spread", "web"))
-	h.settle()
-	h.restart(template.New(h.templates, served())) // which reads nothing into memory
-	h.writes = nil
-	res, err := h.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: web})
-	if err != nil || len(h.writes) > 0 || h.going(spread) {
-		t.Errorf("it wrote %v: %v", h.writes, err)
-	}
-	if res.RequeueAfter == 0 {
-		t.Error("nobody looks again when all is known")
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		web := h.workload("Deployment", "shop", "web", "eu")
+		h.create(about("WorkloadSpread", "spread", "web"))
+		h.settle()
+		h.restart(template.New(h.templates, served())) // which reads nothing into memory
+		h.writes = nil
+		res, err := h.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: web})
+		if err != nil || len(h.writes) > 0 || h.going(spread) {
+			t.Errorf("it wrote %v: %v", h.writes, err)
+		}
+		if res.RequeueAfter == 0 {
+			t.Error("nobody looks again when all is known")
+		}
+	})
 }
 
 func TestAStateThatMembersMakeIsToldOnce(t *testing.T) {
-	h := newHub(t)
-	h.workload("Deployment", "shop", "web", "eu")
-	h.create(about("PersistentPodState", "web", "web"))
-	state := types.NamespacedName{Namespace: "shop", Name: "web-persistentpodstate"}
-	h.settle()
-	if h.going(state) {
-		t.Fatal("it is not propagated with")
-	}
-	u := object("Deployment", "shop", "web")
-	u.SetAnnotations(map[string]string{dependency.AutoGenerateAnnotation: "true"})
-	h.rewrite(u)
-	h.settle()
-	h.settle()
-	if !h.going(state) {
-		t.Error("members make one, and it is sent, too")
-	}
-	if n := len(h.recorder.Events); n != 1 {
-		t.Fatalf("%d events, want one", n)
-	}
-	if e := <-h.recorder.Events; !strings.Contains(e, "MadeByMembers") || !strings.Contains(e, "Deployment web") || !strings.Contains(e, dependency.AutoGenerateAnnotation) {
-		t.Errorf("users were told %q", e)
-	}
-	if b := h.get(types.NamespacedName{Namespace: "shop", Name: "web-deployment"}); b.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != "" {
-		t.Errorf("it is recorded still: %v", b.GetAnnotations())
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		h.workload("Deployment", "shop", "web", "eu")
+		h.create(about("PersistentPodState", "web", "web"))
+		state := types.NamespacedName{Namespace: "shop", Name: "web-persistentpodstate"}
+		h.settle()
+		if h.going(state) {
+			t.Fatal("it is not propagated with")
+		}
+		u := object("Deployment", "shop", "web")
+		u.SetAnnotations(map[string]string{dependency.AutoGenerateAnnotation: "true"})
+		h.rewrite(u)
+		h.settle()
+		h.settle()
+		if !h.going(state) {
+			t.Error("members make one, and it is sent, too")
+		}
+		if n := len(h.recorder.Events); n != 1 {
+			t.Fatalf("%d events, want one", n)
+		}
+		if e := <-h.recorder.Events; !strings.Contains(e, "MadeByMembers") || !strings.Contains(e, "Deployment web") || !strings.Contains(e, dependency.AutoGenerateAnnotation) {
+			t.Errorf("users were told %q", e)
+		}
+		if b := h.get(types.NamespacedName{Namespace: "shop", Name: "web-deployment"}); b.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != "" {
+			t.Errorf("it is recorded still: %v", b.GetAnnotations())
+		}
+	})
 }

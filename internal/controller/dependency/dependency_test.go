@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,13 +33,13 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
-	"github.com/argosy-io/argosy/internal/template/templatetest"
 )
 
 // hub is a hub in memory: templates behind a real store, bindings behind a fake client with the real index.
@@ -127,7 +127,6 @@ func newHub(t *testing.T) *hub {
 		lists[resource] = kind + "List"
 	}
 	h.templates = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
-	watches := templatetest.Of(h.templates, slices.Collect(maps.Keys(lists))...)
 	store := template.New(h.templates, served())
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
@@ -135,11 +134,7 @@ func newHub(t *testing.T) *hub {
 	for kind, resource := range resources {
 		store.Want(schema.GroupKind{Group: resource.Group, Kind: kind})
 	}
-	for end := time.Now().Add(time.Minute); !watches.All(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the templates are never watched")
-		}
-	}
+	synctest.Wait()
 	h.restart(store)
 	return h
 }
@@ -168,19 +163,7 @@ func (h *hub) unserve(kind string) {
 	for kind, resource := range resources {
 		store.Want(schema.GroupKind{Group: resource.Group, Kind: kind})
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		ready := true
-		for k, resource := range resources {
-			gk := schema.GroupKind{Group: resource.Group, Kind: k}
-			ready = ready && store.Synced(gk) && store.Unknown(gk) == (k == kind)
-		}
-		if ready {
-			break
-		}
-		if time.Now().After(end) {
-			h.t.Fatal("the store never caught up")
-		}
-	}
+	synctest.Wait()
 	h.restart(store)
 }
 
@@ -213,26 +196,7 @@ func (h *hub) settle() []string {
 	return nil
 }
 
-func (h *hub) catchUp() {
-	h.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		same := true
-		for kind, resource := range resources {
-			gk := schema.GroupKind{Group: resource.Group, Kind: kind}
-			stored, err := h.templates.Resource(resource).List(context.Background(), metav1.ListOptions{})
-			h.must(err)
-			same = same && h.r.Templates.Synced(gk) && len(h.r.Templates.List(gk, "", nil)) == len(stored.Items)
-			for i := range stored.Items {
-				got, found, err := h.r.Templates.Get(context.Background(), gk, stored.Items[i].GetNamespace(), stored.Items[i].GetName())
-				same = same && err == nil && found && equality.Semantic.DeepEqual(got, &stored.Items[i])
-			}
-		}
-		if same {
-			return
-		}
-	}
-	h.t.Fatal("the store never caught up")
-}
+func (h *hub) catchUp() { synctest.Wait() }
 
 func (h *hub) bindings() []workv1alpha2.Binding {
 	h.t.Helper()
@@ -327,9 +291,11 @@ func eachScope(t *testing.T, test func(t *testing.T, h *hub, independent types.N
 		"namespaced": {"Deployment", "shop"}, "cluster-scoped": {"ClusterTool", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHub(t)
-			h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
-			test(t, h, h.workload(w.kind, w.namespace, "web", "eu", "us"))
+			controllertest.Run(t, func(t *testing.T) {
+				h := newHub(t)
+				h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
+				test(t, h, h.workload(w.kind, w.namespace, "web", "eu", "us"))
+			})
 		})
 	}
 }
@@ -413,19 +379,21 @@ func TestOneDependencyReplacesAnother(t *testing.T) {
 }
 
 func TestADependencyOfTwoStaysForTheOther(t *testing.T) {
-	h := newHub(t)
-	h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
-	h.create(object("ConfigMap", "shop", "settings"))
-	web, db := h.workload("Deployment", "shop", "web", "eu"), h.workload("Deployment", "shop", "db", "us")
-	h.settle()
-	if n := len(h.get(settings).BindingSpec().RequiredBy); n != 2 {
-		t.Fatalf("required by %d, want 2", n)
-	}
-	h.must(h.client.Delete(context.Background(), h.get(web)))
-	h.settle()
-	if r := h.get(settings).BindingSpec().RequiredBy; len(r) != 1 || r[0].Name != db.Name || h.going(settings) {
-		t.Errorf("required by %v, want the one that is left", r)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
+		h.create(object("ConfigMap", "shop", "settings"))
+		web, db := h.workload("Deployment", "shop", "web", "eu"), h.workload("Deployment", "shop", "db", "us")
+		h.settle()
+		if n := len(h.get(settings).BindingSpec().RequiredBy); n != 2 {
+			t.Fatalf("required by %d, want 2", n)
+		}
+		h.must(h.client.Delete(context.Background(), h.get(web)))
+		h.settle()
+		if r := h.get(settings).BindingSpec().RequiredBy; len(r) != 1 || r[0].Name != db.Name || h.going(settings) {
+			t.Errorf("required by %v, want the one that is left", r)
+		}
+	})
 }
 
 func TestADependencyWithAPolicyOfItsOwnStays(t *testing.T) {
@@ -450,41 +418,43 @@ func TestADependencyThatComesLaterWakesItsDependents(t *testing.T) {
 	selecting := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": "web"}}}
 	for name, ref := range map[string]configv1alpha1.DependentObjectReference{"by name": settingsRef, "by label": selecting} {
 		t.Run(name, func(t *testing.T) {
-			h := newHub(t)
-			h.needs = []configv1alpha1.DependentObjectReference{ref}
-			independent := h.workload("Deployment", "shop", "web", "eu")
-			h.settle()
+			controllertest.Run(t, func(t *testing.T) {
+				h := newHub(t)
+				h.needs = []configv1alpha1.DependentObjectReference{ref}
+				independent := h.workload("Deployment", "shop", "web", "eu")
+				h.settle()
 
-			u := object("ConfigMap", "shop", "settings")
-			u.SetLabels(map[string]string{"of": "web"})
-			other := object("ConfigMap", "shop", "other")
-			var woken []types.NamespacedName
-			changed := h.r.objectChanged(func(r reconcile.Request) { woken = append(woken, r.NamespacedName) })
-			changed(nil, other)
-			status := u.DeepCopy()
-			status.Object["status"] = map[string]any{}
-			changed(u, status)
-			if len(woken) != 0 {
-				t.Errorf("woken %v though nothing changed for it", woken)
-			}
-			changed(nil, u)
-			if !slices.Equal(woken, []types.NamespacedName{independent}) {
-				t.Errorf("woken %v, want the dependent", woken)
-			}
-			woken = nil
-			relabelled := u.DeepCopy()
-			relabelled.SetLabels(nil)
-			changed(u, relabelled)
-			if !slices.Contains(woken, independent) {
-				t.Error("an object that is selected no more does not wake those it leaves")
-			}
+				u := object("ConfigMap", "shop", "settings")
+				u.SetLabels(map[string]string{"of": "web"})
+				other := object("ConfigMap", "shop", "other")
+				var woken []types.NamespacedName
+				changed := h.r.objectChanged(func(r reconcile.Request) { woken = append(woken, r.NamespacedName) })
+				changed(nil, other)
+				status := u.DeepCopy()
+				status.Object["status"] = map[string]any{}
+				changed(u, status)
+				if len(woken) != 0 {
+					t.Errorf("woken %v though nothing changed for it", woken)
+				}
+				changed(nil, u)
+				if !slices.Equal(woken, []types.NamespacedName{independent}) {
+					t.Errorf("woken %v, want the dependent", woken)
+				}
+				woken = nil
+				relabelled := u.DeepCopy()
+				relabelled.SetLabels(nil)
+				changed(u, relabelled)
+				if !slices.Contains(woken, independent) {
+					t.Error("an object that is selected no more does not wake those it leaves")
+				}
 
-			h.create(u)
-			h.create(other)
-			h.settle()
-			if h.get(settings).BindingSpec().RequiredBy[0].Name != independent.Name || len(h.bindings()) != 2 {
-				t.Errorf("%d bindings, want the dependency's and its dependent's", len(h.bindings()))
-			}
+				h.create(u)
+				h.create(other)
+				h.settle()
+				if h.get(settings).BindingSpec().RequiredBy[0].Name != independent.Name || len(h.bindings()) != 2 {
+					t.Errorf("%d bindings, want the dependency's and its dependent's", len(h.bindings()))
+				}
+			})
 		})
 	}
 }
@@ -538,49 +508,53 @@ func TestFailuresAreToldOnce(t *testing.T) {
 }
 
 func TestATakenNameHoldsUpNoOther(t *testing.T) {
-	h := newHub(t)
-	other := settingsRef
-	other.Name = "other"
-	h.needs = []configv1alpha1.DependentObjectReference{settingsRef, other}
-	for _, name := range names.Bindings(schema.GroupKind{Kind: "ConfigMap"}, "settings") {
-		h.must(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: name},
-			Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}},
-		}))
-	}
-	h.create(object("ConfigMap", "shop", "settings"))
-	h.create(object("ConfigMap", "shop", "other"))
-	independent := h.workload("Deployment", "shop", "web", "eu")
-	h.settle()
-	if len(h.get(types.NamespacedName{Namespace: "shop", Name: "other-configmap"}).BindingSpec().RequiredBy) != 1 {
-		t.Error("the other dependency did not follow")
-	}
-	res, err := h.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: independent})
-	if err != nil || res.RequeueAfter < time.Second {
-		t.Errorf("it looks again after %v, %v: too hot", res.RequeueAfter, err)
-	}
-	if n := len(h.recorder.Events); n != 2 {
-		t.Errorf("%d events, want one on the binding and one on the template", n)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		other := settingsRef
+		other.Name = "other"
+		h.needs = []configv1alpha1.DependentObjectReference{settingsRef, other}
+		for _, name := range names.Bindings(schema.GroupKind{Kind: "ConfigMap"}, "settings") {
+			h.must(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: name},
+				Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}},
+			}))
+		}
+		h.create(object("ConfigMap", "shop", "settings"))
+		h.create(object("ConfigMap", "shop", "other"))
+		independent := h.workload("Deployment", "shop", "web", "eu")
+		h.settle()
+		if len(h.get(types.NamespacedName{Namespace: "shop", Name: "other-configmap"}).BindingSpec().RequiredBy) != 1 {
+			t.Error("the other dependency did not follow")
+		}
+		res, err := h.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: independent})
+		if err != nil || res.RequeueAfter < time.Second {
+			t.Errorf("it looks again after %v, %v: too hot", res.RequeueAfter, err)
+		}
+		if n := len(h.recorder.Events); n != 2 {
+			t.Errorf("%d events, want one on the binding and one on the template", n)
+		}
+	})
 }
 
 func TestDependentsThatDisagreeAreTold(t *testing.T) {
-	h := newHub(t)
-	h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
-	h.create(object("ConfigMap", "shop", "settings"))
-	web := h.workload("Deployment", "shop", "web", "eu")
-	h.change(web, func(s *workv1alpha2.ResourceBindingSpec) { s.ConflictResolution = policyv1alpha1.ConflictOverwrite })
-	h.settle()
-	h.workload("Deployment", "shop", "db", "us")
-	if w := h.settle(); len(w) != 2 {
-		t.Errorf("it wrote %v", w)
-	}
-	if n := len(h.recorder.Events); n != 1 {
-		t.Fatalf("%d events, want 1", n)
-	}
-	if e := <-h.recorder.Events; !strings.Contains(e, "DependencyPolicyConflict") || !strings.Contains(e, "conflictResolution=Overwrite") {
-		t.Errorf("users were told %q", e)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
+		h.create(object("ConfigMap", "shop", "settings"))
+		web := h.workload("Deployment", "shop", "web", "eu")
+		h.change(web, func(s *workv1alpha2.ResourceBindingSpec) { s.ConflictResolution = policyv1alpha1.ConflictOverwrite })
+		h.settle()
+		h.workload("Deployment", "shop", "db", "us")
+		if w := h.settle(); len(w) != 2 {
+			t.Errorf("it wrote %v", w)
+		}
+		if n := len(h.recorder.Events); n != 1 {
+			t.Fatalf("%d events, want 1", n)
+		}
+		if e := <-h.recorder.Events; !strings.Contains(e, "DependencyPolicyConflict") || !strings.Contains(e, "conflictResolution=Overwrite") {
+			t.Errorf("users were told %q", e)
+		}
+	})
 }
 
 func TestATornOffDependencyIsAttachedAgain(t *testing.T) {

@@ -2,6 +2,7 @@ package dependency
 
 import (
 	"context"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"testing"
 	"time"
 
@@ -31,58 +32,62 @@ func TestWhatFollowsATemplateStaysWhileAKindIsNotServed(t *testing.T) {
 			needs: configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "one"}},
 	} {
 		t.Run(tc.story, func(t *testing.T) {
-			h := newHub(t)
-			first := object("WorkflowTemplate", "shop", "first")
-			first.Object["spec"] = map[string]any{"templates": []any{
-				map[string]any{"container": map[string]any{"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "one"}}}}},
-			}}
-			h.create(first)
-			h.create(object("ConfigMap", "shop", "one"))
-			h.needs = []configv1alpha1.DependentObjectReference{tc.needs}
-			h.workload("Deployment", "shop", "web", "eu")
-			h.settle()
-			follower := types.NamespacedName{Namespace: "shop", Name: "one-configmap"}
-			if r := h.get(follower).BindingSpec().RequiredBy; len(r) != 1 {
-				t.Fatalf("the ConfigMap is required by %v", r)
-			}
-
-			h.unserve(tc.kind)
-			if tc.deletes {
-				h.must(h.client.Delete(t.Context(), h.get(web)))
-			}
-			h.writes = nil
-			for range 2 {
-				got, err := h.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: web})
-				if err != nil || got.RequeueAfter != tc.want {
-					t.Errorf("looked at again after %s (%v), want %s", got.RequeueAfter, err, tc.want)
+			controllertest.Run(t, func(t *testing.T) {
+				h := newHub(t)
+				first := object("WorkflowTemplate", "shop", "first")
+				first.Object["spec"] = map[string]any{"templates": []any{
+					map[string]any{"container": map[string]any{"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "one"}}}}},
+				}}
+				h.create(first)
+				h.create(object("ConfigMap", "shop", "one"))
+				h.needs = []configv1alpha1.DependentObjectReference{tc.needs}
+				h.workload("Deployment", "shop", "web", "eu")
+				h.settle()
+				follower := types.NamespacedName{Namespace: "shop", Name: "one-configmap"}
+				if r := h.get(follower).BindingSpec().RequiredBy; len(r) != 1 {
+					t.Fatalf("the ConfigMap is required by %v", r)
 				}
-			}
-			if r := h.get(follower).BindingSpec().RequiredBy; len(r) != 1 || h.going(follower) || len(h.writes) > 0 && !tc.deletes {
-				t.Errorf("the ConfigMap is required by %v, going: %v; written: %v", r, h.going(follower), h.writes)
-			}
+
+				h.unserve(tc.kind)
+				if tc.deletes {
+					h.must(h.client.Delete(t.Context(), h.get(web)))
+				}
+				h.writes = nil
+				for range 2 {
+					got, err := h.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: web})
+					if err != nil || got.RequeueAfter != tc.want {
+						t.Errorf("looked at again after %s (%v), want %s", got.RequeueAfter, err, tc.want)
+					}
+				}
+				if r := h.get(follower).BindingSpec().RequiredBy; len(r) != 1 || h.going(follower) || len(h.writes) > 0 && !tc.deletes {
+					t.Errorf("the ConfigMap is required by %v, going: %v; written: %v", r, h.going(follower), h.writes)
+				}
+			})
 		})
 	}
 }
 
 // A kind that is misspelt, or comes with an operator that is not there, holds up what is of that kind alone.
 func TestWhatATemplateNeedsNoMoreIsLetGoThoughAnotherKindIsNotServed(t *testing.T) {
-	web := types.NamespacedName{Namespace: "shop", Name: "web-deployment"}
-	h := newHub(t)
-	h.create(object("ConfigMap", "shop", "one"))
-	selects := configv1alpha1.DependentObjectReference{APIVersion: "example.com/v1", Kind: "Misspelt", Namespace: "shop", LabelSelector: &metav1.LabelSelector{}}
-	h.needs = []configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "one"}, selects}
-	h.workload("Deployment", "shop", "web", "eu")
-	h.settle()
-	follower := types.NamespacedName{Namespace: "shop", Name: "one-configmap"}
-	if r := h.get(follower).BindingSpec().RequiredBy; len(r) != 1 {
-		t.Fatalf("the ConfigMap is required by %v", r)
-	}
-	h.needs = h.needs[1:]
-	got, err := h.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: web})
-	if err != nil || got.RequeueAfter == 0 {
-		t.Errorf("looked at again after %s (%v), want soon", got.RequeueAfter, err)
-	}
-	if !h.going(follower) {
-		t.Error("the ConfigMap follows still")
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		web := types.NamespacedName{Namespace: "shop", Name: "web-deployment"}
+		h := newHub(t)
+		h.create(object("ConfigMap", "shop", "one"))
+		selects := configv1alpha1.DependentObjectReference{APIVersion: "example.com/v1", Kind: "Misspelt", Namespace: "shop", LabelSelector: &metav1.LabelSelector{}}
+		h.needs = []configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "one"}, selects}
+		h.workload("Deployment", "shop", "web", "eu")
+		h.settle()
+		follower := types.NamespacedName{Namespace: "shop", Name: "one-configmap"}
+		if r := h.get(follower).BindingSpec().RequiredBy; len(r) != 1 {
+			t.Fatalf("the ConfigMap is required by %v", r)
+		}
+		h.needs = h.needs[1:]
+		got, err := h.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: web})
+		if err != nil || got.RequeueAfter == 0 {
+			t.Errorf("looked at again after %s (%v), want soon", got.RequeueAfter, err)
+		}
+		if !h.going(follower) {
+			t.Error("the ConfigMap follows still")
+		}
+	})
 }

@@ -10,59 +10,64 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // A script reads out of templates what they depend on, so that whoever writes the template names it.
 func TestATemplateBringsAlongNothingOfAnotherNamespace(t *testing.T) {
-	of := func(namespace, name string) configv1alpha1.DependentObjectReference {
-		return configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
-	}
-	labelled := of("treasury", "")
-	labelled.LabelSelector = &metav1.LabelSelector{}
-	anywhere := of("", "")
-	anywhere.LabelSelector = &metav1.LabelSelector{}
-	for what, ref := range map[string]configv1alpha1.DependentObjectReference{"by its name": of("treasury", "vault"), "by labels": labelled, "by labels in any namespace": anywhere} {
-		for _, alone := range []bool{true, false} {
-			h := newHub(t)
-			h.needs = []configv1alpha1.DependentObjectReference{ref}
-			if !alone {
-				h.needs = append(h.needs, settingsRef)
-			}
-			h.create(object("ConfigMap", "shop", "settings"))
-			h.create(object("Secret", "treasury", "vault"))
-			h.workload("Deployment", "shop", "web", "eu")
-			h.settle()
-			if _, err := scope.Bindings.Get(t.Context(), h.client, types.NamespacedName{Namespace: "treasury", Name: "vault-secret"}); !apierrors.IsNotFound(err) {
-				t.Errorf("%s: a Secret of another namespace follows: %v", what, err)
-			}
-			if !alone && h.going(settings) {
-				t.Errorf("%s: what is in the template's own namespace does not follow", what)
-			}
-			var told []string
-			for len(h.recorder.Events) > 0 {
-				told = append(told, <-h.recorder.Events)
-			}
-			says := slices.ContainsFunc(told, func(e string) bool {
-				return strings.Contains(e, "Secret treasury/") && strings.Contains(e, "another namespace")
-			})
-			if named := ref.Namespace != ""; says != named || named && len(told) != 2 {
-				t.Errorf("%s: users were told %q", what, told)
-			}
-			if w := h.settle(); len(w) > 0 || len(h.recorder.Events) > 0 {
-				t.Errorf("%s: a second look wrote %v", what, w)
+	controllertest.Run(t, func(t *testing.T) {
+		of := func(namespace, name string) configv1alpha1.DependentObjectReference {
+			return configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
+		}
+		labelled := of("treasury", "")
+		labelled.LabelSelector = &metav1.LabelSelector{}
+		anywhere := of("", "")
+		anywhere.LabelSelector = &metav1.LabelSelector{}
+		for what, ref := range map[string]configv1alpha1.DependentObjectReference{"by its name": of("treasury", "vault"), "by labels": labelled, "by labels in any namespace": anywhere} {
+			for _, alone := range []bool{true, false} {
+				h := newHub(t)
+				h.needs = []configv1alpha1.DependentObjectReference{ref}
+				if !alone {
+					h.needs = append(h.needs, settingsRef)
+				}
+				h.create(object("ConfigMap", "shop", "settings"))
+				h.create(object("Secret", "treasury", "vault"))
+				h.workload("Deployment", "shop", "web", "eu")
+				h.settle()
+				if _, err := scope.Bindings.Get(t.Context(), h.client, types.NamespacedName{Namespace: "treasury", Name: "vault-secret"}); !apierrors.IsNotFound(err) {
+					t.Errorf("%s: a Secret of another namespace follows: %v", what, err)
+				}
+				if !alone && h.going(settings) {
+					t.Errorf("%s: what is in the template's own namespace does not follow", what)
+				}
+				var told []string
+				for len(h.recorder.Events) > 0 {
+					told = append(told, <-h.recorder.Events)
+				}
+				says := slices.ContainsFunc(told, func(e string) bool {
+					return strings.Contains(e, "Secret treasury/") && strings.Contains(e, "another namespace")
+				})
+				if named := ref.Namespace != ""; says != named || named && len(told) != 2 {
+					t.Errorf("%s: users were told %q", what, told)
+				}
+				if w := h.settle(); len(w) > 0 || len(h.recorder.Events) > 0 {
+					t.Errorf("%s: a second look wrote %v", what, w)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestATemplateInNoNamespaceBringsAlongWhatIsInOne(t *testing.T) {
-	h := newHub(t)
-	h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
-	h.create(object("ConfigMap", "shop", "settings"))
-	h.workload("ClusterTool", "", "web", "eu")
-	h.settle()
-	if h.going(settings) {
-		t.Error("what it depends on does not follow")
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
+		h.create(object("ConfigMap", "shop", "settings"))
+		h.workload("ClusterTool", "", "web", "eu")
+		h.settle()
+		if h.going(settings) {
+			t.Error("what it depends on does not follow")
+		}
+	})
 }

@@ -212,76 +212,82 @@ func (w *world) hears(reason, text string, times int) {
 
 func TestReplicasThatFindNoNodeMoveInOneWriteAndDoNotComeBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.says("m1=4/3")
-	stop := w.run()
-	w.placed("m1:4")
-	w.waits("m1", 1)
-	w.stays("m1:4") // they wait for too short a time
-	generation := w.binding.Generation
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.says("m1=4/3")
+		stop := w.run()
+		w.placed("m1:4")
+		w.waits("m1", 1)
+		w.stays("m1:4") // they wait for too short a time
+		generation := w.binding.Generation
 
-	w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
-	w.placed("m1:3 m2:1")
-	if w.binding.Generation != generation+1 {
-		t.Errorf("generation %d became %d, want one write", generation, w.binding.Generation)
-	}
-	w.hears("DescheduleBindingSucceed", "Replicas of m1: 1 unschedulable for 5m0s and moved to m2: 1. Result: {m1:3, m2:1}", 2)
-	if n := testutil.ToFloat64(descheduled.WithLabelValues("m1", noNode)); n < 1 {
-		t.Errorf("the metrics tell of %v replicas that left m1", n)
-	}
-	if n := len(w.told("ScheduleBindingFailed")); n > 0 {
-		t.Errorf("the scheduler failed %d times", n)
-	}
+		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
+		w.placed("m1:3 m2:1")
+		if w.binding.Generation != generation+1 {
+			t.Errorf("generation %d became %d, want one write", generation, w.binding.Generation)
+		}
+		w.hears("DescheduleBindingSucceed", "Replicas of m1: 1 unschedulable for 5m0s and moved to m2: 1. Result: {m1:3, m2:1}", 2)
+		if n := testutil.ToFloat64(descheduled.WithLabelValues("m1", noNode)); n < 1 {
+			t.Errorf("the metrics tell of %v replicas that left m1", n)
+		}
+		if n := len(w.told("ScheduleBindingFailed")); n > 0 {
+			t.Errorf("the scheduler failed %d times", n)
+		}
 
-	// The member takes a while to do it; a pod that is about to go is not moved twice.
-	w.stays("m1:3 m2:1")
-	w.says("m1=3/3 m2=1/0")
-	w.waits("m1", 0)
-	// The one that moved finds no node either: it stays for the cool-down, and never goes back to where it found none.
-	w.waits("m2", 1)
-	w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
-	w.stays("m1:3 m2:1")
-	stop()
-	w.run() // who comes anew knows what was moved
-	w.stays("m1:3 m2:1")
-	w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
-	w.hears("DescheduleBindingFailed", "replicas are unschedulable (m2: 1) and stay, as no other cluster has capacity", 2)
-	w.stays("m1:3 m2:1")
+		// The member takes a while to do it; a pod that is about to go is not moved twice.
+		w.stays("m1:3 m2:1")
+		w.says("m1=3/3 m2=1/0")
+		w.waits("m1", 0)
+		// The one that moved finds no node either: it stays for the cool-down, and never goes back to where it found none.
+		w.waits("m2", 1)
+		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
+		w.stays("m1:3 m2:1")
+		stop()
+		w.run() // who comes anew knows what was moved
+		w.stays("m1:3 m2:1")
+		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
+		w.hears("DescheduleBindingFailed", "replicas are unschedulable (m2: 1) and stay, as no other cluster has capacity", 2)
+		w.stays("m1:3 m2:1")
+	})
 }
 
 func TestWhereNobodyHasRoomNothingMovesAndUsersAreToldOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.says("m1=4/2")
-	w.uses("m2", 10, 10)
-	w.run()
-	w.placed("m1:4")
-	w.waits("m1", 2)
-	w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
-	w.hears("DescheduleBindingFailed", "replicas are unschedulable (m1: 2) and stay, as no other cluster has capacity: Clusters available replicas 0 are not enough to schedule.", 2)
-	w.stays("m1:4")
-	w.stays("m1:4")
-	w.hears("DescheduleBindingFailed", "stay", 2)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.says("m1=4/2")
+		w.uses("m2", 10, 10)
+		w.run()
+		w.placed("m1:4")
+		w.waits("m1", 2)
+		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
+		w.hears("DescheduleBindingFailed", "replicas are unschedulable (m1: 2) and stay, as no other cluster has capacity: Clusters available replicas 0 are not enough to schedule.", 2)
+		w.stays("m1:4")
+		w.stays("m1:4")
+		w.hears("DescheduleBindingFailed", "stay", 2)
 
-	w.uses("m2", 10, 9)
-	w.placed("m1:2 m2:2") // one after the other
-	w.stays("m1:2 m2:2")
+		w.uses("m2", 10, 9)
+		w.placed("m1:2 m2:2") // one after the other
+		w.stays("m1:2 m2:2")
+	})
 }
 
 func TestOfAMemberThatDoesNotAnswerNothingIsMoved(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.says("m1=4/3")
-	w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
-	w.waits("m1", 1)
-	w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
-	w.run()
-	w.placed("m1:4")
-	if w.Quiet(); w.at() != "m1:4" {
-		t.Fatalf("it is at %s", w.at())
-	}
-	w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
-	w.placed("m1:3 m2:1")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.says("m1=4/3")
+		w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
+		w.waits("m1", 1)
+		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
+		w.run()
+		w.placed("m1:4")
+		if w.Quiet(); w.at() != "m1:4" {
+			t.Fatalf("it is at %s", w.at())
+		}
+		w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
+		w.placed("m1:3 m2:1")
+	})
 }
 
 // policy is one of 80 percent, looking ever so often.
@@ -310,64 +316,68 @@ func (w *world) balances(p *configv1alpha1.ReplicaSchedulingPolicy, status metav
 
 func TestAClusterOverItsThresholdGivesReplicasUntilItIsNot(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.says("m1=4/4")
-	w.uses("m1", 10, 8)
-	w.run()
-	p := policy()
-	w.Make(p)
-	w.balances(p, metav1.ConditionTrue, "BelowThreshold", "No cluster is over")
-	w.placed("m1:4")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.says("m1=4/4")
+		w.uses("m1", 10, 8)
+		w.run()
+		p := policy()
+		w.Make(p)
+		w.balances(p, metav1.ConditionTrue, "BelowThreshold", "No cluster is over")
+		w.placed("m1:4")
 
-	w.uses("m1", 10, 9)
-	w.placed("m1:3 m2:1")
-	w.hears("DescheduleBindingSucceed", "Replicas of m1: 1 left, as the cluster is over the cpu threshold of ReplicaSchedulingPolicy even, to m2: 1. Result: {m1:3, m2:1}", 2)
-	// Until the pod is gone the cluster seems to be over; what is on its way counts.
-	w.balances(p, metav1.ConditionTrue, "BelowThreshold", "")
-	w.says("m1=3/3 m2=1/0")
-	w.uses("m1", 10, 10)
-	w.balances(p, metav1.ConditionFalse, "Moving", "cluster m1 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready")
-	w.says("m1=3/3 m2=1/1")
-	w.placed("m1:2 m2:2")
-	w.uses("m1", 10, 8)
-	w.says("m1=2/2 m2=2/2")
-	w.balances(p, metav1.ConditionTrue, "BelowThreshold", "")
+		w.uses("m1", 10, 9)
+		w.placed("m1:3 m2:1")
+		w.hears("DescheduleBindingSucceed", "Replicas of m1: 1 left, as the cluster is over the cpu threshold of ReplicaSchedulingPolicy even, to m2: 1. Result: {m1:3, m2:1}", 2)
+		// Until the pod is gone the cluster seems to be over; what is on its way counts.
+		w.balances(p, metav1.ConditionTrue, "BelowThreshold", "")
+		w.says("m1=3/3 m2=1/0")
+		w.uses("m1", 10, 10)
+		w.balances(p, metav1.ConditionFalse, "Moving", "cluster m1 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready")
+		w.says("m1=3/3 m2=1/1")
+		w.placed("m1:2 m2:2")
+		w.uses("m1", 10, 8)
+		w.says("m1=2/2 m2=2/2")
+		w.balances(p, metav1.ConditionTrue, "BelowThreshold", "")
 
-	// Now the other one is over it: nothing goes back.
-	w.uses("m1", 10, 0)
-	w.uses("m2", 10, 9)
-	w.balances(p, metav1.ConditionFalse, "Moving", "cluster m2 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready, or that moved")
-	w.clock.SetTime(w.clock.Now().Add(11 * time.Minute))
-	w.balances(p, metav1.ConditionFalse, "NothingToMove", "no other cluster takes more")
-	if w.at() != "m1:2 m2:2" {
-		t.Errorf("it is at %s", w.at())
-	}
+		// Now the other one is over it: nothing goes back.
+		w.uses("m1", 10, 0)
+		w.uses("m2", 10, 9)
+		w.balances(p, metav1.ConditionFalse, "Moving", "cluster m2 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready, or that moved")
+		w.clock.SetTime(w.clock.Now().Add(11 * time.Minute))
+		w.balances(p, metav1.ConditionFalse, "NothingToMove", "no other cluster takes more")
+		if w.at() != "m1:2 m2:2" {
+			t.Errorf("it is at %s", w.at())
+		}
+	})
 }
 
 func TestAPolicyMovesWhatItSelectsWhileItIsEnabled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.says("m1=4/4")
-	w.uses("m1", 10, 9)
-	w.run()
-	w.placed("m1:4")
-	selects := func(sel policyv1alpha1.ResourceSelector) func(*configv1alpha1.ReplicaSchedulingPolicySpec) {
-		return func(s *configv1alpha1.ReplicaSchedulingPolicySpec) {
-			sel.APIVersion, sel.Kind = "apps/v1", "Deployment"
-			s.ResourceSelectors = []policyv1alpha1.ResourceSelector{sel}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.says("m1=4/4")
+		w.uses("m1", 10, 9)
+		w.run()
+		w.placed("m1:4")
+		selects := func(sel policyv1alpha1.ResourceSelector) func(*configv1alpha1.ReplicaSchedulingPolicySpec) {
+			return func(s *configv1alpha1.ReplicaSchedulingPolicySpec) {
+				sel.APIVersion, sel.Kind = "apps/v1", "Deployment"
+				s.ResourceSelectors = []policyv1alpha1.ResourceSelector{sel}
+			}
 		}
-	}
-	p := policy(selects(policyv1alpha1.ResourceSelector{Namespace: "other"}))
-	w.Make(p)
-	w.balances(p, metav1.ConditionFalse, "NothingToMove", "no replicas that this policy may move ask for any of its cpu")
+		p := policy(selects(policyv1alpha1.ResourceSelector{Namespace: "other"}))
+		w.Make(p)
+		w.balances(p, metav1.ConditionFalse, "NothingToMove", "no replicas that this policy may move ask for any of its cpu")
 
-	off := false
-	controllertest.Change(w.Hub, p, func(p *configv1alpha1.ReplicaSchedulingPolicy) {
-		selects(policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "front"}}})(&p.Spec)
-		p.Spec.ReschedulePolicy.Enabled = &off
+		off := false
+		controllertest.Change(w.Hub, p, func(p *configv1alpha1.ReplicaSchedulingPolicy) {
+			selects(policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "front"}}})(&p.Spec)
+			p.Spec.ReschedulePolicy.Enabled = &off
+		})
+		w.balances(p, metav1.ConditionUnknown, "Disabled", "enabled: false")
+		w.stays("m1:4")
+		controllertest.Change(w.Hub, p, func(p *configv1alpha1.ReplicaSchedulingPolicy) { p.Spec.ReschedulePolicy.Enabled = nil })
+		w.placed("m1:3 m2:1")
 	})
-	w.balances(p, metav1.ConditionUnknown, "Disabled", "enabled: false")
-	w.stays("m1:4")
-	controllertest.Change(w.Hub, p, func(p *configv1alpha1.ReplicaSchedulingPolicy) { p.Spec.ReschedulePolicy.Enabled = nil })
-	w.placed("m1:3 m2:1")
 }

@@ -61,18 +61,20 @@ func forBothScopes(t *testing.T, test func(*world)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &world{Hub: controllertest.New(t), t: t, kind: s.kind}
-			for _, cluster := range []string{"m1", "m2"} {
-				w.Join(cluster, controllertest.ClusterRole)
-			}
-			w.template = &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"value": "1"}}}
-			w.template.SetGroupVersionKind(s.kind.GroupVersionKind)
-			w.template.SetNamespace(s.namespace)
-			w.template.SetName("c")
-			w.Make(w.template)
-			w.run()
-			w.letWorksGo()
-			test(w)
+			controllertest.Run(t, func(t *testing.T) {
+				w := &world{Hub: controllertest.New(t), t: t, kind: s.kind}
+				for _, cluster := range []string{"m1", "m2"} {
+					w.Join(cluster, controllertest.ClusterRole)
+				}
+				w.template = &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"value": "1"}}}
+				w.template.SetGroupVersionKind(s.kind.GroupVersionKind)
+				w.template.SetNamespace(s.namespace)
+				w.template.SetName("c")
+				w.Make(w.template)
+				w.run()
+				w.letWorksGo()
+				test(w)
+			})
 		})
 	}
 }
@@ -98,7 +100,12 @@ func (w *world) letWorksGo() {
 	w.t.Cleanup(func() { stop(); <-ended })
 	go func() {
 		defer close(ended)
-		for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		for tick := time.NewTicker(20 * time.Millisecond); ; {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
 			var works workv1alpha1.WorkList
 			_ = w.List(ctx, &works)
 			for i := range works.Items {
@@ -256,7 +263,7 @@ func TestABindingThatMovesOrGoesAtOnceLeavesNothingBehind(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		for i := range 8 {
 			b := w.bind("id", "m1")
-			time.Sleep(time.Duration(i%4) * 2 * time.Millisecond)
+			w.Advance(time.Duration(i%4) * 2 * time.Millisecond)
 			if i%2 == 0 {
 				w.change(func(b workv1alpha2.Binding) { b.BindingSpec().Clusters = targets([]string{"m2"}) })
 				w.becomes("m2:1")
@@ -338,7 +345,7 @@ func TestAFailureOfOneClusterIsToldOnceAndHoldsUpNoOther(t *testing.T) {
 		w.Make(p)
 		w.bind("id", "m1", "m2")
 		w.becomes("m2:1")
-		time.Sleep(400 * time.Millisecond) // several attempts
+		w.Advance(time.Second) // several attempts
 		w.Eventually("it is told once on the binding and once on the template", func() string {
 			failed, overrides := w.told(workv1alpha2.EventSyncWorkFailed), w.told(workv1alpha2.EventApplyOverridePolicyFailed)
 			if len(failed) != 2 || len(overrides) != 2 || !strings.Contains(overrides[0], "missing") {

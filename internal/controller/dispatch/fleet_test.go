@@ -25,7 +25,6 @@ import (
 
 // clones is a hub with a CloneSet of six over m1 and m2, one of which may be down.
 func clones(t *testing.T) *world {
-	t.Parallel()
 	w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.CloneSet}
 	for _, cluster := range []string{"m1", "m2"} {
 		w.Join(cluster, controllertest.CloneSet)
@@ -125,210 +124,228 @@ func (w *world) report(cluster string, updated int64) {
 }
 
 func TestARolloutGoesOnWhenAMemberHasDoneItsPart(t *testing.T) {
-	w := clones(t)
-	w.divide()
-	w.keep("it is brought to both", "0 of 1, 0 of 1")
-	w.report("m1", 3)
-	w.report("m2", 3)
-	if writes := works(w.Quiet()); len(writes) > 4 {
-		t.Errorf("two Works and two statuses were written as %q", writes)
-	}
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := clones(t)
+		w.divide()
+		w.keep("it is brought to both", "0 of 1, 0 of 1")
+		w.report("m1", 3)
+		w.report("m2", 3)
+		if writes := works(w.Quiet()); len(writes) > 4 {
+			t.Errorf("two Works and two statuses were written as %q", writes)
+		}
 
-	w.edit("2", "spec", "template", "image")
-	w.keep("m1 begins, and m2 waits", "0 of 2, 3 of 2")
-	w.Quiet()
-	w.report("m1", 1)
-	w.report("m2", 0)
-	if writes := works(w.Quiet()); len(writes) != 2 {
-		t.Errorf("on the way, written is %q, want the two statuses", writes)
-	}
-	w.stop() // what is known is in the Works
-	w.run()
-	w.report("m1", 3)
-	w.keep("it is m2's turn", "0 of 2, 0 of 2")
-	if writes := works(w.Quiet()); len(writes) != 2 {
-		t.Errorf("when m1 is done, written is %q, want its status and the Work of m2", writes)
-	}
+		w.edit("2", "spec", "template", "image")
+		w.keep("m1 begins, and m2 waits", "0 of 2, 3 of 2")
+		w.Quiet()
+		w.report("m1", 1)
+		w.report("m2", 0)
+		if writes := works(w.Quiet()); len(writes) != 2 {
+			t.Errorf("on the way, written is %q, want the two statuses", writes)
+		}
+		w.stop() // what is known is in the Works
+		w.run()
+		w.report("m1", 3)
+		w.keep("it is m2's turn", "0 of 2, 0 of 2")
+		if writes := works(w.Quiet()); len(writes) != 2 {
+			t.Errorf("when m1 is done, written is %q, want its status and the Work of m2", writes)
+		}
+	})
 }
 
 func TestALostClusterHoldsARolloutUntilItAnswers(t *testing.T) {
-	w := clones(t)
-	w.divide()
-	w.keep("it is brought to both", "0 of 1, 0 of 1")
-	w.report("m1", 3)
-	w.report("m2", 3)
-	w.Ready("m2", metav1.ConditionUnknown, "Lost")
-	w.Quiet()
-	w.edit("2", "spec", "template", "image")
-	w.keep("nothing begins", "3 of 2, 3 of 2")
-	w.Ready("m2", metav1.ConditionTrue, "Back")
-	w.keep("then m1 does", "0 of 2, 3 of 2")
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := clones(t)
+		w.divide()
+		w.keep("it is brought to both", "0 of 1, 0 of 1")
+		w.report("m1", 3)
+		w.report("m2", 3)
+		w.Ready("m2", metav1.ConditionUnknown, "Lost")
+		w.Quiet()
+		w.edit("2", "spec", "template", "image")
+		w.keep("nothing begins", "3 of 2, 3 of 2")
+		w.Ready("m2", metav1.ConditionTrue, "Back")
+		w.keep("then m1 does", "0 of 2, 3 of 2")
+	})
 }
 
 func TestARolloutThatStandsStillIsToldWithoutAnythingHappening(t *testing.T) {
-	w := clones(t)
-	w.divide()
-	w.edit(int64(1), "spec", "progressDeadlineSeconds")
-	w.keep("it is brought to both", "0 of 1, 0 of 1")
-	w.report("m1", 3)
-	w.report("m2", 3)
-	w.Quiet()
-	w.edit("2", "spec", "template", "image")
-	w.keep("m1 begins", "0 of 2, 3 of 2")
-	w.Eventually("it is told", func() string {
-		if told := w.told(fleet.ProgressDeadlineExceeded); len(told) != 2 || !strings.Contains(told[0], "0 of 6 new pods") {
-			return fmt.Sprintf("told is %q", told)
-		}
-		return ""
-	})
-	w.report("m1", 3)
-	w.keep("m2 goes on", "0 of 2, 0 of 2")
-	w.report("m2", 3)
-	w.Eventually("the clock is gone when it is done", func() string {
-		b := &workv1alpha2.ResourceBinding{}
-		if err := w.Get(t.Context(), w.key(), b); err != nil {
-			return err.Error()
-		}
-		return b.Annotations[fleet.ProgressAnnotation]
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := clones(t)
+		w.divide()
+		w.edit(int64(1), "spec", "progressDeadlineSeconds")
+		w.keep("it is brought to both", "0 of 1, 0 of 1")
+		w.report("m1", 3)
+		w.report("m2", 3)
+		w.Quiet()
+		w.edit("2", "spec", "template", "image")
+		w.keep("m1 begins", "0 of 2, 3 of 2")
+		w.Eventually("it is told", func() string {
+			if told := w.told(fleet.ProgressDeadlineExceeded); len(told) != 2 || !strings.Contains(told[0], "0 of 6 new pods") {
+				return fmt.Sprintf("told is %q", told)
+			}
+			return ""
+		})
+		w.report("m1", 3)
+		w.keep("m2 goes on", "0 of 2, 0 of 2")
+		w.report("m2", 3)
+		w.Eventually("the clock is gone when it is done", func() string {
+			b := &workv1alpha2.ResourceBinding{}
+			if err := w.Get(t.Context(), w.key(), b); err != nil {
+				return err.Error()
+			}
+			return b.Annotations[fleet.ProgressAnnotation]
+		})
 	})
 }
 
 func TestATemplateThatCannotBeDividedSaysWhyOnce(t *testing.T) {
-	w := clones(t)
-	w.divide()
-	w.keep("it is brought to both", "0 of 1, 0 of 1")
-	w.edit("Random", "metadata", "annotations", fleet.OrderAnnotation)
-	w.edit("2", "spec", "template", "image")
-	w.Eventually("its users are told", func() string {
-		told := w.told(workv1alpha2.EventSyncWorkFailed)
-		if len(told) != 2 || !strings.Contains(told[0], fleet.OrderAnnotation) {
-			return fmt.Sprintf("told is %q, want it of the template and of its binding", told)
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := clones(t)
+		w.divide()
+		w.keep("it is brought to both", "0 of 1, 0 of 1")
+		w.edit("Random", "metadata", "annotations", fleet.OrderAnnotation)
+		w.edit("2", "spec", "template", "image")
+		w.Eventually("its users are told", func() string {
+			told := w.told(workv1alpha2.EventSyncWorkFailed)
+			if len(told) != 2 || !strings.Contains(told[0], fleet.OrderAnnotation) {
+				return fmt.Sprintf("told is %q, want it of the template and of its binding", told)
+			}
+			return ""
+		})
+		w.Quiet()
+		w.keep("nothing is written", "0 of 1, 0 of 1")
+		if told := w.told(workv1alpha2.EventSyncWorkFailed); len(told) != 2 {
+			t.Errorf("told is %q", told)
 		}
-		return ""
 	})
-	w.Quiet()
-	w.keep("nothing is written", "0 of 1, 0 of 1")
-	if told := w.told(workv1alpha2.EventSyncWorkFailed); len(told) != 2 {
-		t.Errorf("told is %q", told)
-	}
 }
 
 func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
-	w := clones(t)
-	w.divide()
-	w.keep("it is brought to both", "0 of 1, 0 of 1")
-	w.edit([]any{"c-b", "c-z"}, "spec", "scaleStrategy", "podsToDelete")
-	w.Eventually("m2 is to delete it", func() string {
-		var got []string
-		for _, cluster := range []string{"m1", "m2"} {
-			names, _, _ := unstructured.NestedStringSlice(w.manifest(cluster).Object, "spec", "scaleStrategy", "podsToDelete")
-			got = append(got, fmt.Sprint(names))
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := clones(t)
+		w.divide()
+		w.keep("it is brought to both", "0 of 1, 0 of 1")
+		w.edit([]any{"c-b", "c-z"}, "spec", "scaleStrategy", "podsToDelete")
+		w.Eventually("m2 is to delete it", func() string {
+			var got []string
+			for _, cluster := range []string{"m1", "m2"} {
+				names, _, _ := unstructured.NestedStringSlice(w.manifest(cluster).Object, "spec", "scaleStrategy", "podsToDelete")
+				got = append(got, fmt.Sprint(names))
+			}
+			if text := strings.Join(got, " "); text != "[] [c-b]" {
+				return "the names are " + text
+			}
+			return ""
+		})
+		w.Eventually("what is nowhere is told", func() string {
+			if told := w.told(fleet.PodNotFound); len(told) != 2 || !strings.Contains(told[0], "c-z not found in any") {
+				return fmt.Sprintf("told is %q", told)
+			}
+			return ""
+		})
+		condition := func() *metav1.Condition {
+			b := &workv1alpha2.ResourceBinding{}
+			if err := w.Get(t.Context(), w.key(), b); err != nil {
+				t.Fatal(err)
+			}
+			return meta.FindStatusCondition(b.Status.Conditions, fleet.PodNotFound)
 		}
-		if text := strings.Join(got, " "); text != "[] [c-b]" {
-			return "the names are " + text
+		if c := condition(); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "c-z not found in any") {
+			t.Errorf("the binding says %+v", c)
 		}
-		return ""
-	})
-	w.Eventually("what is nowhere is told", func() string {
-		if told := w.told(fleet.PodNotFound); len(told) != 2 || !strings.Contains(told[0], "c-z not found in any") {
-			return fmt.Sprintf("told is %q", told)
-		}
-		return ""
-	})
-	condition := func() *metav1.Condition {
-		b := &workv1alpha2.ResourceBinding{}
-		if err := w.Get(t.Context(), w.key(), b); err != nil {
-			t.Fatal(err)
-		}
-		return meta.FindStatusCondition(b.Status.Conditions, fleet.PodNotFound)
-	}
-	if c := condition(); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "c-z not found in any") {
-		t.Errorf("the binding says %+v", c)
-	}
-	w.edit([]any{"c-b"}, "spec", "scaleStrategy", "podsToDelete")
-	w.Eventually("it is said no more", func() string {
-		if c := condition(); c != nil {
-			return fmt.Sprintf("the binding says %+v", c)
-		}
-		return ""
+		w.edit([]any{"c-b"}, "spec", "scaleStrategy", "podsToDelete")
+		w.Eventually("it is said no more", func() string {
+			if c := condition(); c != nil {
+				return fmt.Sprintf("the binding says %+v", c)
+			}
+			return ""
+		})
 	})
 }
 
 // Names of pods that are gone are of no use, and refused by members that get them anew.
 func TestPodsAreTakenOffTheListWhenAllAreGone(t *testing.T) {
-	w := clones(t)
-	var mu sync.Mutex
-	pods := found{"m1": {"c-a"}, "m2": {"c-b"}}
-	w.stop()
-	w.pods = asks(func(cluster, pod string) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Contains(pods[cluster], pod)
-	})
-	w.run()
-	w.divide()
-	w.keep("it is brought to both", "0 of 1, 0 of 1")
-	path := []string{"spec", "scaleStrategy", "podsToDelete"}
-	lists := func(when string, want string, templates int) {
-		t.Helper()
-		names := func(u *unstructured.Unstructured) string {
-			all, set, _ := unstructured.NestedStringSlice(u.Object, path...)
-			if !set {
-				return "-"
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := clones(t)
+		var mu sync.Mutex
+		pods := found{"m1": {"c-a"}, "m2": {"c-b"}}
+		w.stop()
+		w.pods = asks(func(cluster, pod string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Contains(pods[cluster], pod)
+		})
+		w.run()
+		w.divide()
+		w.keep("it is brought to both", "0 of 1, 0 of 1")
+		path := []string{"spec", "scaleStrategy", "podsToDelete"}
+		lists := func(when string, want string, templates int) {
+			t.Helper()
+			names := func(u *unstructured.Unstructured) string {
+				all, set, _ := unstructured.NestedStringSlice(u.Object, path...)
+				if !set {
+					return "-"
+				}
+				return strings.Join(all, ",")
 			}
-			return strings.Join(all, ",")
+			w.Eventually(when, func() string {
+				u := w.template.DeepCopy()
+				if err := w.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+					return err.Error()
+				}
+				if got := names(u) + " " + names(w.manifest("m1")) + " " + names(w.manifest("m2")); got != want {
+					return "the lists of the template and its Works are " + got + ", want " + want
+				}
+				return ""
+			})
+			wrote := slices.DeleteFunc(w.Quiet(), func(write string) bool { return !strings.Contains(write, " clonesets") })
+			if len(wrote) != templates {
+				t.Errorf("%s, the template is written as %q, want %d", when, wrote, templates)
+			}
 		}
-		w.Eventually(when, func() string {
+		w.Quiet()
+		w.edit([]any{"c-a", "c-b", "c-z"}, path...)
+		lists("each is told of its own", "c-a,c-b,c-z c-a c-b", 1)
+		w.report("m1", 3)
+		w.report("m2", 3)
+		lists("while they are there", "c-a,c-b,c-z c-a c-b", 0)
+		mu.Lock()
+		pods["m1"] = nil
+		mu.Unlock()
+		w.report("m1", 2)
+		lists("when one is gone", "c-a,c-b,c-z c-a c-b", 0)
+		mu.Lock()
+		pods["m2"] = nil
+		mu.Unlock()
+		w.report("m2", 2)
+		// The propagate controller tells of it by the binding; here it is told by hand.
+		w.Eventually("all are gone", func() string {
 			u := w.template.DeepCopy()
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
 				return err.Error()
 			}
-			if got := names(u) + " " + names(w.manifest("m1")) + " " + names(w.manifest("m2")); got != want {
-				return "the lists of the template and its Works are " + got + ", want " + want
+			if names, _, _ := unstructured.NestedStringSlice(u.Object, path...); !slices.Equal(names, []string{"c-z"}) {
+				return fmt.Sprintf("the template names %q, want the one that never was", names)
 			}
 			return ""
 		})
 		wrote := slices.DeleteFunc(w.Quiet(), func(write string) bool { return !strings.Contains(write, " clonesets") })
-		if len(wrote) != templates {
-			t.Errorf("%s, the template is written as %q, want %d", when, wrote, templates)
+		if len(wrote) != 1 {
+			t.Errorf("for that the template is written as %q", wrote)
 		}
-	}
-	w.Quiet()
-	w.edit([]any{"c-a", "c-b", "c-z"}, path...)
-	lists("each is told of its own", "c-a,c-b,c-z c-a c-b", 1)
-	w.report("m1", 3)
-	w.report("m2", 3)
-	lists("while they are there", "c-a,c-b,c-z c-a c-b", 0)
-	mu.Lock()
-	pods["m1"] = nil
-	mu.Unlock()
-	w.report("m1", 2)
-	lists("when one is gone", "c-a,c-b,c-z c-a c-b", 0)
-	mu.Lock()
-	pods["m2"] = nil
-	mu.Unlock()
-	w.report("m2", 2)
-	// The propagate controller tells of it by the binding; here it is told by hand.
-	w.Eventually("all are gone", func() string {
-		u := w.template.DeepCopy()
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
-			return err.Error()
-		}
-		if names, _, _ := unstructured.NestedStringSlice(u.Object, path...); !slices.Equal(names, []string{"c-z"}) {
-			return fmt.Sprintf("the template names %q, want the one that never was", names)
-		}
-		return ""
-	})
-	wrote := slices.DeleteFunc(w.Quiet(), func(write string) bool { return !strings.Contains(write, " clonesets") })
-	if len(wrote) != 1 {
-		t.Errorf("for that the template is written as %q", wrote)
-	}
 
-	w.edit([]any{"c-a", "c-b"}, path...)
-	lists("who names them again is not fought", "c-a,c-b  ", 1)
-	w.report("m1", 3)
-	w.report("m2", 3)
-	lists("however often they are looked at", "c-a,c-b  ", 0)
+		w.edit([]any{"c-a", "c-b"}, path...)
+		lists("who names them again is not fought", "c-a,c-b  ", 1)
+		w.report("m1", 3)
+		w.report("m2", 3)
+		lists("however often they are looked at", "c-a,c-b  ", 0)
+	})
 }
 
 // found are pods, by cluster.

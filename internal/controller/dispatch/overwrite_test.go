@@ -23,64 +23,66 @@ func TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts(t *testing.T) {
 	for _, hubWide := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hubWide=%t", hubWide), func(t *testing.T) {
 			t.Parallel()
-			w := &world{Hub: controllertest.New(t), t: t, kind: membertest.ConfigMap}
-			w.Join("m1")
-			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-			if err := client.IgnoreAlreadyExists(w.Create(t.Context(), ns)); err != nil {
-				t.Fatal(err)
-			}
-			w.template = &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"value": "1"}}}
-			w.template.SetGroupVersionKind(w.kind.GroupVersionKind)
-			w.template.SetNamespace("shop")
-			w.template.SetName("c")
-			w.template.SetAnnotations(map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite})
-			w.Make(w.template)
-			w.run()
-			w.bind("id", "m1")
-			says := func(resolution string, told bool) func() string {
-				return func() string {
-					work, b := w.work("m1"), &workv1alpha2.ResourceBinding{}
-					b.Namespace, b.Name = w.key().Namespace, w.key().Name
-					if work == nil || !w.Has(b) {
-						return "there is no Work"
+			controllertest.Run(t, func(t *testing.T) {
+				w := &world{Hub: controllertest.New(t), t: t, kind: membertest.ConfigMap}
+				w.Join("m1")
+				ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+				if err := client.IgnoreAlreadyExists(w.Create(t.Context(), ns)); err != nil {
+					t.Fatal(err)
+				}
+				w.template = &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"value": "1"}}}
+				w.template.SetGroupVersionKind(w.kind.GroupVersionKind)
+				w.template.SetNamespace("shop")
+				w.template.SetName("c")
+				w.template.SetAnnotations(map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite})
+				w.Make(w.template)
+				w.run()
+				w.bind("id", "m1")
+				says := func(resolution string, told bool) func() string {
+					return func() string {
+						work, b := w.work("m1"), &workv1alpha2.ResourceBinding{}
+						b.Namespace, b.Name = w.key().Namespace, w.key().Name
+						if work == nil || !w.Has(b) {
+							return "there is no Work"
+						}
+						if got := work.Annotations[workv1alpha2.ConflictResolutionAnnotation]; got != resolution {
+							return "the Work says " + got
+						}
+						if got := meta.IsStatusConditionTrue(b.Status.Conditions, fleet.OverwriteForbidden); got != told {
+							return fmt.Sprintf("the condition is %t", got)
+						}
+						return ""
 					}
-					if got := work.Annotations[workv1alpha2.ConflictResolutionAnnotation]; got != resolution {
-						return "the Work says " + got
+				}
+				w.Eventually("it may overwrite", says("overwrite", false))
+				label := func(value string) {
+					if err := w.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
+						t.Fatal(err)
 					}
-					if got := meta.IsStatusConditionTrue(b.Status.Conditions, fleet.OverwriteForbidden); got != told {
-						return fmt.Sprintf("the condition is %t", got)
+					ns.Labels = map[string]string{dispatch.ForbidOverwriteLabel: value}
+					if err := w.Update(t.Context(), ns); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if hubWide {
+					w.stop()
+					w.forbidsOverwrite = true
+					w.run()
+				} else {
+					label("true")
+				}
+				w.Eventually("it aborts", says("abort", true))
+				w.Eventually("an event says so", func() string {
+					if len(w.told(fleet.OverwriteForbidden)) == 0 {
+						return "none does"
 					}
 					return ""
+				})
+				if !hubWide {
+					label("false")
+					w.Eventually("it may again", says("overwrite", false))
 				}
-			}
-			w.Eventually("it may overwrite", says("overwrite", false))
-			label := func(value string) {
-				if err := w.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
-					t.Fatal(err)
-				}
-				ns.Labels = map[string]string{dispatch.ForbidOverwriteLabel: value}
-				if err := w.Update(t.Context(), ns); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if hubWide {
-				w.stop()
-				w.forbidsOverwrite = true
-				w.run()
-			} else {
-				label("true")
-			}
-			w.Eventually("it aborts", says("abort", true))
-			w.Eventually("an event says so", func() string {
-				if len(w.told(fleet.OverwriteForbidden)) == 0 {
-					return "none does"
-				}
-				return ""
 			})
-			if !hubWide {
-				label("false")
-				w.Eventually("it may again", says("overwrite", false))
-			}
 		})
 	}
 }

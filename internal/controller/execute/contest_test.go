@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
@@ -21,95 +22,97 @@ import (
 // The story of a controller in a member that undoes the hub's every write: it was fought without a pause.
 func TestAnObjectThatIsChangedAgainAndAgainIsPutRightEverLessOften(t *testing.T) {
 	t.Parallel()
-	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC))
-	w := newWorld(t, Options{Clock: clock})
-	u := manifest(membertest.ConfigMap, "shop", "1")
-	work := w.work(u)
-	w.holds(u, "1")
-	clock.SetTime(clock.Now().Add(100 * time.Millisecond)) // reports wait for a moment without new Works
-	w.applied(work)
-	meddle := func(value string) {
-		obj := w.m1.Object(membertest.ConfigMap, "shop", "c")
-		_ = unstructured.SetNestedField(obj.Object, value, "data", "value")
-		w.m1.Put(obj)
-	}
-	repairs := func() int {
-		return len(slices.DeleteFunc(w.m1.Writes(), func(s string) bool {
-			return !strings.HasPrefix(s, "patch configmaps") && !strings.HasPrefix(s, "apply configmaps")
-		}))
-	}
-
-	// 1. The first changes are put right at once.
-	for i := range 3 {
-		meddle(fmt.Sprint("meddled ", i))
+	controllertest.Run(t, func(t *testing.T) {
+		clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC))
+		w := newWorld(t, Options{Clock: clock})
+		u := manifest(membertest.ConfigMap, "shop", "1")
+		work := w.work(u)
 		w.holds(u, "1")
-	}
+		clock.SetTime(clock.Now().Add(100 * time.Millisecond)) // reports wait for a moment without new Works
+		w.applied(work)
+		meddle := func(value string) {
+			obj := w.m1.Object(membertest.ConfigMap, "shop", "c")
+			_ = unstructured.SetNestedField(obj.Object, value, "data", "value")
+			w.m1.Put(obj)
+		}
+		repairs := func() int {
+			return len(slices.DeleteFunc(w.m1.Writes(), func(s string) bool {
+				return !strings.HasPrefix(s, "patch configmaps") && !strings.HasPrefix(s, "apply configmaps")
+			}))
+		}
 
-	// 2. Then it has to wait, and users are told, in one write. That may take a change more: one that comes before the hub has seen
-	// its own last write counts as nobody's.
-	more := 0
-	w.Eventually("it has to wait", func() string {
-		if value, _, _ := unstructured.NestedString(w.m1.Object(membertest.ConfigMap, "shop", "c").Object, "data", "value"); value == "1" {
-			if more++; more > 10 {
-				t.Fatalf("it is put right at once after %d changes", 3+more)
+		// 1. The first changes are put right at once.
+		for i := range 3 {
+			meddle(fmt.Sprint("meddled ", i))
+			w.holds(u, "1")
+		}
+
+		// 2. Then it has to wait, and users are told, in one write. That may take a change more: one that comes before the hub has seen
+		// its own last write counts as nobody's.
+		more := 0
+		w.Eventually("it has to wait", func() string {
+			if value, _, _ := unstructured.NestedString(w.m1.Object(membertest.ConfigMap, "shop", "c").Object, "data", "value"); value == "1" {
+				if more++; more > 10 {
+					t.Fatalf("it is put right at once after %d changes", 3+more)
+				}
+				meddle("meddled")
+				return "it is put right at once"
 			}
-			meddle("meddled")
-			return "it is put right at once"
+			if !w.Has(work) || !meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.WorkContested) {
+				return "nobody is told"
+			}
+			return ""
+		})
+		before := repairs()
+		w.Quiet()
+		told := w.condition(work, workv1alpha1.WorkContested, metav1.ConditionTrue)
+		if !strings.Contains(told.Message, "repeatedly changes data.value of ConfigMap shop/c in cluster \"m1\"") {
+			t.Errorf("users are told %q", told.Message)
 		}
-		if !w.Has(work) || !meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.WorkContested) {
-			return "nobody is told"
+		for i := range 20 {
+			meddle(fmt.Sprint("meddled more ", i))
 		}
-		return ""
-	})
-	before := repairs()
-	w.Quiet()
-	told := w.condition(work, workv1alpha1.WorkContested, metav1.ConditionTrue)
-	if !strings.Contains(told.Message, "repeatedly changes data.value of ConfigMap shop/c in cluster \"m1\"") {
-		t.Errorf("users are told %q", told.Message)
-	}
-	for i := range 20 {
-		meddle(fmt.Sprint("meddled more ", i))
-	}
-	w.Eventually("the last change was seen", func() string {
-		m, err := w.members.Get("m1")
-		if err != nil {
-			return err.Error()
+		w.Eventually("the last change was seen", func() string {
+			m, err := w.members.Get("m1")
+			if err != nil {
+				return err.Error()
+			}
+			cached, _ := m.Cached(membertest.ConfigMap.GroupVersion().WithResource("configmaps"), "shop", "c")
+			value, _, _ := unstructured.NestedString(cached.Object, "data", "value")
+			if value != "meddled more 19" {
+				return "it is " + value
+			}
+			return ""
+		})
+		if n := repairs(); n != before {
+			t.Errorf("it was put right %d times more while it had to wait", n-before)
 		}
-		cached, _ := m.Cached(membertest.ConfigMap.GroupVersion().WithResource("configmaps"), "shop", "c")
-		value, _, _ := unstructured.NestedString(cached.Object, "data", "value")
-		if value != "meddled more 19" {
-			return "it is " + value
+		if writes := slices.DeleteFunc(w.Quiet(), func(s string) bool { return !strings.Contains(s, "works/status") }); len(writes) > 1 {
+			t.Errorf("the hub was written to: %v, want one status at most", writes)
 		}
-		return ""
-	})
-	if n := repairs(); n != before {
-		t.Errorf("it was put right %d times more while it had to wait", n-before)
-	}
-	if writes := slices.DeleteFunc(w.Quiet(), func(s string) bool { return !strings.Contains(s, "works/status") }); len(writes) > 1 {
-		t.Errorf("the hub was written to: %v, want one status at most", writes)
-	}
 
-	// 3. A change of the template does not wait.
-	u2 := manifest(membertest.ConfigMap, "shop", "2")
-	w.set(work, u2)
-	w.holds(u2, "2")
-	clock.SetTime(clock.Now().Add(100 * time.Millisecond))
-	w.applied(work)
+		// 3. A change of the template does not wait.
+		u2 := manifest(membertest.ConfigMap, "shop", "2")
+		w.set(work, u2)
+		w.holds(u2, "2")
+		clock.SetTime(clock.Now().Add(100 * time.Millisecond))
+		w.applied(work)
 
-	// 4. When the pause is over it is put right, once.
-	clock.SetTime(clock.Now().Add(time.Second))
-	meddle("meddled again")
-	w.holds(u2, "2")
+		// 4. When the pause is over it is put right, once.
+		clock.SetTime(clock.Now().Add(time.Second))
+		meddle("meddled again")
+		w.holds(u2, "2")
 
-	// 5. After a calm nobody is told any more.
-	clock.SetTime(clock.Now().Add(time.Hour))
-	meddle("a first time")
-	w.holds(u2, "2")
-	w.Eventually("the condition is gone", func() string {
-		if w.Has(work) && meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested) != nil {
-			return "it is there"
-		}
-		return ""
+		// 5. After a calm nobody is told any more.
+		clock.SetTime(clock.Now().Add(time.Hour))
+		meddle("a first time")
+		w.holds(u2, "2")
+		w.Eventually("the condition is gone", func() string {
+			if w.Has(work) && meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested) != nil {
+				return "it is there"
+			}
+			return ""
+		})
 	})
 }
 

@@ -84,129 +84,143 @@ func (w *trains) released(why string) {
 
 func TestADefinitionThatTheHubMadeGoesWhenNothingOfItIsLeft(t *testing.T) {
 	t.Parallel()
-	w := newTrains(t)
-	w.send()
-	w.Gone(w.work)
-	w.gone(w.work)
-	if w.definition() != nil {
-		t.Error("the definition is left")
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newTrains(t)
+		w.send()
+		w.Gone(w.work)
+		w.gone(w.work)
+		if w.definition() != nil {
+			t.Error("the definition is left")
+		}
+	})
 }
 
 func TestADefinitionWithObjectsOfOthersStays(t *testing.T) {
 	t.Parallel()
-	w := newTrains(t)
-	w.send()
-	w.m1.Put(w.train("theirs"))
-	w.Gone(w.work)
-	w.released("Train shop/theirs")
-	if w.m1.Object(w.now, "shop", "theirs") == nil {
-		t.Error("what only the member had is gone")
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newTrains(t)
+		w.send()
+		w.m1.Put(w.train("theirs"))
+		w.Gone(w.work)
+		w.released("Train shop/theirs")
+		if w.m1.Object(w.now, "shop", "theirs") == nil {
+			t.Error("what only the member had is gone")
+		}
+	})
 }
 
 func TestADefinitionWhoseObjectsTheHubStillSendsStays(t *testing.T) {
 	t.Parallel()
-	w := newTrains(t)
-	w.send()
-	train := w.world.work(w.train("ours"))
-	w.applied(train)
-	w.Gone(w.work)
-	w.released("Train shop/ours")
-	if w.m1.Object(w.now, "shop", "ours") == nil || !w.Has(train) || train.DeletionTimestamp != nil {
-		t.Error("what the hub still sends is gone")
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newTrains(t)
+		w.send()
+		train := w.world.work(w.train("ours"))
+		w.applied(train)
+		w.Gone(w.work)
+		w.released("Train shop/ours")
+		if w.m1.Object(w.now, "shop", "ours") == nil || !w.Has(train) || train.DeletionTimestamp != nil {
+			t.Error("what the hub still sends is gone")
+		}
+	})
 }
 
 // Works of a cluster that leaves go one after another.
 func TestADefinitionInAClusterThatLeavesWaitsForAllOfTheHubsObjects(t *testing.T) {
 	t.Parallel()
-	w := newTrains(t)
-	w.send()
-	train := w.world.work(w.train("ours"))
-	w.applied(train)
-	leaver := &clusterv1alpha1.Cluster{}
-	leaver.Name = "m1"
-	controllertest.Change(w.Hub, leaver, func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{"example.com/hold"} })
-	w.Gone(leaver)
-	w.Gone(w.work)
-	w.Eventually("it waits", func() string {
-		if w.Has(w.work) && time.Since(w.work.DeletionTimestamp.Time) < definitionSettle+2*time.Second {
-			return "it was deleted just now"
+	controllertest.Run(t, func(t *testing.T) {
+		w := newTrains(t)
+		w.send()
+		train := w.world.work(w.train("ours"))
+		w.applied(train)
+		leaver := &clusterv1alpha1.Cluster{}
+		leaver.Name = "m1"
+		controllertest.Change(w.Hub, leaver, func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{"example.com/hold"} })
+		w.Gone(leaver)
+		w.Gone(w.work)
+		w.Eventually("it waits", func() string {
+			if w.Has(w.work) && time.Since(w.work.DeletionTimestamp.Time) < definitionSettle+2*time.Second {
+				return "it was deleted just now"
+			}
+			return ""
+		})
+		if w.definition() == nil || !w.Has(w.work) {
+			t.Fatal("it did not wait")
 		}
-		return ""
+		w.Gone(train)
+		w.gone(train)
+		w.gone(w.work)
+		if w.definition() != nil {
+			t.Error("the definition is left")
+		}
 	})
-	if w.definition() == nil || !w.Has(w.work) {
-		t.Fatal("it did not wait")
-	}
-	w.Gone(train)
-	w.gone(train)
-	w.gone(w.work)
-	if w.definition() != nil {
-		t.Error("the definition is left")
-	}
 }
 
 // What is listed may be gone, and its Work with it, before that Work is looked at: it is no object that stays.
 func TestADefinitionGoesThoughTheLastOfItWentMeanwhile(t *testing.T) {
 	t.Parallel()
-	w := newTrains(t)
-	w.send()
-	var asked atomic.Int64
-	w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
-		if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/trains") || r.URL.Query().Get("watch") != "" || asked.Add(1) > 1 {
-			return false
-		}
-		rw.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(rw, `{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": [{"metadata": {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newTrains(t)
+		w.send()
+		var asked atomic.Int64
+		w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/trains") || r.URL.Query().Get("watch") != "" || asked.Add(1) > 1 {
+				return false
+			}
+			rw.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(rw, `{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": [{"metadata": {
 			"namespace": "shop", "name": "ours", "uid": "1", "labels": {%q: "true"}, "annotations": {%q: "karmada-es-m1", %q: "finished"}}}]}`,
-			workv1alpha2.ManagedLabel, workv1alpha2.WorkNamespaceAnnotation, workv1alpha2.WorkNameAnnotation)
-		return true
+				workv1alpha2.ManagedLabel, workv1alpha2.WorkNamespaceAnnotation, workv1alpha2.WorkNameAnnotation)
+			return true
+		})
+		w.Gone(w.work)
+		w.gone(w.work)
+		if w.definition() != nil || asked.Load() < 2 {
+			t.Errorf("the definition is left, after %d looks", asked.Load())
+		}
 	})
-	w.Gone(w.work)
-	w.gone(w.work)
-	if w.definition() != nil || asked.Load() < 2 {
-		t.Errorf("the definition is left, after %d looks", asked.Load())
-	}
 }
 
 func TestADefinitionThatWasThereBeforeStays(t *testing.T) {
 	t.Parallel()
-	w := newTrains(t)
-	w.m1.Put(w.crd.DeepCopy())
-	w.send(func(work *workv1alpha1.Work) {
-		work.Annotations = map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newTrains(t)
+		w.m1.Put(w.crd.DeepCopy())
+		w.send(func(work *workv1alpha1.Work) {
+			work.Annotations = map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
+		})
+		w.Gone(w.work)
+		w.released("was there before")
 	})
-	w.Gone(w.work)
-	w.released("was there before")
 }
 
 func TestADefinitionGoesAfterTheHubsOwnObjectsOfIt(t *testing.T) {
 	t.Parallel()
-	w := newTrains(t)
-	w.send()
-	ours := w.train("ours")
-	train := w.world.work(ours)
-	w.applied(train)
-	stop := w.m1BlocksDeletions()
-	w.Gone(w.work) // first, as when the file of all is deleted
-	w.Quiet()
-	w.Gone(train)
-	w.Eventually("the definition waits for nothing but the deletion", func() string {
-		if w.Has(w.work) && time.Since(w.work.DeletionTimestamp.Time) < definitionSettle+2*time.Second {
-			return "it was deleted just now"
+	controllertest.Run(t, func(t *testing.T) {
+		w := newTrains(t)
+		w.send()
+		ours := w.train("ours")
+		train := w.world.work(ours)
+		w.applied(train)
+		stop := w.m1BlocksDeletions()
+		w.Gone(w.work) // first, as when the file of all is deleted
+		w.Quiet()
+		w.Gone(train)
+		w.Eventually("the definition waits for nothing but the deletion", func() string {
+			if w.Has(w.work) && time.Since(w.work.DeletionTimestamp.Time) < definitionSettle+2*time.Second {
+				return "it was deleted just now"
+			}
+			return ""
+		})
+		if w.definition() == nil || w.definition().GetDeletionTimestamp() != nil || !w.Has(w.work) {
+			t.Fatal("the definition went before the hub's own object of it")
 		}
-		return ""
+		stop()
+		w.gone(train)
+		w.gone(w.work)
+		if w.definition() != nil {
+			t.Error("the definition is left")
+		}
 	})
-	if w.definition() == nil || w.definition().GetDeletionTimestamp() != nil || !w.Has(w.work) {
-		t.Fatal("the definition went before the hub's own object of it")
-	}
-	stop()
-	w.gone(train)
-	w.gone(w.work)
-	if w.definition() != nil {
-		t.Error("the definition is left")
-	}
 }
 
 // m1BlocksDeletions has m1 refuse to delete Trains until it is told otherwise.
@@ -236,26 +250,28 @@ func TestADefinitionWhoseObjectsCannotBeSeenStays(t *testing.T) {
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
-			w := newTrains(t)
-			w.send()
-			var asked atomic.Int64
-			w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
-				if r.Method != http.MethodGet || !slices.ContainsFunc(tc.refused, func(v string) bool { return r.URL.Path == "/apis/example.com/"+v+"/trains" }) ||
-					r.URL.Query().Get("watch") != "" || asked.Add(1) > tc.times {
-					return false
+			controllertest.Run(t, func(t *testing.T) {
+				w := newTrains(t)
+				w.send()
+				var asked atomic.Int64
+				w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+					if r.Method != http.MethodGet || !slices.ContainsFunc(tc.refused, func(v string) bool { return r.URL.Path == "/apis/example.com/"+v+"/trains" }) ||
+						r.URL.Query().Get("watch") != "" || asked.Add(1) > tc.times {
+						return false
+					}
+					rw.WriteHeader(tc.as)
+					return true
+				})
+				w.Gone(w.work)
+				if tc.stays {
+					w.released("cannot be listed")
+					return
 				}
-				rw.WriteHeader(tc.as)
-				return true
+				w.gone(w.work)
+				if w.definition() != nil {
+					t.Error("the definition is left")
+				}
 			})
-			w.Gone(w.work)
-			if tc.stays {
-				w.released("cannot be listed")
-				return
-			}
-			w.gone(w.work)
-			if w.definition() != nil {
-				t.Error("the definition is left")
-			}
 		})
 	}
 }
@@ -263,22 +279,24 @@ func TestADefinitionWhoseObjectsCannotBeSeenStays(t *testing.T) {
 // A member that does not answer says nothing: the Work waits for it.
 func TestADefinitionWaitsForAMemberThatDoesNotSayWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	w := newTrains(t)
-	w.send()
-	w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/trains") {
-			panic(http.ErrAbortHandler)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newTrains(t)
+		w.send()
+		w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/trains") {
+				panic(http.ErrAbortHandler)
+			}
+			return false
+		})
+		w.Gone(w.work)
+		w.Quiet()
+		if !w.Has(w.work) || w.definition() == nil || w.definition().GetDeletionTimestamp() != nil {
+			t.Fatal("it did not wait")
 		}
-		return false
+		w.m1.Behave(nil)
+		w.gone(w.work)
+		if w.definition() != nil {
+			t.Error("the definition is left")
+		}
 	})
-	w.Gone(w.work)
-	w.Quiet()
-	if !w.Has(w.work) || w.definition() == nil || w.definition().GetDeletionTimestamp() != nil {
-		t.Fatal("it did not wait")
-	}
-	w.m1.Behave(nil)
-	w.gone(w.work)
-	if w.definition() != nil {
-		t.Error("the definition is left")
-	}
 }

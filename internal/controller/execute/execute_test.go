@@ -54,7 +54,7 @@ func newWorld(t *testing.T, o Options) *world {
 	}
 	w.stop = w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
 		w.cached = mgr.GetClient()
-		w.members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		w.members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Dial: membertest.Dial})
 		o.Members = w.members
 		if err := mgr.Add(o.Members); err != nil {
 			return err
@@ -208,26 +208,28 @@ func TestAWorkCostsOneCreationInTheMemberAndOneStatusOnTheHub(t *testing.T) {
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, Options{})
-			w.Quiet()
-			u := manifest(s.kind, s.namespace, "1")
-			work := w.work(u)
-			w.holds(u, "1")
-			w.applied(work)
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t, Options{})
+				w.Quiet()
+				u := manifest(s.kind, s.namespace, "1")
+				work := w.work(u)
+				w.holds(u, "1")
+				w.applied(work)
 
-			if got := w.Quiet(); len(got) != 2 || !strings.HasPrefix(got[1], "update works/status") {
-				t.Errorf("the hub was written to: %v, want the work and one status", got)
-			}
-			want := []string{"create " + s.kind.Plural + " " + strings.TrimPrefix(s.namespace+"/c", "/")}
-			if got := w.m1.Writes(); !slices.Equal(got, want) {
-				t.Errorf("the member was written to: %v, want %v", got, want)
-			}
-			if len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Health != workv1alpha1.ResourceHealthy {
-				t.Errorf("the status is %+v, want one healthy manifest", work.Status.ManifestStatuses)
-			}
-			if got := w.Events(); len(got) != 0 {
-				t.Errorf("told %v; that all goes well is no news", got)
-			}
+				if got := w.Quiet(); len(got) != 2 || !strings.HasPrefix(got[1], "update works/status") {
+					t.Errorf("the hub was written to: %v, want the work and one status", got)
+				}
+				want := []string{"create " + s.kind.Plural + " " + strings.TrimPrefix(s.namespace+"/c", "/")}
+				if got := w.m1.Writes(); !slices.Equal(got, want) {
+					t.Errorf("the member was written to: %v, want %v", got, want)
+				}
+				if len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Health != workv1alpha1.ResourceHealthy {
+					t.Errorf("the status is %+v, want one healthy manifest", work.Status.ManifestStatuses)
+				}
+				if got := w.Events(); len(got) != 0 {
+					t.Errorf("told %v; that all goes well is no news", got)
+				}
+			})
 		})
 	}
 }
@@ -237,21 +239,23 @@ func TestAChangeGoesOutDriftIsPutRightAndWhatIsDeletedComesBack(t *testing.T) {
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, Options{})
-			work := w.work(manifest(s.kind, s.namespace, "1"))
-			w.applied(work)
-			u := manifest(s.kind, s.namespace, "2")
-			w.set(work, u)
-			w.holds(u, "2")
-			w.applied(work)
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t, Options{})
+				work := w.work(manifest(s.kind, s.namespace, "1"))
+				w.applied(work)
+				u := manifest(s.kind, s.namespace, "2")
+				w.set(work, u)
+				w.holds(u, "2")
+				w.applied(work)
 
-			other := w.m1.Object(s.kind, s.namespace, "c")
-			_ = unstructured.SetNestedField(other.Object, "drift", "data", "value")
-			w.m1.Put(other)
-			w.holds(u, "2")
+				other := w.m1.Object(s.kind, s.namespace, "c")
+				_ = unstructured.SetNestedField(other.Object, "drift", "data", "value")
+				w.m1.Put(other)
+				w.holds(u, "2")
 
-			w.m1.Remove(s.kind, s.namespace, "c")
-			w.holds(u, "2")
+				w.m1.Remove(s.kind, s.namespace, "c")
+				w.holds(u, "2")
+			})
 		})
 	}
 }
@@ -261,73 +265,79 @@ func TestADeletedWorkTakesItsObjectAlong(t *testing.T) {
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, Options{})
-			u := manifest(s.kind, s.namespace, "1")
-			work := w.work(u)
-			w.applied(work)
-			w.Gone(work)
-			w.gone(work)
-			w.holds(u, "")
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t, Options{})
+				u := manifest(s.kind, s.namespace, "1")
+				work := w.work(u)
+				w.applied(work)
+				w.Gone(work)
+				w.gone(work)
+				w.holds(u, "")
+			})
 		})
 	}
 }
 
 func TestAnObjectThatTheWatchHasNotShownIsDeletedToo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	first := manifest(membertest.ConfigMap, "shop", "1")
-	first.SetName("first")
-	w.applied(w.work(first)) // from here on the kind is watched
-	w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Query().Get("watch") == "" || !strings.HasSuffix(r.URL.Path, "/configmaps") {
-			return false
-		}
-		rw.Header().Set("Content-Type", "application/json")
-		rw.WriteHeader(http.StatusOK)
-		rw.(http.Flusher).Flush()
-		<-r.Context().Done() // an open watch that shows nothing
-		return true
-	})
-	w.m1.BreakWatches()
-	w.Eventually("the silent watch is open", func() string {
-		if n := len(w.m1.Requests("GET /api/v1/configmaps")); n < 3 {
-			return fmt.Sprintf("%d requests", n)
-		}
-		return ""
-	})
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		first := manifest(membertest.ConfigMap, "shop", "1")
+		first.SetName("first")
+		w.applied(w.work(first)) // from here on the kind is watched
+		w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Query().Get("watch") == "" || !strings.HasSuffix(r.URL.Path, "/configmaps") {
+				return false
+			}
+			rw.Header().Set("Content-Type", "application/json")
+			rw.WriteHeader(http.StatusOK)
+			rw.(http.Flusher).Flush()
+			<-r.Context().Done() // an open watch that shows nothing
+			return true
+		})
+		w.m1.BreakWatches()
+		w.Eventually("the silent watch is open", func() string {
+			if n := len(w.m1.Requests("GET /api/v1/configmaps")); n < 3 {
+				return fmt.Sprintf("%d requests", n)
+			}
+			return ""
+		})
 
-	u := manifest(membertest.ConfigMap, "shop", "1")
-	work := w.work(u)
-	w.applied(work)
-	w.Gone(work)
-	w.gone(work)
-	w.holds(u, "")
+		u := manifest(membertest.ConfigMap, "shop", "1")
+		work := w.work(u)
+		w.applied(work)
+		w.Gone(work)
+		w.gone(work)
+		w.holds(u, "")
+	})
 }
 
 func TestARefusalIsToldOnceAndRetriedWithGrowingDelay(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	w.refuses(membertest.ConfigMap, forbidden)
-	since := time.Now()
-	work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
-	c := w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
-	if want := `Failed to apply all manifests (0/1): create ConfigMap shop/c in cluster "m1": configmaps "c" is forbidden: a webhook says no`; c.Message != want || c.Reason != workv1alpha1.ReasonAppliedFailed {
-		t.Errorf("the condition says %q (%s), want %q", c.Message, c.Reason, want)
-	}
-	w.Eventually("it is tried again, and told once", func() string {
-		if n, told := w.attempts(membertest.ConfigMap), w.Events(); n < 5 || len(told) != 1 {
-			return fmt.Sprintf("tried %d times, told %v", n, told)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.refuses(membertest.ConfigMap, forbidden)
+		since := time.Now()
+		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+		c := w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
+		if want := `Failed to apply all manifests (0/1): create ConfigMap shop/c in cluster "m1": configmaps "c" is forbidden: a webhook says no`; c.Message != want || c.Reason != workv1alpha1.ReasonAppliedFailed {
+			t.Errorf("the condition says %q (%s), want %q", c.Message, c.Reason, want)
 		}
-		return ""
+		w.Eventually("it is tried again, and told once", func() string {
+			if n, told := w.attempts(membertest.ConfigMap), w.Events(); n < 5 || len(told) != 1 {
+				return fmt.Sprintf("tried %d times, told %v", n, told)
+			}
+			return ""
+		})
+		// At 0, 100, 300, 700 and 1500 ms, or later; an event of the start may add one.
+		if took := time.Since(since); took < 500*time.Millisecond {
+			t.Errorf("tried five times in %s", took)
+		}
+		c = w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionTrue)
+		if c.Reason != workv1alpha1.ReasonDispatching {
+			t.Errorf("Dispatching is %+v", c)
+		}
 	})
-	// At 0, 100, 300, 700 and 1500 ms, or later; an event of the start may add one.
-	if took := time.Since(since); took < 500*time.Millisecond {
-		t.Errorf("tried five times in %s", took)
-	}
-	c = w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionTrue)
-	if c.Reason != workv1alpha1.ReasonDispatching {
-		t.Errorf("Dispatching is %+v", c)
-	}
 }
 
 func TestWhatCouldMendAFailureHasItTriedAtOnce(t *testing.T) {
@@ -348,19 +358,21 @@ func TestWhatCouldMendAFailureHasItTriedAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, Options{FirstRetry: time.Hour}) // by itself it is not tried again
-			end := w.refuses(membertest.ConfigMap, invalid)
-			work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
-			w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
-			end()
-			mend(w, work)
-			w.applied(work)
-			w.Eventually("the recovery is told", func() string {
-				got := w.Events()
-				if !slices.ContainsFunc(got, func(e string) bool { return strings.Contains(e, workv1alpha2.EventSyncSucceed) }) {
-					return fmt.Sprintf("told %v", got)
-				}
-				return ""
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t, Options{FirstRetry: time.Hour}) // by itself it is not tried again
+				end := w.refuses(membertest.ConfigMap, invalid)
+				work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+				w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
+				end()
+				mend(w, work)
+				w.applied(work)
+				w.Eventually("the recovery is told", func() string {
+					got := w.Events()
+					if !slices.ContainsFunc(got, func(e string) bool { return strings.Contains(e, workv1alpha2.EventSyncSucceed) }) {
+						return fmt.Sprintf("told %v", got)
+					}
+					return ""
+				})
 			})
 		})
 	}
@@ -368,45 +380,48 @@ func TestWhatCouldMendAFailureHasItTriedAtOnce(t *testing.T) {
 
 func TestAKindThatComesToTheMemberIsAppliedThen(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	later := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "demo.io", Version: "v1", Kind: "Thing"}, Plural: "things", Namespaced: true}
-	u := manifest(later, "shop", "1")
-	work := w.work(u)
-	c := w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
-	if !strings.Contains(c.Message, `cluster "m1" does not serve the kind Thing of demo.io/v1`) {
-		t.Errorf("the condition says %q", c.Message)
-	}
-	w.m1.Serve(later)
-	m, err := w.members.Get("m1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Discover(t.Context()); err != nil { // as who collects the status does
-		t.Fatal(err)
-	}
-	w.ClusterStatus("m1", func(status *clusterv1alpha1.ClusterStatus) {
-		status.APIEnablements = append(status.APIEnablements, controllertest.Serves(later)...)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		later := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "demo.io", Version: "v1", Kind: "Thing"}, Plural: "things", Namespaced: true}
+		u := manifest(later, "shop", "1")
+		work := w.work(u)
+		c := w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
+		if !strings.Contains(c.Message, `cluster "m1" does not serve the kind Thing of demo.io/v1`) {
+			t.Errorf("the condition says %q", c.Message)
+		}
+		w.m1.Serve(later)
+		m, err := w.members.Get("m1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Discover(t.Context()); err != nil { // as who collects the status does
+			t.Fatal(err)
+		}
+		w.ClusterStatus("m1", func(status *clusterv1alpha1.ClusterStatus) {
+			status.APIEnablements = append(status.APIEnablements, controllertest.Serves(later)...)
+		})
+		w.holds(u, "1")
+		w.applied(work)
 	})
-	w.holds(u, "1")
-	w.applied(work)
 }
 
 func TestAWorkOfAKindThatIsGoneOrUnreadableCanBeDeleted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	unserved := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "demo.io", Version: "v1", Kind: "Thing"}, Plural: "things", Namespaced: true}
-	for name, work := range map[string]*workv1alpha1.Work{
-		"a kind that is not served": w.work(manifest(unserved, "shop", "1")),
-		"no manifest": w.work(manifest(membertest.ConfigMap, "shop", "1"), func(w *workv1alpha1.Work) {
-			w.Spec.Workload.Manifests = nil
-		}),
-	} {
-		t.Run(name, func(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		unserved := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "demo.io", Version: "v1", Kind: "Thing"}, Plural: "things", Namespaced: true}
+		for name, work := range map[string]*workv1alpha1.Work{
+			"a kind that is not served": w.work(manifest(unserved, "shop", "1")),
+			"no manifest": w.work(manifest(membertest.ConfigMap, "shop", "1"), func(w *workv1alpha1.Work) {
+				w.Spec.Workload.Manifests = nil
+			}),
+		} {
+			t.Log(name)
 			w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
 			w.Gone(work)
 			w.gone(work)
-		})
-	}
+		}
+	})
 }
 
 func TestAMemberThatIsAwayIsLeftAloneAndCaughtUpWith(t *testing.T) {
@@ -414,51 +429,55 @@ func TestAMemberThatIsAwayIsLeftAloneAndCaughtUpWith(t *testing.T) {
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, Options{})
-			before := manifest(s.kind, s.namespace, "1")
-			stays := w.work(before)
-			w.applied(stays)
-			w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
-			w.Quiet()
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t, Options{})
+				before := manifest(s.kind, s.namespace, "1")
+				stays := w.work(before)
+				w.applied(stays)
+				w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
+				w.Quiet()
 
-			u := manifest(s.kind, s.namespace, "1")
-			u.SetName("other")
-			work := w.work(u)
-			c := w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
-			if !strings.Contains(c.Message, `(0/1): cluster "m1" is not ready (ClusterNotReachable`) {
-				t.Errorf("the condition says %q", c.Message)
-			}
-			requests := len(w.m1.Requests("POST"))
-			time.Sleep(300 * time.Millisecond)
-			if now := len(w.m1.Requests("POST")); now != requests {
-				t.Errorf("a member that is not ready was asked %d times", now-requests)
-			}
-			if w.Has(stays); !appliedNow(stays) {
-				t.Errorf("what was applied before it went is said not to be: %+v", stays.Status.Conditions)
-			}
+				u := manifest(s.kind, s.namespace, "1")
+				u.SetName("other")
+				work := w.work(u)
+				c := w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
+				if !strings.Contains(c.Message, `(0/1): cluster "m1" is not ready (ClusterNotReachable`) {
+					t.Errorf("the condition says %q", c.Message)
+				}
+				requests := len(w.m1.Requests("POST"))
+				w.Advance(300 * time.Millisecond)
+				if now := len(w.m1.Requests("POST")); now != requests {
+					t.Errorf("a member that is not ready was asked %d times", now-requests)
+				}
+				if w.Has(stays); !appliedNow(stays) {
+					t.Errorf("what was applied before it went is said not to be: %+v", stays.Status.Conditions)
+				}
 
-			w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
-			w.applied(work)
+				w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
+				w.applied(work)
+			})
 		})
 	}
 }
 
 func TestWhatFailedInSilenceIsTriedWhenTheMemberAnswers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{FirstRetry: time.Hour}) // by itself it is not tried again
-	w.applied(w.work(manifest(controllertest.ClusterRole, "", "1")))
-	w.m1.Down(true)
-	work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
-	w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
-	w.m1.Down(false)
-	m, err := w.members.Get("m1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := m.Probe(t.Context()); p.Code != http.StatusOK { // as who collects the status does
-		t.Fatalf("the member answers %+v", p)
-	}
-	w.applied(work)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{FirstRetry: time.Hour}) // by itself it is not tried again
+		w.applied(w.work(manifest(controllertest.ClusterRole, "", "1")))
+		w.m1.Down(true)
+		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+		w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
+		w.m1.Down(false)
+		m, err := w.members.Get("m1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := m.Probe(t.Context()); p.Code != http.StatusOK { // as who collects the status does
+			t.Fatalf("the member answers %+v", p)
+		}
+		w.applied(work)
+	})
 }
 
 func TestSuspensionShowsAndHoldsBack(t *testing.T) {
@@ -466,145 +485,156 @@ func TestSuspensionShowsAndHoldsBack(t *testing.T) {
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, Options{})
-			work := w.work(manifest(s.kind, s.namespace, "1"))
-			w.applied(work)
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t, Options{})
+				work := w.work(manifest(s.kind, s.namespace, "1"))
+				w.applied(work)
 
-			u := manifest(s.kind, s.namespace, "2")
-			controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
-				work.Spec.Workload.Manifests, work.Spec.SuspendDispatching = raw(t, u), new(true)
+				u := manifest(s.kind, s.namespace, "2")
+				controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
+					work.Spec.Workload.Manifests, work.Spec.SuspendDispatching = raw(t, u), new(true)
+				})
+				c := w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionFalse)
+				if c.Reason != workv1alpha1.ReasonSuspendDispatching || c.Message != workv1alpha1.MessageSuspended {
+					t.Errorf("Dispatching says %+v", c)
+				}
+				w.Quiet()
+				w.holds(u, "1")
+
+				controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) { work.Spec.SuspendDispatching = nil })
+				w.holds(u, "2")
+				w.applied(work)
+				c = w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionTrue)
+				if c.Reason != workv1alpha1.ReasonDispatching || c.Message != workv1alpha1.MessageDispatched {
+					t.Errorf("Dispatching says %+v", c)
+				}
+
+				controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) { work.Spec.SuspendDispatching = new(true) })
+				w.Gone(work)
+				w.gone(work)
+				w.holds(u, "")
 			})
-			c := w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionFalse)
-			if c.Reason != workv1alpha1.ReasonSuspendDispatching || c.Message != workv1alpha1.MessageSuspended {
-				t.Errorf("Dispatching says %+v", c)
-			}
-			w.Quiet()
-			w.holds(u, "1")
-
-			controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) { work.Spec.SuspendDispatching = nil })
-			w.holds(u, "2")
-			w.applied(work)
-			c = w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionTrue)
-			if c.Reason != workv1alpha1.ReasonDispatching || c.Message != workv1alpha1.MessageDispatched {
-				t.Errorf("Dispatching says %+v", c)
-			}
-
-			controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) { work.Spec.SuspendDispatching = new(true) })
-			w.Gone(work)
-			w.gone(work)
-			w.holds(u, "")
 		})
 	}
 }
 
 func TestSuspensionShowsWhileTheMemberIsAway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
-	work := w.work(manifest(membertest.ConfigMap, "shop", "1"), func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
-	w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionFalse)
-	if applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
-		t.Errorf("what is suspended has not failed: %+v", applied)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
+		work := w.work(manifest(membertest.ConfigMap, "shop", "1"), func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
+		w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionFalse)
+		if applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
+			t.Errorf("what is suspended has not failed: %+v", applied)
+		}
+	})
 }
 
 func TestAnObjectOfSomebodyElseIsNotTouchedAndNotReported(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	theirs := manifest(membertest.ConfigMap, "shop", "theirs")
-	w.m1.Put(theirs)
-	work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
-	c := w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
-	if want := "Failed to apply all manifests (0/1): resource(kind=ConfigMap, shop/c) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource"; c.Message != want {
-		t.Errorf("the condition says\n%s, want\n%s", c.Message, want)
-	}
-	if len(work.Status.ManifestStatuses) != 0 {
-		t.Errorf("the status of another's object is reported: %+v", work.Status.ManifestStatuses)
-	}
-	w.holds(theirs, "theirs")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		theirs := manifest(membertest.ConfigMap, "shop", "theirs")
+		w.m1.Put(theirs)
+		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+		c := w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
+		if want := "Failed to apply all manifests (0/1): resource(kind=ConfigMap, shop/c) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource"; c.Message != want {
+			t.Errorf("the condition says\n%s, want\n%s", c.Message, want)
+		}
+		if len(work.Status.ManifestStatuses) != 0 {
+			t.Errorf("the status of another's object is reported: %+v", work.Status.ManifestStatuses)
+		}
+		w.holds(theirs, "theirs")
 
-	controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
-		work.Annotations = map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
+		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
+			work.Annotations = map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
+		})
+		w.holds(theirs, "1")
+		w.applied(work)
 	})
-	w.holds(theirs, "1")
-	w.applied(work)
 }
 
 func TestAWorkWaitsQuietlyForItsNamespace(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	ns := &unstructured.Unstructured{}
-	ns.SetGroupVersionKind(membertest.Namespace.GroupVersionKind)
-	ns.SetName("fresh")
-	// The namespace's work is there, and held up.
-	suspend := func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) }
-	space := w.work(ns, suspend)
-	u := manifest(membertest.ConfigMap, "fresh", "1")
-	work := w.work(u)
-	w.Eventually("it was tried", func() string {
-		if w.attempts(membertest.ConfigMap) == 0 {
-			return "not yet"
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		ns := &unstructured.Unstructured{}
+		ns.SetGroupVersionKind(membertest.Namespace.GroupVersionKind)
+		ns.SetName("fresh")
+		// The namespace's work is there, and held up.
+		suspend := func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) }
+		space := w.work(ns, suspend)
+		u := manifest(membertest.ConfigMap, "fresh", "1")
+		work := w.work(u)
+		w.Eventually("it was tried", func() string {
+			if w.attempts(membertest.ConfigMap) == 0 {
+				return "not yet"
+			}
+			return ""
+		})
+		w.Advance(200 * time.Millisecond)
+		if w.Has(work); len(work.Status.Conditions) != 0 {
+			t.Errorf("a work whose namespace is on its way says %+v", work.Status.Conditions)
 		}
-		return ""
-	})
-	time.Sleep(200 * time.Millisecond)
-	if w.Has(work); len(work.Status.Conditions) != 0 {
-		t.Errorf("a work whose namespace is on its way says %+v", work.Status.Conditions)
-	}
-	if n := w.attempts(membertest.ConfigMap); n > 2 {
-		t.Errorf("it was tried %d times in vain", n)
-	}
+		if n := w.attempts(membertest.ConfigMap); n > 2 {
+			t.Errorf("it was tried %d times in vain", n)
+		}
 
-	controllertest.Change(w.Hub, space, func(work *workv1alpha1.Work) { work.Spec.SuspendDispatching = nil })
-	w.applied(work)
+		controllertest.Change(w.Hub, space, func(work *workv1alpha1.Work) { work.Spec.SuspendDispatching = nil })
+		w.applied(work)
+	})
 }
 
 func TestAnObjectComesBackWithItsNamespace(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	ns := &unstructured.Unstructured{}
-	ns.SetGroupVersionKind(membertest.Namespace.GroupVersionKind)
-	ns.SetName("fresh")
-	w.applied(w.work(ns))
-	work := w.work(manifest(controllertest.Deployment, "fresh", "1"))
-	w.applied(work)
-	if len(work.Status.ManifestStatuses) != 1 {
-		t.Fatalf("the status is %+v", work.Status)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		ns := &unstructured.Unstructured{}
+		ns.SetGroupVersionKind(membertest.Namespace.GroupVersionKind)
+		ns.SetName("fresh")
+		w.applied(w.work(ns))
+		work := w.work(manifest(controllertest.Deployment, "fresh", "1"))
+		w.applied(work)
+		if len(work.Status.ManifestStatuses) != 1 {
+			t.Fatalf("the status is %+v", work.Status)
+		}
 
-	// Somebody in the member deletes the namespace, and it takes its time.
-	going := w.m1.Object(membertest.Namespace, "", "fresh")
-	going.SetFinalizers([]string{"kubernetes"})
-	now := metav1.Now()
-	going.SetDeletionTimestamp(&now)
-	w.m1.Put(going)
-	w.m1.Remove(controllertest.Deployment, "fresh", "c")
-	c := w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
-	if !strings.Contains(c.Message, "because it is being terminated") {
-		t.Errorf("the condition says %q", c.Message)
-	}
-	if len(work.Status.ManifestStatuses) != 0 {
-		t.Errorf("the status of an object that is gone stays: %+v", work.Status.ManifestStatuses)
-	}
+		// Somebody in the member deletes the namespace, and it takes its time.
+		going := w.m1.Object(membertest.Namespace, "", "fresh")
+		going.SetFinalizers([]string{"kubernetes"})
+		now := metav1.Now()
+		going.SetDeletionTimestamp(&now)
+		w.m1.Put(going)
+		w.m1.Remove(controllertest.Deployment, "fresh", "c")
+		c := w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
+		if !strings.Contains(c.Message, "because it is being terminated") {
+			t.Errorf("the condition says %q", c.Message)
+		}
+		if len(work.Status.ManifestStatuses) != 0 {
+			t.Errorf("the status of an object that is gone stays: %+v", work.Status.ManifestStatuses)
+		}
 
-	w.m1.Remove(membertest.Namespace, "", "fresh")
-	w.applied(work)
+		w.m1.Remove(membertest.Namespace, "", "fresh")
+		w.applied(work)
+	})
 }
 
 func TestMarksThatSomebodyTookOffComeBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	u := manifest(membertest.ConfigMap, "shop", "1")
-	w.applied(w.work(u))
-	for name, strip := range map[string]func(*unstructured.Unstructured){
-		"the annotations": func(u *unstructured.Unstructured) { u.SetAnnotations(nil) },
-		"the label": func(u *unstructured.Unstructured) {
-			labels := u.GetLabels()
-			delete(labels, workv1alpha2.ManagedLabel)
-			u.SetLabels(labels)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		u := manifest(membertest.ConfigMap, "shop", "1")
+		w.applied(w.work(u))
+		for name, strip := range map[string]func(*unstructured.Unstructured){
+			"the annotations": func(u *unstructured.Unstructured) { u.SetAnnotations(nil) },
+			"the label": func(u *unstructured.Unstructured) {
+				labels := u.GetLabels()
+				delete(labels, workv1alpha2.ManagedLabel)
+				u.SetLabels(labels)
+			},
+		} {
+			t.Log(name)
 			obj := w.m1.Object(membertest.ConfigMap, "shop", "c")
 			strip(obj)
 			w.m1.Put(obj)
@@ -615,114 +645,122 @@ func TestMarksThatSomebodyTookOffComeBack(t *testing.T) {
 				}
 				return ""
 			})
-		})
-	}
+		}
+	})
 }
 
 func TestWorksOfAClusterThatIsGoneCanGo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	before := w.work(manifest(membertest.ConfigMap, "shop", "1"))
-	w.applied(before)
-	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
-	w.m1.Down(true)
-	w.Gone(before) // cannot be asked, so it stays
-	w.Gone(cluster)
-	w.gone(before)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		before := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+		w.applied(before)
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+		w.m1.Down(true)
+		w.Gone(before) // cannot be asked, so it stays
+		w.Gone(cluster)
+		w.gone(before)
 
-	after := w.work(manifest(controllertest.ClusterRole, "", "1"))
-	w.Gone(after)
-	w.gone(after)
+		after := w.work(manifest(controllertest.ClusterRole, "", "1"))
+		w.Gone(after)
+		w.gone(after)
+	})
 }
 
 func TestWorksOfAClusterThatLeavesUnreachableCanGo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
-	w.applied(work)
-	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
-	controllertest.Change(w.Hub, cluster, func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{workv1alpha2.ClusterFinalizer} })
-	w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
-	w.Quiet() // the hub's caches of clusters and of works are two
-	w.Gone(work)
-	w.Quiet()
-	if !w.Has(work) {
-		t.Fatal("a work of a cluster that may come back went without its object")
-	}
-	w.Gone(cluster)
-	w.gone(work)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+		w.applied(work)
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+		controllertest.Change(w.Hub, cluster, func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{workv1alpha2.ClusterFinalizer} })
+		w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
+		w.Quiet() // the hub's caches of clusters and of works are two
+		w.Gone(work)
+		w.Quiet()
+		if !w.Has(work) {
+			t.Fatal("a work of a cluster that may come back went without its object")
+		}
+		w.Gone(cluster)
+		w.gone(work)
+	})
 }
 
 func TestProgressIsGatheredAndHealthIsNot(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{StatusWindow: time.Hour})
-	u := manifest(controllertest.Deployment, "shop", "1")
-	_ = unstructured.SetNestedField(u.Object, int64(5), "spec", "replicas")
-	work := w.work(u)
-	w.holds(u, "1")
-	w.Quiet()
-
-	status := func(ready int64) {
-		obj := w.m1.Object(controllertest.Deployment, "shop", "c")
-		obj.Object["status"] = map[string]any{"observedGeneration": obj.GetGeneration(), "replicas": int64(5), "updatedReplicas": int64(5),
-			"readyReplicas": ready, "availableReplicas": ready}
-		w.m1.Put(obj)
-	}
-	gathered := func(doing string) {
-		t.Helper()
-		for ready := range int64(5) {
-			status(ready)
-		}
-		if got := w.Quiet(); len(got) > 0 {
-			t.Errorf("%s was written as %v before the window was over", doing, got)
-		}
-	}
-	becomes := func(health workv1alpha1.ResourceHealth) {
-		t.Helper()
-		w.Eventually("it is "+string(health), func() string {
-			if w.Has(work); healthOf(work) != health {
-				return fmt.Sprintf("it is %q", healthOf(work))
-			}
-			return ""
-		})
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{StatusWindow: time.Hour})
+		u := manifest(controllertest.Deployment, "shop", "1")
+		_ = unstructured.SetNestedField(u.Object, int64(5), "spec", "replicas")
+		work := w.work(u)
+		w.holds(u, "1")
 		w.Quiet()
-	}
-	gathered("that it has come and is on its way")
-	status(5) // which does not wait for the window
-	becomes(workv1alpha1.ResourceHealthy)
-	if again := w.m1.Requests("PATCH /apis/apps/"); len(again) > 0 {
-		t.Errorf("while that was not told the object was written again: %v", again)
-	}
-	status(0)
-	becomes(workv1alpha1.ResourceUnknown)
-	gathered("counters on their way")
+
+		status := func(ready int64) {
+			obj := w.m1.Object(controllertest.Deployment, "shop", "c")
+			obj.Object["status"] = map[string]any{"observedGeneration": obj.GetGeneration(), "replicas": int64(5), "updatedReplicas": int64(5),
+				"readyReplicas": ready, "availableReplicas": ready}
+			w.m1.Put(obj)
+		}
+		gathered := func(doing string) {
+			t.Helper()
+			for ready := range int64(5) {
+				status(ready)
+			}
+			if got := w.Quiet(); len(got) > 0 {
+				t.Errorf("%s was written as %v before the window was over", doing, got)
+			}
+		}
+		becomes := func(health workv1alpha1.ResourceHealth) {
+			t.Helper()
+			w.Eventually("it is "+string(health), func() string {
+				if w.Has(work); healthOf(work) != health {
+					return fmt.Sprintf("it is %q", healthOf(work))
+				}
+				return ""
+			})
+			w.Quiet()
+		}
+		gathered("that it has come and is on its way")
+		status(5) // which does not wait for the window
+		becomes(workv1alpha1.ResourceHealthy)
+		if again := w.m1.Requests("PATCH /apis/apps/"); len(again) > 0 {
+			t.Errorf("while that was not told the object was written again: %v", again)
+		}
+		status(0)
+		becomes(workv1alpha1.ResourceUnknown)
+		gathered("counters on their way")
+	})
 }
 
 func TestARestartWritesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
-	w.applied(work)
-	w.Quiet()
-	w.stop()
-	writes := len(w.m1.Writes())
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+		w.applied(work)
+		w.Quiet()
+		w.stop()
+		writes := len(w.m1.Writes())
 
-	w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
-		members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
-		if err := mgr.Add(members); err != nil {
-			return err
+		w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
+			members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Dial: membertest.Dial})
+			if err := mgr.Add(members); err != nil {
+				return err
+			}
+			return Setup(ctx, mgr, Options{Members: members, Interpreter: interpret.New(builtin.Tier()), Workers: 2})
+		})
+		if got := w.Quiet(); len(got) != 0 {
+			t.Errorf("a restart wrote %v", got)
 		}
-		return Setup(ctx, mgr, Options{Members: members, Interpreter: interpret.New(builtin.Tier()), Workers: 2})
+		if got := w.m1.Writes()[writes:]; len(got) != 0 {
+			t.Errorf("a restart wrote to the member: %v", got)
+		}
+		// And it looks at them: a change in the member is seen.
+		other := w.m1.Object(membertest.ConfigMap, "shop", "c")
+		_ = unstructured.SetNestedField(other.Object, "drift", "data", "value")
+		w.m1.Put(other)
+		w.holds(manifest(membertest.ConfigMap, "shop", "1"), "1")
 	})
-	if got := w.Quiet(); len(got) != 0 {
-		t.Errorf("a restart wrote %v", got)
-	}
-	if got := w.m1.Writes()[writes:]; len(got) != 0 {
-		t.Errorf("a restart wrote to the member: %v", got)
-	}
-	// And it looks at them: a change in the member is seen.
-	other := w.m1.Object(membertest.ConfigMap, "shop", "c")
-	_ = unstructured.SetNestedField(other.Object, "drift", "data", "value")
-	w.m1.Put(other)
-	w.holds(manifest(membertest.ConfigMap, "shop", "1"), "1")
 }

@@ -5,38 +5,41 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
 func TestASupersededWorkLeavesTheObjectAlone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, Options{})
-	m := manifest(membertest.ConfigMap, "shop", "new")
-	present := w.work(m)
-	w.applied(present)
-	former := w.work(manifest(membertest.ConfigMap, "shop", "old"), func(work *workv1alpha1.Work) {
-		work.Name = names.FormerWork("ConfigMap", "c", "shop")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		m := manifest(membertest.ConfigMap, "shop", "new")
+		present := w.work(m)
+		w.applied(present)
+		former := w.work(manifest(membertest.ConfigMap, "shop", "old"), func(work *workv1alpha1.Work) {
+			work.Name = names.FormerWork("ConfigMap", "c", "shop")
+		})
+		w.Quiet()
+		w.holds(m, "new")
+		if err := commit.Delete(t.Context(), w.Client, former); err != nil {
+			t.Fatal(err)
+		}
+		w.gone(former)
+		w.Quiet()
+		w.holds(m, "new")
 	})
-	w.Quiet()
-	w.holds(m, "new")
-	if err := commit.Delete(t.Context(), w.Client, former); err != nil {
-		t.Fatal(err)
-	}
-	w.gone(former)
-	w.Quiet()
-	w.holds(m, "new")
 }
 
 func TestAWorkWithAFormerNameEndsAsOrdered(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, Options{})
-	m := manifest(membertest.ConfigMap, "shop", "old")
-	former := w.work(m, func(work *workv1alpha1.Work) { work.Name = names.FormerWork("ConfigMap", "c", "shop") })
-	w.holds(m, "old")
-	if err := commit.Delete(t.Context(), w.Client, former); err != nil {
-		t.Fatal(err)
-	}
-	w.gone(former)
-	w.holds(m, "")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		m := manifest(membertest.ConfigMap, "shop", "old")
+		former := w.work(m, func(work *workv1alpha1.Work) { work.Name = names.FormerWork("ConfigMap", "c", "shop") })
+		w.holds(m, "old")
+		if err := commit.Delete(t.Context(), w.Client, former); err != nil {
+			t.Fatal(err)
+		}
+		w.gone(former)
+		w.holds(m, "")
+	})
 }

@@ -62,7 +62,7 @@ func untold(t *testing.T, clock clock.PassiveClock, kinds ...membertest.Kind) un
 	w := &world{Hub: controllertest.New(t), t: t}
 	w.m1 = w.Join("m1", kinds...)
 	w.m1.Put(namespace("shop"))
-	members := member.New(member.Options{Clusters: w, Secrets: w})
+	members := member.New(member.Options{Clusters: w, Secrets: w, Dial: membertest.Dial})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = members.Start(ctx) }()
@@ -86,53 +86,57 @@ func (w untoldWorld) look(work *workv1alpha1.Work) outcome {
 // Nobody tells when an object goes that is not ours, in whose place one of ours is to come.
 func TestWhatIsOnlyToBeCreatedIsLookedForAgainWhileSomebodyElseHasIt(t *testing.T) {
 	t.Parallel()
-	w := untold(t, clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
-	u := manifest(membertest.ConfigMap, "shop", "ours")
-	theirs := manifest(membertest.ConfigMap, "shop", "theirs")
-	w.m1.Put(theirs)
-	work := w.work(u, func(work *workv1alpha1.Work) {
-		work.Annotations = map[string]string{ocmv1.UpdateStrategyAnnotation: string(ocmv1.UpdateStrategyCreateOnly)}
+	controllertest.Run(t, func(t *testing.T) {
+		w := untold(t, clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
+		u := manifest(membertest.ConfigMap, "shop", "ours")
+		theirs := manifest(membertest.ConfigMap, "shop", "theirs")
+		w.m1.Put(theirs)
+		work := w.work(u, func(work *workv1alpha1.Work) {
+			work.Annotations = map[string]string{ocmv1.UpdateStrategyAnnotation: string(ocmv1.UpdateStrategyCreateOnly)}
+		})
+		if out := w.look(work); out.after != foreignCheck {
+			t.Errorf("it is to be looked at again in %s", out.after)
+		}
+		w.holds(u, "theirs")
+		w.m1.Remove(membertest.ConfigMap, "shop", "c")
+		if out := w.look(work); out.after != 0 {
+			t.Errorf("once it is ours it is to be looked at again in %s", out.after)
+		}
+		w.holds(u, "ours")
 	})
-	if out := w.look(work); out.after != foreignCheck {
-		t.Errorf("it is to be looked at again in %s", out.after)
-	}
-	w.holds(u, "theirs")
-	w.m1.Remove(membertest.ConfigMap, "shop", "c")
-	if out := w.look(work); out.after != 0 {
-		t.Errorf("once it is ours it is to be looked at again in %s", out.after)
-	}
-	w.holds(u, "ours")
 }
 
 func TestAnObjectIsNotAppliedAgainForALateCache(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
-			clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
-			w := untold(t, clock, controllertest.ClusterRole)
-			w.r.client = behind(t, w.Hub)
-			work := w.work(manifest(s.kind, s.namespace, "1"))
-			w.Quiet()
-			for range 3 {
-				if out := w.look(work); out.after != 0 {
-					t.Fatalf("it is to be looked at again in %s", out.after)
+			controllertest.Run(t, func(t *testing.T) {
+				clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+				w := untold(t, clock, controllertest.ClusterRole)
+				w.r.client = behind(t, w.Hub)
+				work := w.work(manifest(s.kind, s.namespace, "1"))
+				w.Quiet()
+				for range 3 {
+					if out := w.look(work); out.after != 0 {
+						t.Fatalf("it is to be looked at again in %s", out.after)
+					}
 				}
-			}
-			if got := w.m1.Writes(); len(got) != 1 {
-				t.Errorf("the member was written to: %v, want one creation", got)
-			}
-			if got := w.Quiet(); len(got) != 1 {
-				t.Errorf("the hub was written to: %v, want one status", got)
-			}
-			if w.Has(work); !work.Status.Conditions[0].LastTransitionTime.Time.Equal(clock.Now()) {
-				t.Errorf("the condition is dated %s, want %s", work.Status.Conditions[0].LastTransitionTime, clock.Now())
-			}
+				if got := w.m1.Writes(); len(got) != 1 {
+					t.Errorf("the member was written to: %v, want one creation", got)
+				}
+				if got := w.Quiet(); len(got) != 1 {
+					t.Errorf("the hub was written to: %v, want one status", got)
+				}
+				if w.Has(work); !work.Status.Conditions[0].LastTransitionTime.Time.Equal(clock.Now()) {
+					t.Errorf("the condition is dated %s, want %s", work.Status.Conditions[0].LastTransitionTime, clock.Now())
+				}
 
-			// The cache catches up, and nothing is kept any more.
-			w.r.workChanged(nil, work)
-			if len(w.r.written.works) != 0 {
-				t.Errorf("%d writes are remembered that the cache shows", len(w.r.written.works))
-			}
+				// The cache catches up, and nothing is kept any more.
+				w.r.workChanged(nil, work)
+				if len(w.r.written.works) != 0 {
+					t.Errorf("%d writes are remembered that the cache shows", len(w.r.written.works))
+				}
+			})
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/member"
@@ -78,42 +79,44 @@ func TestAJobThatItsMemberCleanedUpIsNotRunAgain(t *testing.T) {
 	for _, o := range onces {
 		t.Run(o.kind.Kind, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, Options{})
-			w.serve(o.kind)
-			work := w.work(job(o.kind))
-			w.applied(work)
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t, Options{})
+				w.serve(o.kind)
+				work := w.work(job(o.kind))
+				w.applied(work)
 
-			w.says(o.kind, o.begun)
-			w.told(work, o.begun)
+				w.says(o.kind, o.begun)
+				w.told(work, o.begun)
 
-			// The member's controller ends and deletes it, in one go: who looks later sees nothing any more.
-			w.says(o.kind, o.ended)
-			w.m1.Remove(o.kind, "shop", "once")
-			w.told(work, o.ended)
-			w.Quiet()
+				// The member's controller ends and deletes it, in one go: who looks later sees nothing any more.
+				w.says(o.kind, o.ended)
+				w.m1.Remove(o.kind, "shop", "once")
+				w.told(work, o.ended)
+				w.Quiet()
 
-			// Nor after a change on the hub, nor after a restart.
-			u := job(o.kind)
-			u.SetLabels(map[string]string{"changed": "yes"})
-			w.set(work, u)
-			w.applied(work)
-			w.restart()
-			w.told(work, o.ended)
-			if creations := w.creations(o.kind); creations != 1 {
-				t.Errorf("the member was asked to run it %d times", creations)
-			}
-			if w.m1.Object(o.kind, "shop", "once") != nil {
-				t.Error("it runs again")
-			}
+				// Nor after a change on the hub, nor after a restart.
+				u := job(o.kind)
+				u.SetLabels(map[string]string{"changed": "yes"})
+				w.set(work, u)
+				w.applied(work)
+				w.restart()
+				w.told(work, o.ended)
+				if creations := w.creations(o.kind); creations != 1 {
+					t.Errorf("the member was asked to run it %d times", creations)
+				}
+				if w.m1.Object(o.kind, "shop", "once") != nil {
+					t.Error("it runs again")
+				}
 
-			// A new template is a new Work, and runs.
-			w.Gone(work)
-			w.gone(work)
-			again := w.work(job(o.kind), func(work *workv1alpha1.Work) { work.Labels["work.karmada.io/permanent-id"] = "another" })
-			w.applied(again)
-			if w.m1.Object(o.kind, "shop", "once") == nil {
-				t.Error("the next one of that name does not run")
-			}
+				// A new template is a new Work, and runs.
+				w.Gone(work)
+				w.gone(work)
+				again := w.work(job(o.kind), func(work *workv1alpha1.Work) { work.Labels["work.karmada.io/permanent-id"] = "another" })
+				w.applied(again)
+				if w.m1.Object(o.kind, "shop", "once") == nil {
+					t.Error("the next one of that name does not run")
+				}
+			})
 		})
 	}
 }
@@ -121,103 +124,111 @@ func TestAJobThatItsMemberCleanedUpIsNotRunAgain(t *testing.T) {
 // Who looks in the moment between an object's leaving memory and the event of that does not know how it ended.
 func TestAJobIsNotRunAgainBeforeItsLastEventIsThere(t *testing.T) {
 	t.Parallel()
-	k := onces[0].kind
-	w := untold(t, clock.RealClock{}, k)
-	work := w.work(job(k))
-	w.look(work)
-	w.says(k, onces[0].ended)
-	last := w.m1.Object(k, "shop", "once")
-	w.m1.Remove(k, "shop", "once")
-	m, err := w.r.member(t.Context(), "m1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Eventually("it has left memory", func() string {
-		if there, err := observe(t.Context(), m, job(k)); there != nil || err != nil {
-			return fmt.Sprint(there != nil, err)
+	controllertest.Run(t, func(t *testing.T) {
+		k := onces[0].kind
+		w := untold(t, clock.RealClock{}, k)
+		work := w.work(job(k))
+		w.look(work)
+		w.says(k, onces[0].ended)
+		last := w.m1.Object(k, "shop", "once")
+		w.m1.Remove(k, "shop", "once")
+		m, err := w.r.member(t.Context(), "m1")
+		if err != nil {
+			t.Fatal(err)
 		}
-		return ""
+		w.Eventually("it has left memory", func() string {
+			if there, err := observe(t.Context(), m, job(k)); there != nil || err != nil {
+				return fmt.Sprint(there != nil, err)
+			}
+			return ""
+		})
+		if out := w.look(work); out.after == 0 {
+			t.Error("it is not looked at again")
+		}
+		w.r.memberEvent("m1", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, last, nil)
+		w.look(work)
+		w.told(work, onces[0].ended)
+		if n := w.creations(k); n != 1 {
+			t.Errorf("the member was asked to run it %d times", n)
+		}
 	})
-	if out := w.look(work); out.after == 0 {
-		t.Error("it is not looked at again")
-	}
-	w.r.memberEvent("m1", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, last, nil)
-	w.look(work)
-	w.told(work, onces[0].ended)
-	if n := w.creations(k); n != 1 {
-		t.Errorf("the member was asked to run it %d times", n)
-	}
 }
 
 func TestAJobThatSomebodyDeletedBeforeItsEndComesBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	k := onces[0].kind
-	w.serve(k)
-	work := w.work(job(k))
-	w.applied(work)
-	w.says(k, map[string]any{"active": int64(1)})
-	w.told(work, map[string]any{"active": 1})
-	w.m1.Remove(k, "shop", "once")
-	w.Eventually("it is back", func() string {
-		if w.m1.Object(k, "shop", "once") == nil {
-			return "it is not there"
-		}
-		return ""
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		k := onces[0].kind
+		w.serve(k)
+		work := w.work(job(k))
+		w.applied(work)
+		w.says(k, map[string]any{"active": int64(1)})
+		w.told(work, map[string]any{"active": 1})
+		w.m1.Remove(k, "shop", "once")
+		w.Eventually("it is back", func() string {
+			if w.m1.Object(k, "shop", "once") == nil {
+				return "it is not there"
+			}
+			return ""
+		})
 	})
 }
 
 func TestAMemberThatCleansUpByItselfIsBelievedThoughItsEndWasNotSeen(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	k := served("apps.kruise.io", "v1alpha1", "EphemeralJob")
-	w.serve(k)
-	work := w.work(job(k))
-	w.applied(work)
-	w.says(k, map[string]any{"phase": "Running"})
-	w.told(work, map[string]any{"phase": "Running", "deletedWhenFinished": true})
-	w.stop()
-	w.m1.Remove(k, "shop", "once")
-	w.restart()
-	w.Eventually("users are told", func() string {
-		events := w.Events()
-		if !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "its completion was not observed") }) {
-			return fmt.Sprint(events)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		k := served("apps.kruise.io", "v1alpha1", "EphemeralJob")
+		w.serve(k)
+		work := w.work(job(k))
+		w.applied(work)
+		w.says(k, map[string]any{"phase": "Running"})
+		w.told(work, map[string]any{"phase": "Running", "deletedWhenFinished": true})
+		w.stop()
+		w.m1.Remove(k, "shop", "once")
+		w.restart()
+		w.Eventually("users are told", func() string {
+			events := w.Events()
+			if !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "its completion was not observed") }) {
+				return fmt.Sprint(events)
+			}
+			return ""
+		})
+		if creations := w.creations(k); creations != 1 {
+			t.Errorf("the member was asked to run it %d times", creations)
 		}
-		return ""
 	})
-	if creations := w.creations(k); creations != 1 {
-		t.Errorf("the member was asked to run it %d times", creations)
-	}
 }
 
 func TestTheStatusOfAWorkflowIsTheMembers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{})
-	k := served("argoproj.io", "v1alpha1", "Workflow") // its status is part of the object, and counts in its generation
-	w.serve(k)
-	work := w.work(job(k))
-	w.applied(work)
-	running := map[string]any{"phase": "Running", "nodes": map[string]any{"n": map[string]any{"phase": "Running"}}}
-	w.says(k, running)
-	w.told(work, map[string]any{"phase": "Running"})
-	writes := len(w.m1.Writes())
-	w.Quiet()
-	if got := w.m1.Writes()[writes:]; len(got) > 0 {
-		t.Errorf("a status was answered with %v", got)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		k := served("argoproj.io", "v1alpha1", "Workflow") // its status is part of the object, and counts in its generation
+		w.serve(k)
+		work := w.work(job(k))
+		w.applied(work)
+		running := map[string]any{"phase": "Running", "nodes": map[string]any{"n": map[string]any{"phase": "Running"}}}
+		w.says(k, running)
+		w.told(work, map[string]any{"phase": "Running"})
+		writes := len(w.m1.Writes())
+		w.Quiet()
+		if got := w.m1.Writes()[writes:]; len(got) > 0 {
+			t.Errorf("a status was answered with %v", got)
+		}
 
-	u := job(k)
-	_ = unstructured.SetNestedField(u.Object, true, "spec", "suspend")
-	w.set(work, u)
-	w.applied(work)
-	obj := w.m1.Object(k, "shop", "once")
-	if held, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend"); !held {
-		t.Error("the suspension did not arrive")
-	}
-	if fmt.Sprint(obj.Object["status"]) != fmt.Sprint(running) {
-		t.Errorf("the status is %v", obj.Object["status"])
-	}
+		u := job(k)
+		_ = unstructured.SetNestedField(u.Object, true, "spec", "suspend")
+		w.set(work, u)
+		w.applied(work)
+		obj := w.m1.Object(k, "shop", "once")
+		if held, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend"); !held {
+			t.Error("the suspension did not arrive")
+		}
+		if fmt.Sprint(obj.Object["status"]) != fmt.Sprint(running) {
+			t.Errorf("the status is %v", obj.Object["status"])
+		}
+	})
 }
 
 // serve has m1 serve a kind more.
@@ -243,7 +254,7 @@ func (w *world) restart() {
 	w.t.Helper()
 	w.stop()
 	w.stop = w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
-		w.members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		w.members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Dial: membertest.Dial})
 		if err := mgr.Add(w.members); err != nil {
 			return err
 		}
@@ -254,10 +265,12 @@ func (w *world) restart() {
 
 func TestThatAMemberCleansUpByItselfIsWrittenAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{StatusWindow: time.Hour})
-	k := served("apps.kruise.io", "v1alpha1", "EphemeralJob")
-	w.serve(k)
-	work := w.work(job(k))
-	w.applied(work)
-	w.told(work, map[string]any{"deletedWhenFinished": true})
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{StatusWindow: time.Hour})
+		k := served("apps.kruise.io", "v1alpha1", "EphemeralJob")
+		w.serve(k)
+		work := w.work(job(k))
+		w.applied(work)
+		w.told(work, map[string]any{"deletedWhenFinished": true})
+	})
 }

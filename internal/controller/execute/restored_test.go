@@ -65,86 +65,92 @@ func endInBackup(t *testing.T, id string) (*world, *workv1alpha1.Work) {
 
 func TestARestoredHubDoesNotDeleteWhatALaterWorkOfThatNameMade(t *testing.T) {
 	t.Parallel()
-	w, work := endInBackup(t, "later")
-	w.gone(work)
-	w.holds(manifest(membertest.ConfigMap, "shop", ""), "new")
+	controllertest.Run(t, func(t *testing.T) {
+		w, work := endInBackup(t, "later")
+		w.gone(work)
+		w.holds(manifest(membertest.ConfigMap, "shop", ""), "new")
+	})
 }
 
 func TestARestoredHubDeletesNothingOfALaterTemplateUntilThatIsAccepted(t *testing.T) {
 	t.Parallel()
-	w, work := endInBackup(t, "id")
-	w.Eventually("it says that the template is another", func() string {
-		if c := w.condition(work, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue); !strings.Contains(c.Message, "another template") {
-			return c.Message
-		}
-		return ""
+	controllertest.Run(t, func(t *testing.T) {
+		w, work := endInBackup(t, "id")
+		w.Eventually("it says that the template is another", func() string {
+			if c := w.condition(work, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue); !strings.Contains(c.Message, "another template") {
+				return c.Message
+			}
+			return ""
+		})
+		w.holds(manifest(membertest.ConfigMap, "shop", ""), "new")
+		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
+			work.Annotations = map[string]string{workv1alpha2.AcceptRestoredAnnotation: execute.Acceptance(work)}
+		})
+		w.gone(work)
+		w.holds(manifest(membertest.ConfigMap, "shop", ""), "")
 	})
-	w.holds(manifest(membertest.ConfigMap, "shop", ""), "new")
-	controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
-		work.Annotations = map[string]string{workv1alpha2.AcceptRestoredAnnotation: execute.Acceptance(work)}
-	})
-	w.gone(work)
-	w.holds(manifest(membertest.ConfigMap, "shop", ""), "")
 }
 
 // What a member that does not answer has is not known: until it is looked at, it counts.
 func TestWorksThatWereNotLookedAtSinceARestoreAreTold(t *testing.T) {
 	t.Parallel()
-	made := make(chan struct{})
-	var mu sync.Mutex
-	var told []map[string]int
-	w := newWorld(t, Options{RestoreCheck: 10 * time.Millisecond,
-		Restored: func(ctx context.Context) (bool, error) {
-			select {
-			case <-made:
-			case <-ctx.Done():
-			}
-			return true, nil
-		},
-		TellUnseen: func(_ context.Context, unseen map[string]int) error {
-			mu.Lock()
-			defer mu.Unlock()
-			told = append(told, unseen)
-			return nil
-		}})
-	sent := w.work(manifest(membertest.ConfigMap, "shop", "old"))
-	sent.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful,
-		ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
-	if err := w.Status().Update(t.Context(), sent); err != nil {
-		t.Fatal(err)
-	}
-	stray := sent.DeepCopy() // of a cluster that is not in the fleet
-	stray.ResourceVersion, stray.UID, stray.Namespace = "", "", names.ExecutionSpace("left")
-	w.Make(namespace(stray.Namespace))
-	w.Make(stray)
-	w.Eventually("the controller finds both when it starts", func() string {
-		for _, work := range []*workv1alpha1.Work{sent, stray} {
-			seen := &workv1alpha1.Work{}
-			if err := w.cached.Get(t.Context(), client.ObjectKeyFromObject(work), seen); err != nil {
-				return err.Error()
-			}
-			if work == sent && len(seen.Status.Conditions) == 0 {
-				return "it was never applied"
-			}
+	controllertest.Run(t, func(t *testing.T) {
+		made := make(chan struct{})
+		var mu sync.Mutex
+		var told []map[string]int
+		w := newWorld(t, Options{RestoreCheck: 10 * time.Millisecond,
+			Restored: func(ctx context.Context) (bool, error) {
+				select {
+				case <-made:
+				case <-ctx.Done():
+				}
+				return true, nil
+			},
+			TellUnseen: func(_ context.Context, unseen map[string]int) error {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, unseen)
+				return nil
+			}})
+		sent := w.work(manifest(membertest.ConfigMap, "shop", "old"))
+		sent.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful,
+			ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
+		if err := w.Status().Update(t.Context(), sent); err != nil {
+			t.Fatal(err)
 		}
-		return ""
-	})
-	w.m1.Down(true)
-	close(made)
-	says := func(want ...map[string]int) func() string {
-		return func() string {
-			mu.Lock()
-			defer mu.Unlock()
-			if !reflect.DeepEqual(told, want) {
-				return fmt.Sprint(told)
+		stray := sent.DeepCopy() // of a cluster that is not in the fleet
+		stray.ResourceVersion, stray.UID, stray.Namespace = "", "", names.ExecutionSpace("left")
+		w.Make(namespace(stray.Namespace))
+		w.Make(stray)
+		w.Eventually("the controller finds both when it starts", func() string {
+			for _, work := range []*workv1alpha1.Work{sent, stray} {
+				seen := &workv1alpha1.Work{}
+				if err := w.cached.Get(t.Context(), client.ObjectKeyFromObject(work), seen); err != nil {
+					return err.Error()
+				}
+				if work == sent && len(seen.Status.Conditions) == 0 {
+					return "it was never applied"
+				}
 			}
 			return ""
+		})
+		w.m1.Down(true)
+		close(made)
+		says := func(want ...map[string]int) func() string {
+			return func() string {
+				mu.Lock()
+				defer mu.Unlock()
+				if !reflect.DeepEqual(told, want) {
+					return fmt.Sprint(told)
+				}
+				return ""
+			}
 		}
-	}
-	w.Eventually("the Work counts while its cluster does not answer", says(map[string]int{"m1": 1}))
-	w.m1.Down(false)
-	w.Eventually("it counts no more when it is held, and nothing was told twice", says(map[string]int{"m1": 1}, map[string]int{}))
-	w.condition(sent, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue)
+		w.Eventually("the Work counts while its cluster does not answer", says(map[string]int{"m1": 1}))
+		w.m1.Down(false)
+		w.Eventually("it counts no more when it is held, and nothing was told twice", says(map[string]int{"m1": 1}, map[string]int{}))
+		w.condition(sent, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue)
+	})
 }
 
 // Else the restore could never be accepted as a whole in a fleet that has such Works, as a large one has.
@@ -159,43 +165,45 @@ func TestAWorkThatCannotBeAppliedIsLookedAtAllTheSame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			made := make(chan struct{})
-			var told atomic.Pointer[map[string]int]
-			w := newWorld(t, Options{RestoreCheck: 10 * time.Millisecond,
-				Restored: func(ctx context.Context) (bool, error) {
-					select {
-					case <-made:
-					case <-ctx.Done():
+			controllertest.Run(t, func(t *testing.T) {
+				made := make(chan struct{})
+				var told atomic.Pointer[map[string]int]
+				w := newWorld(t, Options{RestoreCheck: 10 * time.Millisecond,
+					Restored: func(ctx context.Context) (bool, error) {
+						select {
+						case <-made:
+						case <-ctx.Done():
+						}
+						return true, nil
+					},
+					TellUnseen: func(_ context.Context, unseen map[string]int) error { told.Store(&unseen); return nil }})
+				u := manifest(story.kind, "shop", "old")
+				if story.is != nil {
+					story.is(w, u)
+				}
+				sent := w.work(u)
+				sent.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful,
+					ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
+				if err := w.Status().Update(t.Context(), sent); err != nil {
+					t.Fatal(err)
+				}
+				w.Eventually("the controller knows that it was applied", func() string {
+					seen := &workv1alpha1.Work{}
+					if err := w.cached.Get(t.Context(), client.ObjectKeyFromObject(sent), seen); err != nil {
+						return err.Error()
 					}
-					return true, nil
-				},
-				TellUnseen: func(_ context.Context, unseen map[string]int) error { told.Store(&unseen); return nil }})
-			u := manifest(story.kind, "shop", "old")
-			if story.is != nil {
-				story.is(w, u)
-			}
-			sent := w.work(u)
-			sent.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful,
-				ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
-			if err := w.Status().Update(t.Context(), sent); err != nil {
-				t.Fatal(err)
-			}
-			w.Eventually("the controller knows that it was applied", func() string {
-				seen := &workv1alpha1.Work{}
-				if err := w.cached.Get(t.Context(), client.ObjectKeyFromObject(sent), seen); err != nil {
-					return err.Error()
-				}
-				if len(seen.Status.Conditions) == 0 {
-					return "it was never applied"
-				}
-				return ""
-			})
-			close(made)
-			w.Eventually("nothing is left to be looked at", func() string {
-				if unseen := told.Load(); unseen == nil || len(*unseen) > 0 {
-					return fmt.Sprint(unseen)
-				}
-				return ""
+					if len(seen.Status.Conditions) == 0 {
+						return "it was never applied"
+					}
+					return ""
+				})
+				close(made)
+				w.Eventually("nothing is left to be looked at", func() string {
+					if unseen := told.Load(); unseen == nil || len(*unseen) > 0 {
+						return fmt.Sprint(unseen)
+					}
+					return ""
+				})
 			})
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -39,67 +40,69 @@ func TestReplicasThatAnAutoscalerInTheMemberSetsAreKept(t *testing.T) {
 		for _, by := range []membertest.Kind{autoscaler, scaledObject} {
 			t.Run(fmt.Sprintf("%s of %s by %s", workload.Kind, workload.Group, by.Kind), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, Options{})
-				w.serve(workload)
-				w.serve(by)
-				u := manifest(workload, "shop", "1")
-				replicas := func(want int64) {
-					t.Helper()
-					w.Eventually(fmt.Sprintf("the member has %d replicas", want), func() string {
+				controllertest.Run(t, func(t *testing.T) {
+					w := newWorld(t, Options{})
+					w.serve(workload)
+					w.serve(by)
+					u := manifest(workload, "shop", "1")
+					replicas := func(want int64) {
+						t.Helper()
+						w.Eventually(fmt.Sprintf("the member has %d replicas", want), func() string {
+							obj := w.m1.Object(workload, "shop", "c")
+							if obj == nil {
+								return "it is not there"
+							}
+							if n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); n != want {
+								return fmt.Sprintf("it has %d", n)
+							}
+							return ""
+						})
+					}
+					scale := func(n int64) {
 						obj := w.m1.Object(workload, "shop", "c")
-						if obj == nil {
-							return "it is not there"
-						}
-						if n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); n != want {
-							return fmt.Sprintf("it has %d", n)
+						_ = unstructured.SetNestedField(obj.Object, n, "spec", "replicas")
+						w.m1.Put(obj)
+					}
+					_ = unstructured.SetNestedField(u.Object, int64(3), "spec", "replicas")
+					work := w.work(u)
+					replicas(3)
+					if got := w.m1.Requests("GET /apis/" + by.Group); len(got) > 0 {
+						t.Errorf("nobody scales, and autoscalers are asked for: %v", got)
+					}
+					scale(5)
+					replicas(3) // nobody's word counts but an autoscaler's
+
+					w.m1.Put(scales(by, workload))
+					w.Quiet()
+					w.Eventually("what it sets is kept, and said", func() string {
+						scale(7) // the watch may not have shown the autoscaler yet
+						w.Quiet()
+						c := meta.FindStatusCondition(func() []metav1.Condition { w.Has(work); return work.Status.Conditions }(), workv1alpha1.WorkScaledByMember)
+						if c == nil || !strings.HasPrefix(c.Message, by.Kind+" by-load in the cluster") {
+							return fmt.Sprintf("the condition is %+v", c)
 						}
 						return ""
 					})
-				}
-				scale := func(n int64) {
-					obj := w.m1.Object(workload, "shop", "c")
-					_ = unstructured.SetNestedField(obj.Object, n, "spec", "replicas")
-					w.m1.Put(obj)
-				}
-				_ = unstructured.SetNestedField(u.Object, int64(3), "spec", "replicas")
-				work := w.work(u)
-				replicas(3)
-				if got := w.m1.Requests("GET /apis/" + by.Group); len(got) > 0 {
-					t.Errorf("nobody scales, and autoscalers are asked for: %v", got)
-				}
-				scale(5)
-				replicas(3) // nobody's word counts but an autoscaler's
+					// Another change of the template goes out, and leaves them.
+					u.SetLabels(map[string]string{"changed": "elsewhere"})
+					_ = unstructured.SetNestedField(u.Object, int64(4), "spec", "replicas")
+					w.set(work, u)
+					w.Eventually("another change of the template goes out", func() string {
+						if w.m1.Object(workload, "shop", "c").GetLabels()["changed"] == "" {
+							return "not yet"
+						}
+						return ""
+					})
+					replicas(7)
 
-				w.m1.Put(scales(by, workload))
-				w.Quiet()
-				w.Eventually("what it sets is kept, and said", func() string {
-					scale(7) // the watch may not have shown the autoscaler yet
-					w.Quiet()
-					c := meta.FindStatusCondition(func() []metav1.Condition { w.Has(work); return work.Status.Conditions }(), workv1alpha1.WorkScaledByMember)
-					if c == nil || !strings.HasPrefix(c.Message, by.Kind+" by-load in the cluster") {
-						return fmt.Sprintf("the condition is %+v", c)
-					}
-					return ""
-				})
-				// Another change of the template goes out, and leaves them.
-				u.SetLabels(map[string]string{"changed": "elsewhere"})
-				_ = unstructured.SetNestedField(u.Object, int64(4), "spec", "replicas")
-				w.set(work, u)
-				w.Eventually("another change of the template goes out", func() string {
-					if w.m1.Object(workload, "shop", "c").GetLabels()["changed"] == "" {
-						return "not yet"
-					}
-					return ""
-				})
-				replicas(7)
-
-				w.m1.Remove(by, "shop", "by-load")
-				replicas(4)
-				w.Eventually("no autoscaler is spoken of", func() string {
-					if w.Has(work); meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkScaledByMember) != nil {
-						return "one is"
-					}
-					return ""
+					w.m1.Remove(by, "shop", "by-load")
+					replicas(4)
+					w.Eventually("no autoscaler is spoken of", func() string {
+						if w.Has(work); meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkScaledByMember) != nil {
+							return "one is"
+						}
+						return ""
+					})
 				})
 			})
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
@@ -22,119 +23,125 @@ import (
 // What no interpreter can read harms neither the applying nor the rest of the report; it is told, and said in a condition until it is mended.
 func TestAnObjectWhoseHealthCannotBeReadIsAppliedAndTold(t *testing.T) {
 	t.Parallel()
-	var broken atomic.Bool
-	broken.Store(true)
-	w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
-		Health: func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
-			if broken.Load() {
-				return interpret.Unknown, errors.New("line 3: nil")
+	controllertest.Run(t, func(t *testing.T) {
+		var broken atomic.Bool
+		broken.Store(true)
+		w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
+			Health: func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
+				if broken.Load() {
+					return interpret.Unknown, errors.New("line 3: nil")
+				}
+				return interpret.Healthy, nil
+			},
+			Reflect: func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
+				return map[string]any{"read": true}, nil
+			},
+		}})})
+		u := manifest(membertest.ConfigMap, "shop", "1")
+		work := w.work(u)
+		w.applied(work)
+		w.Eventually("it is said and told", func() string {
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				return err.Error()
 			}
-			return interpret.Healthy, nil
-		},
-		Reflect: func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
-			return map[string]any{"read": true}, nil
-		},
-	}})})
-	u := manifest(membertest.ConfigMap, "shop", "1")
-	work := w.work(u)
-	w.applied(work)
-	w.Eventually("it is said and told", func() string {
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
-			return err.Error()
-		}
-		c := meta.FindStatusCondition(work.Status.Conditions, "InterpretHealth")
-		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "interpret health of ConfigMap shop/c: line 3: nil") {
-			return fmt.Sprintf("the condition is %+v", c)
-		}
-		if s := work.Status.ManifestStatuses; len(s) != 1 || s[0].Status == nil || s[0].Health != "Unknown" {
-			return fmt.Sprintf("reported is %+v", s)
-		}
-		told := strings.Join(w.Events(), "\n")
-		if !strings.Contains(told, "Work") || !strings.Contains(told, `cluster "m1": interpret health of ConfigMap shop/c: line 3: nil`) {
-			return "told is " + told
-		}
-		return ""
-	})
-	broken.Store(false)
-	w.set(work, manifest(membertest.ConfigMap, "shop", "2"))
-	w.Eventually("it is mended", func() string {
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
-			return err.Error()
-		}
-		if c := meta.FindStatusCondition(work.Status.Conditions, "InterpretHealth"); c != nil {
-			return fmt.Sprintf("the condition is %+v", c)
-		}
-		return ""
+			c := meta.FindStatusCondition(work.Status.Conditions, "InterpretHealth")
+			if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "interpret health of ConfigMap shop/c: line 3: nil") {
+				return fmt.Sprintf("the condition is %+v", c)
+			}
+			if s := work.Status.ManifestStatuses; len(s) != 1 || s[0].Status == nil || s[0].Health != "Unknown" {
+				return fmt.Sprintf("reported is %+v", s)
+			}
+			told := strings.Join(w.Events(), "\n")
+			if !strings.Contains(told, "Work") || !strings.Contains(told, `cluster "m1": interpret health of ConfigMap shop/c: line 3: nil`) {
+				return "told is " + told
+			}
+			return ""
+		})
+		broken.Store(false)
+		w.set(work, manifest(membertest.ConfigMap, "shop", "2"))
+		w.Eventually("it is mended", func() string {
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				return err.Error()
+			}
+			if c := meta.FindStatusCondition(work.Status.Conditions, "InterpretHealth"); c != nil {
+				return fmt.Sprintf("the condition is %+v", c)
+			}
+			return ""
+		})
 	})
 }
 
 // What a Retain cannot say stops the change, and is told and said in a condition as every other operation's fault is.
 func TestAnObjectWhoseRetainFailsIsToldOnTheTemplateUntilItIsMended(t *testing.T) {
 	t.Parallel()
-	var broken atomic.Bool
-	w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
-		Retain: func(_ context.Context, desired, _ *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			if broken.Load() {
-				return nil, errors.New("line 2: nil")
+	controllertest.Run(t, func(t *testing.T) {
+		var broken atomic.Bool
+		w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
+			Retain: func(_ context.Context, desired, _ *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+				if broken.Load() {
+					return nil, errors.New("line 2: nil")
+				}
+				return desired, nil
+			},
+		}})})
+		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+		w.applied(work)
+		broken.Store(true)
+		w.set(work, manifest(membertest.ConfigMap, "shop", "2"))
+		w.Eventually("it is said and told", func() string {
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				return err.Error()
 			}
-			return desired, nil
-		},
-	}})})
-	work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
-	w.applied(work)
-	broken.Store(true)
-	w.set(work, manifest(membertest.ConfigMap, "shop", "2"))
-	w.Eventually("it is said and told", func() string {
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
-			return err.Error()
-		}
-		c := meta.FindStatusCondition(work.Status.Conditions, "Retain")
-		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != interpret.ReasonFault || !strings.Contains(c.Message, "retain member values of ConfigMap shop/c: line 2: nil") {
-			return fmt.Sprintf("the condition is %+v", c)
-		}
-		if meta.IsStatusConditionTrue(work.Status.Conditions, "Applied") {
-			return "it counts as applied"
-		}
-		told := strings.Join(w.Events(), "\n")
-		if !strings.Contains(told, "RetainFailed") || !strings.Contains(told, `cluster "m1": retain member values of ConfigMap shop/c: line 2: nil`) {
-			return "told is " + told
-		}
-		return ""
-	})
-	broken.Store(false)
-	w.set(work, manifest(membertest.ConfigMap, "shop", "3"))
-	w.Eventually("it is mended", func() string {
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
-			return err.Error()
-		}
-		if c := meta.FindStatusCondition(work.Status.Conditions, "Retain"); c != nil {
-			return fmt.Sprintf("the condition is %+v", c)
-		}
-		return ""
+			c := meta.FindStatusCondition(work.Status.Conditions, "Retain")
+			if c == nil || c.Status != metav1.ConditionFalse || c.Reason != interpret.ReasonFault || !strings.Contains(c.Message, "retain member values of ConfigMap shop/c: line 2: nil") {
+				return fmt.Sprintf("the condition is %+v", c)
+			}
+			if meta.IsStatusConditionTrue(work.Status.Conditions, "Applied") {
+				return "it counts as applied"
+			}
+			told := strings.Join(w.Events(), "\n")
+			if !strings.Contains(told, "RetainFailed") || !strings.Contains(told, `cluster "m1": retain member values of ConfigMap shop/c: line 2: nil`) {
+				return "told is " + told
+			}
+			return ""
+		})
+		broken.Store(false)
+		w.set(work, manifest(membertest.ConfigMap, "shop", "3"))
+		w.Eventually("it is mended", func() string {
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				return err.Error()
+			}
+			if c := meta.FindStatusCondition(work.Status.Conditions, "Retain"); c != nil {
+				return fmt.Sprintf("the condition is %+v", c)
+			}
+			return ""
+		})
 	})
 }
 
 func TestAStatusTooLargeForAWorkIsToldAndTheRestOfTheReportWritten(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
-		Reflect: func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
-			return map[string]any{"log": strings.Repeat("x", 300<<10)}, nil
-		},
-	}})})
-	work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
-	w.applied(work)
-	w.Eventually("it is said and told", func() string {
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
-			return err.Error()
-		}
-		c := meta.FindStatusCondition(work.Status.Conditions, "InterpretStatus")
-		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "its status has 307210 bytes as JSON, but the hub stores at most 262144") {
-			return fmt.Sprintf("the condition is %+v", c)
-		}
-		if told := strings.Join(w.Events(), "\n"); !strings.Contains(told, "ReflectStatusFailed") {
-			return "told is " + told
-		}
-		return ""
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
+			Reflect: func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
+				return map[string]any{"log": strings.Repeat("x", 300<<10)}, nil
+			},
+		}})})
+		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+		w.applied(work)
+		w.Eventually("it is said and told", func() string {
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				return err.Error()
+			}
+			c := meta.FindStatusCondition(work.Status.Conditions, "InterpretStatus")
+			if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "its status has 307210 bytes as JSON, but the hub stores at most 262144") {
+				return fmt.Sprintf("the condition is %+v", c)
+			}
+			if told := strings.Join(w.Events(), "\n"); !strings.Contains(told, "ReflectStatusFailed") {
+				return "told is " + told
+			}
+			return ""
+		})
 	})
 }
 

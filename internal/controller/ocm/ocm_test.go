@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	w.m1 = w.join("m1")
 	w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "m1"}})
 	w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
-		members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Dial: membertest.Dial})
 		if err := mgr.Add(members); err != nil {
 			return err
 		}
@@ -172,131 +172,142 @@ func (w *world) works() (all []string) {
 }
 
 func TestAManifestWorkIsAppliedInTheClusterThatItsNamespaceNames(t *testing.T) {
-	w := newWorld(t)
-	mw := w.make("settings", "", configMap("a", "1"), configMap("b", "1"))
-	w.holds("a", "1")
-	w.holds("b", "1")
-	w.says(mw, "Applied", "True AppliedManifestWorkComplete Apply manifest work complete")
-	w.says(mw, "Available", "True ResourcesAvailable")
-	w.told(mw, 1, "Applied", "True AppliedManifestComplete Apply manifest complete")
-	if got, want := mw.Status.ResourceStatus.Manifests[1].ResourceMeta, (ocmv1.ManifestResourceMeta{Ordinal: 1, Version: "v1", Kind: "ConfigMap",
-		Resource: "configmaps", Namespace: "shop", Name: "b"}); got != want {
-		t.Errorf("the second manifest is %+v, want %+v", got, want)
-	}
-	if !slices.Contains(mw.Finalizers, "cluster.open-cluster-management.io/manifest-work-cleanup") {
-		t.Errorf("its finalizers are %v", mw.Finalizers)
-	}
-
-	count := map[string]int{}
-	for _, line := range w.Quiet() {
-		verb, rest, _ := strings.Cut(line, " ")
-		resource, _, _ := strings.Cut(rest, " ")
-		if !strings.HasPrefix(line, "create namespaces") && !strings.HasPrefix(line, "create secrets") && !strings.Contains(line, "clusters") {
-			count[verb+" "+resource]++
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		mw := w.make("settings", "", configMap("a", "1"), configMap("b", "1"))
+		w.holds("a", "1")
+		w.holds("b", "1")
+		w.says(mw, "Applied", "True AppliedManifestWorkComplete Apply manifest work complete")
+		w.says(mw, "Available", "True ResourcesAvailable")
+		w.told(mw, 1, "Applied", "True AppliedManifestComplete Apply manifest complete")
+		if got, want := mw.Status.ResourceStatus.Manifests[1].ResourceMeta, (ocmv1.ManifestResourceMeta{Ordinal: 1, Version: "v1", Kind: "ConfigMap",
+			Resource: "configmaps", Namespace: "shop", Name: "b"}); got != want {
+			t.Errorf("the second manifest is %+v, want %+v", got, want)
 		}
-	}
-	// The finalizer is a write where no admission has set it.
-	if want := map[string]int{"create manifestworks": 1, "update manifestworks": 1, "create works": 2, "update works/status": 2, "update manifestworks/status": 1}; !maps.Equal(count, want) {
-		t.Errorf("written: %v, want %v", count, want)
-	}
+		if !slices.Contains(mw.Finalizers, "cluster.open-cluster-management.io/manifest-work-cleanup") {
+			t.Errorf("its finalizers are %v", mw.Finalizers)
+		}
 
-	// What is said again is not written again.
-	controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
-		mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2"), configMap("b", "1"))
+		count := map[string]int{}
+		for _, line := range w.Quiet() {
+			verb, rest, _ := strings.Cut(line, " ")
+			resource, _, _ := strings.Cut(rest, " ")
+			if !strings.HasPrefix(line, "create namespaces") && !strings.HasPrefix(line, "create secrets") && !strings.Contains(line, "clusters") {
+				count[verb+" "+resource]++
+			}
+		}
+		// The finalizer is a write where no admission has set it.
+		if want := map[string]int{"create manifestworks": 1, "update manifestworks": 1, "create works": 2, "update works/status": 2, "update manifestworks/status": 1}; !maps.Equal(count, want) {
+			t.Errorf("written: %v, want %v", count, want)
+		}
+
+		// What is said again is not written again.
+		controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
+			mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2"), configMap("b", "1"))
+		})
+		w.holds("a", "2")
+		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+		if got := strings.Join(w.Quiet(), "\n"); strings.Count(got, "update works m1") > 1 || strings.Count(got, "manifestworks/status") > 1 {
+			t.Errorf("one manifest changed, and this was written:\n%s", got)
+		}
+
+		// One that is taken out of it goes.
+		controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) { mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2")) })
+		w.holds("b", "")
+		w.says(mw, "Available", "True ResourcesAvailable")
+		if len(mw.Status.ResourceStatus.Manifests) != 1 {
+			t.Errorf("its status is %+v", mw.Status.ResourceStatus)
+		}
+		w.Gone(mw)
+		w.gone(mw)
+		w.holds("a", "")
 	})
-	w.holds("a", "2")
-	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
-	if got := strings.Join(w.Quiet(), "\n"); strings.Count(got, "update works m1") > 1 || strings.Count(got, "manifestworks/status") > 1 {
-		t.Errorf("one manifest changed, and this was written:\n%s", got)
-	}
-
-	// One that is taken out of it goes.
-	controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) { mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2")) })
-	w.holds("b", "")
-	w.says(mw, "Available", "True ResourcesAvailable")
-	if len(mw.Status.ResourceStatus.Manifests) != 1 {
-		t.Errorf("its status is %+v", mw.Status.ResourceStatus)
-	}
-	w.Gone(mw)
-	w.gone(mw)
-	w.holds("a", "")
 }
 
 func TestANamespaceOfTheManifestWorkIsThereBeforeWhatIsInIt(t *testing.T) {
-	w := newWorld(t)
-	mw := w.make("all", "", strings.ReplaceAll(configMap("a", "1"), "shop", "other"), "{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
-	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
-	if w.m1.Object(membertest.ConfigMap, "other", "a") == nil {
-		t.Error("it is not there")
-	}
-	var list workv1alpha1.WorkList
-	if err := w.List(t.Context(), &list, client.InNamespace(names.ExecutionSpace("m1"))); err != nil {
-		t.Fatal(err)
-	}
-	if told := w.Events(); len(told) > 0 {
-		t.Errorf("users were told of %v", told)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		mw := w.make("all", "", strings.ReplaceAll(configMap("a", "1"), "shop", "other"), "{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
+		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+		if w.m1.Object(membertest.ConfigMap, "other", "a") == nil {
+			t.Error("it is not there")
+		}
+		var list workv1alpha1.WorkList
+		if err := w.List(t.Context(), &list, client.InNamespace(names.ExecutionSpace("m1"))); err != nil {
+			t.Fatal(err)
+		}
+		if told := w.Events(); len(told) > 0 {
+			t.Errorf("users were told of %v", told)
+		}
+	})
 }
 
 func TestWhatTheMemberRefusesIsTold(t *testing.T) {
-	w := newWorld(t)
-	mw := w.make("bad", "", strings.ReplaceAll(configMap("a", "1"), "shop", "nowhere"), configMap("b", "1"))
-	w.says(mw, "Applied", "False AppliedManifestWorkFailed Failed to apply manifest work")
-	w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: create ConfigMap nowhere/a in cluster \"m1\"")
-	w.holds("b", "1")
-	w.told(mw, 1, "Applied", "True AppliedManifestComplete")
-	w.says(mw, "Available", "False ResourcesNotAvailable 1 of 2")
-	w.m1.Put(namespace("nowhere"))
-	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
-	w.says(mw, "Available", "True ResourcesAvailable")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		mw := w.make("bad", "", strings.ReplaceAll(configMap("a", "1"), "shop", "nowhere"), configMap("b", "1"))
+		w.says(mw, "Applied", "False AppliedManifestWorkFailed Failed to apply manifest work")
+		w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: create ConfigMap nowhere/a in cluster \"m1\"")
+		w.holds("b", "1")
+		w.told(mw, 1, "Applied", "True AppliedManifestComplete")
+		w.says(mw, "Available", "False ResourcesNotAvailable 1 of 2")
+		w.m1.Put(namespace("nowhere"))
+		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+		w.says(mw, "Available", "True ResourcesAvailable")
+	})
 }
 
 // One Work that can never be written hides nothing of the others.
 func TestAWorkThatCannotBeWrittenIsTold(t *testing.T) {
-	w := newWorld(t)
-	w.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
-		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/works") {
-			return false
-		}
-		body, err := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if err != nil || !bytes.Contains(body, []byte(`"name":"bad-`)) {
-			return false
-		}
-		rw.Header().Set("Content-Type", "application/json")
-		rw.WriteHeader(http.StatusRequestEntityTooLarge)
-		_, _ = rw.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"it is too large","reason":"RequestEntityTooLarge","code":413}`))
-		return true
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/works") {
+				return false
+			}
+			body, err := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if err != nil || !bytes.Contains(body, []byte(`"name":"bad-`)) {
+				return false
+			}
+			rw.Header().Set("Content-Type", "application/json")
+			rw.WriteHeader(http.StatusRequestEntityTooLarge)
+			_, _ = rw.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"it is too large","reason":"RequestEntityTooLarge","code":413}`))
+			return true
+		})
+		mw := w.make("it", "", configMap("bad", "1"), configMap("a", "1"))
+		w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: write the work bad-")
+		w.told(mw, 0, "Applied", "it is too large")
+		w.told(mw, 1, "Applied", "True AppliedManifestComplete")
+		w.says(mw, "Applied", "False AppliedManifestWorkFailed")
+		w.holds("a", "1")
+		w.Server.Behave(nil)
+		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
 	})
-	mw := w.make("it", "", configMap("bad", "1"), configMap("a", "1"))
-	w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: write the work bad-")
-	w.told(mw, 0, "Applied", "it is too large")
-	w.told(mw, 1, "Applied", "True AppliedManifestComplete")
-	w.says(mw, "Applied", "False AppliedManifestWorkFailed")
-	w.holds("a", "1")
-	w.Server.Behave(nil)
-	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
 }
 
 func TestAWorkThatHasLostItsMarkIsTold(t *testing.T) {
-	w := newWorld(t)
-	name := names.WorkOfManifestWork("it", "", "ConfigMap", "a", "shop")
-	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: name}}
-	work.Spec.SuspendDispatching = new(true)
-	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: manifests(t, configMap("a", "0"))[0].RawExtension}}
-	w.Make(work)
-	mw := w.make("it", "", configMap("a", "1"))
-	w.told(mw, 0, "Applied", "write the work "+name+`: it exists already with "" as its annotation argosy.io/manifest-work, not "it"`)
-	controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
-		work.Annotations = map[string]string{ocmv1.ManifestWorkAnnotation: "it"}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		name := names.WorkOfManifestWork("it", "", "ConfigMap", "a", "shop")
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: name}}
+		work.Spec.SuspendDispatching = new(true)
+		work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: manifests(t, configMap("a", "0"))[0].RawExtension}}
+		w.Make(work)
+		mw := w.make("it", "", configMap("a", "1"))
+		w.told(mw, 0, "Applied", "write the work "+name+`: it exists already with "" as its annotation argosy.io/manifest-work, not "it"`)
+		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
+			work.Annotations = map[string]string{ocmv1.ManifestWorkAnnotation: "it"}
+		})
+		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+		w.holds("a", "1")
 	})
-	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
-	w.holds("a", "1")
 }
 
 func TestFeedbackComesBack(t *testing.T) {
-	w := newWorld(t)
-	mw := w.make("web", `manifestConfigs:
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		mw := w.make("web", `manifestConfigs:
 - resourceIdentifier: {group: apps.kruise.io, resource: clonesets, name: "w*", namespace: shop}
   feedbackRules:
   - {type: WellKnownStatus}
@@ -304,26 +315,27 @@ func TestFeedbackComesBack(t *testing.T) {
   conditionRules:
   - {condition: Progressing, type: CEL, celExpressions: ["object.?status.readyReplicas.orValue(0) < object.spec.replicas"], messageExpression: "string(object.?status.readyReplicas.orValue(0)) + ' ready'"}
 `, cloneSet)
-	w.says(mw, "Available", "True")
-	w.says(mw, "Progressing", "True ConditionRulesAggregated 0 ready")
-	u := w.m1.Object(controllertest.CloneSet, "shop", "web")
-	u.Object["status"] = map[string]any{"replicas": int64(3), "readyReplicas": int64(3), "availableReplicas": int64(2), "updateRevision": "web-1"}
-	w.m1.Put(u)
-	w.says(mw, "Progressing", "False ConditionRulesAggregated 3 ready")
-	w.told(mw, 0, "StatusFeedbackSynced", "True StatusFeedbackSynced")
-	var got []string
-	for _, v := range mw.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values {
-		text, err := json.Marshal(v.Value)
-		if err != nil {
-			t.Fatal(err)
+		w.says(mw, "Available", "True")
+		w.says(mw, "Progressing", "True ConditionRulesAggregated 0 ready")
+		u := w.m1.Object(controllertest.CloneSet, "shop", "web")
+		u.Object["status"] = map[string]any{"replicas": int64(3), "readyReplicas": int64(3), "availableReplicas": int64(2), "updateRevision": "web-1"}
+		w.m1.Put(u)
+		w.says(mw, "Progressing", "False ConditionRulesAggregated 3 ready")
+		w.told(mw, 0, "StatusFeedbackSynced", "True StatusFeedbackSynced")
+		var got []string
+		for _, v := range mw.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values {
+			text, err := json.Marshal(v.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, v.Name+" "+string(text))
 		}
-		got = append(got, v.Name+" "+string(text))
-	}
-	want := []string{`ReadyReplicas {"type":"Integer","integer":3}`, `Replicas {"type":"Integer","integer":3}`, `AvailableReplicas {"type":"Integer","integer":2}`,
-		`wanted {"type":"Integer","integer":3}`, `revision {"type":"String","string":"web-1"}`}
-	if !slices.Equal(got, want) {
-		t.Errorf("fed back: %q\nwant %q", got, want)
-	}
+		want := []string{`ReadyReplicas {"type":"Integer","integer":3}`, `Replicas {"type":"Integer","integer":3}`, `AvailableReplicas {"type":"Integer","integer":2}`,
+			`wanted {"type":"Integer","integer":3}`, `revision {"type":"String","string":"web-1"}`}
+		if !slices.Equal(got, want) {
+			t.Errorf("fed back: %q\nwant %q", got, want)
+		}
+	})
 }
 
 func TestEachDeleteOptionLeavesWhatItSays(t *testing.T) {
@@ -338,58 +350,62 @@ func TestEachDeleteOptionLeavesWhatItSays(t *testing.T) {
 			"[{resource: configmaps, namespace: shop, name: b}]}}", "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			mw := w.make("it", c.option, configMap("a", "1"), configMap("b", "1"))
-			w.says(mw, "Applied", "True")
-			w.Gone(mw)
-			w.gone(mw)
-			var stay []string
-			for _, name := range []string{"a", "b"} {
-				if u := w.m1.Object(membertest.ConfigMap, "shop", name); u != nil {
-					stay = append(stay, name)
-					for key := range u.GetAnnotations() {
-						t.Errorf("%s keeps the annotation %s", name, key)
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t)
+				mw := w.make("it", c.option, configMap("a", "1"), configMap("b", "1"))
+				w.says(mw, "Applied", "True")
+				w.Gone(mw)
+				w.gone(mw)
+				var stay []string
+				for _, name := range []string{"a", "b"} {
+					if u := w.m1.Object(membertest.ConfigMap, "shop", name); u != nil {
+						stay = append(stay, name)
+						for key := range u.GetAnnotations() {
+							t.Errorf("%s keeps the annotation %s", name, key)
+						}
 					}
 				}
-			}
-			if got := strings.Join(stay, " "); got != c.stays {
-				t.Errorf("%q stay, want %q", got, c.stays)
-			}
-			if works := w.works(); len(works) > 0 {
-				t.Errorf("there are still works of %v", works)
-			}
+				if got := strings.Join(stay, " "); got != c.stays {
+					t.Errorf("%q stay, want %q", got, c.stays)
+				}
+				if works := w.works(); len(works) > 0 {
+					t.Errorf("there are still works of %v", works)
+				}
+			})
 		})
 	}
 }
 
 func TestAManifestWorkOfNoClusterWaitsAndSaysSo(t *testing.T) {
-	w := newWorld(t)
-	w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "m9"}})
-	mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m9", Name: "early"}}
-	mw.Spec.Workload.Manifests = manifests(t, configMap("a", "1"))
-	w.Make(mw)
-	w.says(mw, "Applied", `False AppliedManifestWorkFailed no cluster "m9" has joined, which the namespace names; this waits until it does`)
-	w.Quiet()
-	w.join("m8")
-	for _, line := range w.Quiet() {
-		if strings.Contains(line, "manifestworks") {
-			t.Errorf("another cluster joined, and this was written: %s", line)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "m9"}})
+		mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m9", Name: "early"}}
+		mw.Spec.Workload.Manifests = manifests(t, configMap("a", "1"))
+		w.Make(mw)
+		w.says(mw, "Applied", `False AppliedManifestWorkFailed no cluster "m9" has joined, which the namespace names; this waits until it does`)
+		w.Quiet()
+		w.join("m8")
+		for _, line := range w.Quiet() {
+			if strings.Contains(line, "manifestworks") {
+				t.Errorf("another cluster joined, and this was written: %s", line)
+			}
 		}
-	}
-	m9 := w.join("m9")
-	w.says(mw, "Applied", "True AppliedManifestWorkComplete")
-	if m9.Object(membertest.ConfigMap, "shop", "a") == nil {
-		t.Error("the cluster that joined has not got it")
-	}
+		m9 := w.join("m9")
+		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+		if m9.Object(membertest.ConfigMap, "shop", "a") == nil {
+			t.Error("the cluster that joined has not got it")
+		}
 
-	// When it leaves, nothing is known any more.
-	w.Gone(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m9"}})
-	w.says(mw, "Applied", `False AppliedManifestWorkFailed no cluster "m9" has joined`)
-	if meta.FindStatusCondition(mw.Status.Conditions, "Available") != nil || len(mw.Status.ResourceStatus.Manifests) > 0 {
-		t.Errorf("it says %+v of a cluster that has left", mw.Status)
-	}
-	w.Gone(mw)
-	w.gone(mw)
+		// When it leaves, nothing is known any more.
+		w.Gone(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m9"}})
+		w.says(mw, "Applied", `False AppliedManifestWorkFailed no cluster "m9" has joined`)
+		if meta.FindStatusCondition(mw.Status.Conditions, "Available") != nil || len(mw.Status.ResourceStatus.Manifests) > 0 {
+			t.Errorf("it says %+v of a cluster that has left", mw.Status)
+		}
+		w.Gone(mw)
+		w.gone(mw)
+	})
 }
 
 // policyWork makes the Work that a policy would have of the ConfigMap a.
@@ -418,34 +434,38 @@ func (w *world) stays(uid types.UID, work string) {
 }
 
 func TestAnObjectOfAPolicyOutlivesAManifestWorkThatHasIt(t *testing.T) {
-	w := newWorld(t)
-	mw := w.make("it", "", configMap("a", "1"))
-	w.says(mw, "Applied", "True")
-	uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
-	work := w.policyWork("1")
-	w.Eventually("the policy's work is refused", func() string {
-		if w.Has(work); meta.IsStatusConditionFalse(work.Status.Conditions, "Applied") {
-			return ""
-		}
-		return fmt.Sprint(work.Status.Conditions)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		mw := w.make("it", "", configMap("a", "1"))
+		w.says(mw, "Applied", "True")
+		uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
+		work := w.policyWork("1")
+		w.Eventually("the policy's work is refused", func() string {
+			if w.Has(work); meta.IsStatusConditionFalse(work.Status.Conditions, "Applied") {
+				return ""
+			}
+			return fmt.Sprint(work.Status.Conditions)
+		})
+		w.Gone(mw)
+		w.gone(mw)
+		w.stays(uid, work.Name)
 	})
-	w.Gone(mw)
-	w.gone(mw)
-	w.stays(uid, work.Name)
 }
 
 func TestAnObjectOfAManifestWorkOutlivesThePolicyThatKeptIt(t *testing.T) {
-	w := newWorld(t)
-	work := w.policyWork("1")
-	w.holds("a", "1")
-	uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
-	mw := w.make("it", "", configMap("a", "1"))
-	w.told(mw, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object is as the manifest has it, and the work "+work.Name+" keeps it")
-	w.Gone(work)
-	w.stays(uid, w.workOf(mw).Name)
-	w.Gone(mw)
-	w.gone(mw)
-	w.holds("a", "")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		work := w.policyWork("1")
+		w.holds("a", "1")
+		uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
+		mw := w.make("it", "", configMap("a", "1"))
+		w.told(mw, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object is as the manifest has it, and the work "+work.Name+" keeps it")
+		w.Gone(work)
+		w.stays(uid, w.workOf(mw).Name)
+		w.Gone(mw)
+		w.gone(mw)
+		w.holds("a", "")
+	})
 }
 
 // workOf is the one Work of a ManifestWork.
@@ -465,43 +485,47 @@ func (w *world) workOf(mw *ocmv1.ManifestWork) *workv1alpha1.Work {
 }
 
 func TestAnObjectOfAPolicyIsAConflictThatIsTold(t *testing.T) {
-	w := newWorld(t)
-	work := w.policyWork("of the policy")
-	w.holds("a", "of the policy")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		work := w.policyWork("of the policy")
+		w.holds("a", "of the policy")
 
-	other := w.make("other", "", configMap("a", "of the work"))
-	w.told(other, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: resource(kind=ConfigMap, shop/a) in the cluster m1 belongs to the work karmada-es-m1/"+work.Name)
-	// One that says the same has what it asks for.
-	same := w.make("same", "", configMap("a", "of the policy"))
-	w.told(same, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object is as the manifest has it, and the work "+work.Name+" keeps it")
-	for _, mw := range []*ocmv1.ManifestWork{other, same} {
-		w.Gone(mw)
-		w.gone(mw)
-	}
-	w.holds("a", "of the policy")
+		other := w.make("other", "", configMap("a", "of the work"))
+		w.told(other, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: resource(kind=ConfigMap, shop/a) in the cluster m1 belongs to the work karmada-es-m1/"+work.Name)
+		// One that says the same has what it asks for.
+		same := w.make("same", "", configMap("a", "of the policy"))
+		w.told(same, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object is as the manifest has it, and the work "+work.Name+" keeps it")
+		for _, mw := range []*ocmv1.ManifestWork{other, same} {
+			w.Gone(mw)
+			w.gone(mw)
+		}
+		w.holds("a", "of the policy")
+	})
 }
 
 func TestAnObjectOfTwoManifestWorksOutlivesOneOfThem(t *testing.T) {
-	w := newWorld(t)
-	first := w.make("first", "", configMap("a", "1"))
-	w.says(first, "Applied", "True")
-	second := w.make("second", "", configMap("a", "1"))
-	w.told(second, 0, "Applied", "True AppliedManifestComplete")
-	w.Gone(first)
-	w.gone(first)
-	w.Eventually("the second has it", func() string {
-		u := w.m1.Object(membertest.ConfigMap, "shop", "a")
-		if u == nil {
-			t.Fatal("it was deleted")
-		}
-		if got := u.GetAnnotations()[ocmv1.ManifestWorkAnnotation]; got != "second" {
-			return "it is of " + got
-		}
-		return ""
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		first := w.make("first", "", configMap("a", "1"))
+		w.says(first, "Applied", "True")
+		second := w.make("second", "", configMap("a", "1"))
+		w.told(second, 0, "Applied", "True AppliedManifestComplete")
+		w.Gone(first)
+		w.gone(first)
+		w.Eventually("the second has it", func() string {
+			u := w.m1.Object(membertest.ConfigMap, "shop", "a")
+			if u == nil {
+				t.Fatal("it was deleted")
+			}
+			if got := u.GetAnnotations()[ocmv1.ManifestWorkAnnotation]; got != "second" {
+				return "it is of " + got
+			}
+			return ""
+		})
+		w.Gone(second)
+		w.gone(second)
+		w.holds("a", "")
 	})
-	w.Gone(second)
-	w.gone(second)
-	w.holds("a", "")
 }
 
 func TestUpdateStrategies(t *testing.T) {
@@ -514,80 +538,92 @@ func TestUpdateStrategies(t *testing.T) {
 			Data: map[string]string{"value": "there"}})
 	}
 	t.Run("Update takes over what is there", func(t *testing.T) {
-		w := newWorld(t)
-		there(w)
-		mw := w.make("it", "", configMap("a", "1"))
-		w.holds("a", "1")
-		w.says(mw, "Applied", "True")
+		controllertest.Run(t, func(t *testing.T) {
+			w := newWorld(t)
+			there(w)
+			mw := w.make("it", "", configMap("a", "1"))
+			w.holds("a", "1")
+			w.says(mw, "Applied", "True")
+		})
 	})
 	t.Run("CreateOnly makes what is absent, and changes nothing later", func(t *testing.T) {
-		w := newWorld(t)
-		mw := w.make("it", config("{type: CreateOnly}"), configMap("a", "1"))
-		w.says(mw, "Applied", "True")
-		controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) { mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2")) })
-		w.says(mw, "Applied", "True")
-		w.holds("a", "1")
-		w.Gone(mw)
-		w.gone(mw)
-		w.holds("a", "")
+		controllertest.Run(t, func(t *testing.T) {
+			w := newWorld(t)
+			mw := w.make("it", config("{type: CreateOnly}"), configMap("a", "1"))
+			w.says(mw, "Applied", "True")
+			controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) { mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2")) })
+			w.says(mw, "Applied", "True")
+			w.holds("a", "1")
+			w.Gone(mw)
+			w.gone(mw)
+			w.holds("a", "")
+		})
 	})
 	t.Run("CreateOnly leaves what is there", func(t *testing.T) {
-		w := newWorld(t)
-		there(w)
-		mw := w.make("it", config("{type: CreateOnly}"), configMap("a", "1"))
-		w.says(mw, "Applied", "True")
-		w.says(mw, "Available", "True")
-		w.Gone(mw)
-		w.gone(mw)
-		w.holds("a", "there")
+		controllertest.Run(t, func(t *testing.T) {
+			w := newWorld(t)
+			there(w)
+			mw := w.make("it", config("{type: CreateOnly}"), configMap("a", "1"))
+			w.says(mw, "Applied", "True")
+			w.says(mw, "Available", "True")
+			w.Gone(mw)
+			w.gone(mw)
+			w.holds("a", "there")
+		})
 	})
 	t.Run("ReadOnly writes nothing, and says what is there", func(t *testing.T) {
-		w := newWorld(t)
-		mw := w.make("it", strings.TrimSuffix(config("{type: ReadOnly}"), "}]")+", feedbackRules: [{type: JSONPaths, jsonPaths: [{name: value, path: .data.value}]}]}]", configMap("a", "1"))
-		w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: there is no ConfigMap shop/a in the cluster, and its update strategy is ReadOnly")
-		w.holds("a", "")
-		there(w)
-		w.says(mw, "Applied", "True")
-		w.says(mw, "Available", "True")
-		if v := mw.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values; len(v) != 1 || *v[0].Value.String != "there" {
-			t.Errorf("fed back: %+v", v)
-		}
-		w.Gone(mw)
-		w.gone(mw)
-		w.holds("a", "there")
+		controllertest.Run(t, func(t *testing.T) {
+			w := newWorld(t)
+			mw := w.make("it", strings.TrimSuffix(config("{type: ReadOnly}"), "}]")+", feedbackRules: [{type: JSONPaths, jsonPaths: [{name: value, path: .data.value}]}]}]", configMap("a", "1"))
+			w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: there is no ConfigMap shop/a in the cluster, and its update strategy is ReadOnly")
+			w.holds("a", "")
+			there(w)
+			w.says(mw, "Applied", "True")
+			w.says(mw, "Available", "True")
+			if v := mw.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values; len(v) != 1 || *v[0].Value.String != "there" {
+				t.Errorf("fed back: %+v", v)
+			}
+			w.Gone(mw)
+			w.gone(mw)
+			w.holds("a", "there")
+		})
 	})
 }
 
 func TestNothingIsTakenAwayThatIsOnlyReadFromNowOn(t *testing.T) {
-	w := newWorld(t)
-	mw := w.make("it", "", configMap("a", "1"))
-	w.says(mw, "Applied", "True")
-	controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
-		mw.Spec.ManifestConfigs = []ocmv1.ManifestConfigOption{{ResourceIdentifier: ocmv1.ResourceIdentifier{Resource: "configmaps", Name: "a", Namespace: "shop"},
-			UpdateStrategy: &ocmv1.UpdateStrategy{Type: ocmv1.UpdateStrategyReadOnly}}}
-	})
-	w.Eventually("its work is gone", func() string { return strings.Join(w.works(), " ") })
-	w.says(mw, "Available", "True")
-	w.holds("a", "1")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		mw := w.make("it", "", configMap("a", "1"))
+		w.says(mw, "Applied", "True")
+		controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
+			mw.Spec.ManifestConfigs = []ocmv1.ManifestConfigOption{{ResourceIdentifier: ocmv1.ResourceIdentifier{Resource: "configmaps", Name: "a", Namespace: "shop"},
+				UpdateStrategy: &ocmv1.UpdateStrategy{Type: ocmv1.UpdateStrategyReadOnly}}}
+		})
+		w.Eventually("its work is gone", func() string { return strings.Join(w.works(), " ") })
+		w.says(mw, "Available", "True")
+		w.holds("a", "1")
 
-	// Nor what an executor asks for that the hub does not know: somebody may have written it past admission.
-	kept := w.make("kept", "", configMap("b", "1"))
-	w.says(kept, "Applied", "True")
-	controllertest.Change(w.Hub, kept, func(mw *ocmv1.ManifestWork) {
-		mw.Spec.Executor = &ocmv1.ManifestWorkExecutor{Subject: ocmv1.ManifestWorkExecutorSubject{Type: "ServiceAccount"}}
+		// Nor what an executor asks for that the hub does not know: somebody may have written it past admission.
+		kept := w.make("kept", "", configMap("b", "1"))
+		w.says(kept, "Applied", "True")
+		controllertest.Change(w.Hub, kept, func(mw *ocmv1.ManifestWork) {
+			mw.Spec.Executor = &ocmv1.ManifestWorkExecutor{Subject: ocmv1.ManifestWorkExecutorSubject{Type: "ServiceAccount"}}
+		})
+		w.told(kept, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: spec.executor is not supported")
+		w.told(kept, 0, "Available", "True")
+		w.holds("b", "1")
 	})
-	w.told(kept, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: spec.executor is not supported")
-	w.told(kept, 0, "Available", "True")
-	w.holds("b", "1")
 }
 
 func TestACompleteManifestWorkGoesAfterItsTime(t *testing.T) {
-	w := newWorld(t)
-	mw := w.make("job", `deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 0}
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		mw := w.make("job", `deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 0}
 manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [{condition: Complete, type: CEL, celExpressions: ["object.data.value == 'done'"]}]}]`,
-		configMap("a", "done"))
-	w.gone(mw)
-	w.holds("a", "")
+			configMap("a", "done"))
+		w.gone(mw)
+		w.holds("a", "")
+	})
 }
 
 func TestAChangeThatEndsCompleteIsCarriedOut(t *testing.T) {
@@ -597,58 +633,64 @@ func TestAChangeThatEndsCompleteIsCarriedOut(t *testing.T) {
 	}
 	for name, next := range map[string][]ocmv1.ManifestConfigOption{"the rule goes": nil, "the rule says otherwise": rule("object.data.value == 'over'")} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m1", Name: "it"}}
-			mw.Spec.Workload.Manifests, mw.Spec.ManifestConfigs = manifests(t, configMap("a", "1")), rule("object.data.value == '1'")
-			w.Make(mw)
-			w.says(mw, "Complete", "True")
-			controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
-				mw.Spec.Workload.Manifests, mw.Spec.ManifestConfigs = manifests(t, configMap("a", "2")), next
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t)
+				mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m1", Name: "it"}}
+				mw.Spec.Workload.Manifests, mw.Spec.ManifestConfigs = manifests(t, configMap("a", "1")), rule("object.data.value == '1'")
+				w.Make(mw)
+				w.says(mw, "Complete", "True")
+				controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
+					mw.Spec.Workload.Manifests, mw.Spec.ManifestConfigs = manifests(t, configMap("a", "2")), next
+				})
+				w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+				if u := w.m1.Object(membertest.ConfigMap, "shop", "a"); u.Object["data"].(map[string]any)["value"] != "2" {
+					t.Errorf("it says that it is applied, and the member has %v", u.Object["data"])
+				}
 			})
-			w.says(mw, "Applied", "True AppliedManifestWorkComplete")
-			if u := w.m1.Object(membertest.ConfigMap, "shop", "a"); u.Object["data"].(map[string]any)["value"] != "2" {
-				t.Errorf("it says that it is applied, and the member has %v", u.Object["data"])
-			}
 		})
 	}
 }
 
 // How a cluster names a kind is known when it is known which it has.
 func TestOptionsWaitForTheKindsOfTheCluster(t *testing.T) {
-	w := newWorld(t)
-	m1 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
-	var serves []clusterv1alpha1.APIEnablement
-	set := func(to []clusterv1alpha1.APIEnablement) {
-		t.Helper()
-		if !w.Has(m1) {
-			t.Fatal("there is no m1")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		m1 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+		var serves []clusterv1alpha1.APIEnablement
+		set := func(to []clusterv1alpha1.APIEnablement) {
+			t.Helper()
+			if !w.Has(m1) {
+				t.Fatal("there is no m1")
+			}
+			serves, m1.Status.APIEnablements = m1.Status.APIEnablements, to
+			if err := w.Status().Update(t.Context(), m1); err != nil {
+				t.Fatal(err)
+			}
 		}
-		serves, m1.Status.APIEnablements = m1.Status.APIEnablements, to
-		if err := w.Status().Update(t.Context(), m1); err != nil {
-			t.Fatal(err)
+		set(nil)
+		w.Quiet()
+		mw := w.make("it", "", configMap("a", "1"))
+		w.Quiet()
+		if works := w.works(); len(works) > 0 {
+			t.Errorf("there are works of %v", works)
 		}
-	}
-	set(nil)
-	w.Quiet()
-	mw := w.make("it", "", configMap("a", "1"))
-	w.Quiet()
-	if works := w.works(); len(works) > 0 {
-		t.Errorf("there are works of %v", works)
-	}
-	set(serves)
-	w.says(mw, "Applied", "True")
+		set(serves)
+		w.says(mw, "Applied", "True")
+	})
 }
 
 func TestAClusterThatIsAwayHoldsUpADeletionAndItIsToldWhy(t *testing.T) {
-	w := newWorld(t)
-	mw := w.make("it", "", configMap("a", "1"))
-	w.says(mw, "Applied", "True")
-	w.Ready("m1", metav1.ConditionFalse, clusterv1alpha1.ReasonClusterNotReachable)
-	w.Quiet() // who takes the objects away sees it too
-	w.Gone(mw)
-	w.says(mw, "Deleting", `True WorkDeleting The objects are taken from the cluster, or left to it, before the ManifestWork goes: cluster "m1" is not ready`)
-	w.holds("a", "1")
-	w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
-	w.gone(mw)
-	w.holds("a", "")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		mw := w.make("it", "", configMap("a", "1"))
+		w.says(mw, "Applied", "True")
+		w.Ready("m1", metav1.ConditionFalse, clusterv1alpha1.ReasonClusterNotReachable)
+		w.Quiet() // who takes the objects away sees it too
+		w.Gone(mw)
+		w.says(mw, "Deleting", `True WorkDeleting The objects are taken from the cluster, or left to it, before the ManifestWork goes: cluster "m1" is not ready`)
+		w.holds("a", "1")
+		w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
+		w.gone(mw)
+		w.holds("a", "")
+	})
 }

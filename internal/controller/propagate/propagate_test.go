@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,12 +32,12 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
-	"github.com/argosy-io/argosy/internal/template/templatetest"
 )
 
 // hub is a hub in memory: templates behind a real store, policies and bindings behind a fake client with the real indexes.
@@ -99,7 +97,6 @@ func newHub(t *testing.T) *hub {
 		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: "CustomResourceDefinitionList",
 	}
 	h.templates = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
-	watches := templatetest.Of(h.templates, slices.Collect(maps.Keys(lists))...)
 	h.templates.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		h.writes = append(h.writes, "update template")
 		return false, nil, nil
@@ -112,11 +109,7 @@ func newHub(t *testing.T) *hub {
 	t.Cleanup(stop)
 	go func() { _ = store.Start(ctx) }()
 	store.Want(schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, serviceKind)
-	for end := time.Now().Add(time.Minute); !watches.All(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the templates are never watched")
-		}
-	}
+	synctest.Wait()
 
 	h.r = h.reconciler(store)
 	return h
@@ -173,25 +166,7 @@ func (h *hub) settle() []string {
 }
 
 // catchUp waits until the store knows what the server holds.
-func (h *hub) catchUp() {
-	h.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		same := true
-		for kind, resource := range resources {
-			gk := schema.GroupKind{Group: resource.Group, Kind: kind}
-			stored := h.list(resource)
-			same = same && h.r.Templates.Synced(gk) && len(h.r.Templates.List(gk, "", nil)) == len(stored)
-			for _, u := range stored {
-				got, found, err := h.r.Templates.Get(context.Background(), gk, u.GetNamespace(), u.GetName())
-				same = same && err == nil && found && equality.Semantic.DeepEqual(got, u)
-			}
-		}
-		if same {
-			return
-		}
-	}
-	h.t.Fatal("the store never caught up")
-}
+func (h *hub) catchUp() { synctest.Wait() }
 
 func (h *hub) list(resource schema.GroupVersionResource) []*unstructured.Unstructured {
 	h.t.Helper()
@@ -323,7 +298,9 @@ func (h *hub) told() []string {
 // eachScope runs a test in both scopes.
 func eachScope(t *testing.T, test func(t *testing.T, h *hub, u *unstructured.Unstructured)) {
 	for name, s := range scopes {
-		t.Run(name, func(t *testing.T) { test(t, newHub(t), object(s.kind, s.namespace, "a")) })
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(t *testing.T) { test(t, newHub(t), object(s.kind, s.namespace, "a")) })
+		})
 	}
 }
 
@@ -391,31 +368,33 @@ func TestATemplateThatAdmissionClaimedCostsOneWrite(t *testing.T) {
 }
 
 func TestAClaimOfAPolicyThatTheCacheDoesNotKnowYetStays(t *testing.T) {
-	h := newHub(t)
-	u := object("ConfigMap", "shop", "a")
-	propagate.Claim(u, h.policy("shop", "p", u, nil))
-	h.create(u)
-	h.settle()
-	// A cache that lags sees no policies at all.
-	h.r.client = interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if _, is := obj.(policyv1alpha1.Propagation); is {
-				return c.Get(ctx, types.NamespacedName{Namespace: "nowhere", Name: "none"}, obj, opts...)
-			}
-			return c.Get(ctx, key, obj, opts...)
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			switch list.(type) {
-			case *policyv1alpha1.PropagationPolicyList, *policyv1alpha1.ClusterPropagationPolicyList:
-				return nil
-			}
-			return c.List(ctx, list, opts...)
-		},
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		u := object("ConfigMap", "shop", "a")
+		propagate.Claim(u, h.policy("shop", "p", u, nil))
+		h.create(u)
+		h.settle()
+		// A cache that lags sees no policies at all.
+		h.r.client = interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if _, is := obj.(policyv1alpha1.Propagation); is {
+					return c.Get(ctx, types.NamespacedName{Namespace: "nowhere", Name: "none"}, obj, opts...)
+				}
+				return c.Get(ctx, key, obj, opts...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				switch list.(type) {
+				case *policyv1alpha1.PropagationPolicyList, *policyv1alpha1.ClusterPropagationPolicyList:
+					return nil
+				}
+				return c.List(ctx, list, opts...)
+			},
+		})
+		if w := h.settle(); len(w) != 0 {
+			t.Errorf("an old cache made it write %v", w)
+		}
+		h.heldBy(u, "p")
 	})
-	if w := h.settle(); len(w) != 0 {
-		t.Errorf("an old cache made it write %v", w)
-	}
-	h.heldBy(u, "p")
 }
 
 func TestADeletedPolicyLetsGo(t *testing.T) {
@@ -455,25 +434,27 @@ func TestADeletedPolicyHandsOver(t *testing.T) {
 }
 
 func TestAPolicyThatGoesIsNotHeldUpByATemplateThatGoes(t *testing.T) {
-	h := newHub(t)
-	u := object("ConfigMap", "shop", "a")
-	p := h.policy("shop", "p", u, nil)
-	h.create(u)
-	h.settle()
-	h.edit(u, func(u *unstructured.Unstructured) {
-		now := metav1.Now()
-		u.SetDeletionTimestamp(&now)
-		u.SetFinalizers([]string{"somebody/else"})
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		u := object("ConfigMap", "shop", "a")
+		p := h.policy("shop", "p", u, nil)
+		h.create(u)
+		h.settle()
+		h.edit(u, func(u *unstructured.Unstructured) {
+			now := metav1.Now()
+			u.SetDeletionTimestamp(&now)
+			u.SetFinalizers([]string{"somebody/else"})
+		})
+		if w := h.settle(); len(w) != 0 {
+			t.Errorf("a template on its way out made it write %v", w)
+		}
+		h.must(h.client.Delete(context.Background(), p))
+		h.settle()
+		h.heldBy(u, "")
+		if policies, err := scope.Propagations.List(context.Background(), h.client); err != nil || len(policies) != 0 {
+			t.Errorf("the policy stays: %v, %v", policies, err)
+		}
 	})
-	if w := h.settle(); len(w) != 0 {
-		t.Errorf("a template on its way out made it write %v", w)
-	}
-	h.must(h.client.Delete(context.Background(), p))
-	h.settle()
-	h.heldBy(u, "")
-	if policies, err := scope.Propagations.List(context.Background(), h.client); err != nil || len(policies) != 0 {
-		t.Errorf("the policy stays: %v, %v", policies, err)
-	}
 }
 
 func TestSelectorsGrowAndShrink(t *testing.T) {
@@ -538,13 +519,15 @@ func TestAPolicyWaitsForTheOverridesItDependsOn(t *testing.T) {
 }
 
 func TestATemplateClaimedAtItsCreationWaitsForOverridesToo(t *testing.T) {
-	h := newHub(t)
-	u := object("ConfigMap", "shop", "a")
-	propagate.Claim(u, h.policy("shop", "p", u, func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"o"} }))
-	h.create(u)
-	if w := h.settle(); len(w) != 0 {
-		t.Errorf("it did not wait: %v", w)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		u := object("ConfigMap", "shop", "a")
+		propagate.Claim(u, h.policy("shop", "p", u, func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"o"} }))
+		h.create(u)
+		if w := h.settle(); len(w) != 0 {
+			t.Errorf("it did not wait: %v", w)
+		}
+	})
 }
 
 func TestALazyPolicyWaitsForItsUsers(t *testing.T) {
@@ -617,76 +600,82 @@ func TestADeletedTemplateTakesItsBindingAlong(t *testing.T) {
 }
 
 func TestADeletionThatOrphansLeavesTheBinding(t *testing.T) {
-	h := newHub(t)
-	u := object("ConfigMap", "shop", "a")
-	p := h.policy("shop", "p", u, nil)
-	h.create(u)
-	h.settle()
-	b := h.onlyBinding()
-	b.SetOwnerReferences(nil)
-	h.must(h.client.Update(context.Background(), b))
-	h.remove(u)
-	if w := h.settle(); len(w) != 0 || h.onlyBinding().GetDeletionTimestamp() != nil {
-		t.Errorf("it wrote %v over an orphan", w)
-	}
-	h.must(h.client.Delete(context.Background(), p))
-	h.settle()
-	if policies, err := scope.Propagations.List(context.Background(), h.client); err != nil || len(policies) != 0 {
-		t.Errorf("an orphan keeps its policy: %v, %v", policies, err)
-	}
-	anew := object("ConfigMap", "shop", "a")
-	anew.SetUID("another")
-	h.create(anew)
-	h.policy("shop", "q", u, nil)
-	h.settle()
-	if propagate.Owner(h.onlyBinding()) != "another" {
-		t.Error("the orphan was not adopted")
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		u := object("ConfigMap", "shop", "a")
+		p := h.policy("shop", "p", u, nil)
+		h.create(u)
+		h.settle()
+		b := h.onlyBinding()
+		b.SetOwnerReferences(nil)
+		h.must(h.client.Update(context.Background(), b))
+		h.remove(u)
+		if w := h.settle(); len(w) != 0 || h.onlyBinding().GetDeletionTimestamp() != nil {
+			t.Errorf("it wrote %v over an orphan", w)
+		}
+		h.must(h.client.Delete(context.Background(), p))
+		h.settle()
+		if policies, err := scope.Propagations.List(context.Background(), h.client); err != nil || len(policies) != 0 {
+			t.Errorf("an orphan keeps its policy: %v, %v", policies, err)
+		}
+		anew := object("ConfigMap", "shop", "a")
+		anew.SetUID("another")
+		h.create(anew)
+		h.policy("shop", "q", u, nil)
+		h.settle()
+		if propagate.Owner(h.onlyBinding()) != "another" {
+			t.Error("the orphan was not adopted")
+		}
+	})
 }
 
 func TestATakenNameIsSaidOnce(t *testing.T) {
-	h := newHub(t)
-	u := object("ConfigMap", "shop", "a")
-	for _, name := range names.Bindings(u.GroupVersionKind().GroupKind(), "a") {
-		h.must(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
-			Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}},
-		}))
-	}
-	h.policy("shop", "p", u, nil)
-	h.create(u)
-	h.settle()
-	h.settle()
-	var failed []string
-	for _, e := range h.told() {
-		if strings.Contains(e, "ApplyPolicyFailed") {
-			failed = append(failed, e)
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		u := object("ConfigMap", "shop", "a")
+		for _, name := range names.Bindings(u.GroupVersionKind().GroupKind(), "a") {
+			h.must(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+				Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}},
+			}))
 		}
-	}
-	if len(failed) != 1 || !strings.Contains(failed[0], "is the binding of another template") {
-		t.Errorf("users were told %q, want it once", failed)
-	}
-	if res, err := h.r.reconcileTemplate(context.Background(), keyOf(u)); err != nil || res.RequeueAfter < time.Second {
-		t.Errorf("it looks again after %v, %v: too hot", res.RequeueAfter, err)
-	}
+		h.policy("shop", "p", u, nil)
+		h.create(u)
+		h.settle()
+		h.settle()
+		var failed []string
+		for _, e := range h.told() {
+			if strings.Contains(e, "ApplyPolicyFailed") {
+				failed = append(failed, e)
+			}
+		}
+		if len(failed) != 1 || !strings.Contains(failed[0], "is the binding of another template") {
+			t.Errorf("users were told %q, want it once", failed)
+		}
+		if res, err := h.r.reconcileTemplate(context.Background(), keyOf(u)); err != nil || res.RequeueAfter < time.Second {
+			t.Errorf("it looks again after %v, %v: too hot", res.RequeueAfter, err)
+		}
+	})
 }
 
 func TestASchedulePriorityComesFromItsClass(t *testing.T) {
-	h := newHub(t)
-	u := object("ConfigMap", "shop", "a")
-	h.policy("shop", "p", u, func(s *policyv1alpha1.PropagationSpec) {
-		s.SchedulePriority = &policyv1alpha1.SchedulePriority{PriorityClassSource: policyv1alpha1.KubePriorityClass, PriorityClassName: "high"}
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		u := object("ConfigMap", "shop", "a")
+		h.policy("shop", "p", u, func(s *policyv1alpha1.PropagationSpec) {
+			s.SchedulePriority = &policyv1alpha1.SchedulePriority{PriorityClassSource: policyv1alpha1.KubePriorityClass, PriorityClassName: "high"}
+		})
+		h.create(u)
+		h.settle()
+		if len(h.bindings()) != 0 {
+			t.Error("a binding without its priority")
+		}
+		h.must(h.client.Create(context.Background(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 77}))
+		h.settle()
+		if p := h.onlyBinding().BindingSpec().SchedulePriority; p == nil || p.Priority != 77 {
+			t.Errorf("priority %v, want 77", p)
+		}
 	})
-	h.create(u)
-	h.settle()
-	if len(h.bindings()) != 0 {
-		t.Error("a binding without its priority")
-	}
-	h.must(h.client.Create(context.Background(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 77}))
-	h.settle()
-	if p := h.onlyBinding().BindingSpec().SchedulePriority; p == nil || p.Priority != 77 {
-		t.Errorf("priority %v, want 77", p)
-	}
 }
 
 // counting is an interpreter that knows the replicas of every object, unless it does not answer.
@@ -745,39 +734,42 @@ func TestABrokenScriptOfReplicasKeepsNoChangeOfTheTemplateBack(t *testing.T) {
 }
 
 func TestWhatIsNeverATemplateIsLeftAlone(t *testing.T) {
-	h := newHub(t)
-	claimedBy := object("ConfigMap", "shop", "b")
-	claimedBy.SetLabels(map[string]string{policyv1alpha1.ClaimedByLabel: "MultiClusterService"})
-	for _, u := range []*unstructured.Unstructured{object("ConfigMap", "kube-system", "a"), object("ConfigMap", "shop", "kube-root-ca.crt"), claimedBy} {
-		h.create(u)
-	}
-	h.policy("", "p", claimedBy, nil)
-	if w := h.settle(); len(w) != 0 {
-		t.Errorf("it wrote %v", w)
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		claimedBy := object("ConfigMap", "shop", "b")
+		claimedBy.SetLabels(map[string]string{policyv1alpha1.ClaimedByLabel: "MultiClusterService"})
+		for _, u := range []*unstructured.Unstructured{object("ConfigMap", "kube-system", "a"), object("ConfigMap", "shop", "kube-root-ca.crt"), claimedBy} {
+			h.create(u)
+		}
+		h.policy("", "p", claimedBy, nil)
+		if w := h.settle(); len(w) != 0 {
+			t.Errorf("it wrote %v", w)
+		}
+	})
 }
 
 func TestAPolicyWakesExactlyWhatItConcerns(t *testing.T) {
-	h := newHub(t)
-	a, b, elsewhere := object("ConfigMap", "shop", "a"), object("ConfigMap", "shop", "b"), object("ConfigMap", "bank", "a")
-	b.SetLabels(map[string]string{"app": "b"})
-	for _, u := range []*unstructured.Unstructured{a, b, elsewhere} {
-		h.create(u)
-	}
-	h.catchUp()
-	for name, c := range map[string]struct {
-		namespace string
-		sel       policyv1alpha1.ResourceSelector
-		want      []key
-	}{
-		"a name in its namespace":           {"shop", policyv1alpha1.ResourceSelector{Name: "a"}, []key{keyOf(a)}},
-		"a name that is not there yet":      {"shop", policyv1alpha1.ResourceSelector{Name: "z"}, []key{{schema.GroupKind{Kind: "ConfigMap"}, types.NamespacedName{Namespace: "shop", Name: "z"}}}},
-		"a name in any namespace":           {"", policyv1alpha1.ResourceSelector{Name: "a"}, []key{keyOf(a), keyOf(elsewhere)}},
-		"a label":                           {"shop", policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "b"}}}, []key{keyOf(b)}},
-		"all of a namespace":                {"shop", policyv1alpha1.ResourceSelector{}, []key{keyOf(a), keyOf(b)}},
-		"all of a namespace, for a cluster": {"", policyv1alpha1.ResourceSelector{Namespace: "bank"}, []key{keyOf(elsewhere)}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		a, b, elsewhere := object("ConfigMap", "shop", "a"), object("ConfigMap", "shop", "b"), object("ConfigMap", "bank", "a")
+		b.SetLabels(map[string]string{"app": "b"})
+		for _, u := range []*unstructured.Unstructured{a, b, elsewhere} {
+			h.create(u)
+		}
+		h.catchUp()
+		for name, c := range map[string]struct {
+			namespace string
+			sel       policyv1alpha1.ResourceSelector
+			want      []key
+		}{
+			"a name in its namespace":           {"shop", policyv1alpha1.ResourceSelector{Name: "a"}, []key{keyOf(a)}},
+			"a name that is not there yet":      {"shop", policyv1alpha1.ResourceSelector{Name: "z"}, []key{{schema.GroupKind{Kind: "ConfigMap"}, types.NamespacedName{Namespace: "shop", Name: "z"}}}},
+			"a name in any namespace":           {"", policyv1alpha1.ResourceSelector{Name: "a"}, []key{keyOf(a), keyOf(elsewhere)}},
+			"a label":                           {"shop", policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "b"}}}, []key{keyOf(b)}},
+			"all of a namespace":                {"shop", policyv1alpha1.ResourceSelector{}, []key{keyOf(a), keyOf(b)}},
+			"all of a namespace, for a cluster": {"", policyv1alpha1.ResourceSelector{Namespace: "bank"}, []key{keyOf(elsewhere)}},
+		} {
+			t.Log(name)
 			p := scope.Propagations.New(c.namespace)
 			c.sel.APIVersion, c.sel.Kind = "v1", "ConfigMap"
 			p.PropagationSpec().ResourceSelectors = []policyv1alpha1.ResourceSelector{c.sel}
@@ -790,8 +782,8 @@ func TestAPolicyWakesExactlyWhatItConcerns(t *testing.T) {
 					t.Errorf("does not wake %v", k)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 func TestOnlyChangesOfContentWakeATemplate(t *testing.T) {

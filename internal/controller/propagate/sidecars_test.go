@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,88 +119,91 @@ func (s *shop) needs(when string, cpu map[string]string, writes ...string) {
 
 func TestSidecarsCountInWhatReplicasNeed(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
-	s.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bank"}})
-	for _, namespace := range []string{"shop", "bank"} {
-		s.everywhere(namespace, "apps/v1", "Deployment")
-	}
-	s.workload("shop", "web", "web")
-	s.workload("shop", "api", "api")
-	s.workload("bank", "web", "web")
-	s.needs("without SidecarSets", map[string]string{"shop/web": "500m", "shop/api": "500m", "bank/web": "500m"},
-		"create resourcebindings bank/web-deployment", "create resourcebindings shop/api-deployment", "create resourcebindings shop/web-deployment")
-	if s.templates.Wanted(dependency.SidecarSetKind) {
-		t.Error("SidecarSets are watched though nobody selects any")
-	}
+	controllertest.Run(t, func(t *testing.T) {
+		s := newShop(t)
+		s.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bank"}})
+		for _, namespace := range []string{"shop", "bank"} {
+			s.everywhere(namespace, "apps/v1", "Deployment")
+		}
+		s.workload("shop", "web", "web")
+		s.workload("shop", "api", "api")
+		s.workload("bank", "web", "web")
+		s.needs("without SidecarSets", map[string]string{"shop/web": "500m", "shop/api": "500m", "bank/web": "500m"},
+			"create resourcebindings bank/web-deployment", "create resourcebindings shop/api-deployment", "create resourcebindings shop/web-deployment")
+		if s.templates.Wanted(dependency.SidecarSetKind) {
+			t.Error("SidecarSets are watched though nobody selects any")
+		}
 
-	logs := sidecarSet("logs", "web", "100m")
-	s.Make(logs)
-	s.needs("of one that goes nowhere", map[string]string{"shop/web": "500m"})
-	s.everywhere("", "apps.kruise.io/v1beta1", "SidecarSet")
-	s.needs("of one that is sent", map[string]string{"shop/web": "600m with logs", "bank/web": "600m with logs", "shop/api": "500m"},
-		"update resourcebindings bank/web-deployment", "update resourcebindings shop/web-deployment")
-	s.workload("shop", "new", "web")
-	s.needs("of a new workload", map[string]string{"shop/new": "600m with logs"}, "create resourcebindings shop/new-deployment")
+		logs := sidecarSet("logs", "web", "100m")
+		s.Make(logs)
+		s.needs("of one that goes nowhere", map[string]string{"shop/web": "500m"})
+		s.everywhere("", "apps.kruise.io/v1beta1", "SidecarSet")
+		s.needs("of one that is sent", map[string]string{"shop/web": "600m with logs", "bank/web": "600m with logs", "shop/api": "500m"},
+			"update resourcebindings bank/web-deployment", "update resourcebindings shop/web-deployment")
+		s.workload("shop", "new", "web")
+		s.needs("of a new workload", map[string]string{"shop/new": "600m with logs"}, "create resourcebindings shop/new-deployment")
 
-	s.stop()
-	s.run()
-	s.needs("after a restart", map[string]string{"shop/web": "600m with logs", "shop/api": "500m"})
+		s.stop()
+		s.run()
+		s.needs("after a restart", map[string]string{"shop/web": "600m with logs", "shop/api": "500m"})
 
-	set := func(change func(spec map[string]any)) {
-		controllertest.Change(s.Hub, logs, func(u *unstructured.Unstructured) { change(u.Object["spec"].(map[string]any)) })
-	}
-	container := func(field string, value any) {
-		set(func(spec map[string]any) { spec["containers"].([]any)[0].(map[string]any)[field] = value })
-	}
-	container("image", "2")
-	s.needs("with another image", map[string]string{"shop/web": "600m with logs"})
-	container("resources", map[string]any{"requests": map[string]any{"cpu": "200m"}})
-	s.needs("that request more", map[string]string{"shop/web": "700m with logs", "bank/web": "700m with logs", "shop/new": "700m with logs"},
-		"update resourcebindings bank/web-deployment", "update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
+		set := func(change func(spec map[string]any)) {
+			controllertest.Change(s.Hub, logs, func(u *unstructured.Unstructured) { change(u.Object["spec"].(map[string]any)) })
+		}
+		container := func(field string, value any) {
+			set(func(spec map[string]any) { spec["containers"].([]any)[0].(map[string]any)[field] = value })
+		}
+		container("image", "2")
+		s.needs("with another image", map[string]string{"shop/web": "600m with logs"})
+		container("resources", map[string]any{"requests": map[string]any{"cpu": "200m"}})
+		s.needs("that request more", map[string]string{"shop/web": "700m with logs", "bank/web": "700m with logs", "shop/new": "700m with logs"},
+			"update resourcebindings bank/web-deployment", "update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
 
-	set(func(spec map[string]any) {
-		spec["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{"team": "money"}}
+		set(func(spec map[string]any) {
+			spec["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{"team": "money"}}
+		})
+		s.needs("of namespaces that are labelled", map[string]string{"shop/web": "500m", "bank/web": "500m", "shop/new": "500m"},
+			"update resourcebindings bank/web-deployment", "update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
+		controllertest.Change(s.Hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bank"}}, func(ns *corev1.Namespace) {
+			ns.Labels = map[string]string{"team": "money"}
+		})
+		s.needs("when one is", map[string]string{"bank/web": "700m with logs", "shop/web": "500m"}, "update resourcebindings bank/web-deployment")
+
+		set(func(spec map[string]any) { delete(spec, "namespaceSelector") })
+		s.needs("of all", map[string]string{"shop/web": "700m with logs"},
+			"update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
+		set(func(spec map[string]any) {
+			spec["selector"] = map[string]any{"matchLabels": map[string]any{"app": "api"}}
+		})
+		s.needs("that move to other pods", map[string]string{"shop/web": "500m", "bank/web": "500m", "shop/new": "500m", "shop/api": "700m with logs"},
+			"update resourcebindings bank/web-deployment", "update resourcebindings shop/api-deployment", "update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
+		s.Gone(logs)
+		s.needs("that are gone", map[string]string{"shop/api": "500m"}, "update resourcebindings shop/api-deployment")
 	})
-	s.needs("of namespaces that are labelled", map[string]string{"shop/web": "500m", "bank/web": "500m", "shop/new": "500m"},
-		"update resourcebindings bank/web-deployment", "update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
-	controllertest.Change(s.Hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bank"}}, func(ns *corev1.Namespace) {
-		ns.Labels = map[string]string{"team": "money"}
-	})
-	s.needs("when one is", map[string]string{"bank/web": "700m with logs", "shop/web": "500m"}, "update resourcebindings bank/web-deployment")
-
-	set(func(spec map[string]any) { delete(spec, "namespaceSelector") })
-	s.needs("of all", map[string]string{"shop/web": "700m with logs"},
-		"update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
-	set(func(spec map[string]any) {
-		spec["selector"] = map[string]any{"matchLabels": map[string]any{"app": "api"}}
-	})
-	s.needs("that move to other pods", map[string]string{"shop/web": "500m", "bank/web": "500m", "shop/new": "500m", "shop/api": "700m with logs"},
-		"update resourcebindings bank/web-deployment", "update resourcebindings shop/api-deployment", "update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
-	s.Gone(logs)
-	s.needs("that are gone", map[string]string{"shop/api": "500m"}, "update resourcebindings shop/api-deployment")
 }
 
 // A hub that does not serve SidecarSets any more, or not yet, takes nothing away of what was counted, and holds nobody up.
 func TestSidecarsThatAreNotServedHoldNobodyUp(t *testing.T) {
-	w := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
-	w.SetNamespace("shop")
-	look := func(when string, r *reconciler, err error, unread bool) {
-		t.Helper()
-		m := propagate.Meaning{Replicas: 1}
-		if got := r.count(t.Context(), w, &m); got != err || m.SidecarsUnread != unread {
-			t.Errorf("%s: %v, unread is %v; want %v, %v", when, got, m.SidecarsUnread, err, unread)
+	controllertest.Run(t, func(t *testing.T) {
+		w := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+		w.SetNamespace("shop")
+		look := func(when string, r *reconciler, err error, unread bool) {
+			t.Helper()
+			m := propagate.Meaning{Replicas: 1}
+			if got := r.count(t.Context(), w, &m); got != err || m.SidecarsUnread != unread {
+				t.Errorf("%s: %v, unread is %v; want %v, %v", when, got, m.SidecarsUnread, err, unread)
+			}
 		}
-	}
-	h := newHub(t)
-	look("while nobody wants them", h.r, nil, false)
-	h.r.Templates.Want(dependency.SidecarSetKind) // as a policy that selects them does
-	for end := time.Now().Add(controllertest.Patience); !h.r.Templates.Synced(dependency.SidecarSetKind) && time.Now().Before(end); time.Sleep(time.Millisecond) {
-	}
-	look("where they are not served", h.r, nil, true)
+		h := newHub(t)
+		look("while nobody wants them", h.r, nil, false)
+		h.r.Templates.Want(dependency.SidecarSetKind) // as a policy that selects them does
+		synctest.Wait()
+		look("where they are not served", h.r, nil, true)
 
-	asleep := &reconciler{Options: Options{Templates: template.New(h.templates, nil)}}
-	asleep.Templates.Want(dependency.SidecarSetKind)
-	look("before they are in memory", asleep, errSidecarsUnread, false)
-	asleep.sidecars.waiting = time.Now().Add(-sidecarPatience)
-	look("when they never come to be", asleep, nil, true)
+		asleep := &reconciler{Options: Options{Templates: template.New(h.templates, nil)}}
+		asleep.Templates.Want(dependency.SidecarSetKind)
+		look("before they are in memory", asleep, errSidecarsUnread, false)
+		asleep.sidecars.waiting = time.Now().Add(-sidecarPatience)
+		look("when they never come to be", asleep, nil, true)
+	})
 }

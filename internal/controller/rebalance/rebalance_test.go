@@ -35,7 +35,6 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	t.Parallel()
 	w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(noon.Time)}
 	w.run()
 	return w
@@ -129,195 +128,225 @@ func (w *world) status() string {
 }
 
 func TestWorkloadsOfBothScopesAreAskedForAFreshSchedule(t *testing.T) {
-	w := newWorld(t)
-	w.bound("web", "other", "view!")
-	w.Make(rebalancer("web", "view!"))
-	w.is("web=Successful view=Successful finished")
-	for _, name := range []string{"web", "view!"} {
-		if at := w.asked(name); !at.Equal(&created) {
-			t.Errorf("%s was asked as of %v, want the rebalancer's creation, %v", name, at, created)
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.bound("web", "other", "view!")
+		w.Make(rebalancer("web", "view!"))
+		w.is("web=Successful view=Successful finished")
+		for _, name := range []string{"web", "view!"} {
+			if at := w.asked(name); !at.Equal(&created) {
+				t.Errorf("%s was asked as of %v, want the rebalancer's creation, %v", name, at, created)
+			}
 		}
-	}
-	if at := w.asked("other"); at != nil {
-		t.Errorf("what nobody named was asked at %v", at)
-	}
-	r := rebalancer()
-	if w.Has(r); !r.Status.FinishTime.Equal(&noon) {
-		t.Errorf("it finished at %v, want %v", r.Status.FinishTime, noon)
-	}
-	w.Quiet()
-	w.stop()
-	w.run()
-	if got := w.Quiet(); len(got) != 0 {
-		t.Errorf("a restart wrote %v", got)
-	}
+		if at := w.asked("other"); at != nil {
+			t.Errorf("what nobody named was asked at %v", at)
+		}
+		r := rebalancer()
+		if w.Has(r); !r.Status.FinishTime.Equal(&noon) {
+			t.Errorf("it finished at %v, want %v", r.Status.FinishTime, noon)
+		}
+		w.Quiet()
+		w.stop()
+		w.run()
+		if got := w.Quiet(); len(got) != 0 {
+			t.Errorf("a restart wrote %v", got)
+		}
+	})
 }
 
 func TestWhatWasAskedForLaterStands(t *testing.T) {
-	w := newWorld(t)
-	w.bound("web")
-	later := metav1.NewTime(created.Add(time.Hour))
-	controllertest.Change(w.Hub, empty("web"), func(b workv1alpha2.Binding) { b.BindingSpec().RescheduleTriggeredAt = &later })
-	w.Make(rebalancer("web"))
-	w.is("web=Successful finished")
-	if at := w.asked("web"); !at.Equal(&later) {
-		t.Errorf("a later request became %v", at)
-	}
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.bound("web")
+		later := metav1.NewTime(created.Add(time.Hour))
+		controllertest.Change(w.Hub, empty("web"), func(b workv1alpha2.Binding) { b.BindingSpec().RescheduleTriggeredAt = &later })
+		w.Make(rebalancer("web"))
+		w.is("web=Successful finished")
+		if at := w.asked("web"); !at.Equal(&later) {
+			t.Errorf("a later request became %v", at)
+		}
+	})
 }
 
 func TestAMissingBindingFailsAndIsAskedWhenItAppears(t *testing.T) {
-	w := newWorld(t)
-	w.bound("web")
-	w.Make(rebalancer("web", "late", "view!"))
-	w.is("late=Failed/ReferencedBindingNotFound web=Successful view=Failed/ReferencedBindingNotFound finished")
-	w.Quiet()
-	reads := len(w.Server.Requests("GET"))
-	if got := w.Quiet(); len(got) != 0 || len(w.Server.Requests("GET")) > reads {
-		t.Errorf("while bindings are missing it wrote %v and made %d requests", got, len(w.Server.Requests("GET"))-reads)
-	}
-	w.clock.SetTime(noon.Add(time.Minute))
-	w.bound("late")
-	w.is("late=Successful web=Successful view=Failed/ReferencedBindingNotFound finished")
-	r := rebalancer()
-	if w.Has(r); !r.Status.FinishTime.Equal(&metav1.Time{Time: noon.Add(time.Minute)}) {
-		t.Errorf("it finished at %v, want when the last result came", r.Status.FinishTime)
-	}
-	w.bound("view!")
-	w.is("late=Successful web=Successful view=Successful finished")
-	for _, name := range []string{"late", "view!"} {
-		if at := w.asked(name); !at.Equal(&created) {
-			t.Errorf("%s was asked at %v", name, at)
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.bound("web")
+		w.Make(rebalancer("web", "late", "view!"))
+		w.is("late=Failed/ReferencedBindingNotFound web=Successful view=Failed/ReferencedBindingNotFound finished")
+		w.Quiet()
+		reads := len(w.Server.Requests("GET"))
+		if got := w.Quiet(); len(got) != 0 || len(w.Server.Requests("GET")) > reads {
+			t.Errorf("while bindings are missing it wrote %v and made %d requests", got, len(w.Server.Requests("GET"))-reads)
 		}
-	}
+		w.clock.SetTime(noon.Add(time.Minute))
+		w.bound("late")
+		w.is("late=Successful web=Successful view=Failed/ReferencedBindingNotFound finished")
+		r := rebalancer()
+		if w.Has(r); !r.Status.FinishTime.Equal(&metav1.Time{Time: noon.Add(time.Minute)}) {
+			t.Errorf("it finished at %v, want when the last result came", r.Status.FinishTime)
+		}
+		w.bound("view!")
+		w.is("late=Successful web=Successful view=Successful finished")
+		for _, name := range []string{"late", "view!"} {
+			if at := w.asked(name); !at.Equal(&created) {
+				t.Errorf("%s was asked at %v", name, at)
+			}
+		}
+	})
 }
 
 func TestTheBindingOfAnotherGroupsTemplateIsNotTaken(t *testing.T) {
-	w := newWorld(t)
-	b := empty("web")
-	b.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: "example.com/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
-	w.Make(b)
-	w.Make(rebalancer("web"))
-	w.is("web=Failed/ReferencedBindingNotFound finished")
-	if at := w.asked("web"); at != nil {
-		t.Errorf("it was asked at %v", at)
-	}
-	w.Gone(b)
-	w.bound("web")
-	w.is("web=Successful finished")
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := empty("web")
+		b.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: "example.com/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+		w.Make(b)
+		w.Make(rebalancer("web"))
+		w.is("web=Failed/ReferencedBindingNotFound finished")
+		if at := w.asked("web"); at != nil {
+			t.Errorf("it was asked at %v", at)
+		}
+		w.Gone(b)
+		w.bound("web")
+		w.is("web=Successful finished")
+	})
 }
 
 func TestTheSpecIsFollowed(t *testing.T) {
-	w := newWorld(t)
-	w.bound("a", "b")
-	w.Make(rebalancer("a", "gone"))
-	w.is("a=Successful gone=Failed/ReferencedBindingNotFound finished")
-	controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.Workloads = workloads("b") })
-	w.is("a=Successful b=Successful finished")
-	if at := w.asked("b"); !at.Equal(&created) {
-		t.Errorf("what was added was asked at %v", at)
-	}
-	// Named as of another version it is the same workload, and another entry.
-	controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) {
-		r.Spec.Workloads = []appsv1alpha1.ObjectReference{{APIVersion: "apps/v1beta1", Kind: "Deployment", Namespace: "shop", Name: "b"}}
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.bound("a", "b")
+		w.Make(rebalancer("a", "gone"))
+		w.is("a=Successful gone=Failed/ReferencedBindingNotFound finished")
+		controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.Workloads = workloads("b") })
+		w.is("a=Successful b=Successful finished")
+		if at := w.asked("b"); !at.Equal(&created) {
+			t.Errorf("what was added was asked at %v", at)
+		}
+		// Named as of another version it is the same workload, and another entry.
+		controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) {
+			r.Spec.Workloads = []appsv1alpha1.ObjectReference{{APIVersion: "apps/v1beta1", Kind: "Deployment", Namespace: "shop", Name: "b"}}
+		})
+		w.is("a=Successful b=Successful b=Successful finished")
 	})
-	w.is("a=Successful b=Successful b=Successful finished")
 }
 
 func TestTimeToLive(t *testing.T) {
 	t.Run("0 ends it at once", func(t *testing.T) {
-		w := newWorld(t)
-		w.bound("web")
-		r := rebalancer("web", "missing")
-		r.Spec.TTLSecondsAfterFinished = new(int32(0))
-		w.Make(r)
-		w.is("gone")
-		if at := w.asked("web"); !at.Equal(&created) {
-			t.Errorf("it went before its work was done: asked at %v", at)
-		}
+		t.Parallel()
+		controllertest.Run(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.bound("web")
+			r := rebalancer("web", "missing")
+			r.Spec.TTLSecondsAfterFinished = new(int32(0))
+			w.Make(r)
+			w.is("gone")
+			if at := w.asked("web"); !at.Equal(&created) {
+				t.Errorf("it went before its work was done: asked at %v", at)
+			}
+		})
 	})
 	t.Run("a second later it goes by itself", func(t *testing.T) {
-		w := newWorld(t)
-		w.bound("web")
-		r := rebalancer("web")
-		r.Spec.TTLSecondsAfterFinished = new(int32(1))
-		w.Make(r)
-		w.is("web=Successful finished")
-		w.clock.SetTime(noon.Add(time.Second))
-		w.is("gone")
+		t.Parallel()
+		controllertest.Run(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.bound("web")
+			r := rebalancer("web")
+			r.Spec.TTLSecondsAfterFinished = new(int32(1))
+			w.Make(r)
+			w.is("web=Successful finished")
+			w.clock.SetTime(noon.Add(time.Second))
+			w.is("gone")
+		})
 	})
 	t.Run("it may be set later", func(t *testing.T) {
-		w := newWorld(t)
-		w.bound("web")
-		w.Make(rebalancer("web"))
-		w.is("web=Successful finished")
-		w.clock.SetTime(noon.Add(time.Hour))
-		controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.TTLSecondsAfterFinished = new(int32(7200)) })
-		w.Quiet()
-		w.is("web=Successful finished")
-		controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.TTLSecondsAfterFinished = new(int32(60)) })
-		w.is("gone")
+		t.Parallel()
+		controllertest.Run(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.bound("web")
+			w.Make(rebalancer("web"))
+			w.is("web=Successful finished")
+			w.clock.SetTime(noon.Add(time.Hour))
+			controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.TTLSecondsAfterFinished = new(int32(7200)) })
+			w.Quiet()
+			w.is("web=Successful finished")
+			controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.TTLSecondsAfterFinished = new(int32(60)) })
+			w.is("gone")
+		})
 	})
 }
 
 func TestOneBindingThatCannotBeWrittenHoldsUpNoOther(t *testing.T) {
-	w := newWorld(t)
-	w.bound("bad", "web")
-	var refuse atomic.Bool
-	refuse.Store(true)
-	w.Server.Behave(func(rw http.ResponseWriter, req *http.Request) bool {
-		if req.Method != http.MethodPut || !strings.HasSuffix(req.URL.Path, "/bad-deployment") || !refuse.Load() {
-			return false
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.bound("bad", "web")
+		var refuse atomic.Bool
+		refuse.Store(true)
+		w.Server.Behave(func(rw http.ResponseWriter, req *http.Request) bool {
+			if req.Method != http.MethodPut || !strings.HasSuffix(req.URL.Path, "/bad-deployment") || !refuse.Load() {
+				return false
+			}
+			http.Error(rw, "no", http.StatusInternalServerError)
+			return true
+		})
+		r := rebalancer("bad", "web")
+		r.Spec.TTLSecondsAfterFinished = new(int32(0))
+		w.Make(r)
+		w.is("bad= web=Successful")
+		refuse.Store(false)
+		w.is("gone")
+		if at := w.asked("bad"); !at.Equal(&created) {
+			t.Errorf("it was asked at %v", at)
 		}
-		http.Error(rw, "no", http.StatusInternalServerError)
-		return true
 	})
-	r := rebalancer("bad", "web")
-	r.Spec.TTLSecondsAfterFinished = new(int32(0))
-	w.Make(r)
-	w.is("bad= web=Successful")
-	refuse.Store(false)
-	w.is("gone")
-	if at := w.asked("bad"); !at.Equal(&created) {
-		t.Errorf("it was asked at %v", at)
-	}
 }
 
 // Bindings appear and are written by others while all rebalancers look for them.
 func TestManyRebalancersOverBindingsThatOthersWrite(t *testing.T) {
-	w := newWorld(t)
-	const n = 6
-	var names []string
-	for i := range n {
-		names = append(names, fmt.Sprintf("w%d", i))
-	}
-	var all []*appsv1alpha1.WorkloadRebalancer
-	for i, name := range names {
-		r := rebalancer(names...)
-		r.Name = fmt.Sprintf("r%d", i)
-		r.CreationTimestamp = metav1.NewTime(created.Add(time.Duration(i) * time.Second))
-		w.Make(r)
-		all = append(all, r)
-		w.bound(name)
-		controllertest.Change(w.Hub, empty(name), func(b workv1alpha2.Binding) { b.BindingSpec().Replicas = int32(i + 1) })
-	}
-	for _, r := range all {
-		w.Eventually("every rebalancer finds every workload", func() string {
-			if w.Has(r); r.Status.FinishTime == nil || len(r.Status.ObservedWorkloads) != n {
-				return fmt.Sprintf("%s: %+v", r.Name, r.Status)
-			}
-			for _, o := range r.Status.ObservedWorkloads {
-				if o.Result != appsv1alpha1.RebalanceSuccessful {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		const n = 6
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf("w%d", i))
+		}
+		var all []*appsv1alpha1.WorkloadRebalancer
+		for i, name := range names {
+			r := rebalancer(names...)
+			r.Name = fmt.Sprintf("r%d", i)
+			r.CreationTimestamp = metav1.NewTime(created.Add(time.Duration(i) * time.Second))
+			w.Make(r)
+			all = append(all, r)
+			w.bound(name)
+			controllertest.Change(w.Hub, empty(name), func(b workv1alpha2.Binding) { b.BindingSpec().Replicas = int32(i + 1) })
+		}
+		for _, r := range all {
+			w.Eventually("every rebalancer finds every workload", func() string {
+				if w.Has(r); r.Status.FinishTime == nil || len(r.Status.ObservedWorkloads) != n {
 					return fmt.Sprintf("%s: %+v", r.Name, r.Status)
 				}
-			}
-			return ""
-		})
-	}
-	last := metav1.NewTime(created.Add((n - 1) * time.Second))
-	for i, name := range names {
-		b := empty(name)
-		if w.Has(b); !b.BindingSpec().RescheduleTriggeredAt.Equal(&last) || b.BindingSpec().Replicas != int32(i+1) {
-			t.Errorf("%s was asked at %v, want the youngest rebalancer's creation, %v; it has %d replicas", name, b.BindingSpec().RescheduleTriggeredAt, last, b.BindingSpec().Replicas)
+				for _, o := range r.Status.ObservedWorkloads {
+					if o.Result != appsv1alpha1.RebalanceSuccessful {
+						return fmt.Sprintf("%s: %+v", r.Name, r.Status)
+					}
+				}
+				return ""
+			})
 		}
-	}
+		last := metav1.NewTime(created.Add((n - 1) * time.Second))
+		for i, name := range names {
+			b := empty(name)
+			if w.Has(b); !b.BindingSpec().RescheduleTriggeredAt.Equal(&last) || b.BindingSpec().Replicas != int32(i+1) {
+				t.Errorf("%s was asked at %v, want the youngest rebalancer's creation, %v; it has %d replicas", name, b.BindingSpec().RescheduleTriggeredAt, last, b.BindingSpec().Replicas)
+			}
+		}
+	})
 }

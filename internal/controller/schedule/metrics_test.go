@@ -47,40 +47,42 @@ func scraped(t *testing.T, prefix string) map[string]float64 {
 
 // Not parallel, as the registry is that of the process.
 func TestMetricsCountRunsByResultAndWhatWaits(t *testing.T) {
-	w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))}
-	w.binding = scope.Bindings.New("")
-	w.binding.SetName("b")
-	w.binding.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "some-id"})
-	w.binding.BindingSpec().Resource.APIVersion, w.binding.BindingSpec().Resource.Kind, w.binding.BindingSpec().Resource.Name = "rbac.authorization.k8s.io/v1", "ClusterRole", "b"
-	w.binding.BindingSpec().Placement = &policyv1alpha1.Placement{}
-	w.run()
-	before := scraped(t, "karmada_scheduler_")
-	more := func(name string) float64 { return scraped(t, "karmada_scheduler_")[name] - before[name] }
-	w.Make(w.binding)
-	w.condition("0/0 clusters are available")
-	w.Eventually("one is told to wait", func() string {
-		if got := scraped(t, "scheduler_"); got["scheduler_pending_bindings unschedulable"] != 1 || got["scheduler_pending_bindings active"] != 0 {
-			return fmt.Sprint(got)
+	controllertest.Run(t, func(t *testing.T) {
+		w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))}
+		w.binding = scope.Bindings.New("")
+		w.binding.SetName("b")
+		w.binding.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "some-id"})
+		w.binding.BindingSpec().Resource.APIVersion, w.binding.BindingSpec().Resource.Kind, w.binding.BindingSpec().Resource.Name = "rbac.authorization.k8s.io/v1", "ClusterRole", "b"
+		w.binding.BindingSpec().Placement = &policyv1alpha1.Placement{}
+		w.run()
+		before := scraped(t, "karmada_scheduler_")
+		more := func(name string) float64 { return scraped(t, "karmada_scheduler_")[name] - before[name] }
+		w.Make(w.binding)
+		w.condition("0/0 clusters are available")
+		w.Eventually("one is told to wait", func() string {
+			if got := scraped(t, "scheduler_"); got["scheduler_pending_bindings unschedulable"] != 1 || got["scheduler_pending_bindings active"] != 0 {
+				return fmt.Sprint(got)
+			}
+			return ""
+		})
+		if n := more("karmada_scheduler_schedule_attempts_total error ReconcileSchedule"); n < 1 {
+			t.Errorf("%v runs failed, want one at least", n)
 		}
-		return ""
+		if n := more("karmada_scheduler_schedule_attempts_total success ReconcileSchedule"); n != 0 {
+			t.Errorf("%v runs succeeded, want none", n)
+		}
+		w.Join("m1", controllertest.ClusterRole)
+		w.scheduled("m1")
+		w.Eventually("none is told to wait", func() string {
+			if got := scraped(t, "scheduler_"); got["scheduler_pending_bindings unschedulable"] != 0 {
+				return fmt.Sprint(got)
+			}
+			return ""
+		})
+		for _, name := range []string{"karmada_scheduler_schedule_attempts_total", "karmada_scheduler_e2e_scheduling_duration_seconds"} {
+			if n := more(name + " success ReconcileSchedule"); n < 1 || n > 2 {
+				t.Errorf("%s tells of %v runs that succeeded, want the one, or its confirmation as well", name, n)
+			}
+		}
 	})
-	if n := more("karmada_scheduler_schedule_attempts_total error ReconcileSchedule"); n < 1 {
-		t.Errorf("%v runs failed, want one at least", n)
-	}
-	if n := more("karmada_scheduler_schedule_attempts_total success ReconcileSchedule"); n != 0 {
-		t.Errorf("%v runs succeeded, want none", n)
-	}
-	w.Join("m1", controllertest.ClusterRole)
-	w.scheduled("m1")
-	w.Eventually("none is told to wait", func() string {
-		if got := scraped(t, "scheduler_"); got["scheduler_pending_bindings unschedulable"] != 0 {
-			return fmt.Sprint(got)
-		}
-		return ""
-	})
-	for _, name := range []string{"karmada_scheduler_schedule_attempts_total", "karmada_scheduler_e2e_scheduling_duration_seconds"} {
-		if n := more(name + " success ReconcileSchedule"); n < 1 || n > 2 {
-			t.Errorf("%s tells of %v runs that succeeded, want the one, or its confirmation as well", name, n)
-		}
-	}
 }

@@ -61,20 +61,22 @@ func forBothScopes(t *testing.T, clusters []string, test func(*world)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)), embedded: s.embedded}
-			if s.embedded {
-				w.Embed()
-			}
-			for _, c := range clusters {
-				w.Join(c, controllertest.ClusterRole)
-			}
-			w.binding = scope.Bindings.New(s.namespace)
-			w.binding.SetName("b")
-			w.binding.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "some-id"})
-			w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind, Namespace: s.namespace, Name: "b"}
-			w.binding.BindingSpec().Placement = &policyv1alpha1.Placement{}
-			w.run()
-			test(w)
+			controllertest.Run(t, func(t *testing.T) {
+				w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)), embedded: s.embedded}
+				if s.embedded {
+					w.Embed()
+				}
+				for _, c := range clusters {
+					w.Join(c, controllertest.ClusterRole)
+				}
+				w.binding = scope.Bindings.New(s.namespace)
+				w.binding.SetName("b")
+				w.binding.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "some-id"})
+				w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind, Namespace: s.namespace, Name: "b"}
+				w.binding.BindingSpec().Placement = &policyv1alpha1.Placement{}
+				w.run()
+				test(w)
+			})
 		})
 	}
 }

@@ -54,7 +54,7 @@ func runWith(h *controllertest.Hub) (members *member.Members, stop func()) {
 			return err
 		}
 		templates := template.New(dyn, disco)
-		members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader()})
+		members = member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Dial: membertest.Dial})
 		for _, r := range []interface{ Start(context.Context) error }{templates, members} {
 			if err := mgr.Add(r); err != nil {
 				return err
@@ -127,102 +127,108 @@ func gets(t *testing.T, h *controllertest.Hub, cluster string, want ...string) {
 
 func TestAStartForgetsNoEndpointsOfAMemberThatIsSilent(t *testing.T) {
 	t.Parallel()
-	h := controllertest.New(t)
-	m1 := h.Join("m1", controllertest.EndpointSlice)
-	h.Join("m2")
-	h.Join("m3")
-	provide(m1, "web-a")
-	stop := run(h)
-	bind(h, "ServiceExport", "m1")
-	importers := bind(h, "ServiceImport", "m2")
-	h.Make(serviceImport())
-	both := []string{"EndpointSlice imported-m1-web-a", "Service derived-web"}
-	gets(t, h, "m2", both...)
-	h.Quiet()
+	controllertest.Run(t, func(t *testing.T) {
+		h := controllertest.New(t)
+		m1 := h.Join("m1", controllertest.EndpointSlice)
+		h.Join("m2")
+		h.Join("m3")
+		provide(m1, "web-a")
+		stop := run(h)
+		bind(h, "ServiceExport", "m1")
+		importers := bind(h, "ServiceImport", "m2")
+		h.Make(serviceImport())
+		both := []string{"EndpointSlice imported-m1-web-a", "Service derived-web"}
+		gets(t, h, "m2", both...)
+		h.Quiet()
 
-	stop()
-	m1.Down(true)
-	stop = run(h)
-	if got := h.Quiet(); len(got) > 0 {
-		t.Errorf("a start wrote %v", got)
-	}
-	// Who imports it from now on learns of them, too.
-	controllertest.Change(h, importers, func(b *workv1alpha2.ResourceBinding) {
-		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: "m3"})
-	})
-	gets(t, h, "m3", both...)
-
-	// An import that goes while nobody looks is withdrawn by the next start.
-	h.Quiet()
-	stop()
-	h.Gone(&multiclusterv1alpha1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
-	run(h)
-	h.Eventually("its Works go", func() string {
-		var list workv1alpha1.WorkList
-		if err := h.List(t.Context(), &list); err != nil {
-			t.Fatal(err)
+		stop()
+		m1.Down(true)
+		stop = run(h)
+		if got := h.Quiet(); len(got) > 0 {
+			t.Errorf("a start wrote %v", got)
 		}
-		for _, w := range list.Items {
-			if w.Annotations["argosy.io/service-of"] != "" && w.DeletionTimestamp == nil {
-				return w.Namespace + "/" + w.Name
+		// Who imports it from now on learns of them, too.
+		controllertest.Change(h, importers, func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: "m3"})
+		})
+		gets(t, h, "m3", both...)
+
+		// An import that goes while nobody looks is withdrawn by the next start.
+		h.Quiet()
+		stop()
+		h.Gone(&multiclusterv1alpha1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+		run(h)
+		h.Eventually("its Works go", func() string {
+			var list workv1alpha1.WorkList
+			if err := h.List(t.Context(), &list); err != nil {
+				t.Fatal(err)
 			}
-		}
-		return ""
+			for _, w := range list.Items {
+				if w.Annotations["argosy.io/service-of"] != "" && w.DeletionTimestamp == nil {
+					return w.Namespace + "/" + w.Name
+				}
+			}
+			return ""
+		})
 	})
 }
 
 func TestEndpointsGoOnWhenCredentialsAreMendedBeforeAnybodyMissesTheMember(t *testing.T) {
 	t.Parallel()
-	h := controllertest.New(t)
-	m1 := h.Join("m1", controllertest.EndpointSlice)
-	h.Join("m2")
-	provide(m1, "web-a")
-	members, _ := runWith(h)
-	bind(h, "ServiceExport", "m1")
-	bind(h, "ServiceImport", "m2")
-	h.Make(serviceImport())
-	gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "Service derived-web")
+	controllertest.Run(t, func(t *testing.T) {
+		h := controllertest.New(t)
+		m1 := h.Join("m1", controllertest.EndpointSlice)
+		h.Join("m2")
+		provide(m1, "web-a")
+		members, _ := runWith(h)
+		bind(h, "ServiceExport", "m1")
+		bind(h, "ServiceImport", "m2")
+		h.Make(serviceImport())
+		gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "Service derived-web")
 
-	secret := m1.Secret("m1")
-	controllertest.Change(h, secret, func(s *corev1.Secret) { s.Data = nil })
-	if _, err := members.Refresh(t.Context(), "m1"); !errors.Is(err, member.ErrCredentials) {
-		t.Fatalf("without a token: %v", err)
-	}
-	controllertest.Change(h, secret, func(s *corev1.Secret) { s.Data = m1.Secret("m1").Data })
-	if _, err := members.Refresh(t.Context(), "m1"); err != nil {
-		t.Fatal(err)
-	}
-	provide(m1, "web-b")
-	gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "EndpointSlice imported-m1-web-b", "Service derived-web")
+		secret := m1.Secret("m1")
+		controllertest.Change(h, secret, func(s *corev1.Secret) { s.Data = nil })
+		if _, err := members.Refresh(t.Context(), "m1"); !errors.Is(err, member.ErrCredentials) {
+			t.Fatalf("without a token: %v", err)
+		}
+		controllertest.Change(h, secret, func(s *corev1.Secret) { s.Data = m1.Secret("m1").Data })
+		if _, err := members.Refresh(t.Context(), "m1"); err != nil {
+			t.Fatal(err)
+		}
+		provide(m1, "web-b")
+		gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "EndpointSlice imported-m1-web-b", "Service derived-web")
+	})
 }
 
 func TestAClusterThatCannotBeSentTheDefinitionKeepsNoEndpointsFromOthers(t *testing.T) {
 	t.Parallel()
-	h := controllertest.New(t)
-	m1 := h.Join("m1", controllertest.EndpointSlice)
-	h.Join("m2")
-	provide(m1, "web-a")
-	h.Server.Behave(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method != http.MethodPost || !strings.Contains(r.URL.Path, "/karmada-es-m1/works") {
-			return false
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusForbidden)
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"a quota is exceeded"}`))
-		return true
-	})
-	run(h)
-	bind(h, "ServiceExport", "m1")
-	bind(h, "ServiceImport", "m2")
-	h.Make(serviceImport())
-	gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "Service derived-web")
-	h.Eventually("its user is told", func() string {
-		if slices.ContainsFunc(h.Events(), func(e string) bool {
-			return strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") && strings.Contains(e, "a quota is exceeded")
-		}) {
-			return ""
-		}
-		return fmt.Sprint(h.Events())
+	controllertest.Run(t, func(t *testing.T) {
+		h := controllertest.New(t)
+		m1 := h.Join("m1", controllertest.EndpointSlice)
+		h.Join("m2")
+		provide(m1, "web-a")
+		h.Server.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPost || !strings.Contains(r.URL.Path, "/karmada-es-m1/works") {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"a quota is exceeded"}`))
+			return true
+		})
+		run(h)
+		bind(h, "ServiceExport", "m1")
+		bind(h, "ServiceImport", "m2")
+		h.Make(serviceImport())
+		gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "Service derived-web")
+		h.Eventually("its user is told", func() string {
+			if slices.ContainsFunc(h.Events(), func(e string) bool {
+				return strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") && strings.Contains(e, "a quota is exceeded")
+			}) {
+				return ""
+			}
+			return fmt.Sprint(h.Events())
+		})
 	})
 }
 
@@ -256,88 +262,92 @@ func TestWhatIsNobodysFaultIsTriedAgainAtItsOwnPaceAndNotTold(t *testing.T) {
 
 func TestAStartSaysNothingOfAMultiClusterServiceThatItWillTakeBack(t *testing.T) {
 	t.Parallel()
-	h := controllertest.New(t)
-	m1 := h.Join("m1", controllertest.EndpointSlice)
-	h.Join("m2")
-	provide(m1, "web-a")
-	h.Make(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
-	for _, cluster := range []string{"m1", "m2"} { // which its binding sends
-		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: names.Work("Service", "web", "shop"),
-			Annotations: map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop", workv1alpha2.ResourceBindingNameAnnotation: "web-service"}}}
-		w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}`)}}}
-		h.Make(w)
-	}
-	s := &networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: networkingv1alpha1.MultiClusterServiceSpec{
-		Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
-		ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}}, ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}}}}
-	h.Make(s)
-	says := func(status metav1.ConditionStatus) {
-		t.Helper()
-		h.Eventually("the endpoints are dispatched: "+string(status), func() string {
-			sent(t, h, "m1", true)
-			sent(t, h, "m2", true)
-			h.Has(s)
-			if c := meta.FindStatusCondition(s.Status.Conditions, networkingv1alpha1.EndpointSliceDispatched); c == nil || c.Status != status {
-				return fmt.Sprintf("%+v", c)
-			}
-			return ""
-		})
-	}
-	stop := run(h)
-	says(metav1.ConditionTrue)
-	h.Quiet()
+	controllertest.Run(t, func(t *testing.T) {
+		h := controllertest.New(t)
+		m1 := h.Join("m1", controllertest.EndpointSlice)
+		h.Join("m2")
+		provide(m1, "web-a")
+		h.Make(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+		for _, cluster := range []string{"m1", "m2"} { // which its binding sends
+			w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: names.Work("Service", "web", "shop"),
+				Annotations: map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop", workv1alpha2.ResourceBindingNameAnnotation: "web-service"}}}
+			w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}`)}}}
+			h.Make(w)
+		}
+		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: networkingv1alpha1.MultiClusterServiceSpec{
+			Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
+			ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}}, ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}}}}
+		h.Make(s)
+		says := func(status metav1.ConditionStatus) {
+			t.Helper()
+			h.Eventually("the endpoints are dispatched: "+string(status), func() string {
+				sent(t, h, "m1", true)
+				sent(t, h, "m2", true)
+				h.Has(s)
+				if c := meta.FindStatusCondition(s.Status.Conditions, networkingv1alpha1.EndpointSliceDispatched); c == nil || c.Status != status {
+					return fmt.Sprintf("%+v", c)
+				}
+				return ""
+			})
+		}
+		stop := run(h)
+		says(metav1.ConditionTrue)
+		h.Quiet()
 
-	stop()
-	stop = run(h)
-	if got := h.Quiet(); len(got) > 0 {
-		t.Errorf("a start wrote %v", got)
-	}
-	// Of one that does not answer for so long that it counts as silent it is said, by a start as by a hub that runs.
-	stop()
-	m1.Down(true)
-	run(h)
-	h.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
-	says(metav1.ConditionUnknown)
-	m1.Down(false)
-	says(metav1.ConditionTrue)
+		stop()
+		stop = run(h)
+		if got := h.Quiet(); len(got) > 0 {
+			t.Errorf("a start wrote %v", got)
+		}
+		// Of one that does not answer for so long that it counts as silent it is said, by a start as by a hub that runs.
+		stop()
+		m1.Down(true)
+		run(h)
+		h.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
+		says(metav1.ConditionUnknown)
+		m1.Down(false)
+		says(metav1.ConditionTrue)
+	})
 }
 
 func TestADefinitionIsSentToWhoLacksItAndLeftToWhoHasIt(t *testing.T) {
 	t.Parallel()
-	h := controllertest.New(t)
-	h.Join("lacks")
-	h.Join("has", controllertest.Service)
-	h.ClusterStatus("has", func(s *clusterStatus) {
-		s.APIEnablements = append(s.APIEnablements, apiEnablement("serviceexports", "ServiceExport"))
-	})
-	run(h)
-	bind(h, "ServiceExport", "lacks", "has")
-	definition := func(cluster string) *workv1alpha1.Work {
-		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: names.Work("CustomResourceDefinition", "serviceexports.multicluster.x-k8s.io", "")}}
-		if !h.Has(w) {
-			return nil
+	controllertest.Run(t, func(t *testing.T) {
+		h := controllertest.New(t)
+		h.Join("lacks")
+		h.Join("has", controllertest.Service)
+		h.ClusterStatus("has", func(s *clusterStatus) {
+			s.APIEnablements = append(s.APIEnablements, apiEnablement("serviceexports", "ServiceExport"))
+		})
+		run(h)
+		bind(h, "ServiceExport", "lacks", "has")
+		definition := func(cluster string) *workv1alpha1.Work {
+			w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: names.Work("CustomResourceDefinition", "serviceexports.multicluster.x-k8s.io", "")}}
+			if !h.Has(w) {
+				return nil
+			}
+			return w
 		}
-		return w
-	}
-	h.Eventually("it is sent", func() string {
-		if definition("lacks") == nil {
-			return "it is not"
+		h.Eventually("it is sent", func() string {
+			if definition("lacks") == nil {
+				return "it is not"
+			}
+			return ""
+		})
+		if w := definition("lacks"); w.Spec.PreserveResourcesOnDeletion == nil || !*w.Spec.PreserveResourcesOnDeletion {
+			t.Error("it would go with its Work, and all exports of the cluster with it")
 		}
-		return ""
+		// Then it serves it, and keeps it all the same.
+		h.ClusterStatus("lacks", func(s *clusterStatus) {
+			s.APIEnablements = append(s.APIEnablements, apiEnablement("serviceexports", "ServiceExport"))
+		})
+		if got := slices.DeleteFunc(h.Quiet(), func(w string) bool { return !strings.HasPrefix(w, "delete") }); len(got) > 0 {
+			t.Errorf("written: %v", got)
+		}
+		if definition("lacks") == nil || definition("has") != nil {
+			t.Errorf("definitions: %v, %v; want one for the cluster that lacked it", definition("lacks"), definition("has"))
+		}
 	})
-	if w := definition("lacks"); w.Spec.PreserveResourcesOnDeletion == nil || !*w.Spec.PreserveResourcesOnDeletion {
-		t.Error("it would go with its Work, and all exports of the cluster with it")
-	}
-	// Then it serves it, and keeps it all the same.
-	h.ClusterStatus("lacks", func(s *clusterStatus) {
-		s.APIEnablements = append(s.APIEnablements, apiEnablement("serviceexports", "ServiceExport"))
-	})
-	if got := slices.DeleteFunc(h.Quiet(), func(w string) bool { return !strings.HasPrefix(w, "delete") }); len(got) > 0 {
-		t.Errorf("written: %v", got)
-	}
-	if definition("lacks") == nil || definition("has") != nil {
-		t.Errorf("definitions: %v, %v; want one for the cluster that lacked it", definition("lacks"), definition("has"))
-	}
 }
 
 type clusterStatus = clusterv1alpha1.ClusterStatus

@@ -92,11 +92,15 @@ func MultiClusterServiceAdvice(s *networkingv1alpha1.MultiClusterService) (advic
 	return advice
 }
 
-// ServiceImport validates a new ServiceImport: it is called like the Service that it imports, and clusters get a Service for it.
+// ServiceImport validates a new ServiceImport. It has the name of the Service that it imports, and clusters get a derived Service.
 func ServiceImport(i *multiclusterv1alpha1.ServiceImport) field.ErrorList {
 	var errs field.ErrorList
-	for _, msg := range apivalidation.NameIsDNS1035Label(i.Name, false) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), i.Name, fmt.Sprintf("it is the name of a Service, which clusters reach as %s: %s", names.DerivedService(i.Name), msg)))
+	derived := names.DerivedService(i.Name)
+	for _, msg := range apivalidation.NameIsDNS1035Label(derived, false) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), i.Name, fmt.Sprintf("clusters reach it as Service %s: %s", derived, msg)))
+	}
+	if most := validation.DNS1035LabelMaxLength; len(i.Name) > most {
+		errs = append(errs, field.TooLong(field.NewPath("metadata", "name"), "", most))
 	}
 	return errs
 }

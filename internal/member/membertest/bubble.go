@@ -1,0 +1,46 @@
+package membertest
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+)
+
+// The second default handler delays errors by the time since the last error of the process. Bubbles do not share a clock.
+func init() { utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] }
+
+// Run runs a test in a testing/synctest bubble: its clock stands still while anything happens, and moves on when all goroutines wait.
+// Waiting costs nothing, and the speed of the machine changes nothing. Servers are those of NewInMemory, reached with Dial: a bubble
+// cannot wait for sockets.
+func Run(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		// A bubble must be empty at its end. Goroutines that end with a timer get the time.
+		t.Cleanup(func() { time.Sleep(time.Hour) })
+		test(t)
+	})
+}
+
+// Advance moves the clock of the bubble on, and returns when all that is due has happened.
+func Advance(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// Patience is how long a test waits for what should become true, on the clock of the bubble.
+const Patience = time.Minute
+
+// Becomes reports whether a condition becomes true within Patience.
+func Becomes(holds func() bool) bool {
+	pause := 5 * time.Millisecond
+	for end := time.Now().Add(Patience); time.Now().Before(end); pause = min(2*pause, 100*time.Millisecond) {
+		synctest.Wait()
+		if holds() {
+			return true
+		}
+		time.Sleep(pause)
+	}
+	return false
+}
