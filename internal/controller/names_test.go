@@ -38,100 +38,102 @@ func applied(h *controllertest.Hub, t *testing.T, template client.Object, kind m
 }
 
 func TestRolesWhoseNamesFoldPropagate(t *testing.T) {
-	t.Parallel()
-	h, members := fleet(t)
-	p := policy("", "rbac.authorization.k8s.io/v1", "ClusterRole")
-	h.Make(p)
-	role := func(name string) *rbacv1.ClusterRole {
-		return claimed(&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: name},
-			Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}, ResourceNames: []string{name}}}}, p)
-	}
-	bindings := map[string]string{}
-	for _, name := range []string{"Team:Reader", "team:reader", "team.reader", "team-reader"} {
-		h.Make(role(name))
-		binding := applied(h, t, role(name), controllertest.ClusterRole)
-		if other, twice := bindings[binding]; twice {
-			t.Errorf("%s and %s have the binding %s", name, other, binding)
+	controllertest.Run(t, func(t *testing.T) {
+		h, members := fleet(t)
+		p := policy("", "rbac.authorization.k8s.io/v1", "ClusterRole")
+		h.Make(p)
+		role := func(name string) *rbacv1.ClusterRole {
+			return claimed(&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+				Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}, ResourceNames: []string{name}}}}, p)
 		}
-		bindings[binding] = name
-	}
-	if bindings["team.reader-clusterrole"] != "Team:Reader" {
-		t.Errorf("the bindings are %v, want Karmada's name for the first", bindings)
-	}
-	holds := func(name string) bool {
-		for _, m := range members {
-			obj := m.Object(controllertest.ClusterRole, "", name)
-			if obj == nil {
-				return false
+		bindings := map[string]string{}
+		for _, name := range []string{"Team:Reader", "team:reader", "team.reader", "team-reader"} {
+			h.Make(role(name))
+			binding := applied(h, t, role(name), controllertest.ClusterRole)
+			if other, twice := bindings[binding]; twice {
+				t.Errorf("%s and %s have the binding %s", name, other, binding)
 			}
-			if rules, _, _ := unstructured.NestedSlice(obj.Object, "rules"); !strings.Contains(fmt.Sprint(rules), "["+name+"]") {
-				t.Errorf("%s has the rules %v", name, rules)
+			bindings[binding] = name
+		}
+		if bindings["team.reader-clusterrole"] != "Team:Reader" {
+			t.Errorf("the bindings are %v, want Karmada's name for the first", bindings)
+		}
+		holds := func(name string) bool {
+			for _, m := range members {
+				obj := m.Object(controllertest.ClusterRole, "", name)
+				if obj == nil {
+					return false
+				}
+				if rules, _, _ := unstructured.NestedSlice(obj.Object, "rules"); !strings.Contains(fmt.Sprint(rules), "["+name+"]") {
+					t.Errorf("%s has the rules %v", name, rules)
+				}
+			}
+			return true
+		}
+		h.Gone(role("team:reader"))
+		h.Eventually("the one that was deleted goes", func() string {
+			for name, m := range members {
+				if m.Object(controllertest.ClusterRole, "", "team:reader") != nil {
+					return name + " has it"
+				}
+			}
+			return ""
+		})
+		// The binding of the first goes with it; the others keep theirs.
+		h.Gone(role("Team:Reader"))
+		h.Eventually("the first goes", func() string {
+			if members["m1"].Object(controllertest.ClusterRole, "", "Team:Reader") != nil {
+				return "it is there"
+			}
+			return ""
+		})
+		h.Quiet()
+		for _, name := range []string{"team.reader", "team-reader"} {
+			if !holds(name) {
+				t.Errorf("%s is gone", name)
+			}
+			if binding := applied(h, t, role(name), controllertest.ClusterRole); bindings[binding] != name {
+				t.Errorf("%s has the binding %s now, and had another", name, binding)
 			}
 		}
-		return true
-	}
-	h.Gone(role("team:reader"))
-	h.Eventually("the one that was deleted goes", func() string {
-		for name, m := range members {
-			if m.Object(controllertest.ClusterRole, "", "team:reader") != nil {
-				return name + " has it"
-			}
-		}
-		return ""
 	})
-	// The binding of the first goes with it; the others keep theirs.
-	h.Gone(role("Team:Reader"))
-	h.Eventually("the first goes", func() string {
-		if members["m1"].Object(controllertest.ClusterRole, "", "Team:Reader") != nil {
-			return "it is there"
-		}
-		return ""
-	})
-	h.Quiet()
-	for _, name := range []string{"team.reader", "team-reader"} {
-		if !holds(name) {
-			t.Errorf("%s is gone", name)
-		}
-		if binding := applied(h, t, role(name), controllertest.ClusterRole); bindings[binding] != name {
-			t.Errorf("%s has the binding %s now, and had another", name, binding)
-		}
-	}
 }
 
 func TestStatefulSetsOfTwoGroupsPropagate(t *testing.T) {
-	t.Parallel()
-	h, members := fleet(t, controllertest.StatefulSet, controllertest.AppsStatefulSet)
-	sets := []membertest.Kind{controllertest.AppsStatefulSet, controllertest.StatefulSet}
-	bindings := map[string]bool{}
-	for i, kind := range sets {
-		p := policy("shop", kind.GroupVersion().String(), kind.Kind)
-		p.SetName(fmt.Sprintf("policy-%d", i))
-		p.SetLabels(map[string]string{"propagationpolicy.karmada.io/permanent-id": p.GetName()})
-		h.Make(p)
-		set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(i + 1), "serviceName": "db",
-			"selector": map[string]any{"matchLabels": map[string]any{"app": "db"}}, "template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "db"}}}}}}
-		set.SetGroupVersionKind(kind.GroupVersionKind)
-		set.SetNamespace("shop")
-		set.SetName("db")
-		propagate.Claim(set, p)
-		h.Make(set)
-		bindings[applied(h, t, set, kind)] = true
-		for name, m := range members {
-			obj := m.Object(kind, "shop", "db")
-			if obj == nil {
-				t.Fatalf("%s lacks the %s", name, kind.GroupKind())
-			}
-			if n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); n != int64(i+1) {
-				t.Errorf("%s has %d replicas of %s", name, n, kind.GroupKind())
-			}
-			// Its Work is the one that its marks name.
-			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(name), Name: obj.GetAnnotations()[workv1alpha2.WorkNameAnnotation]}}
-			if !h.Has(work) {
-				t.Errorf("%s has no Work %s", name, work.Name)
+	controllertest.Run(t, func(t *testing.T) {
+		h, members := fleet(t, controllertest.StatefulSet, controllertest.AppsStatefulSet)
+		sets := []membertest.Kind{controllertest.AppsStatefulSet, controllertest.StatefulSet}
+		bindings := map[string]bool{}
+		for i, kind := range sets {
+			p := policy("shop", kind.GroupVersion().String(), kind.Kind)
+			p.SetName(fmt.Sprintf("policy-%d", i))
+			p.SetLabels(map[string]string{"propagationpolicy.karmada.io/permanent-id": p.GetName()})
+			h.Make(p)
+			set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(i + 1), "serviceName": "db",
+				"selector": map[string]any{"matchLabels": map[string]any{"app": "db"}}, "template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "db"}}}}}}
+			set.SetGroupVersionKind(kind.GroupVersionKind)
+			set.SetNamespace("shop")
+			set.SetName("db")
+			propagate.Claim(set, p)
+			h.Make(set)
+			bindings[applied(h, t, set, kind)] = true
+			for name, m := range members {
+				obj := m.Object(kind, "shop", "db")
+				if obj == nil {
+					t.Fatalf("%s lacks the %s", name, kind.GroupKind())
+				}
+				if n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); n != int64(i+1) {
+					t.Errorf("%s has %d replicas of %s", name, n, kind.GroupKind())
+				}
+				// Its Work is the one that its marks name.
+				work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(name), Name: obj.GetAnnotations()[workv1alpha2.WorkNameAnnotation]}}
+				if !h.Has(work) {
+					t.Errorf("%s has no Work %s", name, work.Name)
+				}
 			}
 		}
-	}
-	if len(bindings) != 2 || !bindings["db-statefulset"] {
-		t.Errorf("the bindings are %v, want two, and Karmada's name for the first", bindings)
-	}
+		if len(bindings) != 2 || !bindings["db-statefulset"] {
+			t.Errorf("the bindings are %v, want two, and Karmada's name for the first", bindings)
+		}
+	})
 }

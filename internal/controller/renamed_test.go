@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -60,17 +61,21 @@ func newUpgrade(t *testing.T, templates ...string) *upgrade {
 func (u *upgrade) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, Options{Config: u.Config}) }()
+	go func() { ended <- Run(ctx, Options{Config: u.Config, DialMember: membertest.Dial}) }()
+	// A manager of controller-runtime whose context ends while it starts spins until its caches are filled, and the clock stands still.
+	u.Advance(time.Second)
 	stopped := false
 	stop = func() {
 		if stopped {
 			return
 		}
 		stopped = true
-		cancel()
-		if err := <-ended; err != nil {
-			u.t.Error(err)
-		}
+		u.Disconnected(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				u.t.Error(err)
+			}
+		})
 	}
 	u.t.Cleanup(stop)
 	return stop

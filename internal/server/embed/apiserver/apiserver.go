@@ -327,7 +327,7 @@ func (s *Server) WaitReady(ctx context.Context) error {
 			s.wasReady.Store(true)
 			return nil
 		}
-		if answer != "" {
+		if answer != "" && ctx.Err() == nil { // a request that ctx broke off has no answer
 			last = answer
 		}
 		select {
