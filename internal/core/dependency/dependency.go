@@ -130,7 +130,7 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 	b.SetLabels(marks)
 
 	spec, by := b.BindingSpec(), independent.BindingSpec()
-	snapshot := workv1alpha2.BindingSnapshot{Namespace: key.Namespace, Name: key.Name, Clusters: by.DeepCopy().Clusters}
+	snapshot := workv1alpha2.BindingSnapshot{Namespace: key.Namespace, Name: key.Name, Clusters: occupied(by)}
 	spec.RequiredBy = append(without(spec.RequiredBy, key), snapshot)
 	slices.SortFunc(spec.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -145,6 +145,17 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 		spec.PreserveResourcesOnDeletion = by.DeepCopy().PreserveResourcesOnDeletion
 	}
 	return b, nil
+}
+
+// occupied are the clusters where the workload is, or from which it has not gone yet, sorted as far as they were.
+func occupied(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
+	clusters := spec.DeepCopy().Clusters
+	for _, left := range spec.LeftGracefully() {
+		if !slices.ContainsFunc(clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == left }) {
+			clusters = append(clusters, workv1alpha2.TargetCluster{Name: left})
+		}
+	}
+	return clusters
 }
 
 // Overruled are the fields of independent that a policy's own claim on attached keeps from being granted; none mostly.
