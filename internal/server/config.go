@@ -25,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/admission"
 	"github.com/argosy-io/argosy/internal/controller/execute"
 	"github.com/argosy-io/argosy/internal/core/autoscale"
+	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
@@ -62,6 +63,8 @@ type Config struct {
 	Scheduler SchedulerConfig `json:"scheduler"`
 	// Descheduler is when replicas that find no node are moved to other clusters; the component descheduler does it.
 	Descheduler DeschedulerConfig `json:"descheduler"`
+	// Failover is how workloads leave clusters that are lost, drained or unhealthy for them.
+	Failover FailoverConfig `json:"failover"`
 	// Autoscaling is how FederatedHPAs scale.
 	Autoscaling AutoscalingConfig `json:"autoscaling"`
 	// ForbidOverwrite has what users ask to overwrite in members count as abort: templates' annotation
@@ -179,6 +182,42 @@ type DeschedulerConfig struct {
 	UnschedulableThreshold metav1.Duration `json:"unschedulableThreshold"`
 }
 
+// FailoverConfig is how workloads leave clusters that are lost, drained or unhealthy for them.
+type FailoverConfig struct {
+	// Cluster is which workloads leave lost clusters: FailoverByPolicy or FailoverOfAll.
+	Cluster string `json:"cluster"`
+	// BrakeShare is the share of the fleet above which nothing is evicted from clusters that were lost within five minutes.
+	BrakeShare float64 `json:"brakeShare"`
+	// EvictionsPerMinute is the most evictions of the fleet within a minute.
+	EvictionsPerMinute int `json:"evictionsPerMinute"`
+}
+
+// Which workloads leave lost clusters.
+const (
+	// FailoverByPolicy moves those whose policy has spec.failover.cluster.
+	FailoverByPolicy = "Policy"
+	// FailoverOfAll moves all.
+	FailoverOfAll = "All"
+)
+
+// options of the failover. Nothing is evicted after the start until a cluster that has recovered meanwhile can be Ready again.
+func (c FailoverConfig) options(m MembersConfig) *controller.Failover {
+	return &controller.Failover{Settle: m.StatusUpdateFrequency.Duration + m.SuccessThreshold.Duration, Options: failover.Options{
+		AllBindings: c.Cluster == FailoverOfAll, BrakeShare: c.BrakeShare, EvictionsPerMinute: c.EvictionsPerMinute, Tolerations: failover.DefaultTolerations}}
+}
+
+func (c FailoverConfig) validate() error {
+	switch {
+	case c.Cluster != FailoverByPolicy && c.Cluster != FailoverOfAll:
+		return fmt.Errorf("failover.cluster %q is neither %s nor %s: give one with --cluster-failover", c.Cluster, FailoverByPolicy, FailoverOfAll)
+	case c.BrakeShare <= 0 || c.BrakeShare > 1:
+		return fmt.Errorf("failover.brakeShare %v is not greater than 0 and at most 1: give a value such as 0.5 with --failover-brake-share", c.BrakeShare)
+	case c.EvictionsPerMinute < 1:
+		return fmt.Errorf("failover.evictionsPerMinute %d is less than 1: give 1 or more with --failover-evictions-per-minute", c.EvictionsPerMinute)
+	}
+	return nil
+}
+
 // AutoscalingConfig is how FederatedHPAs scale, in the words of Kubernetes' HorizontalPodAutoscaler.
 type AutoscalingConfig struct {
 	// Interval is how often the load is looked at.
@@ -242,6 +281,7 @@ func DefaultConfig() Config {
 			Interval:               metav1.Duration{Duration: 2 * time.Minute},
 			UnschedulableThreshold: metav1.Duration{Duration: 5 * time.Minute},
 		},
+		Failover: FailoverConfig{Cluster: FailoverByPolicy, BrakeShare: 0.5, EvictionsPerMinute: 3000},
 		Autoscaling: AutoscalingConfig{
 			Interval:                metav1.Duration{Duration: 15 * time.Second},
 			DownscaleStabilization:  metav1.Duration{Duration: 5 * time.Minute},
@@ -301,6 +341,9 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.Scheduler.Plugins, "plugins", c.Scheduler.Plugins, fmt.Sprintf("scheduler plugins to run: * enables all, -NAME disables one of %s", strings.Join(schedule.PluginNames(), ", ")))
 	fs.DurationVar(&c.Descheduler.Interval.Duration, "descheduling-interval", c.Descheduler.Interval.Duration, "how often to look for replicas that are unschedulable in their cluster")
 	fs.DurationVar(&c.Descheduler.UnschedulableThreshold.Duration, "unschedulable-threshold", c.Descheduler.UnschedulableThreshold.Duration, "time a replica may be unschedulable before it is moved to another cluster")
+	fs.StringVar(&c.Failover.Cluster, "cluster-failover", c.Failover.Cluster, "which workloads leave lost clusters: Policy (those whose policy has spec.failover.cluster) or All")
+	fs.Float64Var(&c.Failover.BrakeShare, "failover-brake-share", c.Failover.BrakeShare, "if more than this share of all clusters, and at least two, are lost within five minutes, nothing is evicted from them")
+	fs.IntVar(&c.Failover.EvictionsPerMinute, "failover-evictions-per-minute", c.Failover.EvictionsPerMinute, "the maximum number of evictions of workloads from clusters within a minute")
 	a := &c.Autoscaling
 	fs.DurationVar(&a.Interval.Duration, "horizontal-pod-autoscaler-sync-period", a.Interval.Duration, "the period for syncing the number of replicas of FederatedHPAs")
 	fs.DurationVar(&a.DownscaleStabilization.Duration, "horizontal-pod-autoscaler-downscale-stabilization", a.DownscaleStabilization.Duration, "the period for which the autoscaler looks back and does not scale down below any recommendation it made during that period, where a FederatedHPA does not set its own")
@@ -422,6 +465,9 @@ func (c *Config) Validate() error {
 		if duration.Duration < time.Second {
 			return fmt.Errorf("%v is too short: give a second or more with --%s", duration.Duration, flag)
 		}
+	}
+	if err := c.Failover.validate(); err != nil {
+		return err
 	}
 	if _, err := commit.ParseSuccesses(c.SuccessEvents); err != nil {
 		return fmt.Errorf("successEvents %w: correct --success-events", err)

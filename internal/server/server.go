@@ -74,6 +74,8 @@ type Deps struct {
 	Members MembersConfig
 	// Scheduler is which bindings are placed, and by which rules.
 	Scheduler SchedulerConfig
+	// Failover is how workloads leave clusters that fail.
+	Failover FailoverConfig
 	// Autoscaling is how FederatedHPAs scale.
 	Autoscaling AutoscalingConfig
 	// ForbidOverwrite has what users say of overwriting in members count as abort.
@@ -389,7 +391,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	loopback := apiserver.NewLoopback()
 	done := make(chan struct{})
 	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members, Scheduler: h.config.Scheduler,
-		Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite, Successes: commit.Successes(h.config.SuccessEvents)}
+		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite, Successes: commit.Successes(h.config.SuccessEvents)}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
 	}
