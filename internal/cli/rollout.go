@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -216,11 +218,22 @@ func (r *rolling) approve(ctx context.Context) error {
 	for _, t := range all {
 		seen[t.cluster] = rollout.ProgressOf(t.status)
 	}
-	value, approved, err := rollout.Approve(r.template.GetAnnotations()[rollout.ApprovedAnnotation], seen, r.clusters)
+	var approved []string
+	// The hub also writes this object. A retry reads only the annotation again: it approves the steps that were shown, and no later ones.
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		value, clusters, err := rollout.Approve(r.template.GetAnnotations()[rollout.ApprovedAnnotation], seen, r.clusters)
+		if err != nil {
+			return fmt.Errorf("%s: %w; `%s` shows its progress", objectName(r.template), err, "argosy rollout status")
+		}
+		approved = clusters
+		err = r.patch(ctx, map[string]any{"metadata": map[string]any{
+			"resourceVersion": r.template.GetResourceVersion(), "annotations": map[string]any{rollout.ApprovedAnnotation: value}}})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		return errors.Join(err, r.client.Get(ctx, client.ObjectKeyFromObject(r.template), r.template))
+	})
 	if err != nil {
-		return fmt.Errorf("%s: %w; `%s` shows its progress", objectName(r.template), err, "argosy rollout status")
-	}
-	if err := r.patch(ctx, map[string]any{"metadata": map[string]any{"annotations": map[string]any{rollout.ApprovedAnnotation: value}}}); err != nil {
 		return err
 	}
 	for _, cluster := range approved {
@@ -258,20 +271,11 @@ func (r *rolling) pause(ctx context.Context, paused bool) error {
 	return nil
 }
 
-// patch merges a patch into the template as it was read.
+// patch merges a patch into the template. A patch with a resourceVersion is a conflict if the template has changed since.
 func (r *rolling) patch(ctx context.Context, patch map[string]any) error {
-	metadata, _ := patch["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-		patch["metadata"] = metadata
-	}
-	metadata["resourceVersion"] = r.template.GetResourceVersion()
 	raw, err := json.Marshal(patch)
 	if err == nil {
 		err = r.client.Patch(ctx, r.template.DeepCopy(), client.RawPatch(types.MergePatchType, raw))
-	}
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("%s has changed in the meantime: check it and run the command again", objectName(r.template))
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", objectName(r.template), err)
