@@ -110,9 +110,7 @@ func TestCompanionsFollowAsTheNaiveTwinSays(t *testing.T) {
 			return all
 		}
 
-		seed := rand.Uint64()
-		r := rand.New(rand.NewPCG(seed, 0))
-		t.Logf("seed %d", seed)
+		r := rand.New(rand.NewPCG(1, 0)) // a fixed seed: the suite must give the same result each time
 		pick := func(from ...string) string { return from[r.IntN(len(from))] }
 		one := func(kind membertest.Kind, name string) *unstructured.Unstructured {
 			u := &unstructured.Unstructured{}

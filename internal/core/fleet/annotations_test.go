@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/argosy-io/argosy/internal/core/fleet"
 )
 
@@ -17,5 +19,15 @@ func TestWhatUsersMaySayIsDocumented(t *testing.T) {
 		if !strings.Contains(string(text), "| `"+key+"` |") {
 			t.Errorf("docs/openkruise.md has no row for %s", key)
 		}
+	}
+}
+
+// A template author who could write the record would have the hub name pods that it never sent.
+func TestTemplateDoesNotRecordSentPods(t *testing.T) {
+	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}}
+	template.SetAnnotations(map[string]string{fleet.SentPodsAnnotation: "a", "team": "web"})
+	fleet.Bare(template)
+	if got := template.GetAnnotations(); len(got) != 1 || got["team"] != "web" {
+		t.Errorf("annotations sent to members are %v, want only team", got)
 	}
 }

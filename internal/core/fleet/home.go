@@ -121,9 +121,9 @@ func Fill(subsets []map[string]any, shares []int64, set []bool, left int64) erro
 	return nil
 }
 
-// Bare takes out of a manifest what says something to the hub alone.
+// Bare removes from a template, in place, what only the hub reads, and the record of sent pods, which only the hub writes.
 func Bare(manifest *unstructured.Unstructured) {
-	for _, key := range HubAnnotations() {
+	for _, key := range append(HubAnnotations(), SentPodsAnnotation) {
 		unstructured.RemoveNestedField(manifest.Object, "metadata", "annotations", key)
 	}
 	if manifest.GroupVersionKind().GroupKind() == unitedDeploymentKind {

@@ -84,9 +84,7 @@ func TestABackupDamagedAnywhereIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := rand.Uint64()
-	t.Logf("the dice: %d", seed)
-	dice := rand.New(rand.NewPCG(seed, 1))
+	dice := rand.New(rand.NewPCG(1, 1)) // a fixed seed: the suite must give the same result each time
 	refused := 0
 	damaged := filepath.Join(t.TempDir(), "damaged.tar.gz")
 	try := func(what string, at int, content []byte) {

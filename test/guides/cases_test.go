@@ -1,0 +1,317 @@
+package guides
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// cases holds small inputs from the field, a folder each; it lies beside the repository. Its README.md has the expected results.
+const cases = "../../../shared/cases"
+
+// applyCase applies the files of a case to a cluster, in one namespace.
+func applyCase(t *testing.T, c kit.Cluster, ns, name string, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(cases, name, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Apply(t, inNamespace(t, string(text), ns))
+	}
+}
+
+// inNamespace returns the objects of a YAML stream, each on a line of its own, in the namespace.
+func inNamespace(t *testing.T, stream, ns string) string {
+	t.Helper()
+	var out []string
+	for doc := range strings.SplitSeq(stream, "\n---\n") {
+		u := kit.Object(t, doc)
+		u.SetNamespace(ns)
+		line, err := u.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, string(line))
+	}
+	return strings.Join(out, "\n---\n")
+}
+
+// inMember waits for an object in a member.
+func inMember(t *testing.T, member, apiVersion, kind, ns, name string) (u *unstructured.Unstructured) {
+	t.Helper()
+	kit.Eventually(t, fmt.Sprintf("%s %s is in %s", kind, name, member), func() string {
+		if u = fleet.Members[member].Find(t, apiVersion, kind, ns, name); u == nil {
+			return "it is not there"
+		}
+		return ""
+	})
+	return u
+}
+
+func TestCasesFromTheFieldGiveTheirExpectedResults(t *testing.T) {
+	kit.Long(t)
+	if _, err := os.Stat(cases); err != nil {
+		t.Skipf("the cases are not beside this repository: %v", err)
+	}
+	tests := map[string]func(t *testing.T, ns string){
+		"image-registry":   imageRegistry,
+		"job-failed":       jobFailed,
+		"long-names":       longNames,
+		"names-that-fold":  namesThatFold,
+		"node-port":        allocatedNodePort,
+		"pods-to-delete":   podsToDelete,
+		"service-account":  serviceAccount,
+		"two-statefulsets": twoStatefulSets,
+	}
+	folders, err := os.ReadDir(cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if f.IsDir() && tests[f.Name()] == nil {
+			t.Errorf("no test replays the case %s", f.Name())
+		}
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, fleet.Namespace(t))
+		})
+	}
+}
+
+func namesThatFold(t *testing.T, ns string) {
+	const rbac = "rbac.authorization.k8s.io/v1"
+	applyCase(t, fleet.Hub, ns, "names-that-fold", "roles.yaml")
+	rules := map[string]string{"Team:Reader": "[one]", "team:reader": "[two]", "team.reader": "[three]", "team-reader": "[four]"}
+	for name, rule := range rules {
+		if u := inMember(t, "member1", rbac, "Role", ns, name); !strings.Contains(fmt.Sprint(u.Object["rules"]), rule) {
+			t.Errorf("%s has the rules %v, want %s", name, u.Object["rules"], rule)
+		}
+	}
+	fleet.Hub.Remove(t, rbac, "Role", ns, "team:reader")
+	kit.Eventually(t, "the deleted Role is gone from member1", func() string {
+		if fleet.Members["member1"].Find(t, rbac, "Role", ns, "team:reader") != nil {
+			return "it is there"
+		}
+		return ""
+	})
+	for name := range rules {
+		if name != "team:reader" && fleet.Members["member1"].Find(t, rbac, "Role", ns, name) == nil {
+			t.Errorf("%s is gone from member1, too", name)
+		}
+	}
+}
+
+func twoStatefulSets(t *testing.T, ns string) {
+	applyCase(t, fleet.Hub, ns, "two-statefulsets", "sets.yaml")
+	if u := inMember(t, "member1", "apps/v1", "StatefulSet", ns, "db"); kit.Field(u, "spec", "replicas") != int64(1) {
+		t.Errorf("the StatefulSet of apps has %v replicas", kit.Field(u, "spec", "replicas"))
+	}
+	if u := inMember(t, "member2", "apps.kruise.io/v1beta1", "StatefulSet", ns, "db"); kit.Field(u, "spec", "replicas") != int64(2) {
+		t.Errorf("the StatefulSet of apps.kruise.io has %v replicas", kit.Field(u, "spec", "replicas"))
+	}
+	var all workv1alpha2.ResourceBindingList
+	if err := fleet.Hub.List(t.Context(), &all, client.InNamespace(ns)); err != nil {
+		t.Fatal(err)
+	}
+	var of []string
+	for _, b := range all.Items {
+		if b.Spec.Resource.Kind == "StatefulSet" {
+			of = append(of, b.Spec.Resource.APIVersion)
+		}
+	}
+	slices.Sort(of)
+	if want := []string{"apps.kruise.io/v1beta1", "apps/v1"}; !slices.Equal(of, want) {
+		t.Errorf("there are bindings of %q, want %q", of, want)
+	}
+}
+
+func longNames(t *testing.T, ns string) {
+	applyCase(t, fleet.Hub, ns, "long-names", "all.yaml")
+	long := strings.Repeat("x", 253)
+	inMember(t, "member1", "v1", "ConfigMap", ns, long)
+	inMember(t, "member1", "v1", "ConfigMap", ns, "d"+strings.Repeat("x", 119))
+	inMember(t, "member1", "rbac.authorization.k8s.io/v1", "RoleBinding", ns, "r"+strings.Repeat("x", 99))
+	inMember(t, "member1", "apps/v1", "Deployment", ns, "d"+strings.Repeat("x", 119))
+	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, long)
+	kit.Eventually(t, "the deleted ConfigMap is gone from member1", func() string {
+		if fleet.Members["member1"].Find(t, "v1", "ConfigMap", ns, long) != nil {
+			return "it is there"
+		}
+		return ""
+	})
+
+	deep := ns + strings.Repeat("n", 63-len(ns))
+	fleet.Hub.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+deep+"}}")
+	applyCase(t, fleet.Hub, deep, "long-names", "inside.yaml")
+	inMember(t, "member1", "v1", "ConfigMap", deep, "inside")
+}
+
+func podsToDelete(t *testing.T, ns string) {
+	const api = "apps.kruise.io/v1beta1"
+	applyCase(t, fleet.Hub, ns, "pods-to-delete", "all.yaml")
+	list := func() map[string][]string { // by member, in the order of their creation
+		out := map[string][]string{}
+		for _, m := range []string{"member1", "member2"} {
+			var pods corev1.PodList
+			if err := fleet.Members[m].List(t.Context(), &pods, client.InNamespace(ns)); err != nil {
+				t.Fatal(err)
+			}
+			slices.SortStableFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+			for _, p := range pods.Items {
+				if p.DeletionTimestamp == nil {
+					out[m] = append(out[m], p.Name)
+				}
+			}
+		}
+		return out
+	}
+	replicas := int64(6)
+	for _, member := range []string{"member1", "member2"} {
+		var before map[string][]string
+		kit.Eventually(t, fmt.Sprintf("%d pods run", replicas), func() string {
+			if before = list(); int64(len(before["member1"])+len(before["member2"])) != replicas {
+				return fmt.Sprint(before)
+			}
+			return ""
+		})
+		victim := before[member][0]
+		replicas--
+		fleet.Hub.Change(t, api, "CloneSet", ns, "web", func(u *unstructured.Unstructured) {
+			for _, err := range []error{
+				unstructured.SetNestedField(u.Object, replicas, "spec", "replicas"),
+				unstructured.SetNestedStringSlice(u.Object, []string{victim}, "spec", "scaleStrategy", "podsToDelete"),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		before[member] = before[member][1:]
+		same := func() string {
+			if now := list(); fmt.Sprint(now) != fmt.Sprint(before) {
+				return fmt.Sprintf("the pods are %v, want %v", now, before)
+			}
+			return ""
+		}
+		kit.Eventually(t, victim+" alone is deleted", same)
+		kit.Stays(t, "no other pod is deleted or created", 5*time.Second, same)
+	}
+}
+
+func jobFailed(t *testing.T, ns string) {
+	applyCase(t, fleet.Hub, ns, "job-failed", "all.yaml")
+	kit.Eventually(t, "the Job failed on the hub and is Unhealthy in both clusters", func() string {
+		conditions := fmt.Sprint(kit.Field(fleet.Hub.Find(t, "batch/v1", "Job", ns, "doomed"), "status", "conditions"))
+		var b workv1alpha2.ResourceBinding
+		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "doomed-job"}, &b); err != nil {
+			return err.Error()
+		}
+		unhealthy := 0
+		for _, item := range b.Status.AggregatedStatus {
+			if item.Health == "Unhealthy" {
+				unhealthy++
+			}
+		}
+		if unhealthy != 2 || !strings.Contains(conditions, "type:Failed") {
+			return fmt.Sprintf("conditions %s, status by cluster %+v", conditions, b.Status.AggregatedStatus)
+		}
+		return ""
+	})
+}
+
+func allocatedNodePort(t *testing.T, ns string) {
+	port := func(u *unstructured.Unstructured) int64 {
+		ports, _ := kit.Field(u, "spec", "ports").([]any)
+		n, _ := ports[0].(map[string]any)["nodePort"].(int64)
+		return n
+	}
+	applyCase(t, fleet.Hub, ns, "node-port", "service.yaml")
+	allocated := port(fleet.Hub.Find(t, "v1", "Service", ns, "front"))
+	text, err := os.ReadFile(filepath.Join(cases, "node-port", "blocker.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet.Members["member2"].Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+ns+"}}\n---\n"+
+		inNamespace(t, strings.ReplaceAll(string(text), "32345", fmt.Sprint(allocated)), ns))
+	applyCase(t, fleet.Hub, ns, "node-port", "policy.yaml")
+	inMember(t, "member1", "v1", "Service", ns, "front")
+	if got := port(inMember(t, "member2", "v1", "Service", ns, "front")); got == 0 || got == allocated {
+		t.Errorf("member2 has node port %d, and %d is taken there", got, allocated)
+	}
+	applyCase(t, fleet.Hub, ns, "node-port", "fixed.yaml")
+	for _, m := range []string{"member1", "member2"} {
+		if got := port(inMember(t, m, "v1", "Service", ns, "fixed")); got != 32345 {
+			t.Errorf("%s has node port %d, the user wrote 32345", m, got)
+		}
+	}
+}
+
+func serviceAccount(t *testing.T, ns string) {
+	applyCase(t, fleet.Hub, ns, "service-account", "all.yaml")
+	inMember(t, "member1", "v1", "ServiceAccount", ns, "runner")
+	named := func(names ...string) (list []any) {
+		for _, name := range names {
+			list = append(list, map[string]any{"name": name})
+		}
+		return list
+	}
+	fleet.Members["member1"].Change(t, "v1", "ServiceAccount", ns, "runner", func(u *unstructured.Unstructured) {
+		u.Object["secrets"] = named("runner-token")
+		u.Object["imagePullSecrets"] = named("from-the-hub", "runner-dockercfg")
+	})
+	fleet.Hub.Change(t, "v1", "ServiceAccount", ns, "runner", func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"team": "a"}) })
+	var version string
+	kit.Eventually(t, "the label arrives and the additions stay", func() string {
+		u := fleet.Members["member1"].Find(t, "v1", "ServiceAccount", ns, "runner")
+		version = u.GetResourceVersion()
+		if u.GetLabels()["team"] != "a" || fmt.Sprint(u.Object["secrets"]) != "[map[name:runner-token]]" ||
+			fmt.Sprint(u.Object["imagePullSecrets"]) != "[map[name:from-the-hub] map[name:runner-dockercfg]]" {
+			return fmt.Sprint(u.Object)
+		}
+		return ""
+	})
+	kit.Stays(t, "it is not written again", 2*time.Second, func() string {
+		if u := fleet.Members["member1"].Find(t, "v1", "ServiceAccount", ns, "runner"); u.GetResourceVersion() != version {
+			return fmt.Sprint(u.Object)
+		}
+		return ""
+	})
+}
+
+func imageRegistry(t *testing.T, ns string) {
+	applyCase(t, fleet.Hub, ns, "image-registry", "all.yaml")
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	want := map[string][]string{
+		"member1": {"mirror.example.net:8443/busybox:1.36", "mirror.example.net:8443/team/app:v1@" + digest,
+			"mirror.example.net:8443/team/worker@" + digest, "mirror.example.net:8443/deep/er/path:v2"},
+		"member2": {"busybox:1.36", "registry.example.com:5000/team/app:v1@" + digest, "team/worker@" + digest, "localhost/deep/er/path:v2"},
+	}
+	for member, images := range want {
+		u := inMember(t, member, "apps/v1", "Deployment", ns, "pinned")
+		var got []string
+		for _, list := range []string{"initContainers", "containers"} {
+			all, _ := kit.Field(u, "spec", "template", "spec", list).([]any)
+			for _, c := range all {
+				image, _ := c.(map[string]any)["image"].(string)
+				got = append(got, image)
+			}
+		}
+		if !slices.Equal(got, images) {
+			t.Errorf("%s has the images %q, want %q", member, got, images)
+		}
+	}
+}
