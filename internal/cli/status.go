@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -61,7 +62,10 @@ Workloads whose pods do not run are listed with the reason of the pods and their
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output is json or left out, not %q", output)
 			}
-			config, err := hub.locate() // what is wrong with it is a check
+			config, err := hub.ToRESTConfig()
+			if errors.Is(err, errNotServing) {
+				config, err = hub.locate() // the checks show why it is not serving
+			}
 			if err != nil {
 				return err
 			}
@@ -211,11 +215,16 @@ func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool
 	p := partHealth{Name: "API server"}
 	began := time.Now()
 	raw, err := d.RESTClient().Get().AbsPath("/version").DoRaw(ctx)
-	if err != nil {
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		p.Detail, p.Next = err.Error(), "use a kubeconfig of this hub: `argosy up` prints where it writes one"
+		return p, false
+	case errors.As(err, &status):
+		p.Detail, p.Next = "cannot serve requests now: "+err.Error(), "a hub that has just started needs a few seconds; otherwise look at the hub's log (docs/logs.md)"
+		return p, false
+	case err != nil:
 		p.Detail, p.Next = "not responding: "+cause(err, askTimeout), "start the hub, or name another kubeconfig; the hub's log says why it ended (docs/logs.md)"
-		if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-			p.Detail, p.Next = err.Error(), "use a kubeconfig of this hub: `argosy up` prints where it writes one"
-		}
 		return p, false
 	}
 	var v version.Info
