@@ -416,6 +416,13 @@ var stories = []struct {
 			h.Clusters = append(h.Clusters, cluster("m2"))
 			return h
 		}},
+	{name: "a cluster with a static weight that was joined again", severity: why.Attention, want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there",
+		next: "create a WorkloadRebalancer with spec.workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}]", tell: func(t *testing.T) *hub {
+			h := start(t, deployment, cluster("m1"))
+			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
+			h.Clusters = append(h.Clusters, cluster("m2"))
+			return h
+		}},
 	{name: "room that came later", severity: why.Attention, want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there", next: "create a WorkloadRebalancer", tell: func(t *testing.T) *hub {
 		h := start(t, deployment, cluster("m1"), cluster("m2", cpus("0")))
 		h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
