@@ -260,7 +260,8 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	p := &policyv1alpha1.PropagationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(), Kind: "PropagationPolicy"}, ObjectMeta: in("shop", "ours")}
 	p.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{
-		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop"}, {APIVersion: "example.com/v1", Kind: "StatefulSet"}, {APIVersion: "example.com/v1", Kind: "Train"}}
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop"}, {APIVersion: "example.com/v1", Kind: "StatefulSet"}, {APIVersion: "example.com/v1", Kind: "Train"},
+		{APIVersion: "apps/v1", Kind: "Deploymnet"}}
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", "web-deployment")}
 	b.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
@@ -276,7 +277,8 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	if err != nil || !ok || len(a.Templates) != 1 || !a.Templates[0].Held || a.Templates[0].Placed != "eu" || len(a.Clusters) != 1 {
 		t.Errorf("%+v, %v", says, err)
 	}
-	if len(a.Findings) < 2 || !strings.Contains(a.Findings[0].Next, "apps/v1 or apps.kruise.io/v1") || !strings.Contains(a.Findings[1].What, "does not know the kind Train.example.com") {
+	if len(a.Findings) < 3 || !strings.Contains(a.Findings[0].Next, "apps/v1 or apps.kruise.io/v1") || !strings.Contains(a.Findings[1].What, "does not know the kind Train.example.com") ||
+		!strings.Contains(a.Findings[2].What, "did you mean Deployment?") {
 		t.Errorf("it finds %+v", a.Findings)
 	}
 	says, err = Ask(t.Context(), r, mapper, Query{Kind: "clusteroverridepolicy", Namespace: "shop", Name: "images"})
