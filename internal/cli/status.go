@@ -419,6 +419,8 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient, cluster 
 		c.Lag = &lag
 	case apierrors.IsForbidden(err) || cluster.Spec.SyncMode == clusterv1alpha1.Pull:
 		// That this user may not look, or the hub cannot, says nothing of the cluster.
+	case c.OK && timedOut(err):
+		c.OK, c.Detail, c.Next = false, fmt.Sprintf("slow: it did not answer through the hub within %s", askTimeout), "check that its API server is not overloaded or suspended: "+next
 	case c.OK:
 		c.OK, c.Detail, c.Next = false, err.Error(), next
 	}

@@ -90,7 +90,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	case membership.HeldByAnother(c):
 		find(Problem, "this hub writes nothing into the cluster: "+a.Ready.Message, fmt.Sprintf("argosy join %s --take-over --cluster-kubeconfig FILE, or argosy unjoin %s", c.Name, c.Name))
 	case !membership.IsReady(c):
-		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", since(a.Ready), a.Ready.Reason, a.Ready.Message), strings.TrimSuffix("check that its API server is running and reachable at "+c.Spec.APIEndpoint, " at "))
+		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", since(a.Ready), a.Ready.Reason, a.Ready.Message), bringBack(c, a.Ready))
 	}
 	if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil && known.Status != metav1.ConditionTrue {
 		find(Attention, "not all kinds that the cluster serves are known: "+known.Message, "check which of the member's APIs do not respond")
@@ -183,6 +183,15 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	}
 	a.Summary = strings.Join(parts, ", ")
 	return a
+}
+
+// bringBack returns what to do about a cluster that is not ready. One that answers says what is wrong in the message of its condition.
+func bringBack(c *clusterv1alpha1.Cluster, ready *metav1.Condition) string {
+	switch ready.Reason {
+	case clusterv1alpha1.ReasonClusterNotReady, clusterv1alpha1.ReasonStatusCollectionFailed:
+		return "resolve what the message says; the hub retries by itself"
+	}
+	return strings.TrimSuffix("check that its API server is running, not overloaded, and reachable at "+c.Spec.APIEndpoint, " at ")
 }
 
 // templateName is a binding's template as people name it.

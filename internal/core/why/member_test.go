@@ -6,13 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/why"
 )
 
@@ -30,6 +34,11 @@ func TestMemberStories(t *testing.T) {
 			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
 				return []workv1alpha2.Binding{in(t, c, "web", "")}
 			}},
+		{name: "credentials refused", member: cluster("m1", func(c *clusterv1alpha1.Cluster) {
+			meta.SetStatusCondition(&c.Status.Conditions, membership.Seen(membership.Probe{Code: 401}))
+			c.Status.Conditions[1].LastTransitionTime = metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		}), want: "cluster is reachable but refuses the credentials", next: "resolve what the message says",
+			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "tainted", member: cluster("m1", tainted("maintenance", corev1.TaintEffectNoSchedule)), want: "2 templates kept out, such as Deployment.apps shop/api, Deployment.apps shop/web: it had untolerated taint", next: "tolerate {maintenance:NoSchedule}",
 			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
 				there := in(t, c, "db", "placement: {clusterTolerations: [{key: maintenance, operator: Exists}]}")
