@@ -211,13 +211,13 @@ func (e *policyExplanation) whyNotHeld(row Selected, t propagate.Template, claim
 	}
 	if best, ok := propagate.Match(t, e.Policies); ok && describe(best) != describe(e.Propagation) {
 		stub := &explanation{template: t}
-		return "is about to be claimed by " + describe(best) + "; this one: " + stub.whyNot(e.Propagation, best)
+		return "is not claimed yet, and " + describe(best) + " ranks first; this one: " + stub.whyNot(e.Propagation, best)
 	}
 	return aboutToClaim
 }
 
 // aboutToClaim is why a template is not held yet that will be.
-const aboutToClaim = "is about to be claimed"
+const aboutToClaim = "is not claimed yet"
 
 // amiss is the condition of a binding that is not as it should be, in words; empty for none.
 func amiss(b workv1alpha2.Binding) string {

@@ -323,7 +323,7 @@ var stories = []struct {
 			propagate.Await(h.Template, p)
 			return h
 		}},
-	{name: "the policy has not claimed it yet", severity: why.Waiting, want: "has not claimed it yet",
+	{name: "the policy has not claimed it yet", severity: why.Waiting, want: "has not claimed it yet", next: "check that the controllers of the hub run",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.policy("shop", "web", "{"+ofDeployments+"}")
