@@ -17,6 +17,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -200,6 +201,9 @@ func report(c Change, before, after *state) Report {
 			cluster.State = "removed"
 		case before.clusters[name] == nil:
 			cluster.State = "new"
+		}
+		if outage := membership.OutageOf(before.clusters[name]); outage != nil && after.clusters[name] != nil {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s %s: its free capacity is the last that it reported", name, outage))
 		}
 		cluster.headroom(name, before, after)
 		if len(cluster.Short) > 0 {

@@ -227,6 +227,22 @@ func TestReportsTellStories(t *testing.T) {
 	}
 }
 
+func TestCapacityOfASilentClusterIsReportedAsOld(t *testing.T) {
+	silent := strings.Replace(cluster("m1", 10, ""), `{type: Ready, status: "True"}`, `{type: Ready, status: "False", reason: ClusterNotReachable, lastTransitionTime: "2026-01-01T00:00:00Z"}`, 1)
+	for name, c := range map[string]struct {
+		change Change
+		want   []string
+	}{
+		"nothing changes":       {Change{}, []string{"m1 has not been ready since 2026-01-01T00:00:00Z (ClusterNotReachable): its free capacity is the last that it reported"}},
+		"the cluster leaves":    {Change{Removed: []string{"m1"}}, nil},
+		"another is taken down": {Change{Removed: []string{"m1"}, Down: []string{"m2"}}, nil},
+	} {
+		if r := run(t, load(t, silent+cluster("m2", 10, "")), c.change); !slices.Equal(r.Warnings, c.want) {
+			t.Errorf("%s: it warns %q, want %q", name, r.Warnings, c.want)
+		}
+	}
+}
+
 func TestClusterTableHasOneUnitPerColumnAndNoNegativeAmounts(t *testing.T) {
 	q := func(text string) *resource.Quantity { return ptr.To(resource.MustParse(text)) }
 	r := Report{Clusters: []Cluster{

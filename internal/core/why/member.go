@@ -40,8 +40,9 @@ type MemberAnswer struct {
 	// Ready is its condition; nil while nobody has asked it.
 	Ready  *metav1.Condition `json:"ready,omitempty"`
 	Taints []string          `json:"taints,omitempty"`
-	// Room is by resource, as "cpu: 4 of 10 free".
-	Room []string `json:"room,omitempty"`
+	// Room is by resource, as "cpu: 4 of 10 free". RoomBefore is set while the cluster is not ready: it last reported its room before then.
+	Room       []string     `json:"room,omitempty"`
+	RoomBefore *metav1.Time `json:"roomReportedBefore,omitempty"`
 	// Placed are the templates that are there, those with a fault first; Refused counts those that may not be, by the reason.
 	Placed  []PlacedThere `json:"placed,omitempty"`
 	Refused []Refusal     `json:"refused,omitempty"`
@@ -99,6 +100,9 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		a.Taints = append(a.Taints, t.ToString())
 	}
 	a.Room = roomOf(c.Status.ResourceSummary)
+	if outage := membership.OutageOf(c); outage != nil && len(a.Room) > 0 && !outage.Since.IsZero() {
+		a.RoomBefore = &outage.Since
+	}
 
 	fleet := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{c}).With(f.Plugins)
 	refused := map[string]*Refusal{}
@@ -244,7 +248,11 @@ func (a MemberAnswer) Write(out io.Writer) error {
 		fmt.Fprintf(&b, "Taints: %s\n", strings.Join(a.Taints, ", "))
 	}
 	if len(a.Room) > 0 {
-		fmt.Fprintf(&b, "Room: %s\n", strings.Join(a.Room, "; "))
+		stale := ""
+		if a.RoomBefore != nil {
+			stale = fmt.Sprintf(" (last reported before %s)", a.RoomBefore.UTC().Format(time.RFC3339))
+		}
+		fmt.Fprintf(&b, "Room%s: %s\n", stale, strings.Join(a.Room, "; "))
 	}
 	if len(a.Placed) > 0 {
 		fmt.Fprint(&b, "\nPlaced here\n")
