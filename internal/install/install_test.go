@@ -243,6 +243,19 @@ func TestAnUpgradeReplacesTheBinaryAndKeepsTheConfiguration(t *testing.T) {
 	}
 }
 
+func TestInstallWritesNothingUnlessConfirmed(t *testing.T) {
+	o := below(t)
+	o.Confirm = func() error { return errors.New("not confirmed") }
+	if err := Install(o, io.Discard); err == nil || err.Error() != "not confirmed" {
+		t.Errorf("it ends with %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(o.Root, BinaryPath)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the binary is installed (%v)", err)
+	}
+	o.Confirm = func() error { return nil }
+	must(t, o)
+}
+
 func TestDataIsPurgedOnlyWhenConfirmed(t *testing.T) {
 	o := below(t)
 	must(t, o)
