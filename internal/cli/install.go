@@ -35,7 +35,7 @@ others wrote or changed are not replaced without --force.`,
 		Example: `  argosy install --dry-run
   sudo argosy install --bind-address 0.0.0.0
   argosy install --root ./image`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := filepath.Abs(o.Root)
 			if err != nil {
@@ -138,7 +138,7 @@ hub's data, with the system user that owns it. --purge-data deletes these two as
 no backup of the store can be read. It asks on a terminal; elsewhere --yes confirms.`,
 		Example: `  sudo argosy uninstall
   sudo argosy uninstall --purge-data --dry-run`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := filepath.Abs(r.Root)
 			if err != nil {

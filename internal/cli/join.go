@@ -47,7 +47,7 @@ its user needs cluster-admin rights in the cluster, because the account gets the
 Joining a cluster again under the same name creates a new token and revokes the old one.
 A cluster that another running hub manages is refused, unless --take-over is given.`,
 		Example: "  argosy join eu --cluster-kubeconfig eu.kubeconfig --cluster-region eu-west\n  argosy join eu --cluster-kubeconfig eu.kubeconfig --take-over",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArg("the name of the cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.name, j.namespace, j.out = args[0], flags.namespace, cmd.OutOrStdout()
 			// The name first: it needs no hub to be wrong.

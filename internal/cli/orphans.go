@@ -267,7 +267,7 @@ created since. The hub does not touch them. "argosy adopt" creates templates of 
   argosy adopt deployment web -n shop --cluster eu
   argosy orphans delete deployment web -n shop --yes
   argosy orphans delete --all -n shop --yes`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.print(cmd, hub, output) },
 	}
 	flags.bind(cmd)
@@ -316,7 +316,7 @@ only lists what would be deleted. Each object is checked again before it is dele
 object has taken its name. Deleting a namespace deletes all that is in it, and deleting a CustomResourceDefinition all objects of its kind,
 so these are deleted only by name.`,
 		Example: "  argosy orphans delete deployment web -n shop -C eu --yes\n  argosy orphans delete --all -n shop",
-		Args:    cobra.MaximumNArgs(2),
+		Args:    optionalObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name := "", ""
 			switch {

@@ -34,7 +34,7 @@ func newRollout(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Show, pause and resume a rollout, and approve steps of a Kruise Rollout",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 	}
 	verb := func(use, short, long string, run func(context.Context, *rolling) error) *cobra.Command {
 		r := &rolling{}

@@ -57,7 +57,7 @@ func newStatus(hub *hubFlags) *cobra.Command {
 through the hub, and its version. Each failed check comes with the next step to take, and the exit code is 1.
 Workloads whose pods do not run are listed with the reason of the pods and their cluster; that fails no check.`,
 		Example: "  argosy status\n  argosy status -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output is json or left out, not %q", output)

@@ -52,7 +52,7 @@ clusters as well. --force removes such a cluster from the hub. When it is joined
 		Example: `  argosy unjoin eu --cluster-kubeconfig eu.kubeconfig
   argosy unjoin eu --dry-run
   argosy unjoin eu --keep-workloads`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneArg("the name of the cluster"),
 		ValidArgsFunction: once(named(hub, "clusters.cluster.karmada.io")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u.name, u.namespace, u.out, u.colors = args[0], flags.namespace, cmd.OutOrStdout(), colors(cmd, cmd.OutOrStdout())
