@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -341,10 +340,10 @@ func (c *Cluster) headroom(name string, before, after *state) {
 		h := Headroom{Allocatable: quantity(name, n)}
 		was, counted := was.free[name]
 		if counted {
-			h.Before = ptr.To(quantity(name, was))
+			h.Before = ptr(quantity(name, was))
 		}
 		if is, still := is.free[name]; still {
-			h.After = ptr.To(quantity(name, is))
+			h.After = ptr(quantity(name, is))
 			if is < 0 && (!counted || is < was) {
 				c.Short = append(c.Short, amount(name, quantity(name, -is)))
 			}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -244,9 +243,9 @@ func TestCapacityOfASilentClusterIsReportedAsOld(t *testing.T) {
 }
 
 func TestClusterTableHasOneUnitPerColumnAndNoNegativeAmounts(t *testing.T) {
-	q := func(text string) *resource.Quantity { return ptr.To(resource.MustParse(text)) }
+	q := func(text string) *resource.Quantity { return ptr(resource.MustParse(text)) }
 	r := Report{Clusters: []Cluster{
-		{Name: "m1", Headroom: map[corev1.ResourceName]Headroom{"cpu": {Before: q("10"), After: q("-840900m")}, "memory": {Before: q("512Gi"), After: q("65Mi")}, "pods": {Before: q("9"), After: q("9")}}},
+		{Name: "m1", Headroom: map[corev1.ResourceName]Headroom{"cpu": {Before: q("10"), After: q("-840900m")}, "memory": {Before: q("512Gi"), After: q("40Mi")}, "pods": {Before: q("9"), After: q("9")}}},
 		{Name: "m2", State: "removed", Headroom: map[corev1.ResourceName]Headroom{"cpu": {Before: q("95700m")}, "memory": {Before: q("1Gi")}}},
 		{Name: "m3", State: "new", Headroom: map[corev1.ResourceName]Headroom{"cpu": {After: q("20m")}}},
 	}}

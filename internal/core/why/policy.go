@@ -168,7 +168,7 @@ func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
 	next := fmt.Sprintf("create a %s with resourceSelectors: [{apiVersion: %s, kind: %s, name: %s}]", kind, t.APIVersion, t.Kind, t.Name)
 	const shown = 3
 	for _, c := range e.answer.Policy.Candidates[:min(shown, len(e.answer.Policy.Candidates))] {
-		next += fmt.Sprintf("; or add that selector to %s, which does not select it: %s", c.Policy, c.Why)
+		next += fmt.Sprintf("; or add that selector to %s: %s", c.Policy, c.Why)
 	}
 	if more := len(e.answer.Policy.Candidates) - shown; more > 0 {
 		next += fmt.Sprintf("; or to one of %d more, listed below", more)
