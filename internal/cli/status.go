@@ -214,7 +214,9 @@ func (h health) failed() (n unwell) {
 func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool) {
 	p := partHealth{Name: "API server"}
 	began := time.Now()
-	raw, err := d.RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	answer := d.RESTClient().Get().AbsPath("/version").Do(ctx)
+	raw, _ := answer.Raw()
+	err := answer.Error()
 	var status apierrors.APIStatus
 	switch {
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
