@@ -29,6 +29,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/pods"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -288,6 +289,19 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	says, err = Ask(t.Context(), r, mapper, Query{Kind: "cluster", Name: "eu"})
 	if a, ok := says.(why.MemberAnswer); err != nil || !ok || len(a.Placed) != 1 {
 		t.Errorf("%+v, %v", says, err)
+	}
+	orphans := func(_ context.Context, cluster string) []string {
+		return []string{"Deployment shop/left in " + cluster}
+	}
+	ready := &clusterv1alpha1.Cluster{ObjectMeta: in("", "us")}
+	meta.SetStatusCondition(&ready.Status.Conditions, membership.Seen(membership.Probe{Code: http.StatusOK}))
+	withReady, _ := hub(&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")}, ready)
+	for cluster, want := range map[string]bool{"eu": false, "us": true} {
+		says, err = Ask(t.Context(), withReady, mapper, Query{Kind: "cluster", Name: cluster, Orphans: orphans})
+		a, ok := says.(why.MemberAnswer)
+		if found := slices.ContainsFunc(a.Findings, func(f why.Finding) bool { return strings.Contains(f.What, "left in us") }); err != nil || !ok || found != want {
+			t.Errorf("orphans of %s are named: %v, want %v (%v)", cluster, found, want, err)
+		}
 	}
 	says, err = Ask(t.Context(), r, mapper, Query{Kind: "manifestwork", Namespace: "eu", Name: "shop"})
 	if a, ok := says.(why.ManifestWorkAnswer); err != nil || !ok || a.Name != "shop" {

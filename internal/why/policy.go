@@ -19,6 +19,7 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/validate"
@@ -34,12 +35,12 @@ var (
 )
 
 // steers answers for an object that steers the hub; nil for any other.
-func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind schema.GroupVersionKind, key types.NamespacedName, s Scheduler) (Explained, error) {
+func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind schema.GroupVersionKind, key types.NamespacedName, q Query) (Explained, error) {
 	switch {
 	case kind.Group == clusterv1alpha1.GroupVersion.Group && kind.Kind == "Cluster":
-		return member(ctx, r, key.Name, s)
+		return member(ctx, r, key.Name, q)
 	case kind.Group == policyv1alpha1.GroupVersion.Group && (propagationKinds[kind.Kind] || overrideKinds[kind.Kind]):
-		return policy(ctx, r, mapper, kind.Kind, key, s)
+		return policy(ctx, r, mapper, kind.Kind, key, q.Scheduler)
 	case kind.Group == ocmv1.GroupVersion.Group && kind.Kind == "ManifestWork":
 		return manifestWork(ctx, r, key)
 	}
@@ -160,14 +161,17 @@ func kindsServed(ctx context.Context, r client.Reader, mapper meta.RESTMapper) [
 }
 
 // member reads what has to do with a cluster.
-func member(ctx context.Context, r client.Reader, name string, s Scheduler) (Explained, error) {
-	f := why.MemberFacts{Cluster: &clusterv1alpha1.Cluster{}, Plugins: s.Plugins}
+func member(ctx context.Context, r client.Reader, name string, q Query) (Explained, error) {
+	f := why.MemberFacts{Cluster: &clusterv1alpha1.Cluster{}, Plugins: q.Scheduler.Plugins}
 	if err := r.Get(ctx, types.NamespacedName{Name: name}, f.Cluster); err != nil {
 		return nil, fmt.Errorf("get cluster %s: %w", name, err)
 	}
 	var err error
 	if f.Bindings, err = scope.Bindings.List(ctx, r); err != nil {
 		return nil, fmt.Errorf("list bindings: %w", err)
+	}
+	if q.Orphans != nil && membership.IsReady(f.Cluster) {
+		f.Orphans = q.Orphans(ctx, name)
 	}
 	return why.ExplainMember(f), nil
 }

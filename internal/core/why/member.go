@@ -27,7 +27,9 @@ type MemberFacts struct {
 	Cluster *clusterv1alpha1.Cluster
 	// Bindings are those of all templates.
 	Bindings []workv1alpha2.Binding
-	Plugins  schedule.Plugins
+	// Orphans are the objects of this hub in the cluster that have no Work, such as "Deployment shop/web".
+	Orphans []string
+	Plugins schedule.Plugins
 }
 
 // MemberAnswer is all there is to say of a member cluster.
@@ -177,6 +179,10 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	}
 	if len(sick) > 0 {
 		find(Problem, fmt.Sprintf("%s not healthy there, such as %s", text.Count(len(sick), "template"), some(sick)), "argosy why shows the member's response to each")
+	}
+	if len(f.Orphans) > 0 {
+		find(Attention, fmt.Sprintf("the cluster has %s of this hub without a Work, such as %s", text.Count(len(f.Orphans), "object"), some(slices.Sorted(slices.Values(f.Orphans)))),
+			fmt.Sprintf("argosy orphans -C %s lists them; argosy adopt brings one under the hub's management, argosy orphans delete deletes it", c.Name))
 	}
 	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
 		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
