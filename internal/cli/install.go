@@ -67,7 +67,8 @@ others wrote or changed are not replaced without --force.`,
 	return cmd
 }
 
-// confirmInstall asks before an installation changes this machine. Below another folder than "/" nothing is run, and nothing asked.
+// confirmInstall asks before an installation changes this machine. Below another folder than "/" nothing is run, and
+// nothing asked.
 func confirmInstall(root string, yes bool, in io.Reader, out io.Writer) error {
 	switch {
 	case yes || root != "/":

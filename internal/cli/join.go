@@ -204,7 +204,8 @@ func (j *join) run(ctx context.Context) error {
 	return nil
 }
 
-// reportOrphans says what an earlier membership left in the member. That it cannot be found out is no fault of the join.
+// reportOrphans says what an earlier membership left in the member. That it cannot be found out is no fault of the
+// join.
 func (j *join) reportOrphans(ctx context.Context) {
 	if j.orphans == nil {
 		return
@@ -213,7 +214,8 @@ func (j *join) reportOrphans(ctx context.Context) {
 	defer cancel()
 	found, _ := j.orphans(ctx)
 	if what := describeOrphans(found); what != "" {
-		fmt.Fprintf(j.out, "cluster(%s) has %s: the hub takes over what its policies place there; `argosy orphans -C %s` lists the rest\n", j.name, what, j.name)
+		fmt.Fprintf(j.out, "cluster(%s) has %s: the hub takes over what its policies place there; "+
+			"`argosy orphans -C %s` lists the rest\n", j.name, what, j.name)
 	}
 }
 

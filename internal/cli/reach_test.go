@@ -20,7 +20,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api/v1"
 )
 
-// Every verb reports a wrong address or missing credentials in one sentence of ours. status checks a hub that is starting.
+// Every verb reports a wrong address or missing credentials in one sentence of ours. status checks a hub that is
+// starting.
 func TestEveryVerbSaysWhyAHubCannotBeUsed(t *testing.T) {
 	answer := func(code int, reason metav1.StatusReason, message string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

@@ -122,9 +122,11 @@ type told struct {
 	outage *membership.Outage
 }
 
-// replicaCells returns the row of a workload in a cluster: its health, and how many replicas exist, have this generation and are ready.
+// replicaCells returns the row of a workload in a cluster: its health, and how many replicas exist, have this
+// generation and are ready.
 func (t told) replicaCells(generation int64) []any {
-	cells := []any{t.cluster, orNone(t.health), fields.Number(t.status, "replicas"), int64(0), fields.Number(t.status, "readyReplicas")}
+	replicas, ready := fields.Number(t.status, "replicas"), fields.Number(t.status, "readyReplicas")
+	cells := []any{t.cluster, orNone(t.health), replicas, int64(0), ready}
 	if builtin.CountsUpdated(t.status, generation) {
 		cells[3] = fields.Number(t.status, "updatedReplicas")
 	}

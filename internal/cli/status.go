@@ -223,7 +223,8 @@ func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool
 		p.Detail, p.Next = err.Error(), "use a kubeconfig of this hub: `argosy up` prints where it writes one"
 		return p, false
 	case errors.As(err, &status):
-		p.Detail, p.Next = "cannot serve requests now: "+err.Error(), "a hub that has just started needs a few seconds; otherwise look at the hub's log (docs/logs.md)"
+		p.Detail = "cannot serve requests now: " + err.Error()
+		p.Next = "a hub that has just started needs a few seconds; otherwise look at the hub's log (docs/logs.md)"
 		return p, false
 	case err != nil:
 		p.Detail, p.Next = "not responding: "+cause(err, askTimeout), "start the hub, or name another kubeconfig; the hub's log says why it ended (docs/logs.md)"
@@ -422,7 +423,8 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient, cluster 
 	case apierrors.IsForbidden(err) || cluster.Spec.SyncMode == clusterv1alpha1.Pull:
 		// That this user may not look, or the hub cannot, says nothing of the cluster.
 	case c.OK && timedOut(err):
-		c.OK, c.Detail, c.Next = false, fmt.Sprintf("slow: it did not answer through the hub within %s", askTimeout), "check that its API server is not overloaded or suspended: "+next
+		c.OK, c.Detail = false, fmt.Sprintf("slow: it did not answer through the hub within %s", askTimeout)
+		c.Next = "check that its API server is not overloaded or suspended: " + next
 	case c.OK:
 		c.OK, c.Detail, c.Next = false, err.Error(), next
 	}

@@ -233,7 +233,8 @@ func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	return going, nil
 }
 
-// reportOrphans says what stays in the member because it has no Work. That it cannot be found out keeps no cluster from leaving.
+// reportOrphans says what stays in the member because it has no Work. That it cannot be found out keeps no cluster from
+// leaving.
 func (u *unjoin) reportOrphans(ctx context.Context) {
 	if u.orphans == nil {
 		return
@@ -242,7 +243,8 @@ func (u *unjoin) reportOrphans(ctx context.Context) {
 	defer cancel()
 	found, _ := u.orphans(ctx)
 	if what := describeOrphans(found); what != "" {
-		fmt.Fprintf(u.out, "cluster(%s) keeps %s; `argosy orphans -C %s` lists them, `argosy orphans delete` deletes them\n", u.name, what, u.name)
+		fmt.Fprintf(u.out, "cluster(%s) keeps %s; `argosy orphans -C %s` lists them, `argosy orphans delete` deletes them\n",
+			u.name, what, u.name)
 	}
 }
 

@@ -73,12 +73,14 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &bare):
 		return fmt.Errorf("--%s needs a value: %s", bare.GetFlag().Name, bare.GetFlag().Usage)
 	case errors.As(err, &invalid):
-		return fmt.Errorf("--%s %q is not valid: %w; it is: %s", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap(), invalid.GetFlag().Usage)
+		flag := invalid.GetFlag()
+		return fmt.Errorf("--%s %q is not valid: %w; it is: %s", flag.Name, invalid.GetValue(), invalid.Unwrap(), flag.Usage)
 	}
 	return err
 }
 
-// explainUsage returns our own words for the errors that Cobra makes itself: an unknown command, and a flag that is required.
+// explainUsage returns our own words for the errors that Cobra makes itself: an unknown command, and a flag that is
+// required.
 func explainUsage(root *cobra.Command, args []string, err error) error {
 	cmd, _, unknown := root.Find(args)
 	if unknown != nil {

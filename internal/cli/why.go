@@ -46,7 +46,8 @@ Problems come first, each with the next step to take. KIND is a kind, plural or 
 			q.Orphans = func(ctx context.Context, cluster string) (names []string) {
 				ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 				defer cancel()
-				found, _ := orphansOf(ctx, config, []string{cluster}) // what was found is right; this user may not be allowed to look
+				// What was found is right beside an error; this user may not be allowed to look.
+				found, _ := orphansOf(ctx, config, []string{cluster})
 				for i := range found {
 					names = append(names, found[i].object())
 				}

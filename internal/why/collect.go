@@ -43,7 +43,8 @@ type Query struct {
 	// Room is asked for the binding's, Pods for what keeps its pods from running; nil asks nobody.
 	Room Room
 	Pods Pods
-	// Orphans returns the objects of the hub in a cluster that have no Work, such as "Deployment shop/web"; nil asks nobody.
+	// Orphans returns the objects of the hub in a cluster that have no Work, such as "Deployment shop/web"; nil asks
+	// nobody.
 	Orphans func(ctx context.Context, cluster string) []string
 }
 

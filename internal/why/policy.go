@@ -131,8 +131,8 @@ func selectable(ctx context.Context, r client.Reader, mapper meta.RESTMapper, se
 	return all, nil
 }
 
-// kindsServed returns the kinds that a policy may name, sorted: those of Kubernetes, and those that are defined on the hub if the user may
-// list the definitions.
+// kindsServed returns the kinds that a policy may name, sorted: those of Kubernetes, and those that are defined on the
+// hub if the user may list the definitions.
 func kindsServed(ctx context.Context, r client.Reader, mapper meta.RESTMapper) []validate.NamedKind {
 	var kinds []validate.NamedKind
 	add := func(gvk schema.GroupVersionKind) {
@@ -140,7 +140,8 @@ func kindsServed(ctx context.Context, r client.Reader, mapper meta.RESTMapper) [
 		kinds = append(kinds, validate.NamedKind{APIVersion: version, Kind: kind})
 	}
 	for gvk := range clientgoscheme.Scheme.AllKnownTypes() {
-		if m, err := mapper.RESTMapping(gvk.GroupKind()); err == nil && m.GroupVersionKind == gvk && propagate.Propagable(gvk.GroupKind()) {
+		m, err := mapper.RESTMapping(gvk.GroupKind())
+		if err == nil && m.GroupVersionKind == gvk && propagate.Propagable(gvk.GroupKind()) {
 			add(gvk)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Unit is the unit in which people compare amounts of one resource: cores of CPU, Mi or Gi of memory, a count of others.
+// Unit is the unit in which people compare amounts of one resource: cores of CPU, Mi or Gi of memory, a count of
+// others.
 type Unit struct {
 	name string
 	// size is how many of the resource's base units it is. CPU is read in thousandths of a core.
@@ -41,7 +42,8 @@ func (u Unit) Rounded() Unit {
 	return u
 }
 
-// Write returns the amount in this unit, such as "7.5" or "62.91Gi". Less than the last decimal is written as such, and never as zero.
+// Write returns the amount in this unit, such as "7.5" or "62.91Gi". Less than the last decimal is written as such, and
+// never as zero.
 func (u Unit) Write(q resource.Quantity) string {
 	n := float64(q.Value())
 	if u.milli {

@@ -30,7 +30,8 @@ type Thresholds struct {
 	Success, Failure time.Duration
 }
 
-// Probe is the result of a request to a member's health endpoint. Either Err says why there was no answer, or Code and Body are the answer.
+// Probe is the result of a request to a member's health endpoint. Either Err says why there was no answer, or Code and
+// Body are the answer.
 type Probe struct {
 	Err string
 	// Slow says that the member did not answer in time. It may be overloaded, or suspended.
@@ -45,7 +46,8 @@ func Seen(p Probe) metav1.Condition {
 	switch {
 	case p.Slow:
 		return notReady(clusterv1alpha1.ReasonClusterNotReachable,
-			"cluster is not responding: "+NoAnswer+"; check that its API server is not overloaded or suspended, and that spec.apiEndpoint and spec.proxyURL lead to it")
+			"cluster is not responding: "+NoAnswer+"; check that its API server is not overloaded or suspended, "+
+				"and that spec.apiEndpoint and spec.proxyURL lead to it")
 	case p.Err != "":
 		return notReady(clusterv1alpha1.ReasonClusterNotReachable,
 			"cluster is not reachable: "+p.Err+"; check that its API server is running and that spec.apiEndpoint and spec.proxyURL lead to it")

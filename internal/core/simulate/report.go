@@ -113,7 +113,8 @@ type Cluster struct {
 	Short []string `json:"short,omitempty"`
 }
 
-// Headroom is of one resource. What is free is negative where more was placed than there is room, and absent while the cluster is not there.
+// Headroom is of one resource. What is free is negative where more was placed than there is room, and absent while the
+// cluster is not there.
 type Headroom struct {
 	Allocatable resource.Quantity  `json:"allocatable"`
 	Before      *resource.Quantity `json:"freeBefore,omitempty"`

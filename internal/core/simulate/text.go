@@ -137,7 +137,8 @@ func (r Report) unit(name corev1.ResourceName) capacity.Unit {
 	return capacity.UnitOf(name, largest).Rounded()
 }
 
-// free returns what is free, or by how much the capacity is exceeded: "7.5", "over by 2", "none" of a cluster that is not there.
+// free returns what is free, or by how much the capacity is exceeded: "7.5", "over by 2", "none" of a cluster that is
+// not there.
 func free(q *resource.Quantity, unit capacity.Unit) string {
 	switch {
 	case q == nil:

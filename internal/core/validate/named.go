@@ -115,8 +115,8 @@ func MissingKind(n NamedKind, known []NamedKind) string {
 	return fmt.Sprintf("%s: the hub serves no kind %s in %s%s", n.Path, n.Kind, n.APIVersion, meantKind(n, known))
 }
 
-// MeantKind returns the kind that was probably meant by one that the hub does not serve: one of the same group, or else one of another
-// group, which may be what is misspelt.
+// MeantKind returns the kind that was probably meant by one that the hub does not serve: one of the same group, or else
+// one of another group, which may be what is misspelt.
 func MeantKind(n NamedKind, known []NamedKind) (NamedKind, bool) {
 	var same, all []string
 	for _, k := range known {

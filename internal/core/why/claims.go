@@ -264,7 +264,8 @@ func (e *policyExplanation) explainSelectors() {
 func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity Severity, why, next string) {
 	gk := propagate.GroupKind(s.APIVersion, s.Kind)
 	if alike, unknown := e.Unknown[gk]; unknown {
-		if meant, ok := validate.MeantKind(validate.NamedKind{APIVersion: s.APIVersion, Kind: s.Kind}, e.Kinds); ok && len(alike) == 0 {
+		named := validate.NamedKind{APIVersion: s.APIVersion, Kind: s.Kind}
+		if meant, ok := validate.MeantKind(named, e.Kinds); ok && len(alike) == 0 {
 			return Problem, fmt.Sprintf("the hub does not know the kind %s; did you mean %s?", gk, meant.Kind),
 				fmt.Sprintf("write apiVersion: %s, kind: %s; or install what defines %s in the hub", meant.APIVersion, meant.Kind, gk)
 		}
@@ -400,7 +401,8 @@ func (e *policyExplanation) explainPlacement() {
 	}
 }
 
-// findMissingClusters reports the clusters that the policy names and the fleet does not have, each once, with the nearest name.
+// findMissingClusters reports the clusters that the policy names and the fleet does not have, each once, with the
+// nearest name.
 func (e *policyExplanation) findMissingClusters(named []validate.Named) {
 	if len(e.Clusters) == 0 {
 		return // policies may come before the first cluster

@@ -408,8 +408,8 @@ func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item wo
 	e.find(Waiting, row.Name, row.Name+": "+row.Why, next)
 }
 
-// passedOver reports that a fresh scheduling would place replicas in a cluster that has none, for example after it was joined again. Placed
-// replicas do not move by themselves, neither those by capacity nor those by static weights.
+// passedOver reports that a fresh scheduling would place replicas in a cluster that has none, for example after it was
+// joined again. Placed replicas do not move by themselves, neither those by capacity nor those by static weights.
 func (e *explanation) passedOver(row *Cluster) {
 	if e.answer.Placement == nil || e.answer.Placement.Due != "" {
 		return // a run is due, which may use the cluster

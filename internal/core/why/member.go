@@ -42,7 +42,8 @@ type MemberAnswer struct {
 	// Ready is its condition; nil while nobody has asked it.
 	Ready  *metav1.Condition `json:"ready,omitempty"`
 	Taints []string          `json:"taints,omitempty"`
-	// Room is by resource, as "cpu: 4 of 10 free". RoomBefore is set while the cluster is not ready: it last reported its room before then.
+	// Room is by resource, as "cpu: 4 of 10 free". RoomBefore is set while the cluster is not ready: it last reported
+	// its room before then.
 	Room       []string     `json:"room,omitempty"`
 	RoomBefore *metav1.Time `json:"roomReportedBefore,omitempty"`
 	// Placed are the templates that are there, those with a fault first; Refused counts those that may not be, by the reason.
@@ -181,8 +182,10 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		find(Problem, fmt.Sprintf("%s not healthy there, such as %s", text.Count(len(sick), "template"), some(sick)), "argosy why shows the member's response to each")
 	}
 	if len(f.Orphans) > 0 {
-		find(Attention, fmt.Sprintf("the cluster has %s of this hub without a Work, such as %s", text.Count(len(f.Orphans), "object"), some(slices.Sorted(slices.Values(f.Orphans)))),
-			fmt.Sprintf("argosy orphans -C %s lists them; argosy adopt brings one under the hub's management, argosy orphans delete deletes it", c.Name))
+		objects, such := text.Count(len(f.Orphans), "object"), some(slices.Sorted(slices.Values(f.Orphans)))
+		find(Attention, fmt.Sprintf("the cluster has %s of this hub without a Work, such as %s", objects, such),
+			fmt.Sprintf("argosy orphans -C %s lists them; argosy adopt brings one under the hub's management, "+
+				"argosy orphans delete deletes it", c.Name))
 	}
 	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
 		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
@@ -195,7 +198,8 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	return a
 }
 
-// bringBack returns what to do about a cluster that is not ready. One that answers says what is wrong in the message of its condition.
+// bringBack returns what to do about a cluster that is not ready. One that answers says what is wrong in the message of
+// its condition.
 func bringBack(c *clusterv1alpha1.Cluster, ready *metav1.Condition) string {
 	switch ready.Reason {
 	case clusterv1alpha1.ReasonClusterNotReady, clusterv1alpha1.ReasonStatusCollectionFailed:

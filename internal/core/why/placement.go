@@ -258,7 +258,8 @@ func (e *explanation) terms(b workv1alpha2.Binding) []Term {
 	return out
 }
 
-// fresh returns where a run that may move replicas would place them; nil if it would leave them where they are, or cannot place them.
+// fresh returns where a run that may move replicas would place them; nil if it would leave them where they are, or
+// cannot place them.
 func (e *explanation) fresh(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
 	if m := schedule.MethodOf(b); m != schedule.ByRoom && m != schedule.Aggregated && m != schedule.StaticWeights {
 		return nil

@@ -107,7 +107,8 @@ func sums(rs []report, counters ...string) map[string]any {
 	return status
 }
 
-// sumsOf returns the sums for a template. Replicas that a cluster reports as updated to an older generation are not counted.
+// sumsOf returns the sums for a template. Replicas that a cluster reports as updated to an older generation are not
+// counted.
 func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string) map[string]any {
 	status := sums(rs, counters...)
 	for _, c := range counters {
@@ -125,8 +126,8 @@ func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string
 	return status
 }
 
-// CountsUpdated says whether the replicas that a cluster reports as updated are of this generation of the template. They are not while
-// the cluster has an older generation, or while its controller has not observed the present one.
+// CountsUpdated says whether the replicas that a cluster reports as updated are of this generation of the template.
+// They are not while the cluster has an older generation, or while its controller has not observed the present one.
 func CountsUpdated(status map[string]any, generation int64) bool {
 	of := number(status, templateGenerationField)
 	if of == 0 {
