@@ -51,7 +51,7 @@ func newAddons(hub *hubFlags) *cobra.Command {
 		Short: "Install operators such as OpenKruise in clusters of the fleet",
 		Long: `Install operators such as OpenKruise in clusters of the fleet from rendered manifests, and list which addons of
 Karmada the hub has.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 	}
 	cmd.AddCommand(newAddonsList(hub), newAddonsEnable(hub), newAddonsDisable(hub))
 	return cmd
@@ -73,7 +73,7 @@ func newAddonsList(hub *hubFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the addons",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := newAddonsOf(cmd, hub)
 			if err != nil {
@@ -199,7 +199,7 @@ of conversions, and the data of kruise-webhook-certs. Hooks of Helm do not run; 
 The addons of Karmada need no installing: they are part of the hub, or they are not there.`,
 		Example: `  helm template kruise openkruise/kruise | argosy addons enable openkruise -f -
   argosy addons enable openkruise -f kruise/ --clusters eu,us`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneArg("the name of the addon"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := newAddonsOf(cmd, hub)
@@ -404,7 +404,7 @@ func newAddonsDisable(hub *hubFlags) *cobra.Command {
 		Short: "Uninstall an operator from the clusters",
 		Long: `Takes an operator that was installed by "addons enable" out of the clusters: its webhooks first, then what runs.
 Its definitions and namespaces stay there, and are no longer the fleet's: with a definition, all objects of the kind would go.`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneArg("the name of the addon"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := newAddonsOf(cmd, hub)

@@ -40,7 +40,7 @@ backups by itself, see --backup-interval of "argosy up".`,
   argosy backup --to hub.tar.gz --without-keys
   argosy backup --to - > hub.tar.gz
   argosy backup --etcd-servers https://10.0.0.1:2379 --etcd-cafile ca.crt --to /mnt/backups`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
@@ -106,7 +106,7 @@ follows the hub again after "argosy restore accept".`,
   argosy restore status
   argosy restore accept deployment web -n shop
   argosy restore accept --all`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArg("the backup file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
@@ -140,7 +140,7 @@ func newDefrag() *cobra.Command {
 A hub does so by itself when half of its store is unused. Run it where the hub's data folder is, as its user.
 
 With --disarm it also repairs a full store: it compacts old revisions, defragments, and clears the NOSPACE alarm.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err

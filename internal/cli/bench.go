@@ -20,7 +20,7 @@ func newBench() *cobra.Command {
 		Short: "Measure time, writes, CPU and memory against their targets",
 		Long: `Runs a hub and three simulated members on this machine and measures what propagation costs. Times are multiples of a
 floor measured in the same run: a plain client that writes the same objects straight into the members.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if o.Binary, err = os.Executable(); err != nil {

@@ -20,7 +20,7 @@ func newCertificates() *cobra.Command {
 		Long: `Lists the certificates and keys in the hub's pki folder. Run it where that folder is, as its user; the hub need not run.
 
 The hub renews certificates by itself when a third of their lifetime is left, and serves them without a restart.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
@@ -102,7 +102,7 @@ func newCertificatesForgetOld() *cobra.Command {
 		Short: "Stop trusting CAs and signing keys that were replaced",
 		Long: `Ends the trust in authorities and keys that were replaced. Kubeconfigs that trust the old authority, client certificates that it signed
 and tokens that the old key signed are no longer valid once the hub has been restarted.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
@@ -127,7 +127,7 @@ func newCertificatesCreate() *cobra.Command {
 the folder. A single hub creates its own at the first start. What is in the folder already is kept.`,
 		Example: `  argosy certificates create --pki-dir ./pki
   kubectl create secret generic argosy-pki --from-file=./pki`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
@@ -152,7 +152,7 @@ func newCertificatesImport() *cobra.Command {
 		Long: `Copies the CAs, the key that signs tokens and the master key from a folder, such as a mounted Secret, into the hub's pki folder. It
 replaces others there, and removes replaced CAs and keys that the folder no longer has. Run it before the hub starts.`,
 		Example: "  argosy certificates import --from /etc/argosy/pki --pki-dir /var/lib/argosy/pki",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err

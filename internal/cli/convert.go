@@ -25,7 +25,7 @@ func newConvert() *cobra.Command {
 
 The hub accepts some spellings that public guides use and the Karmada API does not know, and warns when it rewrites
 them. This does the same to a file. Other objects pass through as they are; of those that change, comments are lost.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// Nothing is printed unless all of it can be: half a file would be applied as if it were a whole one.
 			var out bytes.Buffer

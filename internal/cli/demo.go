@@ -45,7 +45,7 @@ func newDemo() *cobra.Command {
 		Long: `Starts a hub and simulated members on this machine, applies the manifests of examples/, and shows each step of a
 CloneSet: claimed, scheduled, applied in each member, ready, and its status aggregated on the hub.
 Everything lives in a temporary folder and ends with the command.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out, flush := painted(cmd)
 			defer flush()

@@ -19,7 +19,7 @@ func newDocs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "docs",
 		Short: "Write documentation of this command line",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 	}
 	to := ""
 	man := &cobra.Command{
@@ -28,7 +28,7 @@ func newDocs() *cobra.Command {
 		Long: `Writes a man page of each command into the folder man1 of --to. Pages have the date of the build, so the same binary writes
 the same pages.`,
 		Example: "  argosy docs man --to /usr/local/share/man\n  argosy docs man --to . && man -l man1/argosy-up.1",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			folder := filepath.Join(to, "man1")
 			n, err := writeMan(folder)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,20 +20,22 @@ func newInstall() *cobra.Command {
 	config := server.DefaultConfig()
 	config.DataDir = install.DataDir
 	o := install.Options{System: install.Machine()}
+	yes := false
 	given := pflag.NewFlagSet("hub", pflag.ContinueOnError)
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install the hub on this machine as a systemd service",
 		Long: `Installs the hub on this machine: the binary, a configuration file, a systemd unit, a system user, the data folder, and shell completion
-for bash, zsh and fish. Where systemd runs, it enables and starts the unit.
+for bash, zsh and fish. Where systemd runs, it enables and starts the unit. It asks on a terminal before it changes the machine; elsewhere
+--yes confirms. --dry-run shows everything first.
 
 It takes the flags of "argosy up" and writes them to /etc/argosy/config.yaml. A configuration file that exists is kept; flags change it,
 unless it was edited. Run it again with a new binary to upgrade, or after editing the configuration file to update the unit. Files that
 others wrote or changed are not replaced without --force.`,
-		Example: `  sudo argosy install --bind-address 0.0.0.0
-  argosy install --dry-run
+		Example: `  argosy install --dry-run
+  sudo argosy install --bind-address 0.0.0.0
   argosy install --root ./image`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := filepath.Abs(o.Root)
 			if err != nil {
@@ -49,6 +52,7 @@ others wrote or changed are not replaced without --force.`,
 			if o.Completions, err = completions(cmd.Root()); err != nil {
 				return err
 			}
+			o.Confirm = func() error { return confirmInstall(o.Root, yes, answers(cmd), cmd.OutOrStdout()) }
 			return install.Install(o, cmd.OutOrStdout())
 		},
 	}
@@ -57,9 +61,22 @@ others wrote or changed are not replaced without --force.`,
 	cmd.Flags().BoolVar(&o.NoStart, "no-start", false, "do not enable and start the systemd unit")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace files that were not written by this command, or were changed since")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print everything that would be written and run, and change nothing")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation before changing this machine")
 	config.BindFlags(given)
 	cmd.Flags().AddFlagSet(given)
 	return cmd
+}
+
+// confirmInstall asks before an installation changes this machine. Below another folder than "/" nothing is run, and
+// nothing asked.
+func confirmInstall(root string, yes bool, in io.Reader, out io.Writer) error {
+	switch {
+	case yes || root != "/":
+		return nil
+	case in == nil:
+		return errors.New("this installs a service on this machine: confirm it with --yes, or see what it would do with --dry-run")
+	}
+	return ask(out, in, "Install the hub on this machine, with a system user and a systemd unit?")
 }
 
 // configHeader is what stands above an installed configuration.
@@ -122,7 +139,7 @@ hub's data, with the system user that owns it. --purge-data deletes these two as
 no backup of the store can be read. It asks on a terminal; elsewhere --yes confirms.`,
 		Example: `  sudo argosy uninstall
   sudo argosy uninstall --purge-data --dry-run`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := filepath.Abs(r.Root)
 			if err != nil {

@@ -47,7 +47,7 @@ its user needs cluster-admin rights in the cluster, because the account gets the
 Joining a cluster again under the same name creates a new token and revokes the old one.
 A cluster that another running hub manages is refused, unless --take-over is given.`,
 		Example: "  argosy join eu --cluster-kubeconfig eu.kubeconfig --cluster-region eu-west\n  argosy join eu --cluster-kubeconfig eu.kubeconfig --take-over",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArg("the name of the cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.name, j.namespace, j.out = args[0], flags.namespace, cmd.OutOrStdout()
 			// The name first: it needs no hub to be wrong.
@@ -66,6 +66,9 @@ A cluster that another running hub manages is refused, unless --take-over is giv
 			}
 			if config, err := hub.ToRESTConfig(); err == nil {
 				j.hubAddress = config.Host
+				j.orphans = func(ctx context.Context) ([]orphan, error) {
+					return orphansIn(ctx, config, j.endpoint.config, j.name)
+				}
 			}
 			return j.run(cmd.Context())
 		},
@@ -93,7 +96,9 @@ type join struct {
 
 	hub, member client.Client
 	endpoint    endpoint
-	out         io.Writer
+	// orphans returns the objects of this hub in the member that have no Work; nil if that cannot be known.
+	orphans func(context.Context) ([]orphan, error)
+	out     io.Writer
 }
 
 func validName(name string) error {
@@ -195,7 +200,23 @@ func (j *join) run(ctx context.Context) error {
 		}
 	}
 	fmt.Fprintf(j.out, "cluster(%s) is joined successfully\n", j.name)
+	j.reportOrphans(ctx)
 	return nil
+}
+
+// reportOrphans says what an earlier membership left in the member. That it cannot be found out is no fault of the
+// join.
+func (j *join) reportOrphans(ctx context.Context) {
+	if j.orphans == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	found, _ := j.orphans(ctx)
+	if what := describeOrphans(found); what != "" {
+		fmt.Fprintf(j.out, "cluster(%s) has %s: the hub takes over what its policies place there; "+
+			"`argosy orphans -C %s` lists the rest\n", j.name, what, j.name)
+	}
 }
 
 // joinable says whether a cluster may be joined under a name, and whether it was before.

@@ -514,6 +514,40 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 	}
 }
 
+// left is what an earlier unjoin without deletion left in a cluster.
+func left(context.Context) ([]orphan, error) {
+	return []orphan{{Cluster: "m1", Kind: "Deployment", Namespace: "shop", Name: "web"}, {Cluster: "m1", Kind: "Namespace", Name: "shop"}},
+		errors.New("some kinds could not be listed")
+}
+
+func TestJoinCountsWhatAnEarlierMembershipLeft(t *testing.T) {
+	j, out := joining("m1", fakeHub(), fakeMember("id-1"))
+	j.orphans = left
+	if err := j.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const want = "cluster(m1) has 2 objects of this hub without a Work, such as Deployment shop/web: "
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("it does not say %q:\n%s", want, out)
+	}
+}
+
+func TestUnjoinNamesObjectsWithoutAWork(t *testing.T) {
+	const want = "cluster(m1) keeps 2 objects of this hub without a Work, such as Deployment shop/web; `argosy orphans -C m1` lists them"
+	for _, ready := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push"},
+			Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: ready}}}}
+		u, out := unjoining("m1", fakeHub(cluster), nil)
+		u.orphans, u.dryRun = left, true
+		if err := u.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Contains(out.String(), want); said != (ready == metav1.ConditionTrue) {
+			t.Errorf("of a cluster with Ready=%s it says:\n%s", ready, out)
+		}
+	}
+}
+
 func TestADeadClusterIsUnjoinedByForceAlone(t *testing.T) {
 	for story, tc := range map[string]struct {
 		on   func(*unjoin)

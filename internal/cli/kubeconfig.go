@@ -20,7 +20,7 @@ func newKubeconfig() *cobra.Command {
 has clients verify a name that it has; --tls-san of "argosy up" adds names to the certificate.`,
 		Example: `  sudo argosy kubeconfig --config /etc/argosy/config.yaml --server https://argosy.example.com:7443 --kubeconfig-out hub.kubeconfig
   kubectl exec argosy-0 -n argosy -- argosy kubeconfig --config /etc/argosy/config.yaml --server https://127.0.0.1:7443`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err

@@ -45,7 +45,20 @@ type orphan struct {
 }
 
 func (o *orphan) String() string {
-	return fmt.Sprintf("%s %s in cluster %s", o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), o.Cluster)
+	return o.object() + " in cluster " + o.Cluster
+}
+
+// object returns the orphan without its cluster, such as "Deployment shop/web".
+func (o *orphan) object() string {
+	return o.Kind + " " + strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
+}
+
+// describeOrphans returns "3 objects of this hub without a Work, such as Deployment shop/web"; empty for none.
+func describeOrphans(all []orphan) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of this hub without a Work, such as %s", text.Count(len(all), "object"), all[0].object())
 }
 
 const (
@@ -67,7 +80,7 @@ func orphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]
 	var asking sync.WaitGroup
 	for _, cluster := range clusterNames {
 		asking.Go(func() {
-			found, err := orphansIn(ctx, hub, cluster)
+			found, err := orphansIn(ctx, hub, throughHub(hub, cluster), cluster)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, found...)
@@ -83,8 +96,9 @@ func orphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]
 	return all, errors.Join(failed...)
 }
 
-func orphansIn(ctx context.Context, hub *rest.Config, cluster string) ([]orphan, error) {
-	through := throughHub(hub, cluster)
+// orphansIn returns the orphans of one cluster, which through reaches.
+func orphansIn(ctx context.Context, hub, through *rest.Config, cluster string) ([]orphan, error) {
+	through = rest.CopyConfig(through)
 	through.QPS, through.WarningHandler = -1, rest.NoWarnings{} // nobody chose the kinds, some of which are deprecated
 	d, err := discovery.NewDiscoveryClientForConfig(through)
 	if err != nil {
@@ -267,7 +281,7 @@ created since. The hub does not touch them. "argosy adopt" creates templates of 
   argosy adopt deployment web -n shop --cluster eu
   argosy orphans delete deployment web -n shop --yes
   argosy orphans delete --all -n shop --yes`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.print(cmd, hub, output) },
 	}
 	flags.bind(cmd)
@@ -316,7 +330,7 @@ only lists what would be deleted. Each object is checked again before it is dele
 object has taken its name. Deleting a namespace deletes all that is in it, and deleting a CustomResourceDefinition all objects of its kind,
 so these are deleted only by name.`,
 		Example: "  argosy orphans delete deployment web -n shop -C eu --yes\n  argosy orphans delete --all -n shop",
-		Args:    cobra.MaximumNArgs(2),
+		Args:    optionalObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name := "", ""
 			switch {

@@ -38,6 +38,9 @@ func reach(config *rest.Config) error {
 	return unusable(config.Host, err)
 }
 
+// errNotServing is in the error for a hub that answers, but cannot serve requests yet. `argosy status` shows why.
+var errNotServing = errors.New("a hub that is not serving")
+
 // errPlainCluster is in the error for a Kubernetes API that is no hub's. Verbs of kubectl work with one all the same.
 var errPlainCluster = errors.New("a plain cluster")
 
@@ -60,7 +63,7 @@ func unusable(host string, err error) error {
 	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err):
 		return notHub(host, "it answers: "+err.Error(), err) // as an HTTPS server does when it is asked by HTTP
 	case errors.As(err, &status):
-		return &sentence{fmt.Sprintf("the hub at %s cannot serve requests now: %s; try again when it is ready: `argosy status` shows why it is not", host, err), err}
+		return &sentence{fmt.Sprintf("the hub at %s cannot serve requests now: %s; try again when it is ready: `argosy status` shows why it is not", host, err), errors.Join(errNotServing, err)}
 	case untrusted(err):
 		return &sentence{fmt.Sprintf("the certificate of the hub %s is not trusted: %s; check certificate-authority-data and tls-server-name in the kubeconfig", host, cause(err, requestTimeout)), err}
 	}

@@ -20,8 +20,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api/v1"
 )
 
-// What is wrong with a hub's address or credentials is one sentence of ours, whatever the verb.
-func TestAHubThatCannotBeUsedIsTold(t *testing.T) {
+// Every verb reports a wrong address or missing credentials in one sentence of ours. status checks a hub that is
+// starting.
+func TestEveryVerbSaysWhyAHubCannotBeUsed(t *testing.T) {
 	answer := func(code int, reason metav1.StatusReason, message string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -62,8 +63,16 @@ func TestAHubThatCannotBeUsedIsTold(t *testing.T) {
 			if err := os.WriteFile(kubeconfig, data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for _, args := range [][]string{{"get", "clusters"}, {"get", "pods", "-C", "eu"}, {"why", "deployment/web"}, {"unjoin", "eu"}, {"orphans"}, {"simulate", "--cluster-down", "eu"}, {"rollout", "status", "cloneset/web"}, {"addons", "list"}, {"logs", "web", "-C", "eu"}} {
+			for _, args := range [][]string{{"status"}, {"get", "clusters"}, {"get", "pods", "-C", "eu"}, {"why", "deployment/web"}, {"unjoin", "eu"}, {"orphans"},
+				{"simulate", "--cluster-down", "eu"}, {"rollout", "status", "cloneset/web"}, {"addons", "list"}, {"logs", "web", "-C", "eu"}} {
 				var out, errOut bytes.Buffer
+				if story == "it starts" && args[0] == "status" {
+					code := Main(t.Context(), []string{"argosy", "status", "--kubeconfig", kubeconfig}, &out, &errOut)
+					if code != 1 || !strings.Contains(out.String(), "API server: "+tc.want) {
+						t.Errorf("status ends with %d and does not say %q:\n%s%s", code, tc.want, out.String(), errOut.String())
+					}
+					continue
+				}
 				if code := Main(t.Context(), append(append([]string{"argosy"}, args...), "--kubeconfig", kubeconfig), &out, &errOut); code != 1 {
 					t.Errorf("%v ended with %d", args, code)
 				}

@@ -159,7 +159,7 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "List what the hub leaves unchanged in its clusters since it was restored",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
@@ -222,7 +222,7 @@ hub's state, recreated, or deleted where the hub is deleting them. --all also en
 It is therefore refused while there are Works that the hub has not checked since, for example in a cluster that is not responding. Objects
 that the hub does not know stay: see "argosy get orphans".`,
 		Example: "  argosy restore accept deployment web -n shop\n  argosy restore accept deployment web -n shop -C eu\n  argosy restore accept --all",
-		Args:    cobra.MaximumNArgs(2),
+		Args:    optionalObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name := "", ""
 			if len(args) > 0 {

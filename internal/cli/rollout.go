@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/rollout"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -35,7 +36,7 @@ func newRollout(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Show, pause and resume a rollout, and approve steps of a Kruise Rollout",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 	}
 	verb := func(use, short, long string, run func(context.Context, *rolling) error) *cobra.Command {
 		r := &rolling{}
@@ -123,6 +124,20 @@ type told struct {
 	outage *membership.Outage
 }
 
+// replicaCells returns the row of a workload in a cluster: its health, and how many replicas exist, have this
+// generation and are ready.
+func (t told) replicaCells(generation int64) []any {
+	replicas, ready := fields.Number(t.status, "replicas"), fields.Number(t.status, "readyReplicas")
+	cells := []any{t.cluster, orNone(t.health), replicas, int64(0), ready}
+	if builtin.CountsUpdated(t.status, generation) {
+		cells[3] = fields.Number(t.status, "updatedReplicas")
+	}
+	if t.outage != nil && t.health == string(workv1alpha1.ResourceUnknown) {
+		cells[4] = "<unknown>"
+	}
+	return cells
+}
+
 // all are the clusters that have the template, or are to, by name, and what their binding says of statuses that are stale.
 func (r *rolling) all(ctx context.Context) (all []told, stale string, err error) {
 	b, _, err := scope.BindingFor(ctx, r.client, r.template.GroupVersionKind().GroupKind(), r.template.GetNamespace(), r.template.GetName())
@@ -192,10 +207,7 @@ func (r *rolling) status(ctx context.Context) error {
 			}
 			cells = []any{t.cluster, orNone(p.Phase), orNone(step), orNone(p.State), orNone(p.Revision), p.Message}
 		} else {
-			cells = []any{t.cluster, orNone(t.health), fields.Number(t.status, "replicas"), fields.Number(t.status, "updatedReplicas"), fields.Number(t.status, "readyReplicas")}
-			if t.outage != nil && t.health == string(workv1alpha1.ResourceUnknown) {
-				cells[4] = "<unknown>"
-			}
+			cells = t.replicaCells(r.template.GetGeneration())
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}

@@ -66,6 +66,7 @@ func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(errOut)
 	if err := root.ExecuteContext(ctx); err != nil {
+		err = explainUsage(root, args[1:], err)
 		fmt.Fprintf(errOut, "%s: %v\n", root.CommandPath(), err)
 		var exit exitError
 		if errors.As(err, &exit) {
@@ -100,6 +101,7 @@ func newRoot(path string) *cobra.Command {
 	color := colorMode(colorModes[0])
 	root.PersistentFlags().Var(&color, "color", "color output: "+strings.Join(colorModes, ", ")+"; auto is on a terminal, unless NO_COLOR is set")
 	root.AddCommand(verbs(hub)...)
+	root.SetFlagErrorFunc(flagError)
 	showVersion(root)
 	nameHelp(root)
 	completeFlags(root, hub)

@@ -33,7 +33,7 @@ func newSecretsStatus(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show which keys encrypt secrets at rest, and what is not encrypted yet",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
@@ -71,7 +71,7 @@ key. It returns when that is done. A rotation continues by itself if this comman
 The master key in the pki folder, which seals the keys in the store, stays. With --master it is replaced as well, and the old one is kept
 beside it as encryption-until-TIME.key, since older backups need it.
 Where several hubs run on one store, copy encryption.key of the hub that was asked to the others' pki folders when the command says so.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if master {
 				return changeEncryption(cmd, hub, "master")
@@ -88,7 +88,7 @@ func newSecretsRewrite(hub *hubFlags) *cobra.Command {
 		Use:   "rewrite",
 		Short: "Rewrite stored values that do not use the current encryption",
 		Long:  `For a hub with --encryption-provider-config: after a new key or provider was put first there, this re-encrypts everything with it.`,
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return changeEncryption(cmd, hub, "rewrite")
 		},

@@ -23,7 +23,7 @@ func newSim() *cobra.Command {
 		Short: "Run simulated member clusters",
 		Long: "Run simulated member clusters, each a real API server with fake nodes on which pods become ready at once.\n" +
 			"They stop with this command. An image with \":bad\" in its name never becomes ready.",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if members < 1 || nodes < 0 {
 				return fmt.Errorf("--members must be at least 1 and --nodes not negative")
@@ -103,7 +103,7 @@ func newSimMember() *cobra.Command {
 		Use:         sim.ChildVerb,
 		Short:       "Serve one simulated member for a parent process",
 		Hidden:      true,
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 		Annotations: map[string]string{servesAnnotation: "true"},
 		RunE:        func(*cobra.Command, []string) error { return member.Main(dir) },
 	}

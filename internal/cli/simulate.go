@@ -48,7 +48,7 @@ a result, not an error; with --fail-on-unplaced the exit code is 1.`,
   argosy simulate --scale shop/cloneset/web=40 --taint m2=maintenance:NoSchedule
   argosy simulate record > fleet.yaml
   argosy simulate --fleet fleet.yaml -f policies/ -o json`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd, hub) },
 	}
 	flags := cmd.Flags()
@@ -183,7 +183,7 @@ func newSimulateRecord(hub *hubFlags) *cobra.Command {
 Written are clusters with their nodes, what is requested there and quotas, policies, overrides, bindings, customizations, and the
 templates of the kinds that policies select, as a YAML stream of objects, which a person can write too: see docs/simulate.md. What is secret stays where it is: of a Secret there is its metadata and type, of a cluster not how it is
 reached. The same fleet gives the same file. For thousands of workloads -o json is read back sooner.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "yaml" && output != "json" {
 				return fmt.Errorf("-o %s is not supported: use yaml or json", output)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -56,12 +57,15 @@ func newStatus(hub *hubFlags) *cobra.Command {
 through the hub, and its version. Each failed check comes with the next step to take, and the exit code is 1.
 Workloads whose pods do not run are listed with the reason of the pods and their cluster; that fails no check.`,
 		Example: "  argosy status\n  argosy status -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output is json or left out, not %q", output)
 			}
-			config, err := hub.locate() // what is wrong with it is a check
+			config, err := hub.ToRESTConfig()
+			if errors.Is(err, errNotServing) {
+				config, err = hub.locate() // the checks show why it is not serving
+			}
 			if err != nil {
 				return err
 			}
@@ -210,12 +214,20 @@ func (h health) failed() (n unwell) {
 func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool) {
 	p := partHealth{Name: "API server"}
 	began := time.Now()
-	raw, err := d.RESTClient().Get().AbsPath("/version").DoRaw(ctx)
-	if err != nil {
+	answer := d.RESTClient().Get().AbsPath("/version").Do(ctx)
+	raw, _ := answer.Raw()
+	err := answer.Error()
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		p.Detail, p.Next = err.Error(), "use a kubeconfig of this hub: `argosy up` prints where it writes one"
+		return p, false
+	case errors.As(err, &status):
+		p.Detail = "cannot serve requests now: " + err.Error()
+		p.Next = "a hub that has just started needs a few seconds; otherwise look at the hub's log (docs/logs.md)"
+		return p, false
+	case err != nil:
 		p.Detail, p.Next = "not responding: "+cause(err, askTimeout), "start the hub, or name another kubeconfig; the hub's log says why it ended (docs/logs.md)"
-		if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-			p.Detail, p.Next = err.Error(), "use a kubeconfig of this hub: `argosy up` prints where it writes one"
-		}
 		return p, false
 	}
 	var v version.Info
@@ -410,6 +422,9 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient, cluster 
 		c.Lag = &lag
 	case apierrors.IsForbidden(err) || cluster.Spec.SyncMode == clusterv1alpha1.Pull:
 		// That this user may not look, or the hub cannot, says nothing of the cluster.
+	case c.OK && timedOut(err):
+		c.OK, c.Detail = false, fmt.Sprintf("slow: it did not answer through the hub within %s", askTimeout)
+		c.Next = "check that its API server is not overloaded or suspended: " + next
 	case c.OK:
 		c.OK, c.Detail, c.Next = false, err.Error(), next
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,15 +11,34 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/why"
 )
+
+func TestStatusCallsAClusterSlowThatDoesNotAnswerInTime(t *testing.T) {
+	d, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: "https://hub.invalid"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
+	meta.SetStatusCondition(&cluster.Status.Conditions, membership.Seen(membership.Probe{Code: http.StatusOK}))
+	h := clusterHealthOf(late, d, cluster)
+	if h.OK || !strings.HasPrefix(h.Detail, "slow: it did not answer") || !strings.Contains(h.Next, "not overloaded") {
+		t.Errorf("status reports %+v", h)
+	}
+}
 
 func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ clusters as well. --force removes such a cluster from the hub. When it is joined
 		Example: `  argosy unjoin eu --cluster-kubeconfig eu.kubeconfig
   argosy unjoin eu --dry-run
   argosy unjoin eu --keep-workloads`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneArg("the name of the cluster"),
 		ValidArgsFunction: once(named(hub, "clusters.cluster.karmada.io")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u.name, u.namespace, u.out, u.colors = args[0], flags.namespace, cmd.OutOrStdout(), colors(cmd, cmd.OutOrStdout())
@@ -82,6 +82,9 @@ clusters as well. --force removes such a cluster from the hub. When it is joined
 			}
 			if config, err := hub.ToRESTConfig(); err == nil {
 				u.probe = func(ctx context.Context) error { return responds(ctx, config, u.name) }
+				u.orphans = func(ctx context.Context) ([]orphan, error) {
+					return orphansOf(ctx, config, []string{u.name})
+				}
 			}
 			return u.run(cmd.Context())
 		},
@@ -112,6 +115,8 @@ type unjoin struct {
 	host   string
 	// probe asks the member, through the hub, whether it is responding; nil if that is not to be known.
 	probe func(context.Context) error
+	// orphans returns the objects of this hub in the member that have no Work; nil if that cannot be known.
+	orphans func(context.Context) ([]orphan, error)
 	// contents are what is in a namespace of the member.
 	contents func(ctx context.Context, namespace string) ([]execute.Content, error)
 	out      io.Writer
@@ -222,7 +227,25 @@ func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 			fmt.Fprintf(u.out, "%s of %s may keep running there while they are placed in other clusters as well\n", text.Count(replicas, "replica"), text.Count(workloads, "workload"))
 		}
 	}
+	if membership.Answers(cluster) {
+		u.reportOrphans(ctx)
+	}
 	return going, nil
+}
+
+// reportOrphans says what stays in the member because it has no Work. That it cannot be found out keeps no cluster from
+// leaving.
+func (u *unjoin) reportOrphans(ctx context.Context) {
+	if u.orphans == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	found, _ := u.orphans(ctx)
+	if what := describeOrphans(found); what != "" {
+		fmt.Fprintf(u.out, "cluster(%s) keeps %s; `argosy orphans -C %s` lists them, `argosy orphans delete` deletes them\n",
+			u.name, what, u.name)
+	}
 }
 
 // unready says why nothing can be deleted in a cluster: most do not respond, but one may, for example, be held by another hub.

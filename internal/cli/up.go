@@ -16,7 +16,7 @@ func newUp() *cobra.Command {
 
 It creates its keys and certificates on the first start, and writes a kubeconfig for kubectl.
 A later start with the same data folder continues from there. Ctrl-C stops it.`,
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 		Annotations: map[string]string{servesAnnotation: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {

@@ -24,7 +24,7 @@ func newVersion() *cobra.Command {
 		Long: `Shows the version of this binary, the commit that it was built from with its date, and the Kubernetes release that it
 embeds. No hub is asked: the version of a hub is in "argosy status", and at /version of its API.`,
 		Example: "  argosy version\n  argosy version -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
 				return err

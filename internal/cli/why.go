@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,16 @@ Problems come first, each with the next step to take. KIND is a kind, plural or 
 				return fmt.Errorf("kubeconfig of the hub: %w", err)
 			}
 			q.Room, q.Scheduler, q.Pods = why.RoomOf(config), why.SchedulerOf(cmd.Context(), config), why.PodsOfBinding(config)
+			q.Orphans = func(ctx context.Context, cluster string) (names []string) {
+				ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+				defer cancel()
+				// What was found is right beside an error; this user may not be allowed to look.
+				found, _ := orphansOf(ctx, config, []string{cluster})
+				for i := range found {
+					names = append(names, found[i].object())
+				}
+				return names
+			}
 			c, mapper, err := why.Connect(config)
 			if err != nil {
 				return err

@@ -65,6 +65,8 @@ type Options struct {
 	NoStart bool
 	// DryRun shows everything and changes nothing.
 	DryRun bool
+	// Confirm is called when everything is checked and before anything is changed; nil confirms.
+	Confirm func() error
 	// System runs what is to be run on this machine.
 	System System
 }
@@ -159,6 +161,11 @@ func Install(o Options, out io.Writer) error {
 	}
 	if o.live() && os.Geteuid() != 0 {
 		return errors.New("only root may install on this machine: use sudo, or install below another folder with --root")
+	}
+	if o.Confirm != nil {
+		if err := o.Confirm(); err != nil {
+			return err
+		}
 	}
 
 	// The record comes first: what an installation that breaks off leaves is known to uninstall.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -241,6 +242,19 @@ func TestAnUpgradeReplacesTheBinaryAndKeepsTheConfiguration(t *testing.T) {
 	if read(t, filepath.Join(o.Root, ConfigPath)) != "port: 7443\n" {
 		t.Error("the configuration changed without a flag")
 	}
+}
+
+func TestInstallWritesNothingUnlessConfirmed(t *testing.T) {
+	o := below(t)
+	o.Confirm = func() error { return errors.New("not confirmed") }
+	if err := Install(o, io.Discard); err == nil || err.Error() != "not confirmed" {
+		t.Errorf("it ends with %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(o.Root, BinaryPath)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the binary is installed (%v)", err)
+	}
+	o.Confirm = func() error { return nil }
+	must(t, o)
 }
 
 func TestDataIsPurgedOnlyWhenConfirmed(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -159,14 +160,17 @@ func (m *Member) Probe(ctx context.Context) membership.Probe {
 }
 
 func (m *Member) ask(ctx context.Context, path string) membership.Probe {
+	failed := func(err error) membership.Probe {
+		return membership.Probe{Err: cause(err).Error(), Slow: errors.Is(root(err), errNoAnswer)}
+	}
 	resp, err := m.conn().get(trial(ctx), path, nil)
 	if err != nil {
-		return membership.Probe{Err: cause(err).Error()}
+		return failed(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
 	if err != nil {
-		return membership.Probe{Err: cause(err).Error()}
+		return failed(err)
 	}
 	return membership.Probe{Code: resp.StatusCode, Body: string(body)}
 }

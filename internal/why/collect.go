@@ -43,6 +43,9 @@ type Query struct {
 	// Room is asked for the binding's, Pods for what keeps its pods from running; nil asks nobody.
 	Room Room
 	Pods Pods
+	// Orphans returns the objects of the hub in a cluster that have no Work, such as "Deployment shop/web"; nil asks
+	// nobody.
+	Orphans func(ctx context.Context, cluster string) []string
 }
 
 // Error is a question that has no answer.
@@ -74,7 +77,7 @@ func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) 
 	if err != nil {
 		return nil, err
 	}
-	if says, err := steers(ctx, r, mapper, template.GroupVersionKind(), client.ObjectKeyFromObject(template), q.Scheduler); says != nil || err != nil {
+	if says, err := steers(ctx, r, mapper, template.GroupVersionKind(), client.ObjectKeyFromObject(template), q); says != nil || err != nil {
 		return says, err
 	}
 	facts, err := collect(ctx, r, template)

@@ -29,6 +29,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/pods"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -260,7 +261,8 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	p := &policyv1alpha1.PropagationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(), Kind: "PropagationPolicy"}, ObjectMeta: in("shop", "ours")}
 	p.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{
-		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop"}, {APIVersion: "example.com/v1", Kind: "StatefulSet"}, {APIVersion: "example.com/v1", Kind: "Train"}}
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop"}, {APIVersion: "example.com/v1", Kind: "StatefulSet"}, {APIVersion: "example.com/v1", Kind: "Train"},
+		{APIVersion: "apps/v1", Kind: "Deploymnet"}}
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", "web-deployment")}
 	b.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
@@ -276,7 +278,8 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	if err != nil || !ok || len(a.Templates) != 1 || !a.Templates[0].Held || a.Templates[0].Placed != "eu" || len(a.Clusters) != 1 {
 		t.Errorf("%+v, %v", says, err)
 	}
-	if len(a.Findings) < 2 || !strings.Contains(a.Findings[0].Next, "apps/v1 or apps.kruise.io/v1") || !strings.Contains(a.Findings[1].What, "does not know the kind Train.example.com") {
+	if len(a.Findings) < 3 || !strings.Contains(a.Findings[0].Next, "apps/v1 or apps.kruise.io/v1") || !strings.Contains(a.Findings[1].What, "does not know the kind Train.example.com") ||
+		!strings.Contains(a.Findings[2].What, "did you mean Deployment?") {
 		t.Errorf("it finds %+v", a.Findings)
 	}
 	says, err = Ask(t.Context(), r, mapper, Query{Kind: "clusteroverridepolicy", Namespace: "shop", Name: "images"})
@@ -286,6 +289,19 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	says, err = Ask(t.Context(), r, mapper, Query{Kind: "cluster", Name: "eu"})
 	if a, ok := says.(why.MemberAnswer); err != nil || !ok || len(a.Placed) != 1 {
 		t.Errorf("%+v, %v", says, err)
+	}
+	orphans := func(_ context.Context, cluster string) []string {
+		return []string{"Deployment shop/left in " + cluster}
+	}
+	ready := &clusterv1alpha1.Cluster{ObjectMeta: in("", "us")}
+	meta.SetStatusCondition(&ready.Status.Conditions, membership.Seen(membership.Probe{Code: http.StatusOK}))
+	withReady, _ := hub(&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")}, ready)
+	for cluster, want := range map[string]bool{"eu": false, "us": true} {
+		says, err = Ask(t.Context(), withReady, mapper, Query{Kind: "cluster", Name: cluster, Orphans: orphans})
+		a, ok := says.(why.MemberAnswer)
+		if found := slices.ContainsFunc(a.Findings, func(f why.Finding) bool { return strings.Contains(f.What, "left in us") }); err != nil || !ok || found != want {
+			t.Errorf("orphans of %s are named: %v, want %v (%v)", cluster, found, want, err)
+		}
 	}
 	says, err = Ask(t.Context(), r, mapper, Query{Kind: "manifestwork", Namespace: "eu", Name: "shop"})
 	if a, ok := says.(why.ManifestWorkAnswer); err != nil || !ok || a.Name != "shop" {

@@ -1,23 +1,30 @@
 package why
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/validate"
 	"github.com/argosy-io/argosy/internal/core/why"
+	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -28,12 +35,12 @@ var (
 )
 
 // steers answers for an object that steers the hub; nil for any other.
-func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind schema.GroupVersionKind, key types.NamespacedName, s Scheduler) (Explained, error) {
+func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind schema.GroupVersionKind, key types.NamespacedName, q Query) (Explained, error) {
 	switch {
 	case kind.Group == clusterv1alpha1.GroupVersion.Group && kind.Kind == "Cluster":
-		return member(ctx, r, key.Name, s)
+		return member(ctx, r, key.Name, q)
 	case kind.Group == policyv1alpha1.GroupVersion.Group && (propagationKinds[kind.Kind] || overrideKinds[kind.Kind]):
-		return policy(ctx, r, mapper, kind.Kind, key, s)
+		return policy(ctx, r, mapper, kind.Kind, key, q.Scheduler)
 	case kind.Group == ocmv1.GroupVersion.Group && kind.Kind == "ManifestWork":
 		return manifestWork(ctx, r, key)
 	}
@@ -73,6 +80,12 @@ func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 	}
 	if f.Templates, err = selectable(ctx, r, mapper, selectors, f.Unknown); err != nil {
 		return nil, err
+	}
+	for _, alike := range f.Unknown {
+		if len(alike) == 0 {
+			f.Kinds = kindsServed(ctx, r, mapper)
+			break
+		}
 	}
 	return why.ExplainPolicy(f), nil
 }
@@ -118,15 +131,48 @@ func selectable(ctx context.Context, r client.Reader, mapper meta.RESTMapper, se
 	return all, nil
 }
 
+// kindsServed returns the kinds that a policy may name, sorted: those of Kubernetes, and those that are defined on the
+// hub if the user may list the definitions.
+func kindsServed(ctx context.Context, r client.Reader, mapper meta.RESTMapper) []validate.NamedKind {
+	var kinds []validate.NamedKind
+	add := func(gvk schema.GroupVersionKind) {
+		version, kind := gvk.ToAPIVersionAndKind()
+		kinds = append(kinds, validate.NamedKind{APIVersion: version, Kind: kind})
+	}
+	for gvk := range clientgoscheme.Scheme.AllKnownTypes() {
+		m, err := mapper.RESTMapping(gvk.GroupKind())
+		if err == nil && m.GroupVersionKind == gvk && propagate.Propagable(gvk.GroupKind()) {
+			add(gvk)
+		}
+	}
+	definitions := &metav1.PartialObjectMetadataList{}
+	definitions.SetGroupVersionKind(definition.GVK.GroupVersion().WithKind(definition.GVK.Kind + "List"))
+	if err := r.List(ctx, definitions); err == nil {
+		for i := range definitions.Items {
+			resource := schema.ParseGroupResource(definitions.Items[i].Name)
+			if gvk, err := mapper.KindFor(resource.WithVersion("")); err == nil {
+				add(gvk)
+			}
+		}
+	}
+	slices.SortFunc(kinds, func(a, b validate.NamedKind) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.APIVersion, b.APIVersion))
+	})
+	return kinds
+}
+
 // member reads what has to do with a cluster.
-func member(ctx context.Context, r client.Reader, name string, s Scheduler) (Explained, error) {
-	f := why.MemberFacts{Cluster: &clusterv1alpha1.Cluster{}, Plugins: s.Plugins}
+func member(ctx context.Context, r client.Reader, name string, q Query) (Explained, error) {
+	f := why.MemberFacts{Cluster: &clusterv1alpha1.Cluster{}, Plugins: q.Scheduler.Plugins}
 	if err := r.Get(ctx, types.NamespacedName{Name: name}, f.Cluster); err != nil {
 		return nil, fmt.Errorf("get cluster %s: %w", name, err)
 	}
 	var err error
 	if f.Bindings, err = scope.Bindings.List(ctx, r); err != nil {
 		return nil, fmt.Errorf("list bindings: %w", err)
+	}
+	if q.Orphans != nil && membership.IsReady(f.Cluster) {
+		f.Orphans = q.Orphans(ctx, name)
 	}
 	return why.ExplainMember(f), nil
 }

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -26,7 +24,7 @@ type walkthrough struct {
 	environment []string
 }
 
-// The walkthrough once joined eu and us, and applied examples that named other clusters: nothing was placed.
+// The lines run in README's order and as they are written, except for those that make runs and the demonstration.
 func TestEveryCommandOfTheReadmeDoesWhatItSays(t *testing.T) {
 	kit.Long(t)
 	root, err := filepath.Abs("../..")
@@ -46,15 +44,10 @@ func TestEveryCommandOfTheReadmeDoesWhatItSays(t *testing.T) {
 	for _, verb := range verbs {
 		w.exists(verb)
 	}
-	// README comes to simulated clusters last; here they play the user's own.
-	for _, line := range blocks {
-		if strings.HasPrefix(line, "bin/argosy sim ") {
-			w.simulate(line)
-		}
-	}
 	for _, line := range blocks {
 		w.run(line)
 	}
+	w.must(`export PATH=$PWD/bin:$PATH && argosy status`)
 	w.until("every replica of the example is ready", func() (string, error) {
 		return w.shell(`test "$(kubectl get clonesets shop -o 'jsonpath={.spec.replicas} {.status.readyReplicas}')" = "8 8"`)
 	})
@@ -137,7 +130,12 @@ func (w *walkthrough) run(line string) {
 	switch target, isMake := strings.CutPrefix(line, "make "); {
 	case isMake: // this is run by make itself
 		w.must("make --dry-run --no-print-directory -C " + w.root + " " + target)
-	case strings.HasPrefix(line, "bin/argosy sim "): // it runs
+	case strings.HasPrefix(line, "bin/argosy sim "):
+		w.background(line)
+		w.until("the members run", func() (string, error) {
+			_, err := os.Stat(filepath.Join(w.folder, "members.yaml"))
+			return "", err
+		})
 	case strings.HasPrefix(line, "bin/argosy demo "): // it starts another fleet
 		w.exists(strings.TrimPrefix(line, "bin/argosy "))
 	case strings.HasPrefix(line, "bin/argosy up"):
@@ -158,28 +156,6 @@ func (w *walkthrough) run(line string) {
 	default:
 		if said := w.must(line); strings.TrimSpace(said) == "" {
 			w.t.Errorf("%s prints nothing", line)
-		}
-	}
-}
-
-// simulate starts the fleet of README's `argosy sim`, and gives each member a kubeconfig of its own under the names that `argosy join` uses.
-func (w *walkthrough) simulate(line string) {
-	w.t.Helper()
-	w.background(line)
-	path := filepath.Join(w.folder, "members.yaml")
-	w.until("the members run", func() (string, error) {
-		_, err := os.Stat(path)
-		return "", err
-	})
-	all, err := clientcmd.LoadFromFile(path)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for name := range all.Contexts {
-		one := all.DeepCopy()
-		one.CurrentContext = name
-		if err := clientcmd.WriteToFile(*one, filepath.Join(w.folder, name+".yaml")); err != nil {
-			w.t.Fatal(err)
 		}
 	}
 }

@@ -138,6 +138,12 @@ var cases = []struct {
 	spec: `{failover: {application: {purgeMode: Directly, purgePolicy: Never}}}`,
 	err:  "spec.failover.application.purgePolicy: duplicates purgeMode",
 }, {
+	name: "purge modes have the names of Karmada before v1.19, too",
+	head: policyHead,
+	spec: `{propagateDeps: true, failover: {application: {purgeMode: Graciously}, cluster: {purgeMode: Immediately}}}`,
+	want: `{propagateDeps: true, failover: {application: {purgeMode: Gracefully}, cluster: {purgeMode: Directly}}}`,
+	warn: []string{"spec.failover.application.purgeMode: stored as Gracefully", "spec.failover.cluster.purgeMode: stored as Directly"},
+}, {
 	name: "replicasOverrider replaces the replicas of the kind",
 	head: overrideHead,
 	spec: `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}],

@@ -180,6 +180,26 @@ func (r *rewrite) failover(failover map[string]any) {
 		}
 		r.rename(application, path+".application", "purgePolicy", "purgeMode")
 	}
+	for _, of := range []string{"application", "cluster"} {
+		if behavior := child(failover, of); behavior != nil {
+			r.purgeMode(behavior, path+"."+of)
+		}
+	}
+}
+
+// purgeModes are the names that Karmada used up to v1.18, with the present ones.
+var purgeModes = map[string]policyv1alpha1.PurgeMode{
+	"Immediately": policyv1alpha1.PurgeModeDirectly,
+	"Graciously":  policyv1alpha1.PurgeModeGracefully,
+}
+
+// purgeMode replaces an old name of a purge mode.
+func (r *rewrite) purgeMode(behavior map[string]any, path string) {
+	old, _ := behavior["purgeMode"].(string)
+	if mode, ok := purgeModes[old]; ok {
+		behavior["purgeMode"] = string(mode)
+		r.rewritten(path+".purgeMode", old, string(mode))
+	}
 }
 
 // ofStatefulSet are names that StatefulSets give to the claims of their pods: template, set and ordinal.

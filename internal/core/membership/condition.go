@@ -30,9 +30,12 @@ type Thresholds struct {
 	Success, Failure time.Duration
 }
 
-// Probe is what came of asking a member's health endpoint. Either Err says why there was no answer, or Code and Body are it.
+// Probe is the result of a request to a member's health endpoint. Either Err says why there was no answer, or Code and
+// Body are the answer.
 type Probe struct {
-	Err  string
+	Err string
+	// Slow says that the member did not answer in time. It may be overloaded, or suspended.
+	Slow bool
 	Code int
 	Body string
 }
@@ -41,6 +44,10 @@ type Probe struct {
 // and is the same for the same trouble, so that a member that stays down costs no writes.
 func Seen(p Probe) metav1.Condition {
 	switch {
+	case p.Slow:
+		return notReady(clusterv1alpha1.ReasonClusterNotReachable,
+			"cluster is not responding: "+NoAnswer+"; check that its API server is not overloaded or suspended, "+
+				"and that spec.apiEndpoint and spec.proxyURL lead to it")
 	case p.Err != "":
 		return notReady(clusterv1alpha1.ReasonClusterNotReachable,
 			"cluster is not reachable: "+p.Err+"; check that its API server is running and that spec.apiEndpoint and spec.proxyURL lead to it")

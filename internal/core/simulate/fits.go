@@ -172,8 +172,7 @@ func requests(need *workv1alpha2.ReplicaRequirements, n int64) string {
 		if q.IsZero() {
 			continue
 		}
-		total := capacity.AmountsOf(corev1.ResourceList{name: q})[name] * n
-		texts = append(texts, string(name)+" "+quantity(name, total))
+		texts = append(texts, amount(name, quantity(name, capacity.AmountsOf(corev1.ResourceList{name: q})[name]*n)))
 	}
 	if len(texts) == 0 {
 		return ""
@@ -181,13 +180,18 @@ func requests(need *workv1alpha2.ReplicaRequirements, n int64) string {
 	return " (" + strings.Join(texts, ", ") + ")"
 }
 
-// quantity is an amount as Kubernetes writes it.
-func quantity(name corev1.ResourceName, n int64) string {
+// amount returns "cpu 4" or "memory 8Gi".
+func amount(name corev1.ResourceName, q resource.Quantity) string {
+	return string(name) + " " + capacity.UnitOf(name, q).Write(q)
+}
+
+// quantity returns an amount as Kubernetes writes it.
+func quantity(name corev1.ResourceName, n int64) resource.Quantity {
 	switch name {
 	case corev1.ResourceCPU:
-		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
+		return *resource.NewMilliQuantity(n, resource.DecimalSI)
 	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourceStorage:
-		return resource.NewQuantity(n, resource.BinarySI).String()
+		return *resource.NewQuantity(n, resource.BinarySI)
 	}
-	return resource.NewQuantity(n, resource.DecimalSI).String()
+	return *resource.NewQuantity(n, resource.DecimalSI)
 }

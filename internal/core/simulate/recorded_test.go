@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/internal/core/capacity"
@@ -42,7 +41,7 @@ func settled(t testing.TB, text string) []Object {
 		c = c.DeepCopy()
 		c.Status.ResourceSummary.Allocated = corev1.ResourceList{}
 		for r, total := range capacity.AmountsOf(c.Status.ResourceSummary.Allocatable) {
-			c.Status.ResourceSummary.Allocated[r] = resource.MustParse(quantity(r, total-s.rooms.free[name][r]))
+			c.Status.ResourceSummary.Allocated[r] = quantity(r, total-s.rooms.free[name][r])
 		}
 		add("cluster.karmada.io/v1alpha1", "Cluster", c)
 	}

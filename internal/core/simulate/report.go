@@ -10,11 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -100,7 +102,7 @@ type Overridden struct {
 // Cluster is one cluster before and after.
 type Cluster struct {
 	Name string `json:"name"`
-	// State is "down" or "new"; empty otherwise.
+	// State is what the change does to the cluster: "down", "drained", "removed" or "new"; empty for nothing of that.
 	State string `json:"state,omitempty"`
 	// Replicas of the workloads of the report.
 	Before int64 `json:"replicasBefore"`
@@ -111,11 +113,12 @@ type Cluster struct {
 	Short []string `json:"short,omitempty"`
 }
 
-// Headroom is of one resource; negative where more was placed than there is room.
+// Headroom is of one resource. What is free is negative where more was placed than there is room, and absent while the
+// cluster is not there.
 type Headroom struct {
-	Allocatable string `json:"allocatable"`
-	Before      string `json:"freeBefore"`
-	After       string `json:"freeAfter"`
+	Allocatable resource.Quantity  `json:"allocatable"`
+	Before      *resource.Quantity `json:"freeBefore,omitempty"`
+	After       *resource.Quantity `json:"freeAfter,omitempty"`
 }
 
 func report(c Change, before, after *state) Report {
@@ -140,8 +143,8 @@ func report(c Change, before, after *state) Report {
 			if b.BindingSpec().Placement == nil {
 				continue // it follows others
 			}
-			resource := b.BindingSpec().Resource
-			k := ref{propagate.GroupKind(resource.APIVersion, resource.Kind), resource.Namespace, resource.Name}
+			of := b.BindingSpec().Resource
+			k := ref{propagate.GroupKind(of.APIVersion, of.Kind), of.Namespace, of.Name}
 			keys[k] = key
 			add(k)
 		}
@@ -190,10 +193,17 @@ func report(c Change, before, after *state) Report {
 			cluster.Before, cluster.After = n[0], n[1]
 		}
 		switch {
-		case after.clusters[name] == nil:
+		case slices.Contains(c.Down, name):
 			cluster.State = "down"
+		case slices.Contains(c.Drained, name):
+			cluster.State = "drained"
+		case after.clusters[name] == nil:
+			cluster.State = "removed"
 		case before.clusters[name] == nil:
 			cluster.State = "new"
+		}
+		if outage := membership.OutageOf(before.clusters[name]); outage != nil && after.clusters[name] != nil {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s %s: its free capacity is the last that it reported", name, outage))
 		}
 		cluster.headroom(name, before, after)
 		if len(cluster.Short) > 0 {
@@ -327,19 +337,19 @@ func (c *Cluster) headroom(name string, before, after *state) {
 		return
 	}
 	c.Headroom = map[corev1.ResourceName]Headroom{}
-	for resource, n := range allocatable {
-		h := Headroom{Allocatable: quantity(resource, n)}
-		was, counted := was.free[resource]
+	for name, n := range allocatable {
+		h := Headroom{Allocatable: quantity(name, n)}
+		was, counted := was.free[name]
 		if counted {
-			h.Before = quantity(resource, was)
+			h.Before = ptr(quantity(name, was))
 		}
-		if is, still := is.free[resource]; still {
-			h.After = quantity(resource, is)
+		if is, still := is.free[name]; still {
+			h.After = ptr(quantity(name, is))
 			if is < 0 && (!counted || is < was) {
-				c.Short = append(c.Short, string(resource)+" "+quantity(resource, -is))
+				c.Short = append(c.Short, amount(name, quantity(name, -is)))
 			}
 		}
-		c.Headroom[resource] = h
+		c.Headroom[name] = h
 	}
 	if more := is.homeless - was.homeless; more > 0 {
 		c.Short = append(c.Short, fmt.Sprintf("nodes with room for %d replicas", more))

@@ -226,6 +226,48 @@ func TestReportsTellStories(t *testing.T) {
 	}
 }
 
+func TestCapacityOfASilentClusterIsReportedAsOld(t *testing.T) {
+	silent := strings.Replace(cluster("m1", 10, ""), `{type: Ready, status: "True"}`, `{type: Ready, status: "False", reason: ClusterNotReachable, lastTransitionTime: "2026-01-01T00:00:00Z"}`, 1)
+	for name, c := range map[string]struct {
+		change Change
+		want   []string
+	}{
+		"nothing changes":       {Change{}, []string{"m1 has not been ready since 2026-01-01T00:00:00Z (ClusterNotReachable): its free capacity is the last that it reported"}},
+		"the cluster leaves":    {Change{Removed: []string{"m1"}}, nil},
+		"another is taken down": {Change{Removed: []string{"m1"}, Down: []string{"m2"}}, nil},
+	} {
+		if r := run(t, load(t, silent+cluster("m2", 10, "")), c.change); !slices.Equal(r.Warnings, c.want) {
+			t.Errorf("%s: it warns %q, want %q", name, r.Warnings, c.want)
+		}
+	}
+}
+
+func TestClusterTableHasOneUnitPerColumnAndNoNegativeAmounts(t *testing.T) {
+	q := func(text string) *resource.Quantity { return ptr(resource.MustParse(text)) }
+	r := Report{Clusters: []Cluster{
+		{Name: "m1", Headroom: map[corev1.ResourceName]Headroom{"cpu": {Before: q("10"), After: q("-840900m")}, "memory": {Before: q("512Gi"), After: q("40Mi")}, "pods": {Before: q("9"), After: q("9")}}},
+		{Name: "m2", State: "removed", Headroom: map[corev1.ResourceName]Headroom{"cpu": {Before: q("95700m")}, "memory": {Before: q("1Gi")}}},
+		{Name: "m3", State: "new", Headroom: map[corev1.ResourceName]Headroom{"cpu": {After: q("20m")}}},
+	}}
+	var got bytes.Buffer
+	if err := r.Print(&got, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]string{
+		{"m1 ", "10 → over by 840.9 ", "512Gi → <0.1Gi"},
+		{"m2 ", "removed", "95.7 → none", "1Gi → none", "unknown"},
+		{"m3 ", "new", "none → <0.1"},
+	} {
+		lines := strings.Split(got.String(), "\n")
+		i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "  "+want[0]) })
+		for _, part := range want[1:] {
+			if i < 0 || !strings.Contains(lines[i], part) {
+				t.Errorf("the row of %s lacks %q:\n%s", want[0], part, &got)
+			}
+		}
+	}
+}
+
 func TestWhatWasPlacedStaysCountedAndIsGivenBack(t *testing.T) {
 	f := load(t, cluster("m1", 10, "")+policy("p", "", packed)+deployment("a", 6)+deployment("b", 6))
 	r := run(t, f, Change{})
@@ -233,7 +275,7 @@ func TestWhatWasPlacedStaysCountedAndIsGivenBack(t *testing.T) {
 		t.Fatalf("two of six do not fit into ten, and %d do not", r.Summary.Unplaced)
 	}
 	r = run(t, f, Change{Scale: []Scale{scale(t, "deployment/a=4")}})
-	if r.Summary.Unplaced != 0 || r.Clusters[0].Headroom["cpu"].After != "0" {
+	if r.Summary.Unplaced != 0 || !r.Clusters[0].Headroom["cpu"].After.IsZero() {
 		t.Errorf("four and six fit into ten: %+v %+v", r.Summary, r.Clusters)
 	}
 }

@@ -3,13 +3,16 @@ package simulate
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
 // Print writes the report for people: what does not fit first, then what changes, then the clusters. all has the workloads that
@@ -91,18 +94,14 @@ func (r Report) Print(out io.Writer, all bool) error {
 	fmt.Fprintln(table, "  CLUSTER\tSTATE\tREPLICAS\tCPU\tMEMORY\tPODS")
 	for _, c := range r.Clusters {
 		row := []string{"  " + c.Name, orNone(c.State), arrow(fmt.Sprint(c.Before), fmt.Sprint(c.After))}
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+		for _, name := range columns {
 			h, known := c.Headroom[name]
-			switch {
-			case !known:
+			if !known {
 				row = append(row, "unknown")
-			case h.After == "":
-				row = append(row, arrow(h.Before, "none"))
-			case h.Before == "":
-				row = append(row, arrow("none", h.After))
-			default:
-				row = append(row, arrow(h.Before, h.After))
+				continue
 			}
+			unit := r.unit(name)
+			row = append(row, arrow(free(h.Before, unit), free(h.After, unit)))
 		}
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
@@ -120,6 +119,36 @@ func (r Report) Print(out io.Writer, all bool) error {
 		s.Changed, s.Workloads, s.MovedReplicas, s.Unplaced, s.UnplacedReplicas)
 	_, err := io.WriteString(out, trimmed(b.String()))
 	return err
+}
+
+// columns are the resources in the table of clusters.
+var columns = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+
+// unit returns the unit of a column: that of the largest amount in it.
+func (r Report) unit(name corev1.ResourceName) capacity.Unit {
+	var largest resource.Quantity
+	for _, c := range r.Clusters {
+		for _, q := range []*resource.Quantity{c.Headroom[name].Before, c.Headroom[name].After} {
+			if q != nil && math.Abs(q.AsApproximateFloat64()) > math.Abs(largest.AsApproximateFloat64()) {
+				largest = *q
+			}
+		}
+	}
+	return capacity.UnitOf(name, largest).Rounded()
+}
+
+// free returns what is free, or by how much the capacity is exceeded: "7.5", "over by 2", "none" of a cluster that is
+// not there.
+func free(q *resource.Quantity, unit capacity.Unit) string {
+	switch {
+	case q == nil:
+		return "none"
+	case q.Sign() < 0:
+		over := q.DeepCopy()
+		over.Neg()
+		return "over by " + unit.Write(over)
+	}
+	return unit.Write(*q)
 }
 
 func (w Workload) ref() string {

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -114,8 +115,9 @@ func MissingKind(n NamedKind, known []NamedKind) string {
 	return fmt.Sprintf("%s: the hub serves no kind %s in %s%s", n.Path, n.Kind, n.APIVersion, meantKind(n, known))
 }
 
-// meantKind is meant for a kind: one of the same group, or the kind as it is called in another group, which may be what is misspelt.
-func meantKind(n NamedKind, known []NamedKind) string {
+// MeantKind returns the kind that was probably meant by one that the hub does not serve: one of the same group, or else
+// one of another group, which may be what is misspelt.
+func MeantKind(n NamedKind, known []NamedKind) (NamedKind, bool) {
 	var same, all []string
 	for _, k := range known {
 		if group(k) == group(n) {
@@ -123,24 +125,33 @@ func meantKind(n NamedKind, known []NamedKind) string {
 		}
 		all = append(all, k.Kind)
 	}
-	if m := lint.Meant(n.Kind, same); m != "" {
-		return fmt.Sprintf("; did you mean %s?", m)
+	kind := lint.Meant(n.Kind, same)
+	inGroup := kind != ""
+	if !inGroup {
+		kind = lint.Meant(n.Kind, all)
 	}
-	m := lint.Meant(n.Kind, all)
 	var versions []string
 	for _, k := range known {
-		if m != "" && k.Kind == m {
+		if k.Kind == kind && (!inGroup || group(k) == group(n)) {
 			versions = append(versions, k.APIVersion)
 		}
 	}
-	if len(versions) == 0 {
+	if kind == "" || len(versions) == 0 {
+		return NamedKind{}, false
+	}
+	return NamedKind{APIVersion: cmp.Or(lint.Meant(n.APIVersion, versions), versions[0]), Kind: kind}, true
+}
+
+// meantKind asks for the kind that was probably meant, or says that the named one may come later.
+func meantKind(n NamedKind, known []NamedKind) string {
+	m, ok := MeantKind(n, known)
+	switch {
+	case !ok:
 		return meant(n.Kind, nil)
+	case group(m) == group(n):
+		return fmt.Sprintf("; did you mean %s?", m.Kind)
 	}
-	version := lint.Meant(n.APIVersion, versions)
-	if version == "" {
-		version = versions[0]
-	}
-	return fmt.Sprintf("; did you mean %s in %s?", m, version)
+	return fmt.Sprintf("; did you mean %s in %s?", m.Kind, m.APIVersion)
 }
 
 func group(k NamedKind) string {

@@ -3,6 +3,7 @@ package why
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,9 +14,11 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/interpret/lint"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
 // PolicyFacts are what is known of a policy. All of it is read-only.
@@ -27,6 +30,8 @@ type PolicyFacts struct {
 	Templates []Selectable
 	// Unknown are the kinds among them that the hub does not serve, with the kinds of that name that it does.
 	Unknown map[schema.GroupKind][]schema.GroupVersionKind
+	// Kinds are those that the hub serves; empty unless one of Unknown is in no other group.
+	Kinds []validate.NamedKind
 	// Policies are all propagation policies.
 	Policies []policyv1alpha1.Propagation
 	// Bindings are those of the templates that the policy holds; of an override policy, all.
@@ -206,13 +211,13 @@ func (e *policyExplanation) whyNotHeld(row Selected, t propagate.Template, claim
 	}
 	if best, ok := propagate.Match(t, e.Policies); ok && describe(best) != describe(e.Propagation) {
 		stub := &explanation{template: t}
-		return "is about to be claimed by " + describe(best) + "; this one: " + stub.whyNot(e.Propagation, best)
+		return "is not claimed yet, and " + describe(best) + " ranks first; this one: " + stub.whyNot(e.Propagation, best)
 	}
 	return aboutToClaim
 }
 
 // aboutToClaim is why a template is not held yet that will be.
-const aboutToClaim = "is about to be claimed"
+const aboutToClaim = "is not claimed yet"
 
 // amiss is the condition of a binding that is not as it should be, in words; empty for none.
 func amiss(b workv1alpha2.Binding) string {
@@ -259,6 +264,11 @@ func (e *policyExplanation) explainSelectors() {
 func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity Severity, why, next string) {
 	gk := propagate.GroupKind(s.APIVersion, s.Kind)
 	if alike, unknown := e.Unknown[gk]; unknown {
+		named := validate.NamedKind{APIVersion: s.APIVersion, Kind: s.Kind}
+		if meant, ok := validate.MeantKind(named, e.Kinds); ok && len(alike) == 0 {
+			return Problem, fmt.Sprintf("the hub does not know the kind %s; did you mean %s?", gk, meant.Kind),
+				fmt.Sprintf("write apiVersion: %s, kind: %s; or install what defines %s in the hub", meant.APIVersion, meant.Kind, gk)
+		}
 		if len(alike) == 0 {
 			return Problem, "the hub does not know the kind " + gk.String(), "install what defines it in the hub, for example its CustomResourceDefinition; or correct apiVersion and kind"
 		}
@@ -302,7 +312,11 @@ func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity
 	case len(here) == 0:
 		return Attention, fmt.Sprintf("there is no %s in %s", gk, where), "create one; the policy claims it as soon as it exists"
 	case s.Name != "":
-		return Attention, fmt.Sprintf("%s has no %s of that name, but %s", where, gk, some(here)), "correct the name, or create that object"
+		next = "correct the name, or create that object"
+		if meant := lint.Meant(s.Name, here); meant != "" {
+			next = fmt.Sprintf("correct the name to %s, or create that object", meant)
+		}
+		return Attention, fmt.Sprintf("%s has no %s of that name, but %s", where, gk, some(here)), next
 	}
 	return Attention, fmt.Sprintf("no %s in %s has these labels; %s has %s", gk, where, named[0], labelled), "correct the labels, of the selector or of the templates"
 }
@@ -378,11 +392,31 @@ func (e *policyExplanation) explainPlacement() {
 			}
 		}
 	}
+	e.findMissingClusters(validate.NamesOf(e.Propagation).Clusters)
 	if len(order) == 0 {
 		return // of no kind that is known
 	}
 	for _, name := range fleet.Names() {
 		e.answer.Clusters = append(e.answer.Clusters, *rows[name])
+	}
+}
+
+// findMissingClusters reports the clusters that the policy names and the fleet does not have, each once, with the
+// nearest name.
+func (e *policyExplanation) findMissingClusters(named []validate.Named) {
+	if len(e.Clusters) == 0 {
+		return // policies may come before the first cluster
+	}
+	known := map[string]bool{}
+	for _, c := range e.Clusters {
+		known[c.Name] = true
+	}
+	names := slices.Sorted(maps.Keys(known))
+	for _, n := range named {
+		if !known[n.Value] {
+			known[n.Value] = true
+			e.find(Attention, validate.MissingCluster(n, names), "")
+		}
 	}
 }
 
@@ -442,12 +476,8 @@ func (e *policyExplanation) explainRules() {
 			e.find(Attention, name+" changes nothing: it has no overriders", "")
 		}
 	}
-	names := make([]string, 0, len(rows))
-	for name := range rows {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	e.findMissingClusters(validate.NamesOfOverride(e.Override).Clusters)
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		e.answer.Clusters = append(e.answer.Clusters, *rows[name])
 	}
 }

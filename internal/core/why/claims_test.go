@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/validate"
 	"github.com/argosy-io/argosy/internal/core/why"
 )
 
@@ -80,7 +81,7 @@ var policyStories = []struct {
 			h := named(t, "bank", "ledger")
 			return holds(h.policy("", "ledger", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: ledger}]}"), h)
 		}},
-	{name: "another name", severity: why.Attention, want: "has no Deployment.apps of that name, but api, web", next: "correct the name",
+	{name: "another name", severity: why.Attention, want: "has no Deployment.apps of that name, but api, web", next: "correct the name to web",
 		tell: func(t *testing.T) why.PolicyFacts {
 			h := named(t, "shop", "web")
 			return holds(h.policy("shop", "wbe", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: wbe}]}"), named(t, "shop", "api"), h)
@@ -111,6 +112,20 @@ var policyStories = []struct {
 			f := holds(h.policy("shop", "trains", "{resourceSelectors: [{apiVersion: example.com/v1, kind: Train}]}"), h)
 			f.Unknown = map[schema.GroupKind][]schema.GroupVersionKind{{Group: "example.com", Kind: "Train"}: nil}
 			return f
+		}},
+	{name: "a misspelt kind", severity: why.Problem, want: "does not know the kind Deploymnet.apps; did you mean Deployment?", next: "write apiVersion: apps/v1, kind: Deployment",
+		tell: func(t *testing.T) why.PolicyFacts {
+			h := start(t, deployment, fleet()...)
+			f := holds(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deploymnet}]}"), h)
+			f.Unknown = map[schema.GroupKind][]schema.GroupVersionKind{{Group: "apps", Kind: "Deploymnet"}: nil}
+			f.Kinds = []validate.NamedKind{{APIVersion: "apps/v1", Kind: "DaemonSet"}, {APIVersion: "apps/v1", Kind: "Deployment"}}
+			return f
+		}},
+	{name: "a misspelt cluster", severity: why.Attention, want: `spec.placement.clusterAffinity.clusterNames[1]: no cluster is named "m-2"; did you mean m2?`,
+		tell: func(t *testing.T) why.PolicyFacts {
+			h := start(t, deployment, fleet()...)
+			p := h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinity: {clusterNames: [m1, m-2]}}}")
+			return holds(p, h.all(p))
 		}},
 	{name: "no cluster", severity: why.Problem, want: "its placement allows no cluster for Deployment.apps: 0/3 clusters", next: "the fleet has no m9, which clusterNames lists",
 		tell: func(t *testing.T) why.PolicyFacts {

@@ -408,10 +408,10 @@ func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item wo
 	e.find(Waiting, row.Name, row.Name+": "+row.Why, next)
 }
 
-// passedOver says of a cluster without replicas that a fresh scheduling would give it some, as after it was joined again: replicas that are
-// placed do not move by themselves.
+// passedOver reports that a fresh scheduling would place replicas in a cluster that has none, for example after it was
+// joined again. Placed replicas do not move by themselves, neither those by capacity nor those by static weights.
 func (e *explanation) passedOver(row *Cluster) {
-	if e.answer.Placement == nil || len(e.answer.Placement.Run) > 0 {
+	if e.answer.Placement == nil || e.answer.Placement.Due != "" {
 		return // a run is due, which may use the cluster
 	}
 	i := slices.IndexFunc(e.answer.Placement.Fresh, func(t workv1alpha2.TargetCluster) bool { return t.Name == row.Name })

@@ -27,7 +27,9 @@ type MemberFacts struct {
 	Cluster *clusterv1alpha1.Cluster
 	// Bindings are those of all templates.
 	Bindings []workv1alpha2.Binding
-	Plugins  schedule.Plugins
+	// Orphans are the objects of this hub in the cluster that have no Work, such as "Deployment shop/web".
+	Orphans []string
+	Plugins schedule.Plugins
 }
 
 // MemberAnswer is all there is to say of a member cluster.
@@ -40,8 +42,10 @@ type MemberAnswer struct {
 	// Ready is its condition; nil while nobody has asked it.
 	Ready  *metav1.Condition `json:"ready,omitempty"`
 	Taints []string          `json:"taints,omitempty"`
-	// Room is by resource, as "cpu: 4 of 10 free".
-	Room []string `json:"room,omitempty"`
+	// Room is by resource, as "cpu: 4 of 10 free". RoomBefore is set while the cluster is not ready: it last reported
+	// its room before then.
+	Room       []string     `json:"room,omitempty"`
+	RoomBefore *metav1.Time `json:"roomReportedBefore,omitempty"`
 	// Placed are the templates that are there, those with a fault first; Refused counts those that may not be, by the reason.
 	Placed  []PlacedThere `json:"placed,omitempty"`
 	Refused []Refusal     `json:"refused,omitempty"`
@@ -90,7 +94,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	case membership.HeldByAnother(c):
 		find(Problem, "this hub writes nothing into the cluster: "+a.Ready.Message, fmt.Sprintf("argosy join %s --take-over --cluster-kubeconfig FILE, or argosy unjoin %s", c.Name, c.Name))
 	case !membership.IsReady(c):
-		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", since(a.Ready), a.Ready.Reason, a.Ready.Message), strings.TrimSuffix("check that its API server is running and reachable at "+c.Spec.APIEndpoint, " at "))
+		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", since(a.Ready), a.Ready.Reason, a.Ready.Message), bringBack(c, a.Ready))
 	}
 	if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil && known.Status != metav1.ConditionTrue {
 		find(Attention, "not all kinds that the cluster serves are known: "+known.Message, "check which of the member's APIs do not respond")
@@ -99,6 +103,9 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		a.Taints = append(a.Taints, t.ToString())
 	}
 	a.Room = roomOf(c.Status.ResourceSummary)
+	if outage := membership.OutageOf(c); outage != nil && len(a.Room) > 0 && !outage.Since.IsZero() {
+		a.RoomBefore = &outage.Since
+	}
 
 	fleet := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{c}).With(f.Plugins)
 	refused := map[string]*Refusal{}
@@ -174,6 +181,12 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	if len(sick) > 0 {
 		find(Problem, fmt.Sprintf("%s not healthy there, such as %s", text.Count(len(sick), "template"), some(sick)), "argosy why shows the member's response to each")
 	}
+	if len(f.Orphans) > 0 {
+		objects, such := text.Count(len(f.Orphans), "object"), some(slices.Sorted(slices.Values(f.Orphans)))
+		find(Attention, fmt.Sprintf("the cluster has %s of this hub without a Work, such as %s", objects, such),
+			fmt.Sprintf("argosy orphans -C %s lists them; argosy adopt brings one under the hub's management, "+
+				"argosy orphans delete deletes it", c.Name))
+	}
 	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
 		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
 	})
@@ -183,6 +196,16 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	}
 	a.Summary = strings.Join(parts, ", ")
 	return a
+}
+
+// bringBack returns what to do about a cluster that is not ready. One that answers says what is wrong in the message of
+// its condition.
+func bringBack(c *clusterv1alpha1.Cluster, ready *metav1.Condition) string {
+	switch ready.Reason {
+	case clusterv1alpha1.ReasonClusterNotReady, clusterv1alpha1.ReasonStatusCollectionFailed:
+		return "resolve what the message says; the hub retries by itself"
+	}
+	return strings.TrimSuffix("check that its API server is running, not overloaded, and reachable at "+c.Spec.APIEndpoint, " at ")
 }
 
 // templateName is a binding's template as people name it.
@@ -235,7 +258,11 @@ func (a MemberAnswer) Write(out io.Writer) error {
 		fmt.Fprintf(&b, "Taints: %s\n", strings.Join(a.Taints, ", "))
 	}
 	if len(a.Room) > 0 {
-		fmt.Fprintf(&b, "Room: %s\n", strings.Join(a.Room, "; "))
+		stale := ""
+		if a.RoomBefore != nil {
+			stale = fmt.Sprintf(" (last reported before %s)", a.RoomBefore.UTC().Format(time.RFC3339))
+		}
+		fmt.Fprintf(&b, "Room%s: %s\n", stale, strings.Join(a.Room, "; "))
 	}
 	if len(a.Placed) > 0 {
 		fmt.Fprint(&b, "\nPlaced here\n")

@@ -6,13 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/why"
 )
 
@@ -21,6 +25,7 @@ func TestMemberStories(t *testing.T) {
 		name       string
 		member     *clusterv1alpha1.Cluster
 		tell       func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding
+		orphans    []string
 		want, next string
 	}{
 		{name: "all is well", member: cluster("m1", cpus("4")), tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
@@ -30,6 +35,14 @@ func TestMemberStories(t *testing.T) {
 			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
 				return []workv1alpha2.Binding{in(t, c, "web", "")}
 			}},
+		{name: "credentials refused", member: cluster("m1", func(c *clusterv1alpha1.Cluster) {
+			meta.SetStatusCondition(&c.Status.Conditions, membership.Seen(membership.Probe{Code: 401}))
+			c.Status.Conditions[1].LastTransitionTime = metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		}), want: "cluster is reachable but refuses the credentials", next: "resolve what the message says",
+			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
+		{name: "left by an earlier membership", member: cluster("m1"), orphans: []string{"Service shop/web", "Deployment shop/web"},
+			want: "2 objects of this hub without a Work, such as Deployment shop/web, Service shop/web", next: "argosy orphans -C m1 lists them",
+			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "tainted", member: cluster("m1", tainted("maintenance", corev1.TaintEffectNoSchedule)), want: "2 templates kept out, such as Deployment.apps shop/api, Deployment.apps shop/web: it had untolerated taint", next: "tolerate {maintenance:NoSchedule}",
 			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
 				there := in(t, c, "db", "placement: {clusterTolerations: [{key: maintenance, operator: Exists}]}")
@@ -48,7 +61,7 @@ func TestMemberStories(t *testing.T) {
 			}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			f := why.MemberFacts{Cluster: s.member, Bindings: s.tell(s.member)}
+			f := why.MemberFacts{Cluster: s.member, Bindings: s.tell(s.member), Orphans: s.orphans}
 			answer := why.ExplainMember(f)
 			switch {
 			case s.want == "" && len(answer.Findings) > 0:
@@ -59,7 +72,7 @@ func TestMemberStories(t *testing.T) {
 			dice := rand.New(rand.NewPCG(1, 2))
 			for range 5 {
 				o := f
-				o.Bindings = shuffled(dice, f.Bindings)
+				o.Bindings, o.Orphans = shuffled(dice, f.Bindings), shuffled(dice, f.Orphans)
 				if a, b := asJSON(t, answer), asJSON(t, why.ExplainMember(o)); cmp.Diff(a, b) != "" {
 					t.Fatalf("in another order it says (-first +then):\n%s", cmp.Diff(a, b))
 				}

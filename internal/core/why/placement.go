@@ -258,9 +258,10 @@ func (e *explanation) terms(b workv1alpha2.Binding) []Term {
 	return out
 }
 
-// fresh is where a run would put the replicas that may move them; nil if it would put them where they are, or cannot.
+// fresh returns where a run that may move replicas would place them; nil if it would leave them where they are, or
+// cannot place them.
 func (e *explanation) fresh(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
-	if m := schedule.MethodOf(b); m != schedule.ByRoom && m != schedule.Aggregated {
+	if m := schedule.MethodOf(b); m != schedule.ByRoom && m != schedule.Aggregated && m != schedule.StaticWeights {
 		return nil
 	}
 	anew := b.DeepCopyObject().(workv1alpha2.Binding)

@@ -66,7 +66,7 @@ func (e *explanation) explainPolicy() {
 		case selected && describe(p) != describe(best):
 			c.Why = e.whyNot(p, best)
 		case selected:
-			c.Why = "is about to claim it"
+			c.Why = e.unclaimed()
 		default:
 			c.Why = misses(p, t)
 		}
@@ -104,7 +104,8 @@ func (e *explanation) explainPolicy() {
 	case e.sentByItself():
 		out.Why = "a namespace is sent to every cluster without a policy"
 	case selected:
-		e.find(Waiting, "", describe(best)+" selects it, and has not claimed it yet", "")
+		e.find(Waiting, "", describe(best)+" selects it, and has not claimed it yet",
+			"wait some seconds; if it stays unclaimed, check that the controllers of the hub run: argosy status")
 	case e.Binding != nil && propagate.Belongs(e.Facts.Template, e.Binding) == nil && len(e.Binding.BindingSpec().RequiredBy) > 0:
 		out.Why = "it follows the objects that require it: " + requirers(e.Binding.BindingSpec().RequiredBy)
 		if p, ok, _ := dependency.PointerOf(e.Facts.Template); ok {
@@ -113,6 +114,18 @@ func (e *explanation) explainPolicy() {
 	default:
 		e.unselected(claim, claimed)
 	}
+}
+
+// unclaimed says why the policy that ranks first has not claimed the template.
+func (e *explanation) unclaimed() string {
+	t := e.template
+	switch {
+	case e.actsOnHub(), propagate.Excluded(t):
+		return "selects it, but it is never propagated"
+	case propagate.ManagedElsewhere(t):
+		return "selects it, but " + t.Labels[policyv1alpha1.ClaimedByLabel] + " propagates it"
+	}
+	return "selects it and ranks first; has not claimed it yet"
 }
 
 // explainHolder says what is particular about the policy that holds the template.
@@ -153,8 +166,12 @@ func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
 		severity, what = Problem, fmt.Sprintf("the policy that claimed it, %s, is gone, and no other selects it: its copies stay as they are", strings.Trim(claim.Namespace+"/"+claim.Name, "/"))
 	}
 	next := fmt.Sprintf("create a %s with resourceSelectors: [{apiVersion: %s, kind: %s, name: %s}]", kind, t.APIVersion, t.Kind, t.Name)
-	for _, c := range e.answer.Policy.Candidates {
-		next += fmt.Sprintf("; or change %s: %s", c.Policy, c.Why)
+	const shown = 3
+	for _, c := range e.answer.Policy.Candidates[:min(shown, len(e.answer.Policy.Candidates))] {
+		next += fmt.Sprintf("; or add that selector to %s: %s", c.Policy, c.Why)
+	}
+	if more := len(e.answer.Policy.Candidates) - shown; more > 0 {
+		next += fmt.Sprintf("; or to one of %d more, listed below", more)
 	}
 	switch p, ok, err := dependency.PointerOf(e.Facts.Template); {
 	case err != nil:

@@ -323,7 +323,7 @@ var stories = []struct {
 			propagate.Await(h.Template, p)
 			return h
 		}},
-	{name: "the policy has not claimed it yet", severity: why.Waiting, want: "has not claimed it yet",
+	{name: "the policy has not claimed it yet", severity: why.Waiting, want: "has not claimed it yet", next: "check that the controllers of the hub run",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.policy("shop", "web", "{"+ofDeployments+"}")
@@ -413,6 +413,13 @@ var stories = []struct {
 		next: "create a WorkloadRebalancer with spec.workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}]", tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"))
 			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			h.Clusters = append(h.Clusters, cluster("m2"))
+			return h
+		}},
+	{name: "a cluster with a static weight that was joined again", severity: why.Attention, want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there",
+		next: "create a WorkloadRebalancer with spec.workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}]", tell: func(t *testing.T) *hub {
+			h := start(t, deployment, cluster("m1"))
+			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
 			h.Clusters = append(h.Clusters, cluster("m2"))
 			return h
 		}},

@@ -107,8 +107,8 @@ func sums(rs []report, counters ...string) map[string]any {
 	return status
 }
 
-// sumsOf are the sums for a template. What a cluster calls updated is of the template that its controller has seen: where that is an older
-// one, none is.
+// sumsOf returns the sums for a template. Replicas that a cluster reports as updated to an older generation are not
+// counted.
 func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string) map[string]any {
 	status := sums(rs, counters...)
 	for _, c := range counters {
@@ -117,7 +117,7 @@ func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string
 		}
 		var total int64
 		for _, r := range rs {
-			if of := number(r.status, templateGenerationField); of == 0 || of >= template.GetGeneration() && !unseen(r) {
+			if CountsUpdated(r.status, template.GetGeneration()) {
 				total += number(r.status, c)
 			}
 		}
@@ -126,10 +126,15 @@ func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string
 	return status
 }
 
-// unseen says whether the controller of a cluster has yet to see the object as it is there now.
-func unseen(r report) bool {
-	seen, ok := whole(r.status["observedGeneration"])
-	return ok && seen < number(r.status, generationField)
+// CountsUpdated says whether the replicas that a cluster reports as updated are of this generation of the template.
+// They are not while the cluster has an older generation, or while its controller has not observed the present one.
+func CountsUpdated(status map[string]any, generation int64) bool {
+	of := number(status, templateGenerationField)
+	if of == 0 {
+		return true
+	}
+	seen, ok := whole(status["observedGeneration"])
+	return of >= generation && !(ok && seen < number(status, generationField))
 }
 
 // addition sets fields of a template's status that are more than counters.
