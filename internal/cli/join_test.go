@@ -348,9 +348,9 @@ func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
 	}{
 		"no tokens":      {noTokens, []string{`cluster "m1"`, "request a token of the service account karmada-cluster/karmada-m1", "no key to sign with"}},
 		"nobody listens": {failing(errors.New("connection refused")), []string{`cluster "m1" at https://m1 is not responding`, "connection refused", "--cluster-kubeconfig"}},
-		"a web server":   {failing(apierrors.NewNotFound(corev1.Resource("namespaces"), "kube-system")), []string{"answered, but not as a cluster that can be used", "--cluster-context"}},
+		"a web server":   {failing(apierrors.NewNotFound(corev1.Resource("namespaces"), "kube-system")), []string{"responds, but not as a healthy cluster", "--cluster-context"}},
 		"another CA":     {failing(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), []string{`certificate of cluster "m1" at https://m1 is not trusted`, "certificate-authority-data"}},
-		"refused user":   {failing(apierrors.NewUnauthorized("Unauthorized")), []string{"not authorised in cluster \"m1\"", "the credentials are missing or not valid"}},
+		"refused user":   {failing(apierrors.NewUnauthorized("Unauthorized")), []string{"not authorized in cluster \"m1\"", "the credentials are missing or not valid"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			j, _ := joining("m1", fakeHub(), tc.member)
@@ -608,7 +608,7 @@ func TestUnjoinRefusesBeforeItChangesAnything(t *testing.T) {
 	}{
 		"nobody of that name":         {fakeHub(), nil, `cluster "m1" is not joined`},
 		"a cluster that pulls":        {member("Pull"), nil, "Pull mode"},
-		"a kubeconfig of another one": {member("Push"), fakeMember("id-2"), "leads to another cluster"},
+		"a kubeconfig of another one": {member("Push"), fakeMember("id-2"), "is for another cluster"},
 		"a dead member":               {member("Push"), dead, "--force removes it"},
 	} {
 		t.Run(story, func(t *testing.T) {

@@ -22,7 +22,7 @@ var s000 = []row{
 		see: func(s *story) string {
 			s.until("all is well", func() string { // another row may have a member join anew
 				out, err := s.argosy("karmadactl", "status")
-				if err != nil || !strings.Contains(out, "All is well.") {
+				if err != nil || !strings.Contains(out, "All checks passed.") {
 					return fmt.Sprint(out, err)
 				}
 				return ""
