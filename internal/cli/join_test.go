@@ -181,7 +181,7 @@ func TestJoinRefusesTheMemberOfAnotherHubUnlessToldToTakeItOver(t *testing.T) {
 	if err := second.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "writes nothing there from now on") {
+	if !strings.Contains(out.String(), "no longer writes there") {
 		t.Errorf("said %q", out)
 	}
 	if exists(t, member, lease, "karmada-cluster", "argosy-hub"); *lease.Spec.HolderIdentity != "hub-2" {

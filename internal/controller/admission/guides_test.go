@@ -48,7 +48,7 @@ var blocks = []struct {
 			"spec.customizations.retention.jsonPaths[1]: .spec.scaleStrategy is kept as the member has it, until the template changes it"}},
 	{guide: "001", kind: "PropagationPolicy", name: "cloneset-propagation",
 		spec: `{placement: {clusterAffinity: {clusterNames: [member1, member2]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}}`,
-		warn: []string{"spec.resourceSelectors[0]: selects every CloneSet, having neither name nor labelSelector"}},
+		warn: []string{"spec.resourceSelectors[0]: selects every CloneSet, because it has neither name nor labelSelector"}},
 	{guide: "001", kind: "ResourceInterpreterCustomization", name: "openkruise-statefulset-interpreter",
 		spec: `{customizations: {replicaResource: {jsonPath: .spec.replicas}, replicaRevision: {jsonPath: .spec.replicas}, statusReflection: {jsonPath: .status},
 			retention: {jsonPaths: [.spec.updateStrategy, .spec.podManagementPolicy]}}}`,
@@ -59,10 +59,10 @@ var blocks = []struct {
 
 	{guide: "002", kind: "Cluster", name: "member-cluster-1",
 		spec: `{zones: [us-west-2a], provider: AWS, region: us-west-2}`,
-		warn: []string{"spec.zone: stored as zones", "spec.taints[0]: cluster.karmada.io/not-ready is set and removed by the cluster's condition"}},
+		warn: []string{"spec.zone: stored as zones", "spec.taints[0]: the hub adds and removes cluster.karmada.io/not-ready according to the cluster's condition"}},
 	{guide: "002", kind: "PropagationPolicy", name: "nginx-propagation",
 		spec: `{placement: {spreadConstraints: [{spreadByField: region, minGroups: 1, maxGroups: 2}, {spreadByField: cluster, minGroups: 1}]}}`,
-		warn: []string{"spec.placement.spreadConstraints: stored as that and {spreadByField: cluster, minGroups: 1}, which spreading by region needs"}},
+		warn: []string{"spec.placement.spreadConstraints: stored as that and {spreadByField: cluster, minGroups: 1}, which a region constraint requires"}},
 	{guide: "002", kind: "ClusterPropagationPolicy", name: "cluster-nginx-propagation"},
 	{guide: "002", kind: "PropagationPolicy", name: "nginx-dynamic",
 		spec: `{placement: {replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}}}`,
@@ -89,7 +89,7 @@ var blocks = []struct {
 	{guide: "002", kind: "PropagationPolicy", name: "divided-policy"},
 	{guide: "002", kind: "PropagationPolicy", name: "region-spread",
 		spec: `{placement: {spreadConstraints: [{spreadByField: region, spreadByLabel: "", minGroups: 2, maxGroups: 3}, {spreadByField: cluster, minGroups: 2}]}}`,
-		warn: []string{"spec.placement.spreadConstraints: stored as that and {spreadByField: cluster, minGroups: 2}, which spreading by region needs"}},
+		warn: []string{"spec.placement.spreadConstraints: stored as that and {spreadByField: cluster, minGroups: 2}, which a region constraint requires"}},
 	{guide: "002", kind: "PropagationPolicy", name: "custom-spread",
 		spec: `{placement: {spreadConstraints: [{spreadByLabel: topology.kubernetes.io/zone, minGroups: 2, maxGroups: 3}]}}`},
 	{guide: "002", kind: "PropagationPolicy", name: "failover-policy",
@@ -97,10 +97,10 @@ var blocks = []struct {
 			placement: {clusterAffinities: [{affinityName: active, clusterNames: [cluster-a]}, {affinityName: standby, clusterNames: [cluster-b]}]},
 			failover: {application: {decisionConditions: {tolerationSeconds: 300}, purgeMode: Gracefully, gracePeriodSeconds: 600}}}`,
 		warn: []string{
-			"spec.placement.replicaScheduling.weightPreference.staticWeightList: stored as clusterAffinities active and standby, because weight 0 means that the cluster stands by",
+			"spec.placement.replicaScheduling.weightPreference.staticWeightList: stored as clusterAffinities active and standby, because weight 0 means a standby cluster",
 			"spec.failover.applicationMigrationPolicy.purgePolicy: stored as purgeMode",
 			"spec.failover.applicationMigrationPolicy: stored as application",
-			"spec.propagateDeps: set to true, because application failover needs it",
+			"spec.propagateDeps: set to true, because application failover requires it",
 			"spec.failover.application: stored, but has no effect: this hub does not support failover yet, so nothing moves when an application or a cluster fails; `argosy simulate --cluster-down` shows what happens instead"}},
 }
 

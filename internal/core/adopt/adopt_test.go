@@ -125,7 +125,7 @@ func TestWhatWouldDisturbPodsIsRefused(t *testing.T) {
 		},
 		"fewer replicas":    {template: func(spec map[string]any) { spec["replicas"] = int64(2) }, disturbs: "removed", differs: "spec.replicas"},
 		"more replicas":     {template: func(spec map[string]any) { spec["replicas"] = int64(4) }, differs: "spec.replicas"},
-		"another partition": {template: func(spec map[string]any) { spec["updateStrategy"].(map[string]any)["partition"] = int64(2) }, disturbs: "limit how pods are replaced", differs: "spec.updateStrategy.partition"},
+		"another partition": {template: func(spec map[string]any) { spec["updateStrategy"].(map[string]any)["partition"] = int64(2) }, disturbs: "limit the replacement of pods", differs: "spec.updateStrategy.partition"},
 		"what no pod feels": {template: func(spec map[string]any) { spec["revisionHistoryLimit"] = int64(3) }, differs: "spec.revisionHistoryLimit"},
 		"what is left open": {template: func(spec map[string]any) { delete(spec, "revisionHistoryLimit") }},
 		"another selector": {template: func(spec map[string]any) {
