@@ -478,7 +478,7 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 		"a user says nothing":       {on: func(u *unjoin) { u.answers = strings.NewReader("") }, err: "nothing was changed", left: true},
 		"a user says yes":           {on: func(u *unjoin) { u.answers = strings.NewReader("Yes\n") }, says: []string{"[y/N]", "unjoined successfully"}},
 		"it is confirmed":           {on: func(u *unjoin) { u.yes = true }, says: []string{"shop/data", "unjoined successfully"}},
-		"everything stays":          {on: func(u *unjoin) { u.keep = true }, says: []string{"left to the cluster: 1 PersistentVolumeClaim", "unjoined successfully"}, keeping: true},
+		"everything stays":          {on: func(u *unjoin) { u.keep = true }, says: []string{"kept in the cluster: 1 PersistentVolumeClaim", "unjoined successfully"}, keeping: true},
 		"nothing is changed, dryly": {on: func(u *unjoin) { u.dryRun = true }, says: []string{"shop/data", "dry run"}, left: true},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -554,7 +554,7 @@ func TestADeadClusterIsUnjoinedByForceAlone(t *testing.T) {
 			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("got %v, want %q", err, tc.err)
 			}
-			for _, say := range []string{"left to the cluster: 1 Deployment.apps", "nothing can be deleted there", "3 replicas of 1 workload may keep running there while they are placed in other clusters as well"} {
+			for _, say := range []string{"kept in the cluster: 1 Deployment.apps", "nothing can be deleted there", "3 replicas of 1 workload may keep running there while they are placed in other clusters as well"} {
 				if !strings.Contains(out.String(), say) {
 					t.Errorf("it does not say %q:\n%s", say, out)
 				}

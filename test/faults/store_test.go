@@ -253,7 +253,7 @@ func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 	// 1. Nearly full.
 	most := fill(t, data, 100<<20)
 	l.tells("a disk nearly full", map[string][]string{
-		"status":  {"not All checks passed", "alarm NOSPACE: nothing is written, since the disk of the data folder has", "the disk of the data folder is nearly full", "make space on that disk"},
+		"status":  {"not All checks passed", "alarm NOSPACE: the store rejects writes, because the disk of the data folder has only", "the disk of the data folder is nearly full", "free space on that disk"},
 		"readyz":  {"[-]store failed", "[!]store-disk warned"},
 		"metrics": {`argosy_store_alarm{alarm="NOSPACE"} 1`, `argosy_store_finding{finding="store-disk"} 1`},
 	})
@@ -279,7 +279,7 @@ func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 	kit.Eventually(t, "on a full disk it says why it is not ready", func() string {
 		select {
 		case err := <-started:
-			if err == nil || !strings.Contains(err.Error(), "make space") {
+			if err == nil || !strings.Contains(err.Error(), "free some space") {
 				t.Fatalf("on a full disk it starts with %v", err)
 			}
 			started <- err
