@@ -526,7 +526,7 @@ func TestADeadClusterIsUnjoinedByForceAlone(t *testing.T) {
 		"by force":                                 {on: func(u *unjoin) { u.force = true }},
 		"when all stays there anyway":              {on: func(u *unjoin) { u.keep = true }},
 		"called as karmadactl, like that":          {on: func(u *unjoin) { u.dead = true }},
-		"that it is confirmed says nothing":        {on: func(u *unjoin) { u.yes = true }, err: "bring it back"},
+		"that it is confirmed says nothing":        {on: func(u *unjoin) { u.yes = true }, err: "repair the cluster"},
 		"it is another hub's, and is left to that": {reason: clusterv1alpha1.ReasonHeldByAnotherHub},
 	} {
 		t.Run(story, func(t *testing.T) {

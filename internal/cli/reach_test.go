@@ -40,7 +40,7 @@ func TestAHubThatCannotBeUsedIsTold(t *testing.T) {
 		"no credentials, and anyone": {answer(http.StatusForbidden, metav1.StatusReasonForbidden, `forbidden: User "system:anonymous" cannot get path "/apis"`), true, "not authorized at the hub "},
 		"it starts":                  {answer(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the server is starting"), true, "cannot serve requests now: the server is starting"},
 		"a server of something else": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, true, "is not an Argosy hub: it responds, but not as a Kubernetes API server"},
-		"HTTPS is spoken there":      {answer(http.StatusBadRequest, "", "Client sent an HTTP request to an HTTPS server."), true, "is not an Argosy hub: it answers: "},
+		"HTTPS is spoken there":      {answer(http.StatusBadRequest, "", "Client sent an HTTP request to an HTTPS server."), true, "is not an Argosy hub: it responds: "},
 		"another authority":          {answer(http.StatusOK, "", ""), false, "is not trusted: "},
 	} {
 		t.Run(story, func(t *testing.T) {

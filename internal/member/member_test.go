@@ -599,7 +599,7 @@ func TestASilentMemberAnswersItsCallersAtOnce(t *testing.T) {
 		if n := asked.Load(); n > 20 {
 			t.Errorf("%d of 100 callers of a silent member waited for it", n)
 		}
-		if p := m.Probe(t.Context()); p.Err != "no response in time" {
+		if p := m.Probe(t.Context()); p.Err != "no answer in time" {
 			t.Errorf("the probe says %+v", p)
 		}
 		s.Behave(nil)

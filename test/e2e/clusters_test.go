@@ -455,7 +455,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 				fleet.Hub.Apply(t, configMap(ns, fmt.Sprintf("many-%d", i), "1"))
 			}
 			reaches(t, ns, "meanwhile")
-			fails(t, "c3", "ClusterNotReachable", "no response in time", "spec.apiEndpoint")
+			fails(t, "c3", "ClusterNotReachable", "no answer in time", "spec.apiEndpoint")
 			reaches(t, ns, "later")
 			kit.Eventually(t, "the binding tells who is behind", func() string { return failed(t, ns, "meanwhile-configmap") })
 			kit.Eventually(t, "what is new goes elsewhere", func() string { return placed(t, ns, "later-configmap", "m1") })

@@ -57,7 +57,7 @@ var s001 = []row{
 		return "4 replicas are 2 and 2"
 	}},
 	{id: "55", block: "S001-ASTS-RIC", chain: "StatefulSet", want: "as 52, 53", see: func(s *story) string {
-		s.apply(s.doc("S001", 99), renamed, "spec.customizations.scale: stored as replicaRevision", ".spec.updateStrategy is kept as the member has it")
+		s.apply(s.doc("S001", 99), renamed, "spec.customizations.scale: stored as replicaRevision", ".spec.updateStrategy keeps the value of the member")
 		u := s.doc("S000", 536)
 		s.change(u, func(o map[string]any) { set(o, int64(2), "spec", "replicas") })
 		s.ready("sample-advancedstatefulset", both)

@@ -195,14 +195,14 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 		{"-f ric.yaml --operation InterpretHealth --observed-file pod.yaml", "the object is v1 Pod, but the customizations are for apps.kruise.io/v1alpha1 CloneSet"},
 		{"-f ric.yaml --operation InterpretHealth --observed-file two.yaml", "must contain exactly one object with a kind; it contains 2"},
 		{"-f ric.yaml --operation InterpretHealth --observed-file bad.yaml", "bad.yaml: document 1"},
-		{"-f ric.yaml --operation InterpretHealth --observed-file none.yaml", "there is no such file"},
+		{"-f ric.yaml --operation InterpretHealth --observed-file none.yaml", "no such file"},
 		{"-f ric.yaml --operation AggregateStatus --desired-file web.yaml --status-file nameless.yaml", "item 1 has no clusterName"},
 		{"-f broken.yaml --operation InterpretReplica --desired-file web.yaml", `customization "cloneset", InterpretReplica, line 4`},
 		{"-f web.yaml --check", "there is no ResourceInterpreterCustomization in web.yaml"},
 		{"-f https://example.org/ric.yaml --check", "download it first"},
 		{"-f ric.yaml --check -o xml", "-o xml is not supported"},
 		{"-f ric.yaml --edit --check", "--edit requires exactly one file"},
-		{"-f none.yaml --check", "none.yaml: there is no such file or folder"},
+		{"-f none.yaml --check", "none.yaml: no such file or folder"},
 		{"-f - --check", "there is no ResourceInterpreterCustomization in standard input"},
 		{"-f - --operation Retain --desired-file - --observed-file web.yaml", "-f, --desired-file all use standard input, which can be read only once"},
 		{"-f ric.yaml --check --operation Retain", "use either --check, or --operation"},
@@ -211,7 +211,7 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 		{"lint", "give the files with -f"},
 		{"lint ric.yaml", "ric.yaml: give files with -f"},
 		{"test", "give the folders or files with cases"},
-		{"test none", "none: there is no such file or folder"},
+		{"test none", "none: no such file or folder"},
 		{"explain", "name one kind, such as CloneSet"},
 		{"explain Clonset", "(did you mean CloneSet?)"},
 		{"explain apps/v1", "apps/v1: a name with / must be a full kind"},
@@ -404,7 +404,7 @@ func TestLintNamesFileAndLineAndSaysHowToMend(t *testing.T) {
 		{"-f crd.yaml", "", "there is no ResourceInterpreterCustomization in crd.yaml"},
 		{"-f ric.yaml --schema ric.yaml", "", "--schema: there is no CustomResourceDefinition"},
 		{"-f piece.yaml --target Deployment", "", "write it as apps.kruise.io/v1alpha1/CloneSet"},
-		{"-f ric.yaml --fail-on hint", "", "--fail-on hint is not known"},
+		{"-f ric.yaml --fail-on hint", "", "--fail-on must be error, warning or never, not hint"},
 		{"", "", "give the files with -f"},
 	} {
 		out, _, err := run(t, noHub{}, given, append([]string{"lint"}, strings.Fields(c.args)...)...)
@@ -544,10 +544,10 @@ func TestExplainAndLintAskTheHub(t *testing.T) {
 
 	server.Close()
 	out, errOut, err = run(t, testHub{server.URL}, nil, "explain", "CloneSet")
-	if err != nil || !strings.Contains(errOut, "Warning: the hub cannot be asked") || !strings.Contains(out, "without a hub") {
+	if err != nil || !strings.Contains(errOut, "Warning: the hub is not available") || !strings.Contains(out, "without a hub") {
 		t.Errorf("a hub that is down: error %v, %q\n%s", err, errOut, out)
 	}
-	if _, _, err = run(t, testHub{server.URL}, map[string]string{"ric.yaml": widgetRIC}, "lint", "-f", "ric.yaml"); err == nil || !strings.Contains(err.Error(), "read the definitions of the hub") {
+	if _, _, err = run(t, testHub{server.URL}, map[string]string{"ric.yaml": widgetRIC}, "lint", "-f", "ric.yaml"); err == nil || !strings.Contains(err.Error(), "read the CustomResourceDefinitions of the hub") {
 		t.Errorf("a hub that is down: %v", err)
 	}
 }

@@ -44,8 +44,8 @@ var blocks = []struct {
 			retention: {jsonPaths: [.spec.updateStrategy, .spec.scaleStrategy]}}}`,
 		warn: []string{
 			"spec.customizations.replicas: stored as replicaResource", "spec.customizations.scale: stored as replicaRevision",
-			"spec.customizations.retention.jsonPaths[0]: .spec.updateStrategy is kept as the member has it, until the template changes it",
-			"spec.customizations.retention.jsonPaths[1]: .spec.scaleStrategy is kept as the member has it, until the template changes it"}},
+			"spec.customizations.retention.jsonPaths[0]: .spec.updateStrategy keeps the value of the member until the template changes it",
+			"spec.customizations.retention.jsonPaths[1]: .spec.scaleStrategy keeps the value of the member until the template changes it"}},
 	{guide: "001", kind: "PropagationPolicy", name: "cloneset-propagation",
 		spec: `{placement: {clusterAffinity: {clusterNames: [member1, member2]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}}`,
 		warn: []string{"spec.resourceSelectors[0]: selects every CloneSet, because it has neither name nor labelSelector"}},
@@ -54,8 +54,8 @@ var blocks = []struct {
 			retention: {jsonPaths: [.spec.updateStrategy, .spec.podManagementPolicy]}}}`,
 		warn: []string{
 			"spec.customizations.replicas: stored as replicaResource", "spec.customizations.scale: stored as replicaRevision",
-			"spec.customizations.retention.jsonPaths[0]: .spec.updateStrategy is kept as the member has it, until the template changes it",
-			"spec.customizations.retention.jsonPaths[1]: .spec.podManagementPolicy is kept as the member has it, until the template changes it"}},
+			"spec.customizations.retention.jsonPaths[0]: .spec.updateStrategy keeps the value of the member until the template changes it",
+			"spec.customizations.retention.jsonPaths[1]: .spec.podManagementPolicy keeps the value of the member until the template changes it"}},
 
 	{guide: "002", kind: "Cluster", name: "member-cluster-1",
 		spec: `{zones: [us-west-2a], provider: AWS, region: us-west-2}`,

@@ -26,7 +26,7 @@ func cluster(name, pods string) Cluster {
 	c := Cluster{Name: name, Readings: []Reading{{Pods: map[string]Value{}}}}
 	if n, silent := strings.CutPrefix(pods, "silent:"); silent {
 		_, _ = fmt.Sscan(n, &c.Replicas)
-		c.Unknown = "no response in time"
+		c.Unknown = "no answer in time"
 		return c
 	}
 	for i, use := range strings.Fields(pods) {
@@ -454,7 +454,7 @@ func TestAClusterThatFallsSilentNeverTakesReplicasAway(t *testing.T) {
 		others.Clusters = in.Clusters[1:]
 		without := Decide(others)
 		in.Clusters = slices.Clone(in.Clusters)
-		in.Clusters[0] = Cluster{Name: in.Clusters[0].Name, Replicas: 1 + int32(r.Intn(5)), Unknown: "no response in time", Readings: []Reading{{}}}
+		in.Clusters[0] = Cluster{Name: in.Clusters[0].Name, Replicas: 1 + int32(r.Intn(5)), Unknown: "no answer in time", Readings: []Reading{{}}}
 		if with := Decide(in); !in.Each && without.Desired >= in.Current && with.Desired < in.Current {
 			t.Errorf("without the cluster %d would stay or grow, and with it they become %d", in.Current, with.Desired)
 		}

@@ -365,7 +365,7 @@ func TestNormalise(t *testing.T) {
 				t.Errorf("changed is %v", changed)
 			}
 			// What was merely added is not what anybody submitted.
-			added := len(warnings) == 1 && strings.Contains(warnings[0], "not given")
+			added := len(warnings) == 1 && strings.Contains(warnings[0], "not set")
 			if _, annotated := obj.GetAnnotations()[SubmittedFieldsAnnotation]; annotated != (changed && !added) {
 				t.Errorf("annotated is %v, changed %v", annotated, changed)
 			}
@@ -554,7 +554,7 @@ func TestAdvise(t *testing.T) {
 		{"a taint that the cluster's condition decides", clusterHead, `{taints: [{key: mine, effect: NoSchedule}, {key: cluster.karmada.io/not-ready, effect: NoSchedule}]}`,
 			"spec.taints[1]: the hub adds and removes cluster.karmada.io/not-ready according to the cluster's condition"},
 		{"retention of a field that rollouts are steered by", interpreterHead, `{customizations: {retention: {jsonPaths: [.status, .spec.updateStrategy]}}}`,
-			"spec.customizations.retention.jsonPaths[1]: .spec.updateStrategy is kept as the member has it, until the template changes it"},
+			"spec.customizations.retention.jsonPaths[1]: .spec.updateStrategy keeps the value of the member until the template changes it"},
 		{"a script that does what it shall", interpreterHead, `{customizations: {replicaResource: {luaScript: "function GetReplicas(obj) return 1 end"}}}`, ""},
 		{"a script whose only function has another name", interpreterHead, `{customizations: {replicaResource: {luaScript: "function ReplicasCount(obj) return 1 end"}}}`,
 			"spec.customizations.replicaResource.luaScript: function ReplicasCount is used because it is the only one; Karmada requires another name"},

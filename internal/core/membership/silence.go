@@ -12,7 +12,7 @@ import (
 const (
 	Unreachable = "cluster is not reachable"
 	// NoAnswer is the cause where a request was sent and nothing came back.
-	NoAnswer = "no response in time"
+	NoAnswer = "no answer in time"
 )
 
 // Outage is a time in which a cluster is not ready, so that what it reported before is stale.

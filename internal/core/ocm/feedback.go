@@ -108,7 +108,7 @@ const (
 func ParsePath(path ocmv1.JsonPath) (*jsonpath.JSONPath, error) {
 	switch {
 	case len(path.Path) > pathLimit:
-		return nil, fmt.Errorf("the path of %s is longer than the limit: it has %d bytes, and at most %d are allowed", path.Name, len(path.Path), pathLimit)
+		return nil, fmt.Errorf("the path of %s has %d bytes, more than %d", path.Name, len(path.Path), pathLimit)
 	case strings.ContainsAny(path.Path, "{}"):
 		return nil, fmt.Errorf("parse the path %s of %s: it must be one expression without braces, such as .status.readyReplicas", path.Path, path.Name)
 	case strings.Count(path.Path, "..") > 1:

@@ -224,7 +224,7 @@ func TestConditionRules(t *testing.T) {
 		"the libraries":                 {cel("Fine", "object.?status.?nothing.orValue(5) == 5 && quantity('1Gi').isGreaterThan(quantity('1Mi')) && ['a'].indexOf('a') == 0 && isURL('https://a.b') && 'a-b'.replace('-', '') == 'ab' && isIP('10.0.0.1') && cidr('10.0.0.0/8').containsIP('10.1.1.1') && isSemver('1.2.3') && 'abc'.find('b') == 'b'"), job, "True ConditionRuleEvaluated: Manifest is Fine"},
 		"what is no expression":         {cel("Fine", "object.("), job, "False ConditionRuleInvalid: ERROR"},
 		"none at all":                   {cel("Fine"), job, "False ConditionRuleInvalid: the rule of Fine has no celExpressions"},
-		"a text for a truth":            {cel("Fine", "object.metadata.name"), job, `False ConditionRuleExpressionError: "object.metadata.name" gives j, not true or false`},
+		"a text for a truth":            {cel("Fine", "object.metadata.name"), job, `False ConditionRuleExpressionError: "object.metadata.name" returns j, not true or false`},
 		"what is not there":             {cel("Fine", "object.spec.replicas > 1"), job, `False ConditionRuleExpressionError: "object.spec.replicas > 1": no such key: spec`},
 		"one that never ends":           {cel("Fine", "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, a+b+c+d+e+f > 0))))))"), job, "False ConditionRuleExpressionError"},
 	} {

@@ -83,7 +83,7 @@ func Copies(b workv1alpha2.Binding) string {
 	if n < 2 || spec.Replicas == 0 || MethodOf(b) != Duplicated {
 		return ""
 	}
-	return fmt.Sprintf("Duplicated: %d×%d, each of the %d clusters runs all %s, %d in total; replicaSchedulingType Divided divides them.",
+	return fmt.Sprintf("Duplicated: %d×%d, each of the %d clusters runs all %s, %d in all; replicaSchedulingType Divided shares them out.",
 		spec.Replicas, n, n, many(int(spec.Replicas), "replica"), int64(spec.Replicas)*n)
 }
 

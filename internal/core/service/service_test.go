@@ -646,8 +646,8 @@ func TestAClusterWithVeryManyEndpointSlicesHasOthersToldOfSome(t *testing.T) {
 		most   int
 		says   string
 	}{
-		"many":  {many, 100, `cluster "m1": other clusters are told of 100 of its 5000 endpoint slices of the Service`},
-		"large": {large, 2, "of its 10 endpoint slices of the Service"},
+		"many":  {many, 100, `cluster "m1": only 100 of its 5000 EndpointSlices of the Service are shared`},
+		"large": {large, 2, "of its 10 EndpointSlices of the Service"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

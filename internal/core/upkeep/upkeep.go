@@ -85,7 +85,7 @@ func Judge(s Store) []Finding {
 			Next: fmt.Sprintf("free space: below %s the hub rejects writes", bytes(Reserve))})
 	}
 	if s.Fsync >= slowFsync {
-		all = append(all, Finding{Name: "store-fsync", Message: fmt.Sprintf("writes to the disk of the data folder are slow: 1 % took %s or more in the last minute", s.Fsync.Round(time.Millisecond)),
+		all = append(all, Finding{Name: "store-fsync", Message: fmt.Sprintf("writes to the disk of the data folder are slow: 1 %% took %s or more in the last minute", s.Fsync.Round(time.Millisecond)),
 			Next: "move the data folder to a faster disk, or find out what else writes to this one"})
 	}
 	return all
