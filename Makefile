@@ -1,4 +1,4 @@
-# What may be asked of this repository. Everything installs itself through the Go module client.
+# Tasks of this repository. All tools are installed through the Go module client.
 SHELL := /bin/bash
 GO ?= go
 KUBERNETES_VERSION := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes 2>/dev/null)
@@ -23,45 +23,45 @@ BINARIES := $(foreach platform,$(PLATFORMS),$(DIST)/argosy-$(subst /,-,$(platfor
 .DEFAULT_GOAL := help
 .PHONY: help build ldflags demo test test-long upgrade-test fuzz check bench generate binaries image release
 
-help: ## Show what may be asked.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help: ## Show this help.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## Build bin/argosy. The first build compiles Kubernetes and takes some minutes.
-	@if [ ! -x bin/argosy ]; then echo "building argosy: the first build compiles etcd and Kubernetes, which takes 3 to 5 minutes; then seconds"; fi
+build: ## Build bin/argosy. The first build compiles Kubernetes and takes 3 to 5 minutes.
+	@if [ ! -x bin/argosy ]; then echo "building argosy: the first build compiles etcd and Kubernetes, which takes 3 to 5 minutes; later builds take seconds"; fi
 	@mkdir -p bin
 	@./hack/progress.sh "building argosy" $(GO) build -ldflags '$(LDFLAGS)' -o bin/argosy ./cmd/argosy
 
 ldflags:
 	@echo '$(LDFLAGS)'
 
-demo: build ## A hub, two simulated members, and an OpenKruise CloneSet on its way through them.
+demo: build ## Propagate an OpenKruise CloneSet through a hub to two simulated members.
 	@bin/argosy demo $(ARGS)
 
-test: build ## The tests of the gate, in 8 minutes or less.
+test: build ## Run the tests that every change must pass, in at most 8 minutes.
 	@GO=$(GO) ./hack/test.sh gate
 
-test-long: build ## All tests, with fuzzing and race detection of the core: half an hour.
+test-long: build ## Run all tests, with fuzzing and the race detector, in about 30 minutes.
 	@GO=$(GO) ./hack/test.sh long
 
-upgrade-test: build ## A hub of the version before, then this one on its data: PREVIOUS=REF, else the last tag or the commit before.
+upgrade-test: build ## Test the upgrade from PREVIOUS=REF (default: the last tag, otherwise the previous commit).
 	@previous=$$(PREVIOUS='$(PREVIOUS)' ./hack/previous.sh) && \
 	ARGOSY_BINARY=$(CURDIR)/bin/argosy ARGOSY_PREVIOUS_BINARY=$$previous $(GO) test -count=1 -v -timeout 15m -run 'ThePreviousVersion' ./test/up
 
-fuzz: ## What users may write, at random: FUZZTIME=1m for each target, FUZZ=NAME for some.
+fuzz: ## Run the fuzz tests. FUZZTIME=1m sets the time for each, FUZZ=NAME selects some.
 	@GO=$(GO) ./hack/fuzz.sh
 
-check: ## Format, vet, static analysis, and generated files: two minutes when warm.
+check: ## Check format, vet, static analysis and generated files, in 2 minutes with a warm cache.
 	@out=$$(gofmt -l api cmd internal test tools); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
 	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./...
 	@sum() { find api -name 'zz_generated.*' -o -path 'api/crds/*.yaml' | LC_ALL=C sort | xargs sha256sum; }; before=$$(sum); $(MAKE) -s generate && \
-	if [ "$$before" != "$$(sum)" ]; then echo "generated files in api were not up to date: make generate has written them, commit them"; exit 1; fi
+	if [ "$$before" != "$$(sum)" ]; then echo "generated files in api were out of date: make generate has updated them, commit them"; exit 1; fi
 
-bench: build ## The figures of ARCHITECTURE.md section 6, beside their targets; also as bench.json.
+bench: build ## Measure the figures of ARCHITECTURE.md section 6 and compare them with their targets; also writes bench.json.
 	@bin/argosy bench --output bench.json $(ARGS)
 
-generate: ## Make deepcopy functions and CRDs again from the API types.
+generate: ## Generate deepcopy functions and CRDs from the API types.
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd:crdVersions=v1 paths=./api/... output:crd:dir=api/crds
 
@@ -72,11 +72,11 @@ binaries:
 			$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(DIST)/argosy-$${platform/\//-} ./cmd/argosy || exit 1; \
 	done
 
-image: binaries ## The container image for amd64 and arm64, as an OCI layout in dist/image; needs no container runtime.
+image: binaries ## Build the container image for amd64 and arm64 as an OCI layout in dist/image, without a container runtime.
 	cd tools && $(GO) run ./image --version '$(VERSION)' --commit '$(COMMIT)' --date '$(DATE)' --output $(DIST)/image --archive $(DIST)/argosy-image.tar \
 		$(foreach platform,$(PLATFORMS),--binary $(platform)=$(DIST)/argosy-$(subst /,-,$(platform)))
 
-release: image ## Everything of a release in dist: binaries, SBOMs, image, Helm chart, SHA256SUMS.
+release: image ## Build a release in dist: binaries, SBOMs, image, Helm chart and SHA256SUMS.
 	@rm -f $(DIST)/argosy-*.tgz
 	@for binary in $(BINARIES); do $(TOOL) cyclonedx-gomod bin -json -noserial -notimestamp -std -version '$(VERSION)' -output $$binary.cdx.json $$binary || exit 1; done
 	cd tools && $(GO) run ./chart --chart $(CURDIR)/charts/argosy --version '$(VERSION)' --date '$(DATE)' --output $(DIST)

@@ -36,9 +36,9 @@ var ofKarmada = []struct {
 	here string
 }{
 	{name: "karmada-descheduler", kind: schema.GroupKind{Group: "config.karmada.io", Kind: "ReplicaSchedulingPolicy"},
-		here: "in the hub, which moves replicas that find no node; `argosy up --components=-descheduler` leaves it out"},
+		here: "in the hub; moves unschedulable replicas to other clusters; `argosy up --components=-descheduler` disables it"},
 	{name: "karmada-scheduler-estimator",
-		here: "in the hub, which counts the room of nodes itself; `argosy up --enable-scheduler-estimator` asks estimators in clusters, too"},
+		here: "in the hub; estimates capacity from nodes; `argosy up --enable-scheduler-estimator` also queries estimators in clusters"},
 	{name: "karmada-search", kind: schema.GroupKind{Group: "search.karmada.io", Kind: "ResourceRegistry"},
 		here: "in the hub"},
 	{name: "karmada-metrics-adapter", kind: schema.GroupKind{Group: "metrics.k8s.io", Kind: "PodMetrics"},
@@ -178,7 +178,7 @@ func (a addons) applied(ctx context.Context, template string) (string, error) {
 	if c := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled); c != nil && c.Status == metav1.ConditionFalse {
 		return c.Message, nil
 	}
-	return "it is on its way", nil
+	return "being applied", nil
 }
 
 func newAddonsEnable(hub *hubFlags) *cobra.Command {
@@ -189,14 +189,14 @@ func newAddonsEnable(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enable NAME -f MANIFESTS",
 		Short: "Install or upgrade an operator in clusters",
-		Long: `Installs an operator in clusters from its manifests, as rendered by "helm template" for example, or brings it up to date.
+		Long: `Installs or upgrades an operator in clusters from its manifests, such as those that "helm template" renders.
 
-Each manifest is written to the hub enclosed, so that the hub itself acts on none: its own definitions of OpenKruise's kinds stay as
-they are, and no webhook is asked for the hub's objects. Two policies name each of them. Definitions and namespaces go first, then
-the operator, then its webhook configurations. What the operator in a cluster writes there stays: the certificates of its webhooks and
-of conversions, and the data of kruise-webhook-certs. Hooks of Helm do not run; they are named and left out.
+The hub stores each manifest as an EnclosedManifest, so that it has no effect on the hub itself: the hub keeps its own definitions of
+OpenKruise's kinds and calls none of the operator's webhooks. Two ClusterPropagationPolicies select the manifests. Definitions and
+namespaces are applied first, then the operator, then its webhook configurations. The hub does not overwrite what the operator writes in
+a cluster, such as the certificates of its webhooks. Helm hooks are not run: the command lists and skips them.
 
-The addons of Karmada need no installing: they are part of the hub, or they are not there.`,
+The addons of Karmada need no installation: each is either part of the hub or not provided.`,
 		Example: `  helm template kruise openkruise/kruise | argosy addons enable openkruise -f -
   argosy addons enable openkruise -f kruise/ --clusters eu,us`,
 		Args:              oneArg("the name of the addon"),
@@ -243,7 +243,7 @@ The addons of Karmada need no installing: they are part of the hub, or they are 
 	f.StringArrayVarP(&files, "filename", "f", nil, "file or folder with the manifests; - is standard input")
 	f.StringSliceVar(&o.Clusters, "clusters", nil, "clusters to install it in, separated by commas (default: all, also those that join later)")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "take over what a cluster already has, such as an operator that was installed by hand")
-	f.DurationVar(&patience, "wait", patience, "how long each stage may take to be in all clusters")
+	f.DurationVar(&patience, "wait", patience, "timeout for each stage to be applied in all clusters")
 	f.BoolVar(&dryRun, "dry-run", false, "show what would be installed, and write nothing")
 	return cmd
 }
@@ -342,7 +342,7 @@ func (a addons) enable(ctx context.Context, name string, all []addon.Object, o a
 	for i := range have {
 		if !wanted[have[i].Name] {
 			if err := a.client.Delete(ctx, &have[i]); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("delete %s, which the addon no longer has: %w", have[i].Name, err)
+				return fmt.Errorf("delete %s, which is no longer part of the addon: %w", have[i].Name, err)
 			}
 		}
 	}
@@ -384,7 +384,7 @@ func (a addons) await(ctx context.Context, templates []string, patience time.Dur
 			if why != "" {
 				waits = fmt.Sprintf("%s: %s", name, why)
 				if strings.Contains(why, "already exists in the cluster") {
-					return false, fmt.Errorf("%s. If it is of the same operator, --overwrite takes it over", waits)
+					return false, fmt.Errorf("%s. If it belongs to the same operator, use --overwrite to take it over", waits)
 				}
 				return false, nil
 			}
@@ -402,8 +402,9 @@ func newAddonsDisable(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disable NAME",
 		Short: "Uninstall an operator from the clusters",
-		Long: `Takes an operator that was installed by "addons enable" out of the clusters: its webhooks first, then what runs.
-Its definitions and namespaces stay there, and are no longer the fleet's: with a definition, all objects of the kind would go.`,
+		Long: `Uninstalls an operator that "addons enable" installed: first its webhooks, then its workloads.
+Its definitions and namespaces stay in the clusters, and the hub no longer manages them: deleting a definition would also delete all
+objects of its kind.`,
 		Args:              oneArg("the name of the addon"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -417,7 +418,7 @@ Its definitions and namespaces stay there, and are no longer the fleet's: with a
 			return a.disable(cmd.Context(), args[0], patience)
 		},
 	}
-	cmd.Flags().DurationVar(&patience, "wait", patience, "how long each stage may take to be gone from all clusters")
+	cmd.Flags().DurationVar(&patience, "wait", patience, "timeout for each stage to be deleted from all clusters")
 	return cmd
 }
 

@@ -51,9 +51,9 @@ func newAdopt(hub *hubFlags) *cobra.Command {
 template to that cluster and takes over what is there.
 
 Before anything is written, a dry run goes through the admission of the hub and of the member, with the overrides that
-apply. If pods would be restarted, replaced or removed, the adoption is refused, and the fields are named. If the hub has
-a template of that name already, that one is compared and stays as it is. KIND is a kind, plural or short name, with
-".group" if several have it. In scripts for karmadactl it is called promote.`,
+apply. If pods would be restarted, replaced or removed, the adoption is refused, and the command lists the fields. If the hub
+already has a template of that name, it is compared and not changed. KIND is a kind, plural or short name, with
+".group" if it is ambiguous. karmadactl calls this command promote.`,
 		Example: `  argosy adopt cloneset web -n shop --cluster eu --dry-run
   argosy adopt cloneset web -n shop --cluster eu
   karmadactl promote deployment web -n shop -C eu --cluster-kubeconfig eu.kubeconfig`,
@@ -73,11 +73,11 @@ a template of that name already, that one is compared and stays as it is. KIND i
 	_ = cmd.MarkFlagRequired("cluster") // fails only for a flag that is not there
 	f.StringVar(&flags.kubeconfig, "cluster-kubeconfig", "", "kubeconfig of the member cluster (default: through the hub, which needs the right to use clusters/proxy)")
 	f.StringVar(&flags.context, "cluster-context", "", "context of the member cluster in its kubeconfig (default: the current one)")
-	f.BoolVar(&a.createPolicy, "auto-create-policy", true, "create a policy that sends the template to the cluster; if false, an annotation of the template lets it take over the object")
+	f.BoolVar(&a.createPolicy, "auto-create-policy", true, "create a policy that propagates the template to the cluster; if false, an annotation on the template allows it to take over the object")
 	f.StringVar(&a.policyName, "policy-name", "", "name of that policy (default: NAME-KIND)")
 	f.BoolVar(&a.dryRun, "dry-run", false, "show what would change, and write nothing")
 	f.BoolVar(&a.force, "force", false, "adopt even if that restarts, replaces or removes pods")
-	f.StringVarP(&a.output, "output", "o", "", "json or yaml, for programs: what would change, and what is written")
+	f.StringVarP(&a.output, "output", "o", "", "output format: json or yaml, with the changes and the objects written")
 	return cmd
 }
 
@@ -151,7 +151,7 @@ func (a *adoption) run(ctx context.Context, hub *hubFlags, flags *memberFlags) e
 	}
 	var refused error
 	if len(result.Disturbs) > 0 && !a.force {
-		refused = fmt.Errorf("%s in cluster %q is not adopted, as its pods would not stay as they are:\n  %s\nNothing was written. "+
+		refused = fmt.Errorf("%s in cluster %q is not adopted, because its pods would not stay unchanged:\n  %s\nNothing was written. "+
 			"Fix the template or the hub's overrides, or adopt it with --force", objectName(result.live), a.cluster, strings.Join(result.Disturbs, "\n  "))
 	}
 	if refused == nil && !a.dryRun && !result.Managed {
@@ -280,7 +280,7 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 	// 3. What would come of it: asked of the member itself, if that can be.
 	desired, err := adopt.Desired(ctx, work, live, meaning)
 	if err != nil {
-		return nil, fmt.Errorf("what cluster %q would keep of its %s: %w", a.cluster, objectName(live), err)
+		return nil, fmt.Errorf("determine which values cluster %q keeps in its %s: %w", a.cluster, objectName(live), err)
 	}
 	after, err := a.ask(ctx, desired)
 	if err != nil {
@@ -302,7 +302,7 @@ func (a *adoption) find(ctx context.Context) (*unstructured.Unstructured, error)
 		gvk, err = a.member.mapper.KindFor(resource)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("what %q is: %w", a.kind, err)
+		return nil, fmt.Errorf("resolve %q: %w", a.kind, err)
 	}
 	mapping, err := a.member.mapper.RESTMapping(gvk.GroupKind())
 	if err != nil {
@@ -367,8 +367,8 @@ func (a *adoption) alone(ctx context.Context, template *unstructured.Unstructure
 	}
 	for _, target := range b.BindingSpec().Clusters {
 		if !applied[target.Name] && !a.force {
-			return fmt.Errorf("the hub's %s goes to cluster %q, too, where it is not applied: what is there would be taken over with it. "+
-				"See `argosy why`, and adopt it when that is fixed, or with --force", objectName(template), target.Name)
+			return fmt.Errorf("the hub's %s is also propagated to cluster %q and is not applied there: adopting it would take over the object there as well. "+
+				"Fix what `argosy why` shows and adopt it then, or use --force", objectName(template), target.Name)
 		}
 	}
 	return nil
@@ -435,7 +435,7 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.
 			}
 			policy = other
 		case other != nil:
-			return nil, fmt.Errorf("the policy %s holds %s and does not send it to cluster %q: have it send the template there, and adopt the object then",
+			return nil, fmt.Errorf("the policy %s claims %s and does not propagate it to cluster %q: change the policy's placement, then adopt the object",
 				strings.TrimPrefix(other.GetNamespace()+"/"+other.GetName(), "/"), objectName(template), a.cluster)
 		case made:
 			result.Policy = policy
@@ -450,7 +450,7 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.
 	}
 	w, err := adopt.Work(ctx, adopt.Input{Template: template, Policy: policy, Cluster: cluster, Overrides: overrides}, meaning)
 	if err != nil {
-		return nil, fmt.Errorf("what the hub would send: %w", err)
+		return nil, fmt.Errorf("render what the hub would send: %w", err)
 	}
 	return w, nil
 }
@@ -504,12 +504,12 @@ func (a *adoption) write(ctx context.Context, result *adopted) error {
 	if result.Template != nil && a.namespace != "" {
 		err := a.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("make the namespace %s on the hub: %w", a.namespace, err)
+			return fmt.Errorf("create namespace %s on the hub: %w", a.namespace, err)
 		}
 	}
 	if result.Policy != nil {
 		if err := a.client.Create(ctx, result.Policy); err != nil {
-			return fmt.Errorf("make the policy %s on the hub: %w", result.Policy.GetName(), err)
+			return fmt.Errorf("create policy %s on the hub: %w", result.Policy.GetName(), err)
 		}
 	}
 	if result.Template != nil {
@@ -518,14 +518,14 @@ func (a *adoption) write(ctx context.Context, result *adopted) error {
 			return err
 		}
 		if _, err := onHub.Create(ctx, result.Template, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("make %s on the hub: %w", objectName(result.Template), err)
+			return fmt.Errorf("create %s on the hub: %w", objectName(result.Template), err)
 		}
 	}
 	if result.Annotate {
 		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`,
 			workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite))
 		if err := a.client.Patch(ctx, result.there, patch); err != nil {
-			return fmt.Errorf("have %s on the hub take over what is there: %w", objectName(result.there), err)
+			return fmt.Errorf("let %s on the hub take over the object: %w", objectName(result.there), err)
 		}
 	}
 	return nil
@@ -552,7 +552,7 @@ func (a *adoption) arrived(ctx context.Context, result *adopted) error {
 		return err == nil && execute.Owns(w, now), err
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s is on the hub, but is not adopted in cluster %q after %s: `argosy why` shows what it waits for", objectName(result.live), a.cluster, arrivalTimeout)
+		return fmt.Errorf("%s is on the hub, but is not adopted in cluster %q after %s: `argosy why` shows the reason", objectName(result.live), a.cluster, arrivalTimeout)
 	}
 	return err
 }
@@ -570,10 +570,10 @@ func (a *adoption) print(result *adopted) {
 		fmt.Fprintf(a.out, "The template is a copy of the object.\n")
 	}
 	if !result.Asked {
-		fmt.Fprintf(a.out, "Cluster %q cannot do a dry run of it, so only the fields that are applied are compared.\n", a.cluster)
+		fmt.Fprintf(a.out, "Cluster %q does not support a dry run for it, so only the applied fields are compared.\n", a.cluster)
 	}
 	if len(result.Differences) == 0 {
-		fmt.Fprintf(a.out, "Nothing in %s changes but the marks of the fleet.\n", what)
+		fmt.Fprintf(a.out, "Only the labels and annotations of the hub change in %s.\n", what)
 	}
 	for _, d := range result.Differences {
 		fmt.Fprintf(a.out, "  %s: %s → %s\n", d.Path, shown(d.Have), shown(d.Want))

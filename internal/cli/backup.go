@@ -29,12 +29,11 @@ func newBackup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup",
 		Short: "Back up a running hub: a consistent snapshot of its store, and its keys",
-		Long: `Backs up a running hub: a consistent snapshot of its store, and its keys, in one file with checksums. Run it
-where the hub's data folder is, as its user, since the keys are there; no API exposes them. A stopped hub can be backed up
-as well.
+		Long: `Backs up a hub: a consistent snapshot of its store, and its keys, in one file with checksums. Run it on the machine of
+the hub, as the user of its data folder, because no API exposes the keys. The hub may be running or stopped.
 
-Only its owner can read the file: it holds all Secrets of the hub, and the tokens of its member clusters. A hub also takes
-backups by itself, see --backup-interval of "argosy up".`,
+Only the owner of the file can read it: it contains all Secrets of the hub and the tokens of its member clusters. A hub
+also takes backups automatically, see --backup-interval of "argosy up".`,
 		Example: `  argosy backup
   argosy backup --to /mnt/backups
   argosy backup --to hub.tar.gz --without-keys
@@ -67,15 +66,15 @@ backups by itself, see --backup-interval of "argosy up".`,
 			}
 			keys := "with the hub's keys"
 			if !m.Keys {
-				keys = "without the hub's keys, which are to be kept elsewhere"
+				keys = "without the hub's keys: back them up separately"
 			}
 			fmt.Fprintf(said, "%s: %s of revision %d, %s\n", path, text.Count(m.Objects, "object"), m.Revision, keys)
 			return nil
 		},
 	}
 	storeFlags(cmd, &config, &file, append([]string{"backup-dir"}, externalEtcd...)...)
-	cmd.Flags().StringVar(&to, "to", "", "file to write, folder for one, or - for standard output (default: the folder of the hub's own backups)")
-	cmd.Flags().BoolVar(&withoutKeys, "without-keys", false, "leave the hub's keys and certificates out")
+	cmd.Flags().StringVar(&to, "to", "", "file or folder to write to, or - for standard output (default: the folder of the hub's automatic backups)")
+	cmd.Flags().BoolVar(&withoutKeys, "without-keys", false, "exclude the hub's keys and certificates")
 	return cmd
 }
 
@@ -99,8 +98,8 @@ func newRestore(hub *hubFlags) *cobra.Command {
 
 A backup is older than what member clusters run. A restored hub therefore changes nothing in them that differs from the
 backup: newer objects are not rolled back, deleted objects are not recreated, and unknown objects are not touched.
-"argosy restore status" lists what is held, "argosy get orphans" the objects that the backup does not know. What is held
-follows the hub again after "argosy restore accept".`,
+"argosy restore status" lists the held objects, and "argosy get orphans" those that the backup does not contain. After
+"argosy restore accept" the held objects follow the hub again.`,
 		Example: `  argosy restore /mnt/backups/argosy-20260301T120000Z-r4711.tar.gz
   argosy restore hub.tar.gz --data-dir /var/lib/argosy
   argosy restore status
@@ -118,7 +117,7 @@ follows the hub again after "argosy restore accept".`,
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "Restored %s of revision %d, taken %s, into %s\n", text.Count(m.Objects, "object"), m.Revision, m.Time.Format("2006-01-02 15:04:05 MST"), config.DataDir)
 			if !m.Keys {
-				fmt.Fprintf(out, "The backup has no keys: put the hub's pki folder at %s before you start it. What is encrypted in the store can be read only with its encryption.key, and tokens and certificates issued before are not valid with new keys.\n",
+				fmt.Fprintf(out, "The backup has no keys: copy the hub's pki folder to %s before you start the hub. Encrypted data can be read only with its encryption.key, and existing tokens and certificates are not valid with new keys.\n",
 					config.PKI())
 			}
 			fmt.Fprintf(out, "Next: `argosy up --data-dir %s`, then `argosy restore status` and `argosy get orphans`\n", config.DataDir)
@@ -126,7 +125,7 @@ follows the hub again after "argosy restore accept".`,
 		},
 	}
 	storeFlags(cmd, &config, &file)
-	cmd.Flags().BoolVar(&accepted, "accept", false, "hold nothing: roll member clusters back to the backup at once")
+	cmd.Flags().BoolVar(&accepted, "accept", false, "do not hold objects: roll member clusters back to the backup immediately")
 	cmd.AddCommand(newRestoreStatus(hub), newRestoreAccept(hub))
 	return cmd
 }
@@ -136,8 +135,8 @@ func newDefrag() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "defrag",
 		Short: "Defragment the hub's store and free the disk space it does not use",
-		Long: `Frees the disk space that the hub's store does not use. Reads and writes wait meanwhile, about a second for each 100 MiB in use.
-A hub does so by itself when half of its store is unused. Run it where the hub's data folder is, as its user.
+		Long: `Frees the disk space that the hub's store does not use. It blocks reads and writes for about one second per 100 MiB in use.
+A hub does this automatically when half of its store is unused. Run it on the machine of the hub, as the user of its data folder.
 
 With --disarm it also repairs a full store: it compacts old revisions, defragments, and clears the NOSPACE alarm.`,
 		Args: noArgs,
@@ -149,18 +148,18 @@ With --disarm it also repairs a full store: it compacts old revisions, defragmen
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "The store takes %.1f MiB, before %.1f MiB; its quota is %.1f MiB\n", mib(after.Size), mib(before.Size), mib(after.Quota))
+			fmt.Fprintf(cmd.OutOrStdout(), "The size of the store is %.1f MiB (before: %.1f MiB, quota: %.1f MiB)\n", mib(after.Size), mib(before.Size), mib(after.Quota))
 			for _, alarm := range after.Alarms {
-				fmt.Fprintf(cmd.OutOrStdout(), "Alarm %s is raised\n", alarm)
+				fmt.Fprintf(cmd.OutOrStdout(), "Alarm %s is active\n", alarm)
 			}
 			if len(after.Alarms) == 0 && len(before.Alarms) > 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "No alarm is raised any more")
+				fmt.Fprintln(cmd.OutOrStdout(), "No alarm is active")
 			}
 			return nil
 		},
 	}
 	storeFlags(cmd, &config, &file, externalEtcd...)
-	cmd.Flags().BoolVar(&disarm, "disarm", false, "compact old revisions before, and clear the NOSPACE alarm after")
+	cmd.Flags().BoolVar(&disarm, "disarm", false, "first compact old revisions, and finally clear the NOSPACE alarm")
 	return cmd
 }
 

@@ -17,9 +17,9 @@ func newCertificates() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "certificates",
 		Short: "List the hub's certificates and keys with their expiry, and renew them",
-		Long: `Lists the certificates and keys in the hub's pki folder. Run it where that folder is, as its user; the hub need not run.
+		Long: `Lists the certificates and keys in the hub's pki folder. Run it on the machine of the hub, as the owner of that folder; the hub need not run.
 
-The hub renews certificates by itself when a third of their lifetime is left, and serves them without a restart.`,
+The hub renews its certificates when a third of their lifetime is left, without a restart.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
@@ -40,7 +40,7 @@ The hub renews certificates by itself when a third of their lifetime is left, an
 				return writeYAML(cmd.OutOrStdout(), all)
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 3, ' ', 0)
-			fmt.Fprintln(w, "NAME\tAGE\tENDS IN\tRENEWED IN\tWHAT IT DOES")
+			fmt.Fprintln(w, "NAME\tAGE\tEXPIRES IN\tRENEWED IN\tPURPOSE")
 			for _, c := range all {
 				ends, renewed, does := "never", "on demand", c.For
 				if c.Ends != nil {
@@ -50,7 +50,7 @@ The hub renews certificates by itself when a third of their lifetime is left, an
 					renewed = duration.HumanDuration(c.Renewed.Sub(now))
 				}
 				if c.Wrong != "" {
-					does = "WRONG: " + c.Wrong
+					does = "ERROR: " + c.Wrong
 				}
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Name, duration.HumanDuration(now.Sub(c.Made)), ends, renewed, does)
 			}
@@ -58,7 +58,7 @@ The hub renews certificates by itself when a third of their lifetime is left, an
 		},
 	}
 	storeFlags(cmd, &config, &file)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml, for programs")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
 	cmd.AddCommand(newCertificatesRenew(), newCertificatesForgetOld(), newCertificatesCreate(), newCertificatesImport())
 	return cmd
 }
@@ -68,11 +68,11 @@ func newCertificatesRenew() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "renew [NAME...]",
 		Short: "Renew certificates with new keys; without names, all except CAs and signing keys",
-		Long: `Renews apiserver, admin and front-proxy, each with a new key: a hub that runs takes them within a minute, without a restart.
+		Long: `Renews the certificates apiserver, admin and front-proxy, each with a new key. A running hub loads them within a minute, without a restart.
 
-With ca or sa it replaces the authority, or the key that signs tokens. What the old one signed stays valid, and clients that trust only
-the old authority still connect. Restart the hub for these two, and end the trust with "argosy certificates forget-old" once all
-kubeconfigs and tokens are new. Replicas need a copy of the pki folder.`,
+With ca or sa it replaces the CA or the key that signs tokens; restart the hub afterwards. Certificates and tokens that the old CA or key
+signed stay valid, and clients that trust only the old CA can still connect. After all kubeconfigs and tokens have been replaced, end this
+trust with "argosy certificates forget-old". Copy the pki folder to all replicas.`,
 		Example: `  argosy certificates renew
   argosy certificates renew apiserver
   argosy certificates renew ca sa`,
@@ -100,8 +100,8 @@ func newCertificatesForgetOld() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget-old",
 		Short: "Stop trusting CAs and signing keys that were replaced",
-		Long: `Ends the trust in authorities and keys that were replaced. Kubeconfigs that trust the old authority, client certificates that it signed
-and tokens that the old key signed are no longer valid once the hub has been restarted.`,
+		Long: `Ends the trust in CAs and keys that were replaced. Kubeconfigs that trust the old CA, client certificates that it signed, and tokens that
+the old key signed are not valid after the next restart of the hub.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(file, cmd.Flags()); err != nil {
@@ -123,8 +123,8 @@ func newCertificatesCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create the pki folder of hubs that share an etcd",
-		Long: `Creates the CAs, the key that signs tokens and the master key of the store's encryption, for hubs that share an etcd: each gets a copy of
-the folder. A single hub creates its own at the first start. What is in the folder already is kept.`,
+		Long: `Creates the CAs, the key that signs tokens, and the master key of the store's encryption, for hubs that share an etcd. Copy the folder to
+each of them. A single hub creates its own at the first start. Existing files in the folder are kept.`,
 		Example: `  argosy certificates create --pki-dir ./pki
   kubectl create secret generic argosy-pki --from-file=./pki`,
 		Args: noArgs,
@@ -136,7 +136,7 @@ the folder. A single hub creates its own at the first start. What is in the fold
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "The keys are in %s. Whoever has them is the hub's administrator.\n", dir)
+			fmt.Fprintf(cmd.OutOrStdout(), "The keys are in %s. Anyone who can read them is an administrator of the hub.\n", dir)
 			return nil
 		},
 	}
@@ -149,8 +149,8 @@ func newCertificatesImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import --from DIR",
 		Short: "Copy the keys that hubs on one etcd share into the pki folder",
-		Long: `Copies the CAs, the key that signs tokens and the master key from a folder, such as a mounted Secret, into the hub's pki folder. It
-replaces others there, and removes replaced CAs and keys that the folder no longer has. Run it before the hub starts.`,
+		Long: `Copies the CAs, the key that signs tokens, and the master key from a folder, such as a mounted Secret, into the hub's pki folder. It
+replaces existing ones, and removes old CAs and keys that the folder no longer contains. Run it before the hub starts.`,
 		Example: "  argosy certificates import --from /etc/argosy/pki --pki-dir /var/lib/argosy/pki",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -94,7 +94,7 @@ func installedAccess(file string) (*clientcmdapi.Config, error) {
 		return nil, fmt.Errorf("kubeconfig of the hub: %w", err)
 	}
 	refused := func(what string) error {
-		return fmt.Errorf("%s has %s, which a hub does not write there: name the file with --kubeconfig if you trust it", file, what)
+		return fmt.Errorf("%s contains %s, which a hub never writes: if you trust this file, give it with --kubeconfig", file, what)
 	}
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = read.CurrentContext
@@ -103,7 +103,7 @@ func installedAccess(file string) (*clientcmdapi.Config, error) {
 		case u.Exec != nil || u.AuthProvider != nil:
 			return nil, refused(fmt.Sprintf("user %q with a command or auth provider", name))
 		case u.ClientCertificate != "" || u.ClientKey != "" || u.TokenFile != "":
-			return nil, refused(fmt.Sprintf("user %q with files of other places", name))
+			return nil, refused(fmt.Sprintf("user %q with references to other files", name))
 		}
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: u.ClientCertificateData, ClientKeyData: u.ClientKeyData}
 	}
@@ -154,7 +154,7 @@ func (h *hubFlags) locate() (*rest.Config, error) {
 	}
 	config, err := h.ToRawKubeConfigLoader().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) && h.Named() {
-		return nil, fmt.Errorf("kubeconfig of the hub %s: it is missing, or names no cluster; check --kubeconfig and KUBECONFIG", cmp.Or(h.kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar)))
+		return nil, fmt.Errorf("kubeconfig of the hub %s: it does not exist or contains no cluster; check --kubeconfig and KUBECONFIG", cmp.Or(h.kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar)))
 	}
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, errNoHub
@@ -252,7 +252,7 @@ type memberFlags struct {
 func (m *memberFlags) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&m.kubeconfig, "cluster-kubeconfig", "", "kubeconfig of the member cluster")
 	fs.StringVar(&m.context, "cluster-context", "", "context of the member cluster in its kubeconfig (default: the current one)")
-	fs.StringVar(&m.namespace, "cluster-namespace", "karmada-cluster", "namespace of the member's accounts, in the member, and of their secrets, in the hub")
+	fs.StringVar(&m.namespace, "cluster-namespace", "karmada-cluster", "namespace for the hub's service accounts in the member, and for their secrets on the hub")
 }
 
 // endpoint is a member as its kubeconfig describes it.
@@ -267,7 +267,7 @@ func (m *memberFlags) endpoint() (endpoint, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: m.context})
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return endpoint{}, fmt.Errorf("--cluster-kubeconfig %q names no cluster; give the kubeconfig of the member", m.kubeconfig)
+		return endpoint{}, fmt.Errorf("--cluster-kubeconfig %q contains no cluster; give the kubeconfig of the member", m.kubeconfig)
 	}
 	if err != nil {
 		return endpoint{}, fmt.Errorf("--cluster-kubeconfig %s: %w", m.kubeconfig, err)

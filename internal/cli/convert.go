@@ -23,8 +23,8 @@ func newConvert() *cobra.Command {
 		Short: "Rewrite manifests to the form in which the hub stores them",
 		Long: `Rewrite manifests to the form in which the hub stores them.
 
-The hub accepts some spellings that public guides use and the Karmada API does not know, and warns when it rewrites
-them. This does the same to a file. Other objects pass through as they are; of those that change, comments are lost.`,
+The hub accepts some spellings that are common in public guides but not part of the Karmada API. It rewrites them and
+shows a warning. This command does the same to a file. Other objects are not changed; changed objects lose their comments.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// Nothing is printed unless all of it can be: half a file would be applied as if it were a whole one.

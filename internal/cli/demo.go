@@ -44,7 +44,7 @@ func newDemo() *cobra.Command {
 		Short: "Propagate an OpenKruise CloneSet through a hub to simulated members",
 		Long: `Starts a hub and simulated members on this machine, applies the manifests of examples/, and shows each step of a
 CloneSet: claimed, scheduled, applied in each member, ready, and its status aggregated on the hub.
-Everything lives in a temporary folder and ends with the command.`,
+Everything is in a temporary folder, which is deleted when the command ends.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out, flush := painted(cmd)
@@ -73,7 +73,7 @@ const demoPatience = 2 * time.Minute
 
 func (d *demo) run(ctx context.Context) (err error) {
 	if d.members < 1 || d.members > 10 {
-		return fmt.Errorf("--members is %d, want 1 to 10: each simulated member takes about 300 MiB", d.members)
+		return fmt.Errorf("--members is %d and must be 1 to 10: each simulated member uses about 300 MiB", d.members)
 	}
 	dir, err := os.MkdirTemp("", "argosy-demo-")
 	if err != nil {
@@ -159,7 +159,7 @@ func (d *demo) walk(ctx context.Context) error {
 			policy := t.GetAnnotations()[policyv1alpha1.PropagationPolicyNameAnnotation]
 			return "by PropagationPolicy " + policy, policy != "", nil
 		}},
-		{"The scheduler shares its replicas out", func() (string, bool, error) {
+		{"The scheduler divides its replicas", func() (string, bool, error) {
 			b, err := d.binding(ctx, bindingName)
 			if b == nil || err != nil {
 				return "", false, err
@@ -183,7 +183,7 @@ func (d *demo) walk(ctx context.Context) error {
 			}
 			return fmt.Sprintf("%d of %d applied", n, d.members), meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied), nil
 		}},
-		{"Its pods become ready, its status comes back", func() (string, bool, error) {
+		{"Pods become ready, status is aggregated", func() (string, bool, error) {
 			t, err := d.hub.Resource(cloneSets).Namespace("default").Get(ctx, "shop", metav1.GetOptions{})
 			if err != nil {
 				return "", false, err
@@ -291,7 +291,7 @@ func (d *demo) table(ctx context.Context) error {
 	for _, m := range d.lab.Fleet.Members() {
 		object, ready, err := memberShare(ctx, m)
 		if err != nil {
-			return fmt.Errorf("look into %s: %w", m.Name, err)
+			return fmt.Errorf("read the CloneSet and pods of %s: %w", m.Name, err)
 		}
 		desired, updated := whole(object, "spec", "replicas"), whole(object, "status", "updatedReplicas")
 		sum += desired
@@ -313,7 +313,7 @@ func (d *demo) table(ctx context.Context) error {
 		wanted, whole(t, "status", "updatedReplicas"), whole(t, "status", "readyReplicas"), whole(t, "status", "availableReplicas"),
 		t.GetGeneration(), whole(t, "status", "observedGeneration"))
 	if sum != wanted || whole(t, "status", "readyReplicas") != wanted {
-		wrong = append(wrong, fmt.Errorf("the hub wants %d replicas and reports %d ready, the members hold %d", wanted, whole(t, "status", "readyReplicas"), sum))
+		wrong = append(wrong, fmt.Errorf("the hub specifies %d replicas and reports %d ready, the members have %d", wanted, whole(t, "status", "readyReplicas"), sum))
 	}
 	return errors.Join(wrong...)
 }
@@ -353,7 +353,7 @@ func memberShare(ctx context.Context, m *sim.Running) (*unstructured.Unstructure
 // further says how to look around.
 func (d *demo) further() {
 	fmt.Fprintf(d.out, `
-It all stays up until you press Ctrl-C. To look further, in another terminal:
+Everything keeps running until you press Ctrl-C. To explore it, run in another terminal:
   export KUBECONFIG=%s
   kubectl get clusters,clonesets,resourcebindings
   kubectl get works -A

@@ -25,8 +25,8 @@ func newDocs() *cobra.Command {
 	man := &cobra.Command{
 		Use:   "man",
 		Short: "Write man pages, one per command",
-		Long: `Writes a man page of each command into the folder man1 of --to. Pages have the date of the build, so the same binary writes
-the same pages.`,
+		Long: `Writes a man page for each command into the folder man1 of --to. Pages have the date of the build, so the same binary always
+writes the same pages.`,
 		Example: "  argosy docs man --to /usr/local/share/man\n  argosy docs man --to . && man -l man1/argosy-up.1",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,7 +39,7 @@ the same pages.`,
 			return nil
 		},
 	}
-	man.Flags().StringVar(&to, "to", ".", "folder in which man1 is, or is created")
+	man.Flags().StringVar(&to, "to", ".", "folder that contains man1; man1 is created if it does not exist")
 	cmd.AddCommand(man)
 	return cmd
 }

@@ -61,7 +61,7 @@ func TestEveryCommandHasAManPage(t *testing.T) {
 func TestManPagesKeepTextThatLooksLikeMarkup(t *testing.T) {
 	pages := manPages(t)
 	for page, words := range map[string][]string{
-		"argosy-simulate.1": {"* is all", "CLUSTER=KEY=VALUE:EFFECT", `\-\-cluster\-down     the cluster stops responding`},
+		"argosy-simulate.1": {"* enables all", "CLUSTER=KEY=VALUE:EFFECT", `\-\-cluster\-down     the cluster stops responding`},
 		"argosy-orphans.1":  {"argosy orphans delete deployment web"},
 		"argosy-get.1":      {"argosy get pods \\-A"},
 	} {

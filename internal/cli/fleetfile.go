@@ -142,7 +142,7 @@ func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simul
 		}
 		record, err := why.NodesOf(ctx, r.config, o.GetName())
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) {
-			r.warnings = append(r.warnings, fmt.Sprintf("nodes are not known, so the resource summaries of the clusters are used: %s returned %v; a user who may get that nonResourceURL sees what the scheduler knows", why.NodesPath, err))
+			r.warnings = append(r.warnings, fmt.Sprintf("nodes are unknown, so the resource summaries of the clusters are used: %s returned %v; a user who may get that nonResourceURL gets the nodes", why.NodesPath, err))
 			break
 		}
 		if err != nil {

@@ -18,9 +18,9 @@ var foreign = []struct {
 	{names: []string{"leader-elect"}, bare: true, why: "hubs that share an etcd always elect a leader"},
 	{names: []string{"leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period", "leader-elect-resource-lock",
 		"leader-elect-resource-name", "leader-elect-resource-namespace"}, why: "hubs that share an etcd always elect a leader, with Kubernetes' own timings"},
-	{names: []string{"kube-api-qps", "kube-api-burst"}, why: "the scheduler is in the API server's process, and its requests are not limited"},
+	{names: []string{"kube-api-qps", "kube-api-burst"}, why: "the scheduler runs in the API server's process, and its requests are not rate-limited"},
 	{names: []string{"rate-limiter-base-delay", "rate-limiter-max-delay", "rate-limiter-qps", "rate-limiter-bucket-size"},
-		why: "waiting bindings are retried when what they wait for changes, not after a delay"},
+		why: "unschedulable bindings are retried when the cluster state changes, not after a delay"},
 	{names: []string{"metrics-bind-address", "health-probe-bind-address", "secure-port"}, why: "metrics and health are at the hub's own address, /metrics and /readyz"},
 	{names: []string{"enable-pprof"}, bare: true, why: "profiles are at the hub's own address, /debug/pprof"},
 	{names: []string{"profiling-bind-address"}, why: "profiles are at the hub's own address, /debug/pprof"},
@@ -64,6 +64,6 @@ func warnOfForeign(cmd *cobra.Command) {
 		}
 	}
 	if cmd.Flags().Changed("kubeconfig") {
-		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: --kubeconfig is ignored: the hub is its own API server, and its scheduler works for that; its kubeconfig is written to --kubeconfig-out")
+		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: --kubeconfig is ignored: the scheduler runs in the hub and uses the hub's API server; the hub's kubeconfig is written to --kubeconfig-out")
 	}
 }

@@ -45,7 +45,7 @@ func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 		# Watch a deployment on the hub and in two clusters
 		argosy get deployment web -n shop -s all -C eu,us -w
 
-		# List objects in clusters that carry this hub's marks but that the hub does not know, as after a restore
+		# List orphans: objects in clusters with this hub's labels that the hub does not know, such as after a restore
 		argosy get orphans`
 	kubectl := cmd.Run
 	cmd.Run = nil

@@ -36,7 +36,7 @@ func getFrom(cmd *cobra.Command, args []string, places []*place, streams generic
 		g.watching = true
 	}
 	if raw, _ := cmd.Flags().GetString("raw"); raw != "" {
-		return errors.New("--raw asks the hub; a member's API is at /apis/cluster.karmada.io/v1alpha1/clusters/NAME/proxy of it")
+		return errors.New("--raw requests go to the hub; it serves the API of a member below /apis/cluster.karmada.io/v1alpha1/clusters/NAME/proxy")
 	}
 	said := make([]bytes.Buffer, len(places))
 	var asking sync.WaitGroup
@@ -254,7 +254,7 @@ func (g *gathered) print() error {
 		for _, p := range parts {
 			table, ok := p.obj.(*metav1.Table)
 			if !ok {
-				return fmt.Errorf("a server gives no table of %s: ask with -o yaml", p.mapping.Resource.Resource)
+				return fmt.Errorf("a server returned no table for %s: use -o yaml", p.mapping.Resource.Resource)
 			}
 			if len(table.Rows) == 0 {
 				continue

@@ -42,7 +42,7 @@ func stampOf(ctx context.Context, member client.Reader) (*coordinationv1.Lease, 
 func (j *join) mayHold(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease, err := stampOf(ctx, j.member)
 	if err != nil {
-		return nil, fmt.Errorf("see whose cluster %q is: %w", j.name, err)
+		return nil, fmt.Errorf("read which hub manages cluster %q: %w", j.name, err)
 	}
 	seen := tenure.Read(lease)
 	refusal, note := tenure.Joinable(j.hubID, j.name, seen, j.takeOver, time.Now())
@@ -56,7 +56,7 @@ func (j *join) mayHold(ctx context.Context) (*coordinationv1.Lease, error) {
 		if signs, err := j.karmada(ctx); err != nil {
 			return nil, err
 		} else if signs != "" {
-			fmt.Fprintf(j.out, "warning: %s: a Karmada control plane may manage cluster(%s). It does not respect the Lease by which hubs claim a cluster, so the two would undo each other's writes: unjoin the cluster there first\n", signs, j.name)
+			fmt.Fprintf(j.out, "warning: %s: a Karmada control plane may manage cluster(%s). It does not respect the Lease by which hubs claim a cluster, so the two would overwrite each other's changes: unjoin the cluster there first\n", signs, j.name)
 		}
 	}
 	return lease, nil

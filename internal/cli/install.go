@@ -31,7 +31,7 @@ for bash, zsh and fish. Where systemd runs, it enables and starts the unit. It a
 
 It takes the flags of "argosy up" and writes them to /etc/argosy/config.yaml. A configuration file that exists is kept; flags change it,
 unless it was edited. Run it again with a new binary to upgrade, or after editing the configuration file to update the unit. Files that
-others wrote or changed are not replaced without --force.`,
+this command did not write, or that were changed since, are replaced only with --force.`,
 		Example: `  argosy install --dry-run
   sudo argosy install --bind-address 0.0.0.0
   argosy install --root ./image`,
@@ -56,10 +56,10 @@ others wrote or changed are not replaced without --force.`,
 			return install.Install(o, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&o.Root, "root", "/", "folder to install below, such as the root of an image; nothing is run there")
-	cmd.Flags().StringVar(&o.User, "user", "", "system user that the hub runs as; created if it does not exist (default: the one of the last installation, else "+install.DefaultUser+")")
+	cmd.Flags().StringVar(&o.Root, "root", "/", "root folder to install into, such as that of an image; no command is run")
+	cmd.Flags().StringVar(&o.User, "user", "", "system user that the hub runs as; created if it does not exist (default: that of the previous installation, otherwise "+install.DefaultUser+")")
 	cmd.Flags().BoolVar(&o.NoStart, "no-start", false, "do not enable and start the systemd unit")
-	cmd.Flags().BoolVar(&o.Force, "force", false, "replace files that were not written by this command, or were changed since")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "replace files that this command did not write, or that were changed since")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print everything that would be written and run, and change nothing")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation before changing this machine")
 	config.BindFlags(given)
@@ -81,8 +81,8 @@ func confirmInstall(root string, yes bool, in io.Reader, out io.Writer) error {
 
 // configHeader is what stands above an installed configuration.
 const configHeader = `# The hub's configuration. "argosy config" prints every setting with its default.
-# Restart the hub after a change: systemctl restart argosy. If the change is about folders or the port, run "argosy install" before
-# that: the systemd unit permits what is set here.
+# Restart the hub after a change: systemctl restart argosy. After changing folders or the port, first run "argosy install" again,
+# because the systemd unit permits only what is configured here.
 `
 
 // configure has o install the configuration that is there, or the default, under the flags that were given.
@@ -122,7 +122,7 @@ func completions(root *cobra.Command) (map[string][]byte, error) {
 	} {
 		var b bytes.Buffer
 		if err := generate(&b); err != nil {
-			return nil, fmt.Errorf("make the completion for %s: %w", shell, err)
+			return nil, fmt.Errorf("generate the completion for %s: %w", shell, err)
 		}
 		all[shell] = b.Bytes()
 	}
@@ -134,9 +134,9 @@ func newUninstall() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove what \"argosy install\" wrote",
-		Long: `Stops the hub and removes exactly what "argosy install" wrote on this machine. Files that were changed since are kept, and so is the
-hub's data, with the system user that owns it. --purge-data deletes these two as well: the store and the keys, without which
-no backup of the store can be read. It asks on a terminal; elsewhere --yes confirms.`,
+		Long: `Stops the hub and removes exactly what "argosy install" wrote on this machine. It keeps files that were changed since, the hub's data,
+and the system user that owns the data. --purge-data also deletes the data and the user. The data includes the hub's keys, without which
+backups cannot be read. It asks for confirmation on a terminal; elsewhere use --yes.`,
 		Example: `  sudo argosy uninstall
   sudo argosy uninstall --purge-data --dry-run`,
 		Args: noArgs,
@@ -162,7 +162,7 @@ no backup of the store can be read. It asks on a terminal; elsewhere --yes confi
 			return install.Uninstall(r, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&r.Root, "root", "/", "folder that was installed below")
+	cmd.Flags().StringVar(&r.Root, "root", "/", "root folder of the installation")
 	cmd.Flags().BoolVar(&purge, "purge-data", false, "also delete the hub's data folder, and the system user if it was created")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation before deleting the data folder")
 	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "print what would be removed, and change nothing")

@@ -42,7 +42,7 @@ func newJoin(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join NAME --cluster-kubeconfig FILE",
 		Short: "Join a cluster to the fleet",
-		Long: `Creates a service account for the hub in the cluster, and gives the hub its token. The kubeconfig is used for that only;
+		Long: `Creates a service account for the hub in the cluster, and stores its token on the hub. The kubeconfig is used only for that;
 its user needs cluster-admin rights in the cluster, because the account gets them.
 Joining a cluster again under the same name creates a new token and revokes the old one.
 A cluster that another running hub manages is refused, unless --take-over is given.`,
@@ -78,7 +78,7 @@ A cluster that another running hub manages is refused, unless --take-over is giv
 	cmd.Flags().StringVar(&j.provider, "cluster-provider", "", "provider of the cluster")
 	cmd.Flags().StringVar(&j.region, "cluster-region", "", "region of the cluster")
 	cmd.Flags().StringSliceVar(&j.zones, "cluster-zones", nil, "zones of the cluster, separated by commas")
-	cmd.Flags().BoolVar(&j.takeOver, "take-over", false, "join the cluster even if another hub manages it: that hub stops writing there, and the objects it sent stay")
+	cmd.Flags().BoolVar(&j.takeOver, "take-over", false, "join the cluster even if another hub manages it: that hub stops writing there, and its objects stay")
 	cmd.Flags().BoolVar(&j.dryRun, "dry-run", false, "check everything and change nothing")
 	return cmd
 }
@@ -121,7 +121,7 @@ func (j *join) run(ctx context.Context) error {
 		return err
 	}
 	if system, err := hubIdentity(ctx, j.member); err == nil && system == j.hubID {
-		return fmt.Errorf("--cluster-kubeconfig leads to the hub itself (%s), which cannot be a member of its own fleet; give the kubeconfig of cluster %q", j.endpoint.config.Host, j.name)
+		return fmt.Errorf("--cluster-kubeconfig is for the hub itself (%s), which cannot be a member of its own fleet; give the kubeconfig of cluster %q", j.endpoint.config.Host, j.name)
 	}
 	var members clusterv1alpha1.ClusterList
 	if err := j.hub.List(ctx, &members); err != nil {
@@ -262,12 +262,12 @@ func clusterID(ctx context.Context, c client.Client) (string, error) {
 // unreachable says what to do about a member that gave no proper answer.
 func unreachable(name, host string, err error) error {
 	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-		return &sentence{fmt.Sprintf("not authorised in cluster %q at %s: %s; use a --cluster-kubeconfig with all rights in the cluster", name, host, denial(err)), err}
+		return &sentence{fmt.Sprintf("not authorized in cluster %q at %s: %s; use a --cluster-kubeconfig with cluster-admin rights", name, host, denial(err)), err}
 	}
 	var status apierrors.APIStatus
 	switch {
 	case errors.As(err, &status):
-		return &sentence{fmt.Sprintf("cluster %q at %s answered, but not as a cluster that can be used: %s; check that it is healthy, and --cluster-kubeconfig and --cluster-context", name, host, err), err}
+		return &sentence{fmt.Sprintf("cluster %q at %s responds, but not as a healthy cluster: %s; check the cluster, --cluster-kubeconfig and --cluster-context", name, host, err), err}
 	case untrusted(err):
 		return &sentence{fmt.Sprintf("the certificate of cluster %q at %s is not trusted: %s; check certificate-authority-data and tls-server-name in --cluster-kubeconfig", name, host, cause(err, requestTimeout)), err}
 	}
@@ -317,7 +317,7 @@ func (j *join) revoke(ctx context.Context, of credentials, ours bool) error {
 		endless = of.account // made by hubs and tools that know no other tokens
 	}
 	if err := member.RevokeTokens(ctx, j.member, j.namespace, of.account, j.hubID, of.anchor, endless); err != nil {
-		return fmt.Errorf("in cluster %q: the new token is in use, and the old one was not revoked; join it again: %w", j.name, err)
+		return fmt.Errorf("in cluster %q: the new token is in use, but the old one is not revoked; join the cluster again: %w", j.name, err)
 	}
 	return nil
 }

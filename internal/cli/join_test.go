@@ -181,7 +181,7 @@ func TestJoinRefusesTheMemberOfAnotherHubUnlessToldToTakeItOver(t *testing.T) {
 	if err := second.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "writes nothing there from now on") {
+	if !strings.Contains(out.String(), "no longer writes there") {
 		t.Errorf("said %q", out)
 	}
 	if exists(t, member, lease, "karmada-cluster", "argosy-hub"); *lease.Spec.HolderIdentity != "hub-2" {
@@ -348,9 +348,9 @@ func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
 	}{
 		"no tokens":      {noTokens, []string{`cluster "m1"`, "request a token of the service account karmada-cluster/karmada-m1", "no key to sign with"}},
 		"nobody listens": {failing(errors.New("connection refused")), []string{`cluster "m1" at https://m1 is not responding`, "connection refused", "--cluster-kubeconfig"}},
-		"a web server":   {failing(apierrors.NewNotFound(corev1.Resource("namespaces"), "kube-system")), []string{"answered, but not as a cluster that can be used", "--cluster-context"}},
+		"a web server":   {failing(apierrors.NewNotFound(corev1.Resource("namespaces"), "kube-system")), []string{"responds, but not as a healthy cluster", "--cluster-context"}},
 		"another CA":     {failing(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), []string{`certificate of cluster "m1" at https://m1 is not trusted`, "certificate-authority-data"}},
-		"refused user":   {failing(apierrors.NewUnauthorized("Unauthorized")), []string{"not authorised in cluster \"m1\"", "the credentials are missing or not valid"}},
+		"refused user":   {failing(apierrors.NewUnauthorized("Unauthorized")), []string{"not authorized in cluster \"m1\"", "the credentials are missing or not valid"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			j, _ := joining("m1", fakeHub(), tc.member)
@@ -478,7 +478,7 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 		"a user says nothing":       {on: func(u *unjoin) { u.answers = strings.NewReader("") }, err: "nothing was changed", left: true},
 		"a user says yes":           {on: func(u *unjoin) { u.answers = strings.NewReader("Yes\n") }, says: []string{"[y/N]", "unjoined successfully"}},
 		"it is confirmed":           {on: func(u *unjoin) { u.yes = true }, says: []string{"shop/data", "unjoined successfully"}},
-		"everything stays":          {on: func(u *unjoin) { u.keep = true }, says: []string{"left to the cluster: 1 PersistentVolumeClaim", "unjoined successfully"}, keeping: true},
+		"everything stays":          {on: func(u *unjoin) { u.keep = true }, says: []string{"kept in the cluster: 1 PersistentVolumeClaim", "unjoined successfully"}, keeping: true},
 		"nothing is changed, dryly": {on: func(u *unjoin) { u.dryRun = true }, says: []string{"shop/data", "dry run"}, left: true},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -560,7 +560,7 @@ func TestADeadClusterIsUnjoinedByForceAlone(t *testing.T) {
 		"by force":                                 {on: func(u *unjoin) { u.force = true }},
 		"when all stays there anyway":              {on: func(u *unjoin) { u.keep = true }},
 		"called as karmadactl, like that":          {on: func(u *unjoin) { u.dead = true }},
-		"that it is confirmed says nothing":        {on: func(u *unjoin) { u.yes = true }, err: "bring it back"},
+		"that it is confirmed says nothing":        {on: func(u *unjoin) { u.yes = true }, err: "repair the cluster"},
 		"it is another hub's, and is left to that": {reason: clusterv1alpha1.ReasonHeldByAnotherHub},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -588,7 +588,7 @@ func TestADeadClusterIsUnjoinedByForceAlone(t *testing.T) {
 			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("got %v, want %q", err, tc.err)
 			}
-			for _, say := range []string{"left to the cluster: 1 Deployment.apps", "nothing can be deleted there", "3 replicas of 1 workload may keep running there while they are placed in other clusters as well"} {
+			for _, say := range []string{"kept in the cluster: 1 Deployment.apps", "nothing can be deleted there", "3 replicas of 1 workload may keep running there while they are placed in other clusters as well"} {
 				if !strings.Contains(out.String(), say) {
 					t.Errorf("it does not say %q:\n%s", say, out)
 				}
@@ -642,7 +642,7 @@ func TestUnjoinRefusesBeforeItChangesAnything(t *testing.T) {
 	}{
 		"nobody of that name":         {fakeHub(), nil, `cluster "m1" is not joined`},
 		"a cluster that pulls":        {member("Pull"), nil, "Pull mode"},
-		"a kubeconfig of another one": {member("Push"), fakeMember("id-2"), "leads to another cluster"},
+		"a kubeconfig of another one": {member("Push"), fakeMember("id-2"), "is for another cluster"},
 		"a dead member":               {member("Push"), dead, "--force removes it"},
 	} {
 		t.Run(story, func(t *testing.T) {

@@ -14,10 +14,10 @@ func newKubeconfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print the hub's admin kubeconfig",
-		Long: `Prints the kubeconfig of the hub's administrator. Run it where the hub's data folder is, as its user.
+		Long: `Prints the kubeconfig of the hub's administrator. Run it on the machine of the hub, as the user of its data folder.
 
---server sets the URL at which clients reach the hub from elsewhere. If the serving certificate does not name that host, the kubeconfig
-has clients verify a name that it has; --tls-san of "argosy up" adds names to the certificate.`,
+--server sets the URL at which clients reach the hub from elsewhere. If the serving certificate does not contain that host name, the
+kubeconfig sets tls-server-name to a name that it contains. --tls-san of "argosy up" adds names to the certificate.`,
 		Example: `  sudo argosy kubeconfig --config /etc/argosy/config.yaml --server https://argosy.example.com:7443 --kubeconfig-out hub.kubeconfig
   kubectl exec argosy-0 -n argosy -- argosy kubeconfig --config /etc/argosy/config.yaml --server https://127.0.0.1:7443`,
 		Args: noArgs,
@@ -36,12 +36,12 @@ has clients verify a name that it has; --tls-san of "argosy up" adds names to th
 			if err := pki.WriteFile(to, text, 0o600); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Wrote %s. Whoever has it is the hub's administrator.\n", to)
+			fmt.Fprintf(cmd.OutOrStdout(), "Wrote %s. Anyone who can read it is an administrator of the hub.\n", to)
 			return nil
 		},
 	}
 	storeFlags(cmd, &config, &file)
-	cmd.Flags().StringVar(&url, "server", "", "URL at which clients reach the hub (default: as the hub serves on its machine)")
-	cmd.Flags().StringVar(&to, "kubeconfig-out", "", "file to write instead, which only its owner can read; one that exists is replaced")
+	cmd.Flags().StringVar(&url, "server", "", "URL at which clients reach the hub (default: the hub's local address)")
+	cmd.Flags().StringVar(&to, "kubeconfig-out", "", "file to write to, readable only by its owner; an existing file is replaced")
 	return cmd
 }

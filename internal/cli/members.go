@@ -109,7 +109,7 @@ const (
 // bind takes --cluster for --clusters and the other way round, and --labels for --selector, as karmadactl's verbs differ in them.
 func (s *scopeFlags) bind(cmd *cobra.Command, scopes ...string) {
 	if len(scopes) > 0 {
-		cmd.Flags().StringVarP(&s.scope, "operation-scope", "s", "", "where to look: "+strings.Join(scopes, ", ")+
+		cmd.Flags().StringVarP(&s.scope, "operation-scope", "s", "", "control planes to query: "+strings.Join(scopes, ", ")+
 			"; karmada is the hub (default: members if --cluster is given, otherwise karmada)")
 	}
 	cmd.Flags().StringSliceVarP(&s.clusters, "cluster", "C", nil, "member clusters, comma-separated (default: all)")
@@ -130,9 +130,9 @@ func (s *scopeFlags) places(ctx context.Context, hub *hubFlags, members bool) ([
 	scope := s.scope
 	switch {
 	case s.all && len(s.clusters) > 0:
-		return nil, errors.New("--all-clusters and --cluster contradict each other: leave one out")
+		return nil, errors.New("--all-clusters and --cluster cannot be used together")
 	case scope == scopeHub && len(s.clusters) > 0:
-		return nil, errors.New("--operation-scope=karmada is the hub and --cluster a member: leave one out")
+		return nil, errors.New("--operation-scope=karmada and --cluster cannot be used together: karmada is the hub")
 	case scope == "" && (members || len(s.clusters) > 0):
 		scope = scopeMembers
 	case scope == "":
@@ -146,7 +146,7 @@ func (s *scopeFlags) places(ctx context.Context, hub *hubFlags, members bool) ([
 		out = append(out, &place{hubFlags: hub})
 	case scopeMembers:
 	default:
-		return nil, fmt.Errorf("--operation-scope is karmada, members or all, not %q", scope)
+		return nil, fmt.Errorf("--operation-scope must be karmada, members or all, not %q", scope)
 	}
 	c, err := hub.client()
 	if err != nil {

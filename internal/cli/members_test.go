@@ -158,7 +158,7 @@ func TestLogsOfTheFleetSayWhereEachLineIsFrom(t *testing.T) {
 		"one that is nowhere":           {args: []string{"web-9", "--all-clusters"}, err: `cluster "eu": `},
 		"one that does not answer":      {args: []string{"cloneset/web", "--all-clusters"}, down: true, want: all, err: `the logs of cluster "down" are not complete`},
 		"no cluster named":              {args: []string{"web-3"}, err: "name the cluster with --cluster, or use --all-clusters"},
-		"both":                          {args: []string{"web-3", "--all-clusters", "-C", "eu"}, err: "contradict each other"},
+		"both":                          {args: []string{"web-3", "--all-clusters", "-C", "eu"}, err: "cannot be used together"},
 		"another cluster":               {args: []string{"web-3", "-C", "xx"}, err: `there is no cluster "xx": the fleet has eu, jp, us`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -273,9 +273,9 @@ func newOrphans(hub *hubFlags) *cobra.Command {
 	flags, output := &orphanFlags{}, ""
 	cmd := &cobra.Command{
 		Use:   "orphans",
-		Short: "List objects in clusters that carry this hub's marks but that the hub does not know",
-		Long: `Lists the objects in member clusters that carry this hub's marks and have no Work: after the restore of an older backup, those
-created since. The hub does not touch them. "argosy adopt" creates templates of them, "argosy orphans delete" deletes them.`,
+		Short: "List orphans: objects in clusters with this hub's labels that the hub does not know",
+		Long: `Lists the objects in member clusters that carry this hub's labels and have no Work, such as those created after the backup that the hub
+was restored from. The hub does not change them. "argosy adopt" creates templates from them, "argosy orphans delete" deletes them.`,
 		Example: `  argosy get orphans
   argosy orphans -C eu -o json
   argosy adopt deployment web -n shop --cluster eu
@@ -285,7 +285,7 @@ created since. The hub does not touch them. "argosy adopt" creates templates of 
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.print(cmd, hub, output) },
 	}
 	flags.bind(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml, for programs")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
 	cmd.AddCommand(newOrphansDelete(hub))
 	return cmd
 }
@@ -326,9 +326,9 @@ func newOrphansDelete(hub *hubFlags) *cobra.Command {
 		Use:   "delete [KIND NAME]",
 		Short: "Delete orphans in their clusters",
 		Long: `Deletes orphans in their clusters: those of a kind and name, or with --all those of a namespace or of the whole fleet. Without --yes it
-only lists what would be deleted. Each object is checked again before it is deleted: it stays if the hub manages it by now, or if another
-object has taken its name. Deleting a namespace deletes all that is in it, and deleting a CustomResourceDefinition all objects of its kind,
-so these are deleted only by name.`,
+only lists what would be deleted. Each object is checked again before it is deleted, and kept if the hub manages it in the meantime or
+another object has its name. Namespaces and CustomResourceDefinitions are deleted only by name, because deleting them also deletes all
+objects in the namespace or of the kind.`,
 		Example: "  argosy orphans delete deployment web -n shop -C eu --yes\n  argosy orphans delete --all -n shop",
 		Args:    optionalObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -362,7 +362,7 @@ so these are deleted only by name.`,
 				if err := printOrphans(cmd.OutOrStdout(), found); err != nil {
 					return err
 				}
-				return fmt.Errorf("%s would be deleted in their clusters: give --yes to do so", text.Count(len(found), "object"))
+				return fmt.Errorf("%s would be deleted in their clusters: use --yes to delete them", text.Count(len(found), "object"))
 			}
 			config, err := hub.ToRESTConfig()
 			if err != nil {
@@ -378,8 +378,8 @@ so these are deleted only by name.`,
 		},
 	}
 	flags.bind(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "all orphans, of the namespace if one is given with -n")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do it")
+	cmd.Flags().BoolVar(&all, "all", false, "delete all orphans, or with -n those of one namespace")
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete; without this flag the orphans are only listed")
 	return cmd
 }
 

@@ -16,7 +16,7 @@ func checkOutput(output string) error {
 	case "", "json", "yaml":
 		return nil
 	}
-	return fmt.Errorf("--output is json, yaml or left out, not %q", output)
+	return fmt.Errorf("--output must be json or yaml, not %q", output)
 }
 
 func writeJSON(out io.Writer, value any) error {

@@ -111,8 +111,8 @@ var starts = []struct {
 	color color
 }{
 	{"✗ ", red}, {"! ", yellow}, {"… ", none}, {"✓ ", green},
-	{"WHAT IS WRONG", red}, {"WORTH A LOOK", yellow}, {"Does not fit", red}, {"Warning: ", yellow},
-	{"All is well.", green}, {"No check failed.", green},
+	{"FAILED CHECKS", red}, {"WARNINGS", yellow}, {"Does not fit", red}, {"Warning: ", yellow},
+	{"All checks passed.", green}, {"No check failed.", green},
 }
 
 var (

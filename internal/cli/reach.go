@@ -33,7 +33,7 @@ func reach(config *rest.Config) error {
 	answer := d.RESTClient().Get().AbsPath("/apis/" + clusterv1alpha1.GroupVersion.Group).Do(context.Background())
 	said, _ := answer.Raw()
 	if err = answer.Error(); err == nil && bytes.HasPrefix(bytes.TrimSpace(said), []byte("<")) {
-		return notHub(config.Host, "it answers, but not as a Kubernetes API does", nil)
+		return notHub(config.Host, "it responds, but not as a Kubernetes API server", nil)
 	}
 	return unusable(config.Host, err)
 }
@@ -55,15 +55,15 @@ func unusable(host string, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "system:anonymous"):
-		return &sentence{fmt.Sprintf("not authorised at the hub %s: the kubeconfig has no valid credentials for it; use the one that `argosy up` wrote, or ask an administrator of the hub for one", host), err}
+		return &sentence{fmt.Sprintf("not authorized at the hub %s: the kubeconfig has no valid credentials for it; use the one that `argosy up` wrote, or ask an administrator of the hub for one", host), err}
 	case apierrors.IsNotFound(err):
 		return notHub(host, "it does not serve the API group "+clusterv1alpha1.GroupVersion.Group, errors.Join(errPlainCluster, err))
 	case apierrors.IsForbidden(err):
 		return nil // it answers as an API server does, and whoever asks for more is told more
 	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err):
-		return notHub(host, "it answers: "+err.Error(), err) // as an HTTPS server does when it is asked by HTTP
+		return notHub(host, "it responds: "+err.Error(), err) // as an HTTPS server does when it is asked by HTTP
 	case errors.As(err, &status):
-		return &sentence{fmt.Sprintf("the hub at %s cannot serve requests now: %s; try again when it is ready: `argosy status` shows why it is not", host, err), errors.Join(errNotServing, err)}
+		return &sentence{fmt.Sprintf("the hub at %s cannot serve requests now: %s; try again when it is ready: `argosy status` shows the reason", host, err), errors.Join(errNotServing, err)}
 	case untrusted(err):
 		return &sentence{fmt.Sprintf("the certificate of the hub %s is not trusted: %s; check certificate-authority-data and tls-server-name in the kubeconfig", host, cause(err, requestTimeout)), err}
 	}

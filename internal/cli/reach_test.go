@@ -37,11 +37,11 @@ func TestEveryVerbSaysWhyAHubCannotBeUsed(t *testing.T) {
 	}{
 		"nobody listens":             {trusted: true, want: "is not responding: connection refused; check that it is running"},
 		"a plain cluster":            {answer(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource"), true, "is not an Argosy hub: it does not serve the API group cluster.karmada.io; check --kubeconfig"},
-		"no credentials":             {answer(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized"), true, "not authorised at the hub "},
-		"no credentials, and anyone": {answer(http.StatusForbidden, metav1.StatusReasonForbidden, `forbidden: User "system:anonymous" cannot get path "/apis"`), true, "not authorised at the hub "},
+		"no credentials":             {answer(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized"), true, "not authorized at the hub "},
+		"no credentials, and anyone": {answer(http.StatusForbidden, metav1.StatusReasonForbidden, `forbidden: User "system:anonymous" cannot get path "/apis"`), true, "not authorized at the hub "},
 		"it starts":                  {answer(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the server is starting"), true, "cannot serve requests now: the server is starting"},
-		"a server of something else": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, true, "is not an Argosy hub: it answers, but not as a Kubernetes API does"},
-		"HTTPS is spoken there":      {answer(http.StatusBadRequest, "", "Client sent an HTTP request to an HTTPS server."), true, "is not an Argosy hub: it answers: "},
+		"a server of something else": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, true, "is not an Argosy hub: it responds, but not as a Kubernetes API server"},
+		"HTTPS is spoken there":      {answer(http.StatusBadRequest, "", "Client sent an HTTP request to an HTTPS server."), true, "is not an Argosy hub: it responds: "},
 		"another authority":          {answer(http.StatusOK, "", ""), false, "is not trusted: "},
 	} {
 		t.Run(story, func(t *testing.T) {

@@ -65,7 +65,7 @@ func (s *restoreState) unseen() string {
 		return ""
 	}
 	if !s.Counted {
-		return "The hub has not counted yet which Works it has not checked: it does so at its start."
+		return "The hub has not yet counted the Works that it has not checked: it counts them at startup."
 	}
 	if len(s.Unseen) == 0 {
 		return ""
@@ -180,7 +180,7 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 				return writeYAML(out, s)
 			}
 			if s.Backup == nil && len(s.Held) == 0 {
-				fmt.Fprintln(out, "The hub holds nothing: it was not restored, or the restore was accepted.")
+				fmt.Fprintln(out, "Nothing is held: the hub was not restored, or the restore was accepted.")
 				return nil
 			}
 			if s.Backup != nil {
@@ -207,7 +207,7 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 			return printTable(out, table, printers.PrintOptions{})
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml, for programs")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
 	return cmd
 }
 
@@ -217,10 +217,11 @@ func newRestoreAccept(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept [KIND NAME]",
 		Short: "Make clusters follow the restored hub: held objects are rolled back, recreated or deleted",
-		Long: `Makes clusters follow the restored hub: the held copies of the object, or with --all everything that is held, are rolled back to the
-hub's state, recreated, or deleted where the hub is deleting them. --all also ends the restore, after which the hub corrects drift as usual.
-It is therefore refused while there are Works that the hub has not checked since, for example in a cluster that is not responding. Objects
-that the hub does not know stay: see "argosy get orphans".`,
+		Long: `Makes clusters follow the restored hub. An object that is held in some clusters, or with --all every held object, is rolled back to the
+hub's state, recreated, or deleted if the hub is deleting it.
+--all also ends the restore; from then on the hub corrects drift as usual. It is refused while there are Works that the hub has not
+checked since the restore, for example in a cluster that is not responding. Objects that the hub does not know are kept: see
+"argosy get orphans".`,
 		Example: "  argosy restore accept deployment web -n shop\n  argosy restore accept deployment web -n shop -C eu\n  argosy restore accept --all",
 		Args:    optionalObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -247,7 +248,7 @@ that the hub does not know stay: see "argosy get orphans".`,
 				return err
 			}
 			if unseen := s.unseen(); all && !force && unseen != "" {
-				return fmt.Errorf("not everything was checked since the restore. %s Newer objects there would be rolled back or deleted unseen. Wait until that is "+
+				return fmt.Errorf("some Works were not checked since the restore. %s Newer objects there would be rolled back or deleted without a check. Wait until that is "+
 					"done (the hub must run, and the clusters must be Ready), name what to accept, or use --force", unseen)
 			}
 			n := 0
@@ -263,9 +264,9 @@ that the hub does not know stay: see "argosy get orphans".`,
 				n++
 			}
 			if !all && n == 0 {
-				return fmt.Errorf("nothing is held of %s %s: see `argosy restore status`", kind, name)
+				return fmt.Errorf("no held object matches %s %s: see `argosy restore status`", kind, name)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%d accepted: their clusters follow the hub\n", n)
+			fmt.Fprintf(cmd.OutOrStdout(), "%d accepted: their clusters now follow the hub\n", n)
 			if !all {
 				return nil
 			}
@@ -274,13 +275,13 @@ that the hub does not know stay: see "argosy get orphans".`,
 				return nil
 			}
 			if err == nil {
-				fmt.Fprintln(cmd.OutOrStdout(), "The restore is over")
+				fmt.Fprintln(cmd.OutOrStdout(), "The restore is complete")
 			}
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "accept everything that is held, and end the restore")
-	cmd.Flags().BoolVar(&force, "force", false, "with --all: also what the hub has not checked since the restore")
+	cmd.Flags().BoolVar(&force, "force", false, "with --all, also accept Works that the hub has not checked since the restore")
 	cmd.Flags().StringSliceVarP(&only, "clusters", "C", nil, "clusters to apply this to (default: all)")
 	return cmd
 }

@@ -60,7 +60,7 @@ func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
 	}
 
 	s = restored("{}")
-	if out, err := accept(s, "--all"); err != nil || !strings.Contains(out, "The restore is over") || stands(s) {
+	if out, err := accept(s, "--all"); err != nil || !strings.Contains(out, "The restore is complete") || stands(s) {
 		t.Errorf("%s (%v), want the restore over: %t", out, err, !stands(s))
 	}
 	if out, err := accept(s, "--all"); err != nil {

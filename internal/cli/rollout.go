@@ -96,7 +96,7 @@ func (r *rolling) find(ctx context.Context, hub *hubFlags, kind, name string) er
 		}
 		gvk = mapping.GroupVersionKind
 	} else if gvk, err = mapper.KindFor(schema.ParseGroupResource(kind).WithVersion("")); err != nil {
-		return fmt.Errorf("what %q is: %w", kind, err)
+		return fmt.Errorf("resolve %q: %w", kind, err)
 	}
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -145,7 +145,7 @@ func (r *rolling) all(ctx context.Context) (all []told, stale string, err error)
 		return nil, "", err
 	}
 	if b == nil {
-		return nil, "", fmt.Errorf("%s is in no cluster: no policy propagates it", objectName(r.template))
+		return nil, "", fmt.Errorf("%s is not in any cluster: no policy propagates it", objectName(r.template))
 	}
 	var outages aggregate.Outages
 	if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.StatusCurrent); c != nil && c.Status == metav1.ConditionFalse {

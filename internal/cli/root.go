@@ -99,7 +99,7 @@ func newRoot(path string) *cobra.Command {
 	hub := &hubFlags{calledBy: use}
 	hub.bind(root.PersistentFlags())
 	color := colorMode(colorModes[0])
-	root.PersistentFlags().Var(&color, "color", "color output: "+strings.Join(colorModes, ", ")+"; auto is on a terminal, unless NO_COLOR is set")
+	root.PersistentFlags().Var(&color, "color", "color output: "+strings.Join(colorModes, ", ")+"; auto enables color on a terminal unless NO_COLOR is set")
 	root.AddCommand(verbs(hub)...)
 	root.SetFlagErrorFunc(flagError)
 	showVersion(root)

@@ -21,8 +21,8 @@ func newSecrets(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secrets",
 		Short: "Show how the hub encrypts secrets at rest, and rotate the key",
-		Long: `The hub encrypts Secrets, and the objects that carry them to members, at rest. Its keys are in the store too, sealed with the master key
-encryption.key of the pki folder: without that file none of them can be read.`,
+		Long: `The hub encrypts at rest Secrets and the objects that carry them to members. The keys are in the store, encrypted with the master key in
+the pki folder, encryption.key. Without that file, no encrypted data can be read.`,
 	}
 	cmd.AddCommand(newSecretsStatus(hub), newSecretsRotateKey(hub), newSecretsRewrite(hub))
 	return cmd
@@ -56,7 +56,7 @@ func newSecretsStatus(hub *hubFlags) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml, for programs")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
 	return cmd
 }
 
@@ -64,13 +64,13 @@ func newSecretsRotateKey(hub *hubFlags) *cobra.Command {
 	master := false
 	cmd := &cobra.Command{
 		Use:   "rotate-key",
-		Short: "Re-encrypt secrets with a new key, and drop the old one",
-		Long: `Makes a new key, which all hubs on the store read before one writes with it, rewrites everything that is secret, and drops the old
-key. It returns when that is done. A rotation continues by itself if this command or the hub is interrupted.
+		Short: "Re-encrypt secrets with a new key, and delete the old one",
+		Long: `Creates a new key, waits until all hubs on the store have read it, re-encrypts everything that is secret, and deletes the old key. If this
+command or the hub is interrupted, the rotation continues automatically.
 
-The master key in the pki folder, which seals the keys in the store, stays. With --master it is replaced as well, and the old one is kept
-beside it as encryption-until-TIME.key, since older backups need it.
-Where several hubs run on one store, copy encryption.key of the hub that was asked to the others' pki folders when the command says so.`,
+--master also replaces the master key in the pki folder, which encrypts the keys in the store. The old one is kept in that folder as
+encryption-until-TIME.key, because older backups need it. If several hubs share the store, copy encryption.key from the hub that received
+the request to the pki folders of the others when the command asks for it.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if master {
@@ -87,7 +87,7 @@ func newSecretsRewrite(hub *hubFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rewrite",
 		Short: "Rewrite stored values that do not use the current encryption",
-		Long:  `For a hub with --encryption-provider-config: after a new key or provider was put first there, this re-encrypts everything with it.`,
+		Long:  `Re-encrypts everything on a hub with --encryption-provider-config. Run it after you add a new key or provider as the first one there.`,
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return changeEncryption(cmd, hub, "rewrite")
@@ -170,11 +170,11 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 		}
 		switch {
 		case s.Failed != "":
-			return fmt.Errorf("%s; the hub tries again every minute", s.Failed)
+			return fmt.Errorf("%s; the hub retries every minute", s.Failed)
 		case !s.Rotating && !s.Rewriting:
 			tick.Stop()
 			if what != "rewrite" && (len(before.Keys) == 0 || len(s.Keys) == 0 || s.Keys[0].Name == before.Keys[0].Name) {
-				return errors.New("the hub gave up the rotation and still uses its old key: see its log")
+				return errors.New("the hub stopped the rotation and still uses the old key: check its log")
 			}
 			printEncryption(out, s)
 			return nil
@@ -189,7 +189,7 @@ const patience = 3 * time.Second
 func waiting(s server.EncryptionStatus, master bool) string {
 	text := fmt.Sprintf("waiting for %d of the hubs on this store to read the new key", s.Behind)
 	if master {
-		text += ": copy encryption.key from the pki folder of the hub that was asked to theirs"
+		text += ": copy encryption.key from the pki folder of the hub that received the request to their pki folders"
 	}
 	return text
 }
@@ -208,7 +208,7 @@ func printEncryption(out io.Writer, s server.EncryptionStatus) {
 		if k.Writes && s.By == "hub" {
 			use = "writes and reads"
 		}
-		fmt.Fprintf(out, "  %s  %s, made %s\n", k.Name, use, k.Created.Format(time.RFC3339))
+		fmt.Fprintf(out, "  %s  %s, created %s\n", k.Name, use, k.Created.Format(time.RFC3339))
 	}
 	fmt.Fprintf(out, "%d values of %s", s.Values, strings.Join(s.Resources, ", "))
 	switch {
@@ -219,7 +219,7 @@ func printEncryption(out io.Writer, s server.EncryptionStatus) {
 	}
 	fmt.Fprintln(out)
 	if s.Unreadable > 0 {
-		fmt.Fprintf(out, "%d cannot be decrypted with any key: bring back the store and pki folder of one backup\n", s.Unreadable)
+		fmt.Fprintf(out, "%d cannot be decrypted with any key: restore the store and the pki folder from the same backup\n", s.Unreadable)
 	}
 	if s.Step != "" {
 		fmt.Fprintf(out, "Now: %s\n", s.Step)
@@ -228,7 +228,7 @@ func printEncryption(out io.Writer, s server.EncryptionStatus) {
 		fmt.Fprintf(out, "%d of the hubs on this store have not read the new key yet; if the master key is being replaced, copy encryption.key to their pki folders\n", s.Behind)
 	}
 	if len(s.OldMasterKeys) > 0 {
-		fmt.Fprintf(out, "Earlier master keys in the pki folder: %s. Keep them with the backups of their time, which cannot be read without them; nothing newer needs them.\n", strings.Join(s.OldMasterKeys, ", "))
+		fmt.Fprintf(out, "Old master keys in the pki folder: %s. Only backups from before their replacement need them: keep them with those backups.\n", strings.Join(s.OldMasterKeys, ", "))
 	}
 	if s.Failed != "" {
 		fmt.Fprintf(out, "The last change failed: %s\n", s.Failed)

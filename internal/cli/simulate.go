@@ -33,13 +33,13 @@ func newSimulate(hub *hubFlags) *cobra.Command {
 The scheduler runs on a copy of the fleet: the hub's, which is only read, or a file written by "simulate record" or by
 hand. Each placement takes capacity from those after it, in the order of schedule priority, namespace and name.
 
-  --cluster-down     the cluster stops responding: what is placed there stays, and other workloads avoid it
-  --cluster-drained  the cluster gets a NoExecute taint, and its workloads are rescheduled, as by a WorkloadRebalancer
-  --cluster-removed  the cluster leaves the fleet, as by an unjoin: what was placed there goes elsewhere
-  --taint            the cluster gets a taint: what is placed there stays, and other workloads that do not tolerate it avoid it
+  --cluster-down     the cluster stops responding: its workloads stay, and no others are placed there
+  --cluster-drained  the cluster gets a NoExecute taint, and its workloads are rescheduled, as with a WorkloadRebalancer
+  --cluster-removed  the cluster leaves the fleet, as with unjoin: its workloads are rescheduled to other clusters
+  --taint            the cluster gets a taint: its workloads stay, and others are placed there only if they tolerate it
   --scale            a workload gets another number of replicas
-  -f                 templates, policies and overrides are applied as the hub would, in every form that it accepts; clusters
-                     and their nodes are added or changed; a WorkloadRebalancer has its workloads rescheduled
+  -f                 templates, policies and overrides are applied as on the hub, in every form that it accepts; clusters
+                     and their nodes are added or changed; the workloads of a WorkloadRebalancer are rescheduled
 
 Interpreter webhooks are not called, and what a member does with its share is not simulated. A workload that does not fit is
 a result, not an error; with --fail-on-unplaced the exit code is 1.`,
@@ -52,15 +52,15 @@ a result, not an error; with --fail-on-unplaced the exit code is 1.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd, hub) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&s.files, "filename", "f", nil, "file or folder with templates, policies, overrides, clusters not applied yet; - is standard input")
+	flags.StringArrayVarP(&s.files, "filename", "f", nil, "file or folder with templates, policies, overrides or clusters to apply in the simulation; - is standard input")
 	flags.StringSliceVar(&s.down, "cluster-down", nil, "clusters that stop responding, comma-separated")
 	flags.StringSliceVar(&s.drained, "cluster-drained", nil, "clusters that are drained, comma-separated")
 	flags.StringSliceVar(&s.removed, "cluster-removed", nil, "clusters that leave the fleet, comma-separated")
 	flags.StringArrayVar(&s.taints, "taint", nil, "CLUSTER=KEY:EFFECT or CLUSTER=KEY=VALUE:EFFECT, a taint put on a cluster")
 	flags.StringArrayVar(&s.scale, "scale", nil, "[NAMESPACE/]KIND/NAME=N, a workload and its replicas")
 	flags.StringVar(&s.fleet, "fleet", "", "file with the fleet to simulate on, instead of the hub's")
-	flags.StringVar(&s.scheduler, "scheduler-name", "", "name of the scheduler, as of argosy up (default: the hub's)")
-	flags.StringSliceVar(&s.plugins, "plugins", nil, "scheduler plugins to run, as of argosy up: * is all, -NAME leaves one out (default: the hub's)")
+	flags.StringVar(&s.scheduler, "scheduler-name", "", "name of the scheduler, as in argosy up (default: the hub's)")
+	flags.StringSliceVar(&s.plugins, "plugins", nil, "scheduler plugins to run, as in argosy up: * enables all, -NAME disables one (default: the hub's)")
 	flags.StringVarP(&s.output, "output", "o", "", "output format: json, or a table if empty")
 	flags.BoolVar(&s.all, "all", false, "also show workloads that do not change (JSON always has them)")
 	flags.BoolVar(&s.failOnUnplaced, "fail-on-unplaced", false, "exit with code 1 if a workload cannot be placed or a cluster is over its capacity")
@@ -180,9 +180,10 @@ func newSimulateRecord(hub *hubFlags) *cobra.Command {
 		Short: "Write the hub's fleet to standard output, for use with simulate --fleet",
 		Long: `Write the hub's fleet to standard output, for use with simulate --fleet.
 
-Written are clusters with their nodes, what is requested there and quotas, policies, overrides, bindings, customizations, and the
-templates of the kinds that policies select, as a YAML stream of objects, which a person can write too: see docs/simulate.md. What is secret stays where it is: of a Secret there is its metadata and type, of a cluster not how it is
-reached. The same fleet gives the same file. For thousands of workloads -o json is read back sooner.`,
+The output is a YAML stream of objects: clusters with their nodes, requests and quotas; policies, overrides, bindings and customizations;
+and the templates of the kinds that policies select. You can also write such a file by hand: see docs/simulate.md. It contains no
+secret data: a Secret has only its metadata and type, and a cluster has no credentials and no address. The same fleet always gives the
+same file. For thousands of workloads, -o json is faster to read.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "yaml" && output != "json" {
@@ -206,7 +207,7 @@ reached. The same fleet gives the same file. For thousands of workloads -o json 
 			return writeObjects(cmd.OutOrStdout(), objects, output == "json")
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "yaml, or json: one object to a line")
+	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "output format: yaml, or json with one object per line")
 	cmd.Flags().StringSliceVar(&kinds, "kinds", nil, "record templates of these kinds too, such as statefulsets.apps, for policies that do not exist yet")
 	return cmd
 }

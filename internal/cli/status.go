@@ -54,13 +54,13 @@ func newStatus(hub *hubFlags) *cobra.Command {
 		Aliases: []string{"check"},
 		Short:   "Check the hub and its clusters",
 		Long: `Checks the hub's API, its store, its controllers, and each cluster: whether it is ready, its response time
-through the hub, and its version. Each failed check comes with the next step to take, and the exit code is 1.
-Workloads whose pods do not run are listed with the reason of the pods and their cluster; that fails no check.`,
+through the hub, and its version. For each failed check it shows the next step, and the exit code is 1.
+Workloads whose pods do not run are listed with their cluster and the reason that the pods report; they do not fail a check.`,
 		Example: "  argosy status\n  argosy status -o json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
-				return fmt.Errorf("--output is json or left out, not %q", output)
+				return fmt.Errorf("--output must be json, not %q", output)
 			}
 			config, err := hub.ToRESTConfig()
 			if errors.Is(err, errNotServing) {
@@ -83,7 +83,7 @@ Workloads whose pods do not run are listed with the reason of the pods and their
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json, for programs")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json")
 	return cmd
 }
 
@@ -126,7 +126,7 @@ type clusterHealth struct {
 // notices are what is no fault of the cluster, and what somebody should know all the same: each with what to do.
 func (c clusterHealth) notices() (out [][2]string) {
 	if len(c.Taints) > 0 && c.OK {
-		out = append(out, [2]string{"new workloads avoid it: it has the taint " + strings.Join(c.Taints, ", "), "remove the taint to let the cluster take new workloads again"})
+		out = append(out, [2]string{"not used for new workloads, because it has the taint " + strings.Join(c.Taints, ", "), "remove the taint to allow new workloads again"})
 	}
 	if c.Unschedulable != nil && *c.Unschedulable > 0 {
 		out = append(out, [2]string{fmt.Sprintf("%s unschedulable", podsAre(*c.Unschedulable)), fmt.Sprintf("argosy get pods -A -C %s lists its pods; those that are Pending wait for a node", c.Name)})
@@ -186,7 +186,7 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 		case err == nil:
 			h.Workloads, h.MoreWorkloads = troubled.Workloads, troubled.More
 		case apierrors.IsForbidden(err):
-			h.Parts = append(h.Parts, partHealth{Name: "pods", OK: true, Detail: "not known: this user may not get " + why.PodsPath})
+			h.Parts = append(h.Parts, partHealth{Name: "pods", OK: true, Detail: "unknown: this user may not get " + why.PodsPath})
 		}
 	})
 	asking.Wait()
@@ -235,7 +235,7 @@ func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool
 		p.Detail, p.Next = fmt.Sprintf("the response is not a version: %v", err), "check the address: another server may listen there"
 		return p, false
 	}
-	p.OK, p.Detail = true, fmt.Sprintf("Kubernetes %s, answers in %d ms", v.GitVersion, time.Since(began).Milliseconds())
+	p.OK, p.Detail = true, fmt.Sprintf("Kubernetes %s, responds in %d ms", v.GitVersion, time.Since(began).Milliseconds())
 	return p, true
 }
 
@@ -247,15 +247,15 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 	if err != nil && len(raw) == 0 {
 		raw = []byte(err.Error())
 	}
-	store := partHealth{Name: "etcd", Detail: "the API server does not report it", Next: "look at the hub's log (docs/logs.md)"}
-	ready := partHealth{Name: "readiness", OK: code == http.StatusOK, Detail: "every check passes"}
+	store := partHealth{Name: "etcd", Detail: "the API server does not report it", Next: "check the hub's log (docs/logs.md)"}
+	ready := partHealth{Name: "readiness", OK: code == http.StatusOK, Detail: "all checks pass"}
 	var failed []string
 	for line := range strings.Lines(string(raw)) {
 		line = strings.TrimSpace(line)
 		name, ok := strings.CutPrefix(line, "[+]")
 		if name, passed := strings.CutSuffix(name, " ok"); ok && passed {
 			if name == "etcd" {
-				store = partHealth{Name: "etcd", OK: true, Detail: "reads and writes"}
+				store = partHealth{Name: "etcd", OK: true, Detail: "reads and writes work"}
 			}
 			continue
 		}
@@ -263,17 +263,17 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 			name, _, _ = strings.Cut(name, " ")
 			failed = append(failed, name)
 			if name == "etcd" {
-				store.Detail = "does not answer"
+				store.Detail = "not responding"
 				store.Next = "check the disk of the hub's data folder, or the servers of --etcd-servers"
 			}
 		}
 	}
 	if slices.Contains(failed, "store") && store.OK {
-		store.OK, store.Detail, store.Next = false, "reads, and refuses writes", "see below"
+		store.OK, store.Detail, store.Next = false, "reads work, writes are rejected", "see below"
 	}
 	if !ready.OK {
 		ready.Detail = fmt.Sprintf("failing: %s", strings.Join(failed, ", "))
-		ready.Next = "a hub that has just started needs a few seconds; otherwise look at the hub's log (docs/logs.md)"
+		ready.Next = "a hub that has just started needs a few seconds; otherwise check the hub's log (docs/logs.md)"
 	}
 	return []partHealth{store, ready}
 }
@@ -284,9 +284,9 @@ func definitions(ctx context.Context, config *rest.Config) partHealth {
 	broken, err := definition.BrokenNow(ctx, config)
 	switch {
 	case apierrors.IsForbidden(err):
-		p.OK, p.Detail = true, "not known: this user may not list customresourcedefinitions"
+		p.OK, p.Detail = true, "unknown: this user may not list customresourcedefinitions"
 	case err != nil:
-		p.Detail, p.Next = err.Error(), "look at the hub's log (docs/logs.md)"
+		p.Detail, p.Next = err.Error(), "check the hub's log (docs/logs.md)"
 	case len(broken) > 0:
 		p.Detail = "missing or being deleted: " + strings.Join(broken, ", ") + "; nothing is deleted in clusters meanwhile"
 		p.Next = "the hub recreates them within seconds; otherwise check which finalizer blocks the deletion, and the hub's log (docs/logs.md)"
@@ -307,14 +307,14 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 	case apierrors.IsNotFound(err):
 		return nil // a hub of before
 	case apierrors.IsForbidden(err):
-		return []partHealth{{Name: "store", OK: true, Detail: "not known: this user may not get " + server.HealthPath}}
+		return []partHealth{{Name: "store", OK: true, Detail: "unknown: this user may not get " + server.HealthPath}}
 	case err != nil:
-		return []partHealth{{Name: "store", Detail: err.Error(), Next: "look at the hub's log (docs/logs.md)"}}
+		return []partHealth{{Name: "store", Detail: err.Error(), Next: "check the hub's log (docs/logs.md)"}}
 	}
 	s := says.Store
 	detail := fmt.Sprintf("%.0f MiB of %.0f MiB", mib(s.Size), mib(s.Quota))
 	if s.Disk > 0 {
-		detail += fmt.Sprintf(", %.1f GiB of its disk are left", mib(s.Free)/1024)
+		detail += fmt.Sprintf(", %.1f GiB of disk space free", mib(s.Free)/1024)
 	}
 	if s.Fsync > 0 {
 		detail += fmt.Sprintf(", WAL fsync p99 %s", s.Fsync.Round(time.Millisecond))
@@ -327,7 +327,7 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 		parts = append(parts, partHealth{Name: f.Name, Detail: f.Message, Next: f.Next})
 	}
 	if says.Held > 0 {
-		parts = append(parts, partHealth{Name: "restore", Detail: fmt.Sprintf("%d objects in clusters are left as they are since the hub was restored", says.Held),
+		parts = append(parts, partHealth{Name: "restore", Detail: fmt.Sprintf("%d objects in clusters are held since the hub was restored", says.Held),
 			Next: "`argosy restore status` lists them; `argosy restore accept` makes their clusters follow the hub"})
 	}
 	if len(says.Orphans) > 0 {
@@ -335,7 +335,7 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 		for _, cluster := range slices.Sorted(maps.Keys(says.Orphans)) {
 			where = append(where, fmt.Sprintf("%d in %s", says.Orphans[cluster], cluster))
 		}
-		parts = append(parts, partHealth{Name: "orphans", Detail: "clusters run objects that the hub does not know: " + strings.Join(where, ", "),
+		parts = append(parts, partHealth{Name: "orphans", Detail: "clusters have objects that the hub does not know: " + strings.Join(where, ", "),
 			Next: "`argosy get orphans` lists them; `argosy adopt` takes one into the fleet, `argosy orphans delete` deletes it"})
 	}
 	return parts
@@ -353,25 +353,25 @@ func controllers(ctx context.Context, c client.Client, config *rest.Config, flee
 		p.OK = age <= time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
 		p.Detail = fmt.Sprintf("leader %s, renewed %s ago", leader, age)
 		if !p.OK {
-			p.Next = "no hub is the leader: check that a hub on this etcd runs with its controllers"
+			p.Next = "the lease expired: check that a hub on this etcd is running with its controllers"
 		}
 		return p
 	case err == nil:
-		p.Detail, p.Next = "no hub is the leader", "check that a hub of this etcd runs with its controllers"
+		p.Detail, p.Next = "no hub is the leader", "check that a hub on this etcd is running with its controllers"
 		return p
 	case !apierrors.IsNotFound(err):
 		p.Detail, p.Next = err.Error(), "use a kubeconfig that may read leases in karmada-system"
 		return p
 	}
 	if len(fleet) == 0 {
-		p.OK, p.Detail = true, "one hub, which leads; there are no clusters yet"
+		p.OK, p.Detail = true, "one hub, the leader; no clusters are joined yet"
 		return p
 	}
 	switch _, err := why.NodesOf(ctx, config, fleet[0].Name); {
 	case err == nil:
-		p.OK, p.Detail = true, "one hub, which leads"
+		p.OK, p.Detail = true, "one hub, the leader"
 	case apierrors.IsForbidden(err):
-		p.OK, p.Detail = true, "not known: this user may not get "+why.NodesPath
+		p.OK, p.Detail = true, "unknown: this user may not get "+why.NodesPath
 	case apierrors.IsServiceUnavailable(err):
 		p.Detail, p.Next = "not running, or still starting", "a hub that has just started needs a few seconds; otherwise check --components of `argosy up`"
 	default:
@@ -409,7 +409,7 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient, cluster 
 		c.Ready, c.OK = string(ready.Status), true
 	}
 	if kept := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept); c.OK && kept != nil && kept.Status == metav1.ConditionTrue {
-		c.OK, c.Detail, c.Next = false, kept.Reason+": "+kept.Message, "find out who deleted them, for example from the hub's audit log; their objects are unharmed, and this warning clears after a minute without more"
+		c.OK, c.Detail, c.Next = false, kept.Reason+": "+kept.Message, "find out who deleted them, for example in the hub's audit log; their objects are not deleted, and this warning clears after a minute without further deletions"
 	}
 	if cluster.DeletionTimestamp != nil {
 		c.OK, c.Detail, c.Next = false, "it is being removed", next
@@ -477,7 +477,7 @@ func (h health) print(out io.Writer) error {
 	first := true
 	tell := func(name, detail, next string) {
 		if first {
-			fmt.Fprintln(out, "\nWHAT IS WRONG")
+			fmt.Fprintln(out, "\nFAILED CHECKS")
 		}
 		first = false
 		fmt.Fprintf(out, "%s: %s\n  next: %s\n", name, detail, next)
@@ -496,7 +496,7 @@ func (h health) print(out io.Writer) error {
 	for _, c := range h.Clusters {
 		for _, n := range c.notices() {
 			if !noticed {
-				fmt.Fprintln(out, "\nWORTH A LOOK")
+				fmt.Fprintln(out, "\nWARNINGS")
 			}
 			noticed = true
 			fmt.Fprintf(out, "cluster %s: %s\n  next: %s\n", c.Name, n[0], n[1])
@@ -509,7 +509,7 @@ func (h health) print(out io.Writer) error {
 	case h.Healthy && (noticed || len(h.Workloads) > 0):
 		fmt.Fprintln(out, "\nNo check failed.")
 	case h.Healthy:
-		fmt.Fprintln(out, "\nAll is well.")
+		fmt.Fprintln(out, "\nAll checks passed.")
 	}
 	return nil
 }
@@ -522,7 +522,7 @@ func (h health) printWorkloads(out io.Writer) error {
 	if len(h.Workloads) == 0 {
 		return nil
 	}
-	fmt.Fprintln(out, "\nWORKLOADS WITH PODS IN TROUBLE")
+	fmt.Fprintln(out, "\nWORKLOADS WITH UNHEALTHY PODS")
 	w := printers.GetNewTabWriter(out)
 	fmt.Fprintf(w, "NAMESPACE\tWORKLOAD\tCLUSTER\tREASON\n")
 	all := h.Workloads[:min(len(h.Workloads), shownWorkloads)]

@@ -56,7 +56,7 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		want    []string
 		err     bool
 	}{
-		"all is well":            {ready: "True", want: []string{"ok    etcd", "ok    controllers", "All is well."}},
+		"all is well":            {ready: "True", want: []string{"ok    etcd", "ok    controllers", "All checks passed."}},
 		"the store is silent":    {ready: "True", readyz: "etcd", want: []string{"WRONG   etcd", "next: check the disk", "readiness: failing: etcd"}, err: true},
 		"a cluster is silent":    {ready: "True", silent: true, want: []string{`cluster us: cluster "us" is not reachable`, "next: argosy why cluster us", "<none>"}, err: true},
 		"a cluster is not ready": {ready: "False", want: []string{"cluster eu: not ready for 5m", "ClusterNotReachable: no answer", "next: argosy why cluster eu"}, err: true},
@@ -64,15 +64,15 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		"a definition is gone": {ready: "True", gone: "works.work.karmada.io", want: []string{"WRONG   definitions", "definitions: missing or being deleted: works.work.karmada.io; nothing is deleted",
 			"next: the hub recreates them"}, err: true},
 		"Works were deleted":           {ready: "True", kept: "True", want: []string{"cluster eu: WorksDeletedByOthers: 12 Works", "next: find out who deleted them"}, err: true},
-		"Works were deleted, long ago": {ready: "True", kept: "False", want: []string{"ok    definitions", "All is well."}},
-		"a cluster is cordoned":        {ready: "True", taint: "cluster.karmada.io/unschedulable", want: []string{"WORTH A LOOK", "cluster eu: new workloads avoid it: it has the taint cluster.karmada.io/unschedulable:NoSchedule", "No check failed."}},
+		"Works were deleted, long ago": {ready: "True", kept: "False", want: []string{"ok    definitions", "All checks passed."}},
+		"a cluster is cordoned":        {ready: "True", taint: "cluster.karmada.io/unschedulable", want: []string{"WARNINGS", "cluster eu: not used for new workloads, because it has the taint cluster.karmada.io/unschedulable:NoSchedule", "No check failed."}},
 		"a pod finds no node":          {ready: "True", waiting: 1, want: []string{"cluster eu: 1 pod is unschedulable", "next: argosy get pods -A -C eu", "No check failed."}},
 		"pods find no node":            {ready: "True", waiting: 3, want: []string{"cluster eu: 3 pods are unschedulable", "No check failed."}},
 		"pods do not run": {ready: "True", pods: `{"workloads": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web", "cluster": "eu", "pods": 3,
 			"troubles": [{"pods": 2, "pod": "web-1", "reason": "ImagePullBackOff", "message": "Back-off pulling image \"nope:1\"", "container": "web"}]}], "more": 7}`,
-			want: []string{"WORKLOADS WITH PODS IN TROUBLE", "shop        Deployment web   eu        2 of 3 pods: ImagePullBackOff: Back-off pulling image \"nope:1\" (container web)", "and 7 more",
+			want: []string{"WORKLOADS WITH UNHEALTHY PODS", "shop        Deployment web   eu        2 of 3 pods: ImagePullBackOff: Back-off pulling image \"nope:1\" (container web)", "and 7 more",
 				"next: argosy why deployment web -n shop", "No check failed."}},
-		"who may not be told of pods": {ready: "True", pods: "forbidden", want: []string{"ok    pods", "not known: this user may not get /argosy/pods", "All is well."}},
+		"who may not be told of pods": {ready: "True", pods: "forbidden", want: []string{"ok    pods", "unknown: this user may not get /argosy/pods", "All checks passed."}},
 		"a cluster is not seen yet":   {want: []string{"cluster eu: its status has not been collected yet"}, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 				return true
 			})
 			out, _, err := s.run(verb, "")
-			if (c.taint != "" || c.waiting > 0 || strings.HasPrefix(c.pods, "{")) && strings.Contains(out, "All is well") {
+			if (c.taint != "" || c.waiting > 0 || strings.HasPrefix(c.pods, "{")) && strings.Contains(out, "All checks passed") {
 				t.Errorf("it says that all is well:\n%s", out)
 			}
 			if errors.As(err, new(unwell)) != c.err || err != nil && !c.err {

@@ -39,16 +39,16 @@ func newUnjoin(hub *hubFlags) *cobra.Command {
 	flags := &memberFlags{}
 	cmd := &cobra.Command{
 		Use:   "unjoin NAME",
-		Short: "Take a cluster out of the fleet",
-		Long: `Deletes the cluster from the hub, waits until the objects that the hub sent there are gone, and, with --cluster-kubeconfig, removes
+		Short: "Remove a cluster from the fleet",
+		Long: `Deletes the cluster from the hub, waits until the objects that the hub sent there are deleted, and, with --cluster-kubeconfig, removes
 the hub's accounts from the cluster.
 
 It first lists what will be deleted: objects by kind, and each PersistentVolumeClaim by name. On a terminal it then asks;
-elsewhere --yes confirms. Objects that a policy preserves stay, with their namespaces; --keep-workloads keeps everything.
+elsewhere use --yes. Objects that a policy preserves are kept, with their namespaces; --keep-workloads keeps everything.
 
-In a cluster that is not responding nothing can be deleted: what runs there keeps running while its replicas are placed in other
-clusters as well. --force removes such a cluster from the hub. When it is joined again, the hub takes over what still belongs there, and
-"argosy orphans" lists the rest. Called as karmadactl, it neither asks nor needs --force for that, like karmadactl.`,
+Nothing can be deleted in a cluster that is not responding: its workloads may keep running there while their replicas are also placed in
+other clusters. --force removes such a cluster from the hub. When it is joined again, the hub takes over the objects that still belong
+there, and "argosy orphans" lists the others. When called as karmadactl, the command does not ask and does not require --force.`,
 		Example: `  argosy unjoin eu --cluster-kubeconfig eu.kubeconfig
   argosy unjoin eu --dry-run
   argosy unjoin eu --keep-workloads`,
@@ -61,7 +61,7 @@ clusters as well. --force removes such a cluster from the hub. When it is joined
 			}
 			u.answers = answers(cmd)
 			if u.wait <= 0 {
-				return fmt.Errorf("--wait is %s, want a positive duration", u.wait)
+				return fmt.Errorf("--wait is %s and must be a positive duration", u.wait)
 			}
 			if flags.kubeconfig != "" {
 				e, err := flags.endpoint()
@@ -90,10 +90,10 @@ clusters as well. --force removes such a cluster from the hub. When it is joined
 		},
 	}
 	flags.bind(cmd.Flags())
-	cmd.Flags().BoolVar(&u.force, "force", false, "remove the cluster even if it cannot be reached, or what the hub sent there cannot be removed in time")
-	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask for confirmation before deleting what the hub sent there")
-	cmd.Flags().BoolVar(&u.keep, "keep-workloads", false, "keep everything that the hub sent there in the cluster")
-	cmd.Flags().DurationVar(&u.wait, "wait", 10*time.Minute, "how long to wait for everything to be gone")
+	cmd.Flags().BoolVar(&u.force, "force", false, "remove the cluster even if it is not responding, or the hub's objects there are not deleted in time")
+	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask for confirmation before deleting the hub's objects there")
+	cmd.Flags().BoolVar(&u.keep, "keep-workloads", false, "keep all objects that the hub sent to the cluster")
+	cmd.Flags().DurationVar(&u.wait, "wait", 10*time.Minute, "how long to wait until everything is deleted")
 	cmd.Flags().BoolVar(&u.dryRun, "dry-run", false, "check everything and change nothing")
 	return cmd
 }
@@ -144,7 +144,7 @@ func (u *unjoin) run(ctx context.Context) error {
 	leaves := !membership.Answers(cluster) && going.Objects() > 0
 	// In a cluster that another hub holds nothing would be deleted in any case.
 	if leaves && !membership.HeldByAnother(cluster) && !u.force && !u.dead && !u.keep {
-		return fmt.Errorf("cluster %q %s, so nothing can be deleted there: bring it back, or use --force to remove it from the hub and leave what is listed above in the cluster", u.name, unready(cluster))
+		return fmt.Errorf("cluster %q %s, so nothing can be deleted there: repair the cluster, or use --force to remove it from the hub and leave the objects listed above in the cluster", u.name, unready(cluster))
 	}
 	if u.dryRun {
 		fmt.Fprintf(u.out, "cluster(%s) can be unjoined (dry run: nothing was changed)\n", u.name)
@@ -171,16 +171,16 @@ func (u *unjoin) run(ctx context.Context) error {
 		}
 	}
 	if u.member == nil {
-		fmt.Fprintf(u.out, "the hub's accounts in cluster(%s) stay; unjoin with --cluster-kubeconfig removes them\n", u.name)
+		fmt.Fprintf(u.out, "the hub's accounts in cluster(%s) are kept; unjoin with --cluster-kubeconfig removes them\n", u.name)
 	} else if err := u.cleanMember(ctx); err != nil {
-		err = fmt.Errorf("cluster %q is out of the fleet, but the hub's accounts there are left: %w", u.name, err)
+		err = fmt.Errorf("cluster %q is removed from the fleet, but the hub's accounts there are not deleted: %w", u.name, err)
 		if !u.force {
 			return err
 		}
 		fmt.Fprintln(u.out, err)
 	}
 	if leaves {
-		fmt.Fprintf(u.out, "what the hub sent to cluster(%s) and could not delete is still there; when it is joined again, `argosy orphans` lists what no longer belongs there\n", u.name)
+		fmt.Fprintf(u.out, "objects that the hub could not delete are still in cluster(%s); when it is joined again, `argosy orphans` lists those that no longer belong there\n", u.name)
 	}
 	fmt.Fprintf(u.out, "cluster(%s) is unjoined successfully\n", u.name)
 	return nil
@@ -198,7 +198,7 @@ func (u *unjoin) checkMember(ctx context.Context, cluster *clusterv1alpha1.Clust
 	case err != nil:
 		return fmt.Errorf("%w; --force removes it from the hub anyway", unreachable(u.name, u.host, err))
 	case cluster.Spec.ID != "" && id != cluster.Spec.ID:
-		return fmt.Errorf("--cluster-kubeconfig leads to another cluster (id %s) than %q (id %s)", id, u.name, cluster.Spec.ID)
+		return fmt.Errorf("--cluster-kubeconfig is for another cluster (id %s) than %q (id %s)", id, u.name, cluster.Spec.ID)
 	}
 	return nil
 }
@@ -263,9 +263,9 @@ func (u *unjoin) confirm(going membership.Leaving) error {
 	case u.yes || !going.Deletes():
 		return nil
 	case u.answers == nil:
-		return fmt.Errorf("above is what would be deleted in cluster %q: confirm it with --yes, or keep everything there with --keep-workloads", u.name)
+		return fmt.Errorf("the objects above would be deleted in cluster %q: confirm with --yes, or keep everything there with --keep-workloads", u.name)
 	}
-	return ask(u.out, u.answers, fmt.Sprintf("Unjoin cluster %s, and delete that there?", u.name))
+	return ask(u.out, u.answers, fmt.Sprintf("Unjoin cluster %s and delete the objects above?", u.name))
 }
 
 // leave has the cluster leave the fleet; the hub's controllers do the rest.
@@ -276,7 +276,7 @@ func (u *unjoin) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) er
 			return err
 		}
 		if err := u.hub.Patch(ctx, cluster.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
-			return fmt.Errorf("have cluster %q keep its workloads: %w", u.name, err)
+			return fmt.Errorf("set cluster %q to keep its workloads: %w", u.name, err)
 		}
 	}
 	uid := cluster.UID
@@ -297,9 +297,9 @@ const (
 // untilGone waits until nothing is left of the cluster, and shows how far that is. There were that many objects.
 func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster, objects int) error {
 	shown := newSteps(u.out, u.colors)
-	shown.begin("leaving the fleet")
+	shown.begin("being removed")
 	if !shown.live {
-		fmt.Fprintf(u.out, "cluster(%s) is leaving the fleet\n", u.name)
+		fmt.Fprintf(u.out, "cluster(%s) is being removed\n", u.name)
 	}
 	key, counted, was := client.ObjectKeyFromObject(cluster), time.Now(), ""
 	err := wait.PollUntilContextTimeout(ctx, gonePeriod, u.wait, true, func(ctx context.Context) (bool, error) {
@@ -334,7 +334,7 @@ func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	}
 	shown.fail()
 	if ctx.Err() != nil {
-		return fmt.Errorf("cluster %q continues to leave in the background: %w", u.name, err)
+		return fmt.Errorf("the removal of cluster %q continues in the background: %w", u.name, err)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -505,13 +505,13 @@ func (u *unjoin) heldByAnother(ctx context.Context) (bool, error) {
 	}
 	lease, err := stampOf(ctx, u.member)
 	if err != nil {
-		return false, fmt.Errorf("see whose the cluster is: %w", err)
+		return false, fmt.Errorf("read which hub manages the cluster: %w", err)
 	}
 	switch seen := tenure.Read(lease); {
 	case seen == nil:
 		return false, nil
 	case seen.Hub != hub:
-		fmt.Fprintf(u.out, "cluster(%s) is held by %s: the accounts there stay\n", u.name, seen.Holder())
+		fmt.Fprintf(u.out, "cluster(%s) is managed by %s: the accounts there are kept\n", u.name, seen.Holder())
 		return true, nil
 	}
 	if err := u.member.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {

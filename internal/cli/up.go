@@ -15,7 +15,7 @@ func newUp() *cobra.Command {
 		Long: `Run the hub in the foreground: store, API server, admission, controllers and scheduler in one process.
 
 It creates its keys and certificates on the first start, and writes a kubeconfig for kubectl.
-A later start with the same data folder continues from there. Ctrl-C stops it.`,
+Later starts with the same data folder continue from its data. Ctrl-C stops the hub.`,
 		Args:        noArgs,
 		Annotations: map[string]string{servesAnnotation: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -20,9 +20,9 @@ func newVersion() *cobra.Command {
 	output := ""
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Show the version of this binary",
+		Short: "Print the version of this binary",
 		Long: `Shows the version of this binary, the commit that it was built from with its date, and the Kubernetes release that it
-embeds. No hub is asked: the version of a hub is in "argosy status", and at /version of its API.`,
+embeds. It does not connect to a hub: "argosy status" and /version of the hub's API show the version of a hub.`,
 		Example: "  argosy version\n  argosy version -o json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,7 +39,7 @@ embeds. No hub is asked: the version of a hub is in "argosy status", and at /ver
 			return v.print(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml, for programs")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
 	return cmd
 }
 

@@ -17,10 +17,10 @@ func newWhy(hub *hubFlags) *cobra.Command {
 		Short: "Explain an object: its policy, its placement, and its state in each member",
 		Long: `Explain an object of the hub: which policy claims it and why not the others, where the scheduler placed it and why,
 what overrides changed, what was sent, how the members responded, how healthy it is there, and what keeps its pods from running.
-For a policy: which templates it claims, who claims the others that it selects, which selectors match nothing, and which clusters it selects.
-For a cluster: what is placed there, and what is kept out and why. For a ManifestWork: the state of each of its objects.
+For a policy: which templates it claims, which policies claim the others that it selects, which selectors match nothing, and which clusters
+it selects. For a cluster: what is placed there, and what is not and why. For a ManifestWork: the state of each of its objects.
 
-Problems come first, each with the next step to take. KIND is a kind, plural or short name, with ".group" if several have it.`,
+Problems come first, each with the next step to take. KIND is a kind, plural or short name, with ".group" if it is ambiguous.`,
 		Example: `  argosy why deployment web -n shop
   argosy why deploy/web -n shop --cluster eu
   argosy why propagationpolicy web -n shop
@@ -73,6 +73,6 @@ Problems come first, each with the next step to take. KIND is a kind, plural or 
 		},
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "show only this cluster, in full detail")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml, for programs")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
 	return cmd
 }

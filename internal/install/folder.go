@@ -23,7 +23,7 @@ const atBoot fate = "at boot"
 
 // later says when a folder is made that is not made now.
 func (f folder) later(o *Options) string {
-	return fmt.Sprintf("%s is not made: there is no user %s below %s yet; systemd makes both at boot", filepath.Join(o.Root, f.path), o.User, o.Root)
+	return fmt.Sprintf("%s is not created: there is no user %s below %s yet; systemd creates both at boot", filepath.Join(o.Root, f.path), o.User, o.Root)
 }
 
 // nobody owns nothing: the user that is to be made.
@@ -71,14 +71,14 @@ func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 	path := filepath.Join(o.Root, dir)
 	f := folder{dir, unchanged}
 	if within(dir, temporary...) {
-		return f, fmt.Errorf("%s is temporary, and hidden from a service: choose another folder, such as %s", dir, DataDir)
+		return f, fmt.Errorf("%s is temporary and not visible to the service: choose another folder, such as %s", dir, DataDir)
 	}
 	if err := confined(o.Root, dir); err != nil {
 		return f, err
 	}
 	if inImage {
 		if !within(dir, "/var/lib") {
-			return f, fmt.Errorf("the owner of %s is not known: add the user %s to %s, or choose a folder in /var/lib with --data-dir", path, o.User, filepath.Join(o.Root, "etc/passwd"))
+			return f, fmt.Errorf("the owner of %s is unknown: add the user %s to %s, or choose a folder in /var/lib with --data-dir", path, o.User, filepath.Join(o.Root, "etc/passwd"))
 		}
 		f.fate = atBoot
 		return f, nil
@@ -98,14 +98,14 @@ func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 		return f, nil
 	}
 	if filepath.Dir(dir) == "/" {
-		return f, fmt.Errorf("%s is a folder of the system, which would belong to %s alone: choose one inside it, such as %s", path, o.User, filepath.Join(dir, "argosy"))
+		return f, fmt.Errorf("%s is a system folder, which would be owned by %s: choose a folder inside it, such as %s", path, o.User, filepath.Join(dir, "argosy"))
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return f, err
 	}
 	if len(entries) > 0 && int(has.Uid) != uid {
-		return f, fmt.Errorf("%s belongs to another user than %s: change its owner with `chown -R %s: %s`, or choose another folder", path, o.User, o.User, path)
+		return f, fmt.Errorf("%s is not owned by the user %s: change its owner with `chown -R %s: %s`, or choose another folder", path, o.User, o.User, path)
 	}
 	f.fate = updated
 	return f, nil
@@ -115,7 +115,7 @@ func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 func planWritable(o *Options, dir string, uid, gid int, inImage bool) (made bool, err error) {
 	path := filepath.Join(o.Root, dir)
 	if within(dir, temporary...) {
-		return false, fmt.Errorf("%s is temporary, and hidden from a service: choose another folder", dir)
+		return false, fmt.Errorf("%s is temporary and not visible to the service: choose another folder", dir)
 	}
 	info, err := os.Stat(path)
 	if strings.HasPrefix(dir, logDir+"/") { // systemd would take one that is there from its owner
@@ -128,19 +128,19 @@ func planWritable(o *Options, dir string, uid, gid int, inImage bool) (made bool
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return false, fmt.Errorf("the hub is to write into %s, which does not exist: make it, owned by the user %s, or choose a folder in %s", path, o.User, logDir)
+		return false, fmt.Errorf("the hub must write to %s, which does not exist: create it, owned by the user %s, or choose a folder in %s", path, o.User, logDir)
 	case err != nil:
 		return false, err
 	case inImage, permitted(o.Root, dir, uid, gid, 0o3):
 		return false, nil
 	}
-	return false, fmt.Errorf("the hub is to write into %s, and the user %s may not: choose a folder of its own, such as %s/argosy for logs", path, o.User, logDir)
+	return false, fmt.Errorf("the hub must write to %s, but the user %s may not: choose a separate folder, such as %s/argosy for logs", path, o.User, logDir)
 }
 
 // planRead refuses a file that the hub could not read as a service.
 func planRead(o *Options, file string, uid, gid int, inImage bool) error {
 	if within(file, temporary...) || within(file, homes...) && !o.Unit.inHome() {
-		return fmt.Errorf("%s is hidden from a service: keep what the hub reads outside of %s, such as in /etc/argosy", file, strings.Join(slices.Concat(homes, temporary), ", "))
+		return fmt.Errorf("%s is not visible to the service: keep files that the hub reads outside of %s, such as in /etc/argosy", file, strings.Join(slices.Concat(homes, temporary), ", "))
 	}
 	if _, err := os.Stat(filepath.Join(o.Root, file)); err != nil || inImage {
 		return nil // the hub says what is missing
@@ -150,7 +150,7 @@ func planRead(o *Options, file string, uid, gid int, inImage bool) error {
 		if uid == nobody {
 			first = fmt.Sprintf("create that user with `useradd --system --user-group %s`, and ", o.User)
 		}
-		return fmt.Errorf("%s may not be read by the user %s: %slet it with `chgrp %s` and `chmod g+r`, and the folders around it with `chmod o+x`", filepath.Join(o.Root, file), o.User, first, o.User)
+		return fmt.Errorf("the user %[2]s may not read %[1]s: %[3]sallow it with `chgrp %[2]s` and `chmod g+r` on the file, and `chmod o+x` on its parent folders", filepath.Join(o.Root, file), o.User, first)
 	}
 	return nil
 }

@@ -55,14 +55,14 @@ func TestPlacesThatTheHubCannotUseAreRefusedBeforeAnythingIsWritten(t *testing.T
 		"a log in a temporary folder":            {unit: Unit{Writable: []string{"/tmp"}}, refused: "temporary"},
 		"data in a temporary folder":             {unit: Unit{DataDir: "/var/tmp/argosy"}, refused: "temporary"},
 		"an empty folder of the system":          {unit: Unit{DataDir: "/srv"}, there: func(t *testing.T, root string) { place(t, root, "/srv", 0o755, me) }, refused: "/srv/argosy"},
-		"a certificate in root's home":           {unit: Unit{Reads: []string{"/root/hub.crt"}}, refused: "hidden from a service"},
-		"a certificate in a temporary folder":    {unit: Unit{Reads: []string{"/tmp/hub.crt"}}, refused: "hidden from a service"},
+		"a certificate in root's home":           {unit: Unit{Reads: []string{"/root/hub.crt"}}, refused: "not visible to the service"},
+		"a certificate in a temporary folder":    {unit: Unit{Reads: []string{"/tmp/hub.crt"}}, refused: "not visible to the service"},
 		"a certificate that all may read":        {unit: Unit{Reads: []string{"/etc/ssl/hub.crt"}}, there: func(t *testing.T, root string) { place(t, root, "/etc/ssl/hub.crt", 0o644, me, "") }},
-		"a key that root alone may read":         {unit: Unit{Reads: []string{"/etc/ssl/hub.key"}}, there: func(t *testing.T, root string) { place(t, root, "/etc/ssl/hub.key", 0o600, me, "") }, refused: "may not be read by the user argosy"},
+		"a key that root alone may read":         {unit: Unit{Reads: []string{"/etc/ssl/hub.key"}}, there: func(t *testing.T, root string) { place(t, root, "/etc/ssl/hub.key", 0o600, me, "") }, refused: "the user argosy may not read"},
 		"a certificate in a closed folder": {unit: Unit{Reads: []string{"/etc/private/hub.crt"}}, there: func(t *testing.T, root string) {
 			place(t, root, "/etc/private/hub.crt", 0o644, me, "")
 			place(t, root, "/etc/private", 0o700, me)
-		}, refused: "may not be read by the user argosy"},
+		}, refused: "the user argosy may not read"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			root, uid := t.TempDir(), hub

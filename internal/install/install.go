@@ -160,7 +160,7 @@ func Install(o Options, out io.Writer) error {
 		return show(&o, steps, folders, out)
 	}
 	if o.live() && os.Geteuid() != 0 {
-		return errors.New("only root may install on this machine: use sudo, or install below another folder with --root")
+		return errors.New("only root may install on this machine: use sudo, or install into another root folder with --root")
 	}
 	if o.Confirm != nil {
 		if err := o.Confirm(); err != nil {
@@ -259,7 +259,7 @@ func plan(o *Options, was record) ([]step, error) {
 		steps = append(steps, s)
 	}
 	if len(foreign) > 0 {
-		return nil, fmt.Errorf("%s: not written by argosy install, or changed since; move it away, or replace it with --force", strings.Join(foreign, ", "))
+		return nil, fmt.Errorf("%s: not written by argosy install, or changed since; move it, or replace it with --force", strings.Join(foreign, ", "))
 	}
 	return steps, nil
 }
@@ -277,7 +277,7 @@ func digestOf(path string) (string, error) {
 // show prints everything that would be written and run.
 func show(o *Options, steps []step, folders []folder, out io.Writer) error {
 	for _, s := range steps {
-		verb := map[fate]string{created: "create", updated: "update", unchanged: "leave unchanged", kept: "keep as it is"}[s.fate]
+		verb := map[fate]string{created: "create", updated: "update", unchanged: "leave unchanged", kept: "keep unchanged"}[s.fate]
 		fmt.Fprintf(out, "# %s %s (mode %04o)\n", verb, filepath.Join(o.Root, s.path), s.mode)
 		switch {
 		case s.fate == unchanged || s.fate == kept:
@@ -342,7 +342,7 @@ func confined(root, path string) error {
 	}
 	leads, err := filepath.EvalSymlinks(at)
 	if rel, relErr := filepath.Rel(top, leads); err != nil || relErr != nil || !filepath.IsLocal(rel) {
-		return fmt.Errorf("%s has a symbolic link that leads out of %s, or nowhere: replace it with a relative one that stays inside", at, root)
+		return fmt.Errorf("%s contains a symbolic link that is broken or points outside of %s: replace it with a relative link that stays inside", at, root)
 	}
 	return nil
 }

@@ -339,7 +339,7 @@ func TestTheUnitPermitsWhatTheConfigurationNeedsAndNoMore(t *testing.T) {
 	}{
 		"as by default": {
 			Unit{DataDir: DataDir, Port: 7443},
-			[]string{"StateDirectory=argosy\n", "SystemCallFilter=~@privileged\n# Logs that are rotated get the owner of the old file, which is the hub.\nSystemCallFilter=@chown\n", "ProtectHome=yes", "CapabilityBoundingSet=\n", "Type=notify", "NoNewPrivileges=yes", "ProtectSystem=strict"},
+			[]string{"StateDirectory=argosy\n", "SystemCallFilter=~@privileged\n# Rotated log files get the owner of the old file, which is the hub.\nSystemCallFilter=@chown\n", "ProtectHome=yes", "CapabilityBoundingSet=\n", "Type=notify", "NoNewPrivileges=yes", "ProtectSystem=strict"},
 			[]string{"ReadWritePaths", "CAP_"},
 		},
 		"folders elsewhere": {

@@ -52,7 +52,7 @@ func readRecord(root string) (record, error) {
 		return r, err
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("%s is damaged (%w): remove it, and what was installed is taken for that of others", path, err)
+		return r, fmt.Errorf("%s is damaged (%w): delete it; installed files are then treated as not written by argosy install", path, err)
 	}
 	return r, nil
 }

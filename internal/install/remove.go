@@ -31,9 +31,9 @@ func Uninstall(r Removal, out io.Writer) error {
 	}
 	if was.Files == nil {
 		if r.Purge != nil {
-			return fmt.Errorf("nothing is installed below %s, so the data folder is not known: delete it by hand", r.Root)
+			return fmt.Errorf("nothing is installed in %s, so the data folder is unknown: delete it manually", r.Root)
 		}
-		fmt.Fprintf(out, "Nothing is installed below %s.\n", r.Root)
+		fmt.Fprintf(out, "Nothing is installed in %s.\n", r.Root)
 		return nil
 	}
 	live := filepath.Clean(r.Root) == "/"
@@ -104,7 +104,7 @@ func Uninstall(r Removal, out io.Writer) error {
 		_ = os.Remove(filepath.Join(r.Root, dir)) // others have put something there
 	}
 	if _, err := os.Lstat(data); err == nil {
-		fmt.Fprintf(out, "The hub's data is left in %s.\n", data)
+		fmt.Fprintf(out, "The hub's data is kept in %s.\n", data)
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (r *Removal) removeUser(user string, left []string, out io.Writer) error {
 		return nil
 	}
 	if len(left) > 0 {
-		_, err := fmt.Fprintf(out, "kept       system user %s, who owns %s: remove both by hand, `userdel %s`\n", user, strings.Join(left, ", "), user)
+		_, err := fmt.Fprintf(out, "kept       system user %s, which owns %s: delete both manually, the user with `userdel %s`\n", user, strings.Join(left, ", "), user)
 		return err
 	}
 	if err := r.System.Run("userdel", user); err != nil {

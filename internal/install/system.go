@@ -113,7 +113,7 @@ func makeUser(o *Options, out io.Writer) error {
 	}
 	c := userCommand(o)
 	if err := o.System.Run(c[0], c[1:]...); err != nil {
-		return fmt.Errorf("make the system user %s: %w", o.User, err)
+		return fmt.Errorf("create the system user %s: %w", o.User, err)
 	}
 	fmt.Fprintf(out, "%-10s system user %s\n", created, o.User)
 	return nil
@@ -124,7 +124,7 @@ func startUnit(o *Options, changed bool, out io.Writer) error {
 	start := fmt.Sprintf("start the hub with `%s up --config %s` as user %s", BinaryPath, ConfigPath, o.User)
 	switch {
 	case !o.live():
-		fmt.Fprintf(out, "Installed below %s. Nothing was started; `systemctl --root=%s enable argosy` has the hub start at boot.\n", o.Root, o.Root)
+		fmt.Fprintf(out, "Installed in %s. Nothing was started; `systemctl --root=%s enable argosy` makes the hub start at boot.\n", o.Root, o.Root)
 		return nil
 	case !o.System.Booted():
 		fmt.Fprintf(out, "Installed. systemd is not running here, so the hub was not started: %s.\n", start)
@@ -139,12 +139,12 @@ func startUnit(o *Options, changed bool, out io.Writer) error {
 	}
 	runs := o.System.Run("systemctl", "is-active", "--quiet", unitName) == nil
 	if err := o.System.Run("systemctl", "enable", "--now", unitName); err != nil {
-		return fmt.Errorf("start the hub: %w; `journalctl -u argosy` says why", err)
+		return fmt.Errorf("start the hub: %w; `journalctl -u argosy` shows the reason", err)
 	}
 	if runs && changed {
-		fmt.Fprintln(out, "Installed. The hub is still running as before: restart it with `systemctl restart argosy`.")
+		fmt.Fprintln(out, "Installed. The running hub is unchanged: restart it with `systemctl restart argosy`.")
 		return nil
 	}
-	fmt.Fprintln(out, "Installed. The hub is running, and starts at boot; `systemctl status argosy` shows it.")
+	fmt.Fprintln(out, "Installed. The hub is running and starts at boot; `systemctl status argosy` shows its status.")
 	return nil
 }

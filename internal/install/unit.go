@@ -28,11 +28,11 @@ var unitTemplate = template.Must(template.New("unit").Parse(`# Written by argosy
 Description=Argosy hub: many Kubernetes clusters as one fleet
 After=network-online.target
 Wants=network-online.target
-# A hub whose etcd or disk is away is tried again for as long as it takes.
+# Restart the hub without a limit while its etcd or disk is unavailable.
 StartLimitIntervalSec=0
 
 [Service]
-# The hub reports when it serves; a start replays the store first, which may take minutes.
+# The hub notifies systemd when it is ready; it replays the store first, which may take minutes.
 Type=notify
 ExecStart={{.Binary}} up --config {{.Config}}
 User={{.User}}
@@ -44,7 +44,7 @@ TimeoutStopSec=90
 
 LimitNOFILE=1048576
 TasksMax=8192
-# Memory holds keys.
+# The memory of the hub contains keys.
 LimitCORE=0
 OOMScoreAdjust=-500
 
@@ -82,7 +82,7 @@ AmbientCapabilities=
 LockPersonality=yes
 MemoryDenyWriteExecute=yes
 RemoveIPC=yes
-# Netlink tells the addresses of this machine, which the serving certificate names.
+# The hub reads the addresses of this machine with Netlink, for its serving certificate.
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
 RestrictNamespaces=yes
 RestrictRealtime=yes
@@ -90,7 +90,7 @@ RestrictSUIDSGID=yes
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
 SystemCallFilter=~@privileged
-# Logs that are rotated get the owner of the old file, which is the hub.
+# Rotated log files get the owner of the old file, which is the hub.
 SystemCallFilter=@chown
 SystemCallErrorNumber=EPERM
 

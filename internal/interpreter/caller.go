@@ -118,7 +118,7 @@ func (c *caller) reach(h webhook.Hook) (*reached, error) {
 	if ca := h.ClientConfig.CABundle; len(ca) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, errors.New("its clientConfig.caBundle holds no certificate in PEM")
+			return nil, errors.New("its clientConfig.caBundle contains no PEM certificate")
 		}
 	}
 	if s := h.ClientConfig.Service; s != nil {
@@ -187,9 +187,9 @@ func (c *caller) post(ctx context.Context, to *http.Client, h webhook.Hook, body
 		return nil, noAnswerError{fmt.Errorf("read the answer from %s: %w", address(h), plain(err))}
 	case response.StatusCode != http.StatusOK:
 		text := strings.TrimSpace(string(bytes.ToValidUTF8(answer[:min(len(answer), 200)], []byte("?"))))
-		return nil, fmt.Errorf("%s answers %s: %q", address(h), response.Status, text)
+		return nil, fmt.Errorf("%s returned %s: %q", address(h), response.Status, text)
 	case len(answer) > answerLimit:
-		return nil, fmt.Errorf("%s answers with more than %d bytes", address(h), answerLimit)
+		return nil, fmt.Errorf("%s returned more than %d bytes", address(h), answerLimit)
 	}
 	return answer, nil
 }

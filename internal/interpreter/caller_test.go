@@ -171,10 +171,10 @@ func TestAWebhookThatDoesNotAnswerIsToldInWords(t *testing.T) {
 			}
 		}, want: "within 1s"},
 		"nonsense":             {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }, want: `is not a ResourceInterpreterContext in JSON`},
-		"endless":              {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, answerLimit+1)) }, want: "answers with more than 8388608 bytes"},
+		"endless":              {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, answerLimit+1)) }, want: "returned more than 8388608 bytes"},
 		"not its certificate":  {url: good.URL, ca: otherCA, want: "certificate signed by unknown authority"},
 		"no certificate known": {url: good.URL, want: "certificate signed by unknown authority"},
-		"a caBundle of noise":  {url: good.URL, ca: []byte("noise"), want: "its clientConfig.caBundle holds no certificate in PEM"},
+		"a caBundle of noise":  {url: good.URL, ca: []byte("noise"), want: "its clientConfig.caBundle contains no PEM certificate"},
 		"no TLS":               {url: strings.Replace(plain.URL, "http:", "https:", 1), ca: ca, want: "server gave HTTP response to HTTPS client"},
 		"breaks off": {answer: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")

@@ -126,7 +126,7 @@ func (i *Interpreter) Start(ctx context.Context) error {
 		case <-retry.C:
 		}
 		if err := i.rebuild(ctx, i.options.Cached); err != nil && ctx.Err() == nil {
-			log.Error(err, "follow the customizations; the last ones stay in force")
+			log.Error(err, "read the customizations; the previous ones stay in effect")
 			retry.Reset(time.Second)
 		}
 	}

@@ -32,7 +32,7 @@ func (i *Interpreter) unchanged(ctx context.Context, u webhook.Unchanged) {
 	case configv1alpha1.InterpreterOperationReviseReplica:
 		if n, _, workload, err := i.Replicas(ctx, u.Object); err == nil && workload && n != u.Replicas {
 			// Without the share, which is another one in each cluster: what is told twice in the same words is told once.
-			text = fmt.Sprintf("a cluster that is to have some of its replicas gets all %d: patch the object to request.replicas", n)
+			text = fmt.Sprintf("every cluster gets all %d replicas instead of its share: set the replicas of the object to request.replicas in the patch", n)
 		}
 	case configv1alpha1.InterpreterOperationAggregateStatus:
 		reported := 0
@@ -42,7 +42,7 @@ func (i *Interpreter) unchanged(ctx context.Context, u webhook.Unchanged) {
 			}
 		}
 		if status, _ := u.Object.Object["status"].(map[string]any); len(status) == 0 && reported > 0 {
-			text = fmt.Sprintf("the status stays empty, though %d of %d clusters have reported one: patch /status by request.aggregatedStatus", reported, len(u.Items))
+			text = fmt.Sprintf("the status stays empty although %d of %d clusters reported one: set /status from request.aggregatedStatus in the patch", reported, len(u.Items))
 		}
 	}
 	if text == "" {
@@ -50,6 +50,6 @@ func (i *Interpreter) unchanged(ctx context.Context, u webhook.Unchanged) {
 	}
 	if i.told.News(answered{u.Hook.String(), u.Operation, u.Object.GetUID()}, text) {
 		i.options.Events.Eventf(u.Object, corev1.EventTypeWarning, EventChangedNothing,
-			"Interpreter webhook %s answers %s without a patch, so %s", u.Hook, u.Operation, text)
+			"Interpreter webhook %s returned no patch for %s, so %s", u.Hook, u.Operation, text)
 	}
 }

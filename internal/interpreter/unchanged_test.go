@@ -30,10 +30,10 @@ func TestATemplateIsToldOfAnAnswerThatChangesNothingWhereSomethingIsDue(t *testi
 		want string // empty for nothing
 	}{
 		"a share that is not written": {webhook.Unchanged{Operation: "ReviseReplica", Object: shop(nil), Replicas: 2},
-			"Warning InterpreterChangedNothing Interpreter webhook conf/a.b.c answers ReviseReplica without a patch, so a cluster that is to have some of its replicas gets all 5: patch the object to request.replicas"},
+			"Warning InterpreterChangedNothing Interpreter webhook conf/a.b.c returned no patch for ReviseReplica, so every cluster gets all 5 replicas instead of its share: set the replicas of the object to request.replicas in the patch"},
 		"one cluster that is to have all": {webhook.Unchanged{Operation: "ReviseReplica", Object: shop(nil), Replicas: 5}, ""},
 		"a status that is not written": {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(nil), Items: reported},
-			"AggregateStatus without a patch, so the status stays empty, though 1 of 2 clusters have reported one: patch /status by request.aggregatedStatus"},
+			"returned no patch for AggregateStatus, so the status stays empty although 1 of 2 clusters reported one: set /status from request.aggregatedStatus in the patch"},
 		"a status that is what it was":      {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(map[string]any{"n": int64(1)}), Items: reported}, ""},
 		"no status, as nobody has one":      {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(nil), Items: reported[1:]}, ""},
 		"a member that has nothing its own": {webhook.Unchanged{Operation: "Retain", Object: shop(nil)}, ""},

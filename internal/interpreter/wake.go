@@ -27,7 +27,7 @@ func Bindings(r client.Reader, concerns Concerns) []workv1alpha2.Binding {
 	all, err := scope.Bindings.List(context.Background(), r, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		// The cache is in memory; it fails when the hub ends.
-		log.Error(err, "list the bindings of kinds that mean something else now")
+		log.Error(err, "list the bindings of kinds whose interpretation changed")
 	}
 	var out []workv1alpha2.Binding
 	for _, b := range all {

@@ -94,7 +94,7 @@ func (h *Hub) ready(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("the hub is not ready: %w; its output is in %s", last, h.Log())
 		case <-h.exited:
-			return fmt.Errorf("the hub stopped (%w); it said:\n%s", h.err, tail(h.Log()))
+			return fmt.Errorf("the hub stopped (%w); its output:\n%s", h.err, tail(h.Log()))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

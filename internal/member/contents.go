@@ -126,7 +126,7 @@ func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster, n
 		if group, _, _ := strings.Cut(gv, "/"); strings.HasSuffix(group, "metrics.k8s.io") {
 			continue // metrics are measured, and not stored
 		}
-		return nil, fmt.Errorf("%w: cluster %q does not say what it serves in %s: %s", ErrContentsUnknown, cluster, gv, why)
+		return nil, fmt.Errorf("%w: cluster %q does not report what it serves in %s: %s", ErrContentsUnknown, cluster, gv, why)
 	}
 	namespaced := map[schema.GroupKind]bool{}
 	type resource struct {

@@ -23,7 +23,7 @@ import (
 )
 
 // ErrHeld says that nothing is written into a member because another hub holds it; the text around it says which, and what to do.
-var ErrHeld = errors.New("cluster is held by another hub")
+var ErrHeld = errors.New("cluster is managed by another hub")
 
 // heldError is ErrHeld in the words of the decision.
 type heldError struct{ cluster, why string }

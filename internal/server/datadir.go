@@ -17,7 +17,7 @@ const markerFile = ".argosy-hub"
 // ends with the process, or with release.
 func claim(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("data folder %s cannot be made (%w): choose another with --data-dir", dir, reason(err))
+		return nil, fmt.Errorf("data folder %s cannot be created (%w): choose another with --data-dir", dir, reason(err))
 	}
 	marker := filepath.Join(dir, markerFile)
 	if _, err := os.Lstat(marker); errors.Is(err, os.ErrNotExist) {

@@ -160,7 +160,7 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 		return m, err
 	}
 	if len(c.Etcd.Servers) > 0 {
-		return m, errors.New("a backup is restored into a data folder: for an external etcd, unpack it with tar, and have etcdutl restore its snapshot.db, with --bump-revision 1000000000 --mark-compacted")
+		return m, errors.New("a backup can be restored only into a data folder: for an external etcd, unpack it with tar, and restore its snapshot.db with etcdutl --bump-revision 1000000000 --mark-compacted")
 	}
 	if err := ownedByCaller(c.DataDir, c.pkiDir()); err != nil {
 		return m, err
@@ -312,7 +312,7 @@ func (h *Hub) announceRestore(ctx context.Context, client kubernetes.Interface) 
 	if err != nil {
 		return fmt.Errorf("mark the store as restored: %w", err)
 	}
-	klog.InfoS("the store was restored from a backup: objects in member clusters that differ from it stay until `argosy restore accept`", "backup", r.File, "taken", r.Manifest.Time)
+	klog.InfoS("the store was restored from a backup: objects in member clusters that differ from it are held until `argosy restore accept`", "backup", r.File, "taken", r.Manifest.Time)
 	return os.Remove(file)
 }
 

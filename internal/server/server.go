@@ -551,7 +551,7 @@ func (h *Hub) startNamespaces(ctx context.Context) (func(), error) {
 				Name: name, Labels: map[string]string{workv1alpha2.SystemLabel: "true"}}}, metav1.CreateOptions{})
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("make namespace %s: %w", name, err)
+			return nil, fmt.Errorf("create namespace %s: %w", name, err)
 		}
 	}
 	return nil, h.announceRestore(ctx, client)

@@ -178,7 +178,7 @@ func kindsOf(mapper meta.RESTMapper, name string) ([]*meta.RESTMapping, error) {
 		out = append(out, m)
 	}
 	if len(out) == 0 {
-		return nil, fail(metav1.StatusReasonNotFound, "the hub serves no kind %q: see kubectl api-resources for those it does, and install the CustomResourceDefinition of another in the hub first", name)
+		return nil, fail(metav1.StatusReasonNotFound, "the hub serves no kind %q: `kubectl api-resources` lists its kinds; install the CustomResourceDefinition of other kinds on the hub first", name)
 	}
 	slices.SortFunc(out, func(a, b *meta.RESTMapping) int {
 		return strings.Compare(a.Resource.GroupResource().String(), b.Resource.GroupResource().String())

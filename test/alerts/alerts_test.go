@@ -233,7 +233,7 @@ func TestEachAlertFires(t *testing.T) {
 	}{
 		"ArgosyHubDown":                     {series: map[string]string{`up{` + a + `}`: "1x10 0x230"}, quiet: 12, fires: 16, says: "No replica of the hub argosy can", also: []string{"ArgosyReplicaDown"}},
 		"ArgosyReplicaDown":                 {series: map[string]string{`up{job="argosy", instance="z"}`: "0x240"}, quiet: 4, fires: 5, says: "Hub z"},
-		"ArgosyControllersNotRunning":       {series: map[string]string{`argosy_loops_running{` + a + `}`: "1x10 0x230"}, quiet: 12, fires: 14, says: "in no replica"},
+		"ArgosyControllersNotRunning":       {series: map[string]string{`argosy_loops_running{` + a + `}`: "1x10 0x230"}, quiet: 12, fires: 14, says: "No replica runs the controllers"},
 		"ArgosyReplicasOfDifferentVersions": {series: map[string]string{`argosy_build_info{job="argosy", instance="z", version="v1.3.0"}`: "1x240"}, quiet: 59, fires: 60, says: "different versions"},
 		"ArgosyAPIErrors":                   {series: map[string]string{`apiserver_request_total{` + a + `, code="500"}`: "0+600x240"}, quiet: 9, fires: 13, says: "9.09"},
 		"ArgosyAPISlow":                     {series: map[string]string{`apiserver_request_duration_seconds_bucket{` + a + `, verb="POST", le="0.1"}`: "0+90x240"}, quiet: 9, fires: 13, says: "POST"},

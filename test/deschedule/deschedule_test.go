@@ -131,7 +131,7 @@ func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
 	})
 	kit.Eventually(t, "what may go nowhere else stays, and says why", func() string {
 		told := fleet.Hub.Told(t, "Deployment", ns, "home", "DescheduleBindingFailed")
-		if len(told) != 1 || !strings.Contains(told[0], "replicas are unschedulable (m1: 1) and stay, as no other cluster has capacity") || placed(t, ns, "home") != "m1:1" {
+		if len(told) != 1 || !strings.Contains(told[0], "replicas are unschedulable (m1: 1) and are not moved, because no other cluster has capacity") || placed(t, ns, "home") != "m1:1" {
 			return fmt.Sprintf("at %s, told %q", placed(t, ns, "home"), told)
 		}
 		return ""

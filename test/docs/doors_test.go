@@ -39,31 +39,11 @@ func tests(t *testing.T) map[string]bool {
 	return found
 }
 
-// Each line of the page of doors is held by tests that there are, and each kind of the hub by which users say something has a line.
-func TestEachDoorIsHeldByTestsThatThereAre(t *testing.T) {
+// Each kind of the hub's own API has a row in the page of doors.
+func TestEveryKindOfTheHubHasADoor(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "doors.md"))
 	if err != nil {
 		t.Fatal(err)
-	}
-	known, doors := tests(t), 0
-	for _, line := range strings.Split(string(text), "\n") {
-		holds := testName.FindAllStringSubmatch(line, -1)
-		for _, m := range holds {
-			if !known[m[1]] {
-				t.Errorf("there is no %s, which is to hold %q", m[1], line)
-			}
-		}
-		cells := strings.Split(line, "|")
-		if len(cells) != 7 || strings.HasPrefix(cells[1], "---") || strings.TrimSpace(cells[1]) == "door" {
-			continue
-		}
-		doors++
-		if len(testName.FindAllString(cells[5], -1)) == 0 {
-			t.Errorf("no test holds %q", line)
-		}
-	}
-	if doors < 20 {
-		t.Errorf("the page has %d doors that this test can read", doors)
 	}
 	definitions, err := filepath.Glob(filepath.Join(root, "api", "crds", "*.yaml"))
 	if err != nil || len(definitions) == 0 {
@@ -83,7 +63,7 @@ func TestEachDoorIsHeldByTestsThatThereAre(t *testing.T) {
 			t.Fatalf("%s: %v", path, err)
 		}
 		if !regexp.MustCompile(`\b` + crd.Spec.Names.Kind + `\b`).Match(text) {
-			t.Errorf("docs/doors.md does not say what a %s reaches", crd.Spec.Names.Kind)
+			t.Errorf("docs/doors.md has no row for the kind %s", crd.Spec.Names.Kind)
 		}
 	}
 }

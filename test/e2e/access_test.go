@@ -138,7 +138,7 @@ roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, 
 		t.Errorf("another cluster lets the hub act as her: %v", err)
 	}
 	// A component of the hub is let in by a role, and is another's name in the member.
-	says(t, "a name of Kubernetes' own is kept out", func() error { return lists(t, "m1", "", named("system:kube-scheduler")) }, "a name of Kubernetes' own")
+	says(t, "a name of Kubernetes' own is kept out", func() error { return lists(t, "m1", "", named("system:kube-scheduler")) }, "a system user of Kubernetes")
 
 	// 3. A group is let in: its members act, in this group.
 	letIn(t, ns, "groups", "[m1]", fmt.Sprintf("[{kind: Group, name: %s, apiGroup: rbac.authorization.k8s.io}]", devs))
@@ -191,6 +191,6 @@ roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, 
 	says(t, "as that one alone", func() error { return lists(t, "m2", token, named("system:serviceaccount:"+ns+":default")) }, refused)
 	says(t, "and not as a group of Kubernetes' own", func() error { return lists(t, "m2", token, named(robot.UserName, "system:masters")) }, refused)
 	names("")
-	says(t, "it is refused again", func() error { return lists(t, "m2", "", robot) }, "a name of Kubernetes' own")
+	says(t, "it is refused again", func() error { return lists(t, "m2", "", robot) }, "a system user of Kubernetes")
 	says(t, "also by the member", func() error { return lists(t, "m2", token, named(robot.UserName)) }, refused)
 }

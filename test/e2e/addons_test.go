@@ -60,7 +60,7 @@ func TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := command(t, "addons", "enable", "operator", "-f", file, "--clusters", "m1,m2")
-		if err != nil || !strings.Contains(out, "addon operator is enabled") || !strings.Contains(out, "Job hook is a hook of Helm (post-install)") {
+		if err != nil || !strings.Contains(out, "addon operator is enabled") || !strings.Contains(out, "Job hook is a Helm hook (post-install)") {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

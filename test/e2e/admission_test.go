@@ -271,7 +271,7 @@ placement: {clusterAffinity: {clusterNames: [a]}, replicaScheduling: {replicaSch
 			"spec.placement.replicaScheduling.dynamicWeight: stored as weightPreference.dynamicWeight", `
 placement: {clusterAffinity: {clusterNames: [a]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}}`},
 		"a region without clusters": {"ClusterPropagationPolicy", `placement: {spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 3}]}`,
-			"{spreadByField: cluster, minGroups: 2}, which spreading by region needs",
+			"{spreadByField: cluster, minGroups: 2}, which a region constraint requires",
 			`placement: {spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 3}, {spreadByField: cluster, minGroups: 2}]}`},
 		"replicas for a cluster": {"OverridePolicy", `
 resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nobody}]

@@ -80,7 +80,7 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 			}
 
 			out, err := command(t, append(args, "--dry-run")...)
-			if err != nil || !strings.Contains(out, "can be adopted") || !strings.Contains(out, "changes but the marks") {
+			if err != nil || !strings.Contains(out, "can be adopted") || !strings.Contains(out, "Only the labels and annotations of the hub change") {
 				t.Fatalf("dry run: %v\n%s", err, out)
 			}
 			if unadopted("dry run"); fleet.Hub.Find(t, k.apiVersion, k.kind, ns, "shop") != nil {

@@ -428,7 +428,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			})
 			reaches(t, ns, "meanwhile")
 			kit.Eventually(t, "the binding tells who is behind", func() string { return failed(t, ns, "meanwhile-configmap") })
-			fails(t, "c2", "ClusterNotReady", "refuses the credentials", "401", "join it again")
+			fails(t, "c2", "ClusterNotReady", "rejects the credentials", "401", "join it again")
 			if member.Find(t, "v1", "ConfigMap", ns, "before") == nil {
 				t.Error("what was there before is gone")
 			}

@@ -236,11 +236,11 @@ func TestTheHubDoesForADeveloperWhatHeCouldDoHimself(t *testing.T) {
 	fleet.Hub.Apply(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: "+ns+", name: tls}, stringData: {key: private}}")
 	fleet.Hub.Apply(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: "+ns+", name: reader}, rules: [{apiGroups: [\"\"], resources: [configmaps], verbs: [get]}]}")
 	fleet.Hub.Apply(t, propagation(ns, "roles", "{resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], placement: "+to("m1")+"}"))
-	refused(propagation(ns, "secrets", "{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+to("m1")+"}"), "the right to read secrets in namespace")
+	refused(propagation(ns, "secrets", "{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+to("m1")+"}"), "permission to read secrets in namespace")
 	refused(propagation(ns, "deps", "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+to("m1")+"}"), "with propagateDeps, the Secrets that a Deployment refers to are propagated with it")
 	for _, selectors := range []string{"", "resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], "} {
 		refused(override(ns, "rules", "{"+selectors+`overrideRules: [{overriders: {plaintext: [{path: /rules, operator: replace, value: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}]}}]}`),
-			`an overrider of "/rules" changes permissions in members, for which you need the right to escalate roles.rbac.authorization.k8s.io`)
+			`an overrider of "/rules" changes permissions in members, for which you need permission to escalate roles.rbac.authorization.k8s.io`)
 	}
 	kit.Eventually(t, "the Role is applied", func() string { return applied(t, ns, "reader-role", "m1") })
 	if got := asJSON(t, inMember(t, "m1", "rbac.authorization.k8s.io/v1", "Role", ns, "reader", "rules")); !strings.Contains(got, `"get"`) || strings.Contains(got, `"*"`) {

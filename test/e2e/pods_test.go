@@ -100,7 +100,7 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 
 	kit.Eventually(t, "status says it of all", func() string {
 		out, err := fleet.Argosy(t.Context(), "status")
-		if strings.Contains(out, "All is well") || !strings.Contains(out, "WORKLOADS WITH PODS IN TROUBLE") {
+		if strings.Contains(out, "All checks passed") || !strings.Contains(out, "WORKLOADS WITH UNHEALTHY PODS") {
 			return fmt.Sprint(err, "\n", out)
 		}
 		return ""

@@ -275,7 +275,7 @@ func TestWhoMayLookAtEverythingIsToldByAllCommandsThatRead(t *testing.T) {
 	}{
 		{vic, []string{"get", "clusters"}, "m1"}, {vic, []string{"get", "deployments", "-n", ns}, "web"}, {vic, []string{"get", "resourcebindings", "-A"}, "web-deployment"},
 		{vic, []string{"why", "deployment", "web", "-n", ns}, "Healthy"}, {vic, []string{"why", "cluster", "m1"}, "m1"}, {vic, []string{"rollout", "status", "deployment", "web", "-n", ns}, "m1"},
-		{vic, []string{"status"}, "not known: this user may not"}, {alone, []string{"status"}, "m1"}, {alone, []string{"get", "clusters"}, "m1"},
+		{vic, []string{"status"}, "unknown: this user may not"}, {alone, []string{"status"}, "m1"}, {alone, []string{"get", "clusters"}, "m1"},
 		{alone, []string{"get", "propagationpolicies", "-n", ns}, "p"}, {alone, []string{"why", "cluster", "m1"}, "m1"},
 	} {
 		kit.Eventually(t, strings.Join(c.args, " "), func() string {

@@ -47,7 +47,7 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 			return ""
 		})
 	}
-	if out, err := command(t, "rollout", "approve", "rollout", "shop", "-n", ns); err == nil || !strings.Contains(out, "waits in no cluster") {
+	if out, err := command(t, "rollout", "approve", "rollout", "shop", "-n", ns); err == nil || !strings.Contains(out, "not waiting in any cluster") {
 		t.Errorf("nothing waits: %v\n%s", err, out)
 	}
 	reaches("m1", 1, "StepPaused", "new-1")

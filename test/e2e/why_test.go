@@ -148,7 +148,7 @@ func TestWhySaysWhatIsWrongWithTheQuestion(t *testing.T) {
 		{"a name that two kinds may mean", "statefulset nobody -n " + ns, "no statefulsets.apps and no statefulsets.apps.kruise.io"},
 		{"a cluster that is not there", "cm here -n " + ns + " --cluster m9", `there is no cluster "m9": the fleet has `},
 		{"no name", "cm", "name one object"},
-		{"an output that is not there", "cm here -o table", "--output is json, yaml"},
+		{"an output that is not there", "cm here -o table", "--output must be json or yaml"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -314,7 +314,7 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 	if wrong := difference("orphans", d.orphans(), nil); wrong != "" {
 		t.Error(wrong)
 	}
-	if out := d.argosy("restore", "status"); !strings.Contains(out, "The hub holds nothing") {
+	if out := d.argosy("restore", "status"); !strings.Contains(out, "Nothing is held") {
 		t.Error(out)
 	}
 }

@@ -149,7 +149,7 @@ func TestAFullStoreIsToldAndMended(t *testing.T) {
 	kit.Long(t)
 	l := newLone(t, t.TempDir(), "--etcd-quota=32Mi", "--backup-interval=0")
 	l.tells("a hub that is well", map[string][]string{
-		"status":  {"All is well", "of 32 MiB"},
+		"status":  {"All checks passed", "of 32 MiB"},
 		"readyz":  {"[+]store ok", "not NOSPACE"},
 		"metrics": {`argosy_store_alarm{alarm="NOSPACE"} 0`, "argosy_store_quota_bytes 3.3554432e+07", "argosy_store_fsync_p99_seconds", "argosy_data_disk_free_bytes"},
 	})
@@ -166,7 +166,7 @@ func TestAFullStoreIsToldAndMended(t *testing.T) {
 	}
 	t.Logf("after %d objects: %v", acknowledged, err)
 	l.tells("a full store", map[string][]string{
-		"status":  {"not All is well", "NOSPACE", "reads, and refuses writes", "argosy defrag --disarm"},
+		"status":  {"not All checks passed", "NOSPACE", "reads work, writes are rejected", "argosy defrag --disarm"},
 		"readyz":  {"[-]store failed", "[!]store-alarm warned: alarm NOSPACE", "argosy defrag --disarm"},
 		"metrics": {`argosy_store_alarm{alarm="NOSPACE"} 1`, `argosy_store_finding{finding="store-alarm"} 1`},
 	})
@@ -186,14 +186,14 @@ func TestAFullStoreIsToldAndMended(t *testing.T) {
 	if err := l.put("still", 10); err == nil {
 		t.Error("an armed store took a write")
 	}
-	if out, err = l.argosy("defrag", "--disarm", "--data-dir", l.data()); err != nil || !strings.Contains(out, "No alarm is raised any more") {
+	if out, err = l.argosy("defrag", "--disarm", "--data-dir", l.data()); err != nil || !strings.Contains(out, "No alarm is active") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	t.Log(strings.TrimSpace(out))
 	if err := l.put("again", 900<<10); err != nil {
 		t.Error(err)
 	}
-	l.tells("the store is mended", map[string][]string{"status": {"All is well", "not NOSPACE"}, "readyz": {"[+]store ok"}, "metrics": {`argosy_store_alarm{alarm="NOSPACE"} 0`}})
+	l.tells("the store is mended", map[string][]string{"status": {"All checks passed", "not NOSPACE"}, "readyz": {"[+]store ok"}, "metrics": {`argosy_store_alarm{alarm="NOSPACE"} 0`}})
 }
 
 // small gives a folder a disk of its own until the test ends.
@@ -253,7 +253,7 @@ func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 	// 1. Nearly full.
 	most := fill(t, data, 100<<20)
 	l.tells("a disk nearly full", map[string][]string{
-		"status":  {"not All is well", "alarm NOSPACE: nothing is written, since the disk of the data folder has", "the disk of the data folder is nearly full", "make space on that disk"},
+		"status":  {"not All checks passed", "alarm NOSPACE: the store rejects writes, because the disk of the data folder has only", "the disk of the data folder is nearly full", "free space on that disk"},
 		"readyz":  {"[-]store failed", "[!]store-disk warned"},
 		"metrics": {`argosy_store_alarm{alarm="NOSPACE"} 1`, `argosy_store_finding{finding="store-disk"} 1`},
 	})
@@ -279,7 +279,7 @@ func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 	kit.Eventually(t, "on a full disk it says why it is not ready", func() string {
 		select {
 		case err := <-started:
-			if err == nil || !strings.Contains(err.Error(), "make space") {
+			if err == nil || !strings.Contains(err.Error(), "free some space") {
 				t.Fatalf("on a full disk it starts with %v", err)
 			}
 			started <- err

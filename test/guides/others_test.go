@@ -48,7 +48,7 @@ var s001 = []row{
 		return said + "; " + shownBy("internal/core/interpret/jsonpath", "TestAKeptFieldIsTheMembersUntilTheTemplateChangesIt")(s)
 	}},
 	{id: "54", block: "S001-CloneSet-PP", want: "divided by equal weights; a warning of the broad selector", see: func(s *story) string {
-		s.apply(s.doc("S001", 77), "selects every CloneSet, having neither name nor labelSelector")
+		s.apply(s.doc("S001", 77), "selects every CloneSet, because it has neither name nor labelSelector")
 		u := s.object(s.manifest(s.doc("S001", 133)))
 		s.edit(u, int64(4), "spec", "replicas")
 		s.apply(u)
@@ -57,7 +57,7 @@ var s001 = []row{
 		return "4 replicas are 2 and 2"
 	}},
 	{id: "55", block: "S001-ASTS-RIC", chain: "StatefulSet", want: "as 52, 53", see: func(s *story) string {
-		s.apply(s.doc("S001", 99), renamed, "spec.customizations.scale: stored as replicaRevision", ".spec.updateStrategy is kept as the member has it")
+		s.apply(s.doc("S001", 99), renamed, "spec.customizations.scale: stored as replicaRevision", ".spec.updateStrategy keeps the value of the member")
 		u := s.doc("S000", 536)
 		s.change(u, func(o map[string]any) { set(o, int64(2), "spec", "replicas") })
 		s.ready("sample-advancedstatefulset", both)
@@ -110,7 +110,7 @@ var s002 = []row{
 	{id: "66", block: "S002-Cluster", long: true, want: "zone→zones, a warning of the taint", see: func(s *story) string {
 		u := s.object(s.text("S002", 248))
 		u.SetName("registered-by-yaml")
-		s.apply(u, "spec.zone: stored as zones", "cluster.karmada.io/not-ready is set and removed by the cluster's condition")
+		s.apply(u, "spec.zone: stored as zones", "the hub adds and removes cluster.karmada.io/not-ready according to the cluster's condition")
 		if d := differs(u, map[string]any{"spec.zones": []any{"us-west-2a"}, "spec.region": "us-west-2", "spec.provider": "AWS"}); d != "" {
 			s.fail("%s", d)
 		}
@@ -147,7 +147,7 @@ var s002 = []row{
 	}},
 	{id: "68", block: "S002-agent-Deployment", want: "refused by the API server", see: noLabels("S002", 279)},
 	{id: "69", block: "S002-PP-nginx", chain: "Deployment", want: "region with an implicit cluster constraint; working", see: func(s *story) string {
-		p := s.apply(s.doc("S002", 309), "which spreading by region needs")
+		p := s.apply(s.doc("S002", 309), "which a region constraint requires")
 		u := s.nginx("nginx", 6)
 		s.shows(u, map[string]any{"status.replicas": 6, "status.readyReplicas": 6})
 		s.drop(u, p)
@@ -316,7 +316,7 @@ var s002 = []row{
 		return "3/2/1, 4/2/1, 4/3/1"
 	}},
 	{id: "82", block: "S002-PP-region-spread", chain: "Deployment", want: "accepted, with an implicit cluster constraint", see: func(s *story) string {
-		s.drop(s.apply(s.doc("S002", 671), "which spreading by region needs"))
+		s.drop(s.apply(s.doc("S002", 671), "which a region constraint requires"))
 		return "stored with both"
 	}},
 	{id: "82x", block: "S002-PP-region-spread scheduled", chain: "Deployment", want: "2 to 3 regions", see: spread(671)},
@@ -363,7 +363,7 @@ var s002 = []row{
 	{id: "90", block: "S002-MCS", want: "targetPort dropped with a warning; each reaches the other's pods", see: func(s *story) string {
 		s.to(s.nginx("nginx", 2), "member1", "member2")
 		s.apply(s.nginxService("nginx-mcs"))
-		u := s.apply(s.doc("S002", 813), "spec.ports[0].targetPort: stored as nothing, since the Service nginx-mcs of the same namespace says it")
+		u := s.apply(s.doc("S002", 813), "spec.ports[0].targetPort: stored as nothing, because the target port comes from the Service nginx-mcs in the same namespace")
 		if port := s.list(s.again(u), "spec", "ports")[0]; port["targetPort"] != nil {
 			s.fail("it is stored with %v", port)
 		}

@@ -22,7 +22,7 @@ var s000 = []row{
 		see: func(s *story) string {
 			s.until("all is well", func() string { // another row may have a member join anew
 				out, err := s.argosy("karmadactl", "status")
-				if err != nil || !strings.Contains(out, "All is well.") {
+				if err != nil || !strings.Contains(out, "All checks passed.") {
 					return fmt.Sprint(out, err)
 				}
 				return ""
@@ -181,7 +181,7 @@ var s000 = []row{
 		return said + "; lenient: stored with a warning"
 	}},
 	{id: "27", block: "S000-SidecarSet-sample", chain: "SidecarSet", want: "accepted, for all namespaces, with a warning", see: func(s *story) string {
-		u := s.apply(s.doc("S000", 594), "metadata.namespace: dropped, since a SidecarSet is in no namespace")
+		u := s.apply(s.doc("S000", 594), "metadata.namespace: removed, because a SidecarSet is cluster-scoped")
 		if u.GetNamespace() != "" {
 			s.fail("it is in the namespace %s", u.GetNamespace())
 		}
@@ -314,7 +314,7 @@ var s000 = []row{
 	{id: "44", block: "S000-claim-partition", want: "a partition means the fleet",
 		see: shownBy("test/e2e", "TestACanaryOfTenPercentOverThreeMembersIsOnePod")},
 	{id: "45", block: "S000-CloneSet-recommended", chain: "CloneSet", want: "selector derived, RollingUpdate→ReCreate, null dropped; working", see: func(s *story) string {
-		u := s.apply(s.doc("S000", 841), "spec.selector: not given; stored as the labels of the template", "spec.updateStrategy.type: stored as ReCreate")
+		u := s.apply(s.doc("S000", 841), "spec.selector: not set; stored as the labels of the template", "spec.updateStrategy.type: stored as ReCreate")
 		if d := differs(u, map[string]any{"spec.updateStrategy": map[string]any{"type": "ReCreate"}, "spec.selector.matchLabels.app": "my-app"}); d != "" {
 			s.fail("%s", d)
 		}
@@ -325,11 +325,11 @@ var s000 = []row{
 	{id: "46", block: "S000-claim-PVC-PP", want: "a warning when a policy selects claims of a StatefulSet", see: func(s *story) string {
 		p := s.doc("S000", 568)
 		s.edit(p, map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": "data-sample-advancedstatefulset-0"}, "spec", "resourceSelectors", "0")
-		s.apply(p, "the StatefulSet makes its claims itself")
+		s.apply(p, "the StatefulSet creates its claims")
 		return "warned"
 	}},
 	{id: "47", block: "S000-ASTS-recommended", chain: "StatefulSet", want: "selector derived; working", see: func(s *story) string {
-		u := s.apply(s.doc("S000", 877), "spec.selector: not given; stored as the labels of the template")
+		u := s.apply(s.doc("S000", 877), "spec.selector: not set; stored as the labels of the template")
 		s.to(u, "member1")
 		s.ready("my-app", "member1:3")
 		return "3 ready in member1"
@@ -341,7 +341,7 @@ var s000 = []row{
 		return s.refused(u, `Unsupported value: "IfNotPresent"`)
 	}},
 	{id: "49", block: "S000-SidecarSet-recommended", want: "revision→{customVersion}, policy in it, the object named v1; working", see: func(s *story) string {
-		u := s.apply(s.doc("S000", 916), "spec.injectionStrategy.revision: stored as revision.customVersion", "so that there is a version of that name")
+		u := s.apply(s.doc("S000", 916), "spec.injectionStrategy.revision: stored as revision.customVersion", "because injectionStrategy.revision refers to this version")
 		if d := differs(u, map[string]any{"spec.injectionStrategy.revision": map[string]any{"customVersion": "v1", "policy": "Always"}}); d != "" {
 			s.fail("%s", d)
 		}

@@ -15,26 +15,26 @@ import (
 var contracts = []struct{ field, text string }{
 	{"replicaResource", `function GetReplicas(obj)
 obj is the template.
-Return how many replicas it asks for and, after a comma, what one of them needs: {resourceRequest, nodeClaim, namespace,
-priorityClassName}, as kube.accuratePodRequirements(obj.spec.template) gives it; nil lets the next tier say.`},
+Return the number of replicas and, as the second value, the requirements of one replica: {resourceRequest, nodeClaim, namespace,
+priorityClassName}, such as from kube.accuratePodRequirements(obj.spec.template). Return nil to let the next tier answer.`},
 	{"componentResource", `function GetComponents(obj)
-obj is the template, of a kind with several pod templates that are counted apart.
+obj is the template of a kind with several pod templates, each with its own replicas.
 Return a list of {name, replicas, replicaRequirements}.`},
 	{"replicaRevision", `function ReviseReplica(obj, desiredReplica)
 obj is the manifest for one cluster, desiredReplica its share of the replicas.
-Return obj, revised.`},
+Return obj with this number of replicas.`},
 	{"retention", `function Retain(desiredObj, observedObj)
 desiredObj is about to be applied, observedObj is what the member has.
-Return desiredObj, with those values of observedObj that belong to the member.`},
+Return desiredObj with the values of observedObj that the member owns.`},
 	{"statusReflection", `function ReflectStatus(observedObj)
 observedObj is what the member has.
 Return the status to report to the hub.`},
 	{"statusAggregation", `function AggregateStatus(desiredObj, statusItems)
 desiredObj is the template; statusItems are {clusterName, status, applied, appliedMessage, health}, one per cluster.
-Return desiredObj, with its status set.`},
+Return desiredObj with its status set.`},
 	{"healthInterpretation", `function InterpretHealth(observedObj)
 observedObj is what the member has.
-Return true or false; or, which Karmada does not know, "Healthy", "Progressing", "Suspended", "Degraded" or "Unknown".`},
+Return true or false, or (not supported by Karmada) "Healthy", "Progressing", "Suspended", "Degraded" or "Unknown".`},
 	{"dependencyInterpretation", `function GetDependencies(desiredObj)
 desiredObj is the template.
 Return a list of {apiVersion, kind, namespace, name or labelSelector}, such as
@@ -49,7 +49,7 @@ func documentation() string {
 	}
 	out.WriteString(`require("kube") has accuratePodRequirements(podTemplate), getPodDependencies(podTemplate, namespace),
 resourceAdd(quantity, quantity, …) and getResourceQuantity(quantity).
-A call may take one second and 64 MiB. Scripts cannot do I/O, read the clock, or load code.
+A call is limited to one second and 64 MiB. Scripts cannot do I/O, read the clock, or load code.
 `)
 	return out.String()
 }
@@ -92,7 +92,7 @@ func edit(cmd *cobra.Command, file string, showDoc bool) error {
 		shown := append([]byte(commented(problem)+head), text...)
 		edited, path, err := open.LaunchTempFile(filepath.Base(file)+"-edit-", ".yaml", bytes.NewReader(shown))
 		if err != nil {
-			return fmt.Errorf("edit %s: %w; what was written is in %s", file, err, path)
+			return fmt.Errorf("edit %s: %w; the edited text is in %s", file, err, path)
 		}
 		after := uncommented(edited)
 		done := func() { os.Remove(path) } // a copy in a temporary folder: one that stays does no harm
@@ -106,7 +106,7 @@ func edit(cmd *cobra.Command, file string, showDoc bool) error {
 			return nil
 		case problem != "" && bytes.Equal(after, text):
 			// The same once more: there is no way on.
-			return fmt.Errorf("%s was not changed, because the new text is not valid:\n%swhat was written is in %s", file, problem, path)
+			return fmt.Errorf("%s was not changed, because the new text is not valid:\n%sthe edited text is in %s", file, problem, path)
 		}
 		all, err := customizations([]source{{file, after}}, cmd.ErrOrStderr())
 		if err == nil && len(all) == 0 {

@@ -54,16 +54,16 @@ func newExplain(hub Hub) *cobra.Command {
 		Short: "Show which tier answers each operation for a kind",
 		Long: `Show which tier answers each operation for a kind.
 
-KIND is a kind, a plural, or one of them with its group: CloneSet, clonesets.apps.kruise.io,
-apps.kruise.io/v1alpha1/CloneSet. The hub is asked for its customizations and webhooks; without a hub, only what is built into
-Argosy is shown. Tiers are asked in this order, for each operation: ResourceInterpreterCustomization, webhook, shipped script,
+KIND is a kind or plural, with or without its group: CloneSet, clonesets.apps.kruise.io, apps.kruise.io/v1alpha1/CloneSet.
+The command reads customizations and webhooks from the hub; without a hub, it shows only what is built into Argosy. For each
+operation, the first tier that answers is used, in this order: ResourceInterpreterCustomization, webhook, shipped script,
 built in.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
 				return fmt.Errorf("name one kind, such as CloneSet, clonesets.apps.kruise.io or apps.kruise.io/v1alpha1/CloneSet")
 			}
 			if _, full := inFull(args[0]); strings.Contains(args[0], "/") && !full {
-				return fmt.Errorf("%s: a name with / is a kind in full, as apps.kruise.io/v1alpha1/CloneSet or v1/Pod", args[0])
+				return fmt.Errorf("%s: a name with / must be a full kind, such as apps.kruise.io/v1alpha1/CloneSet or v1/Pod", args[0])
 			}
 			return nil
 		},
@@ -85,7 +85,7 @@ built in.`,
 			return printExplained(cmd.OutOrStdout(), e)
 		},
 	}
-	cmd.Flags().BoolVar(&template, "shipped", false, "print the customization that Argosy ships for the kind, as a start for one of your own")
+	cmd.Flags().BoolVar(&template, "shipped", false, "print the customization that Argosy ships for the kind, as a starting point for your own")
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -133,7 +133,7 @@ func explained(ctx context.Context, hub Hub, name string, errOut io.Writer) ([]e
 		asked = err == nil
 	}
 	if err != nil && found {
-		fmt.Fprintf(errOut, "Warning: the hub cannot be asked, so this is what Argosy knows by itself: %v\n", err)
+		fmt.Fprintf(errOut, "Warning: the hub is not available, so this shows only what is built into Argosy: %v\n", err)
 	}
 	var kinds []schema.GroupVersionKind
 	served := func(schema.GroupVersionKind) bool { return false }
@@ -160,8 +160,8 @@ func explained(ctx context.Context, hub Hub, name string, errOut io.Writer) ([]e
 		}
 	}
 	if len(kinds) == 0 {
-		return nil, fmt.Errorf("%s is a kind of neither Kubernetes nor OpenKruise nor Argo, nor one that Argosy ships scripts for%s: "+
-			"name it in full, as example.org/v1/Widget, or name a hub that serves it with --kubeconfig", name, perhaps(name))
+		return nil, fmt.Errorf("%s is not a kind of Kubernetes, OpenKruise or Argo, and Argosy ships no scripts for it%s: "+
+			"give its full name, such as example.org/v1/Widget, or the kubeconfig of a hub that serves it with --kubeconfig", name, perhaps(name))
 	}
 	var all []explanation
 	for _, kind := range kinds {
@@ -215,7 +215,7 @@ func servedAs(mapper meta.RESTMapper, name string) ([]schema.GroupVersionKind, e
 	}
 	kinds, err := mapper.KindsFor(spelled(name))
 	if err != nil && !meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("ask the hub what it serves: %w", err)
+		return nil, fmt.Errorf("discover the kinds that the hub serves: %w", err)
 	}
 	var first []schema.GroupVersionKind
 	for _, k := range kinds {
@@ -327,7 +327,7 @@ func printShipped(out io.Writer, name string) error {
 		_, err = out.Write(text)
 		return err
 	}
-	return fmt.Errorf("no script is shipped for %s; `argosy interpret explain %s` says who answers", name, name)
+	return fmt.Errorf("no script is shipped for %s; `argosy interpret explain %s` shows which tier answers", name, name)
 }
 
 func printExplained(out io.Writer, all []explanation) error {
@@ -350,7 +350,7 @@ func printExplained(out io.Writer, all []explanation) error {
 		}
 		for _, a := range e.Operations {
 			for _, b := range a.Besides {
-				fmt.Fprintf(out, "%s is also said by %s, for %s\n", a.Operation, b.By, b.Version)
+				fmt.Fprintf(out, "%s is also answered by %s, for %s\n", a.Operation, b.By, b.Version)
 			}
 		}
 		if slices.ContainsFunc(e.Operations, func(a answer) bool { return len(a.Besides) > 0 }) {
@@ -366,7 +366,7 @@ func (e *explanation) where() string {
 	case !e.Hub:
 		return "without a hub"
 	case e.Served:
-		return "as this hub has it"
+		return "as defined on this hub"
 	}
 	how := "apply its CustomResourceDefinition"
 	if family := familyOf(e.gvk()); family != "" {

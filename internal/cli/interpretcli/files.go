@@ -43,10 +43,10 @@ func readFiles(names []string, recursive bool, in io.Reader) ([]source, error) {
 	var all []source
 	for _, name := range names {
 		if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
-			return nil, fmt.Errorf("%s: fetch it first, such as with curl, and name the file", name)
+			return nil, fmt.Errorf("%s: URLs are not supported; download it first, for example with curl, and give the file", name)
 		}
 		if name == "" {
-			return nil, errors.New("a file without a name: name a file, a folder, or - for standard input")
+			return nil, errors.New("the file name is empty: give a file, a folder, or - for standard input")
 		}
 		if name == "-" {
 			if slices.ContainsFunc(all, func(s source) bool { return s.name == standardInput }) {
@@ -76,7 +76,7 @@ func readFiles(names []string, recursive bool, in io.Reader) ([]source, error) {
 			return nil
 		})
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s: there is no such file or folder", name)
+			return nil, fmt.Errorf("%s: no such file or folder", name)
 		}
 		if err != nil {
 			return nil, err

@@ -28,10 +28,10 @@ func newTest() *cobra.Command {
 		Short: "Run test cases: objects, an operation and the expected result",
 		Long: `Run test cases: objects, an operation and the expected result.
 
-Files with a list of cases are run, in folders of folders too; others are skipped. One looks like this:
+All files with a list of cases are run, including those in subfolders; other files are skipped. For example:
 
-  customization: cloneset.yaml      # who answers, relative to this file; without it, what Argosy knows by itself
-  object:                           # what all cases are about
+  customization: cloneset.yaml      # the customization to test, relative to this file; without it, Argosy's own interpreter
+  object:                           # the object of all cases
     apiVersion: apps.kruise.io/v1alpha1
     kind: CloneSet
     metadata: {name: web, generation: 1}
@@ -40,20 +40,20 @@ Files with a list of cases are run, in folders of folders too; others are skippe
   - name: a canary held by its partition is no failure
     operation: InterpretHealth
     observed: {status: {observedGeneration: 1, updatedReplicas: 1}}   # a merge patch on the object; desired likewise
-    want: {health: Suspended}       # the whole answer; of a health, healthy or health will do
+    want: {health: Suspended}       # the whole result; for health, either healthy or health is enough
   - name: the replicas of a cluster are set
     operation: ReviseReplica
     desiredReplica: 2
-    wantChange: {spec: {replicas: 2}}   # what changes, for operations that answer with the object
+    wantChange: {spec: {replicas: 2}}   # the change, for operations that return the object
   - name: replicas of nonsense are refused
     operation: InterpretReplica
     desired: {spec: {replicas: many}}
-    wantError: many                 # a part of the message
+    wantError: many                 # part of the error message
 
-AggregateStatus takes statusItems: [{clusterName, status, …}]. For each case that fails, what differs is printed.`,
+AggregateStatus takes statusItems: [{clusterName, status, …}]. For each case that fails, the differences are printed.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("name the folders or files with cases; see `%s --help` for what one looks like", cmd.CommandPath())
+				return fmt.Errorf("give the folders or files with cases; `%s --help` shows an example", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -107,7 +107,7 @@ func test(cmd *cobra.Command, names []string, machine, verbose bool) error {
 		all = append(all, t)
 	}
 	if len(all) == 0 {
-		return fmt.Errorf("there are no files of cases in %s; see `%s --help` for what one looks like", listed(names), cmd.CommandPath())
+		return fmt.Errorf("there are no files with cases in %s; `%s --help` shows an example", listed(names), cmd.CommandPath())
 	}
 	if machine {
 		if err := printJSON(cmd.OutOrStdout(), all); err != nil {

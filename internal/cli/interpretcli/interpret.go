@@ -57,8 +57,8 @@ func New(hub Hub) *cobra.Command {
 		Short: "Run, test, lint and explain how Argosy interprets a kind",
 		Long: `Run, test, lint and explain how Argosy interprets a kind.
 
-Without a subcommand, the scripts of a ResourceInterpreterCustomization are run on objects in files, without a hub. What
-is in the hub is neither read nor changed.`,
+Without a subcommand, it runs the scripts of a ResourceInterpreterCustomization on objects in files. It does not use a
+hub.`,
 		Example: `  # Are the scripts valid?
   argosy interpret -f customization.yaml --check
 
@@ -68,15 +68,15 @@ is in the hub is neither read nor changed.`,
   argosy interpret -f customization.yaml --operation Retain --desired-file cloneset.yaml --observed-file member.yaml
   argosy interpret -f customization.yaml --operation AggregateStatus --desired-file cloneset.yaml --status-file items.yaml
 
-  # Change them, with the contract of each beside it
+  # Edit them, with the arguments and the result of each shown in the file
   argosy interpret -f customization.yaml --edit --show-doc
 
-  # What is wrong with them, and how does Argosy interpret the kind without them?
+  # What is wrong with them? How does Argosy interpret the kind without them?
   argosy interpret lint -f customization.yaml
   argosy interpret explain CloneSet`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%q is no command of %s: there is test, lint and explain; a file is named with -f", args[0], cmd.CommandPath())
+				return fmt.Errorf("%q is not a command of %s, which has test, lint and explain; give a file with -f", args[0], cmd.CommandPath())
 			}
 			return nil
 		},
@@ -91,7 +91,7 @@ is in the hub is neither read nor changed.`,
 	fs.BoolVar(&o.edit, "edit", false, "edit the file; the change is saved only if it is valid")
 	fs.BoolVar(&o.showDoc, "show-doc", false, "show the arguments and the result of each operation; with --edit, in the edited file")
 	fs.StringVar(&o.operation, "operation", "", "the operation to run: "+ask.Names())
-	fs.StringVar(&o.desired, "desired-file", "", "file with the template, or with the manifest that is to be applied; - is standard input")
+	fs.StringVar(&o.desired, "desired-file", "", "file with the template, or with the manifest to apply; - is standard input")
 	fs.StringVar(&o.observed, "observed-file", "", "file with the object as a member has it; - is standard input")
 	fs.StringVar(&o.status, "status-file", "", "file with the items of AggregateStatus: {clusterName, status, …} each, or a binding that has them")
 	fs.Int32Var(&o.desiredReplica, "desired-replica", 0, "the number of replicas for ReviseReplica")
@@ -139,16 +139,16 @@ func (o *options) run(cmd *cobra.Command) error {
 		return err
 	}
 	if len(o.files) == 0 {
-		return fmt.Errorf("name the customizations with -f; or see `%s test`, `lint` and `explain`", cmd.CommandPath())
+		return fmt.Errorf("give the customizations with -f, or see `%s test`, `lint` and `explain`", cmd.CommandPath())
 	}
 	if o.edit {
 		if o.check || o.operation != "" || len(o.files) != 1 || o.files[0] == "-" {
-			return fmt.Errorf("--edit is of one file, which -f names, and goes with neither --check nor --operation")
+			return fmt.Errorf("--edit requires exactly one file with -f, and cannot be used with --check or --operation")
 		}
 		return edit(cmd, o.files[0], o.showDoc)
 	}
 	if o.check == (o.operation != "") {
-		return fmt.Errorf("say what to do: --check, or --operation with one of %s, and not both", ask.Names())
+		return fmt.Errorf("use either --check, or --operation with one of %s", ask.Names())
 	}
 	if err := o.once(); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (o *options) once() error {
 		}
 	}
 	if len(of) > 1 {
-		return fmt.Errorf("%s all name standard input, which can be read once: give files for all but one", strings.Join(of, ", "))
+		return fmt.Errorf("%s all use standard input, which can be read only once: give files for all but one", strings.Join(of, ", "))
 	}
 	return nil
 }
@@ -208,12 +208,12 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 		for _, c := range all {
 			kinds = append(kinds, c.object.Spec.Target.APIVersion+" "+c.object.Spec.Target.Kind)
 		}
-		return fmt.Errorf("the object is %s %s, and the customizations are about %s", obj.GetAPIVersion(), obj.GetKind(), strings.Join(kinds, ", "))
+		return fmt.Errorf("the object is %s %s, but the customizations are for %s", obj.GetAPIVersion(), obj.GetKind(), strings.Join(kinds, ", "))
 	}
 	tell(cmd.Context(), cmd.ErrOrStderr(), of, q, set)
 	answer, err := q.Of(cmd.Context(), interpret.HooksOf(tierOf(of, set, nil), gvk))
 	if err == ask.ErrNotAnswered {
-		return fmt.Errorf("no customization in the files says anything of %s for %s", q.Operation, obj.GetKind())
+		return fmt.Errorf("no customization in the files defines %s for %s", q.Operation, obj.GetKind())
 	}
 	if err != nil {
 		return err
@@ -319,7 +319,7 @@ func (o *options) question(cmd *cobra.Command) (ask.Question, error) {
 			return q, err
 		}
 		if len(objects) != 1 || objects[0].GetKind() == "" {
-			return q, fmt.Errorf("%s %s: there must be one object in it, with a kind; there are %d", f.flag, f.file, len(objects))
+			return q, fmt.Errorf("%s %s: the file must contain exactly one object with a kind; it contains %d", f.flag, f.file, len(objects))
 		}
 		*f.into = objects[0]
 	}
@@ -355,7 +355,7 @@ func itemsIn(objects []*unstructured.Unstructured) ([]workv1alpha2.AggregatedSta
 	}
 	var items []workv1alpha2.AggregatedStatusItem
 	if err := yaml.UnmarshalStrict(data, &items); err != nil {
-		return nil, fmt.Errorf("read the items, {clusterName, status, applied, health} each: %w", err)
+		return nil, fmt.Errorf("read the items of the form {clusterName, status, applied, health}: %w", err)
 	}
 	for i, item := range items {
 		if item.ClusterName == "" {

@@ -184,38 +184,38 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 		more[name] = text
 	}
 	for _, c := range []struct{ args, want string }{
-		{"", "name the customizations with -f"},
-		{"-f ric.yaml", "say what to do: --check, or --operation"},
+		{"", "give the customizations with -f"},
+		{"-f ric.yaml", "use either --check, or --operation"},
 		{"-f ric.yaml --operation Heal --desired-file web.yaml", `operation "Heal" is not known; there is Retain, InterpretReplica`},
 		{"-f ric.yaml --operation Retain --desired-file web.yaml", "Retain needs --desired-file and --observed-file"},
 		{"-f ric.yaml --operation ReviseReplica --desired-file web.yaml", "ReviseReplica needs --desired-replica"},
 		{"-f ric.yaml --operation InterpretHealth", "set --desired-file or --observed-file"},
 		{"-f ric.yaml --operation InterpretHealth --desired-file web.yaml --observed-file web.yaml", "not both"},
-		{"-f ric.yaml --operation InterpretStatus --observed-file web.yaml", "says anything of InterpretStatus for CloneSet"},
-		{"-f ric.yaml --operation InterpretHealth --observed-file pod.yaml", "the object is v1 Pod, and the customizations are about apps.kruise.io/v1alpha1 CloneSet"},
-		{"-f ric.yaml --operation InterpretHealth --observed-file two.yaml", "there must be one object in it, with a kind; there are 2"},
+		{"-f ric.yaml --operation InterpretStatus --observed-file web.yaml", "defines InterpretStatus for CloneSet"},
+		{"-f ric.yaml --operation InterpretHealth --observed-file pod.yaml", "the object is v1 Pod, but the customizations are for apps.kruise.io/v1alpha1 CloneSet"},
+		{"-f ric.yaml --operation InterpretHealth --observed-file two.yaml", "must contain exactly one object with a kind; it contains 2"},
 		{"-f ric.yaml --operation InterpretHealth --observed-file bad.yaml", "bad.yaml: document 1"},
-		{"-f ric.yaml --operation InterpretHealth --observed-file none.yaml", "there is no such file"},
+		{"-f ric.yaml --operation InterpretHealth --observed-file none.yaml", "no such file"},
 		{"-f ric.yaml --operation AggregateStatus --desired-file web.yaml --status-file nameless.yaml", "item 1 has no clusterName"},
 		{"-f broken.yaml --operation InterpretReplica --desired-file web.yaml", `customization "cloneset", InterpretReplica, line 4`},
 		{"-f web.yaml --check", "there is no ResourceInterpreterCustomization in web.yaml"},
-		{"-f https://example.org/ric.yaml --check", "fetch it first"},
+		{"-f https://example.org/ric.yaml --check", "download it first"},
 		{"-f ric.yaml --check -o xml", "-o xml is not supported"},
-		{"-f ric.yaml --edit --check", "--edit is of one file"},
-		{"-f none.yaml --check", "none.yaml: there is no such file or folder"},
+		{"-f ric.yaml --edit --check", "--edit requires exactly one file"},
+		{"-f none.yaml --check", "none.yaml: no such file or folder"},
 		{"-f - --check", "there is no ResourceInterpreterCustomization in standard input"},
-		{"-f - --operation Retain --desired-file - --observed-file web.yaml", "-f, --desired-file all name standard input, which can be read once"},
-		{"-f ric.yaml --check --operation Retain", "and not both"},
+		{"-f - --operation Retain --desired-file - --observed-file web.yaml", "-f, --desired-file all use standard input, which can be read only once"},
+		{"-f ric.yaml --check --operation Retain", "use either --check, or --operation"},
 		{"-f ric.yaml --operation ReviseReplica --desired-file web.yaml --desired-replica=-1", "--desired-replica -1: there are no fewer than 0 replicas"},
-		{"ric.yaml", `"ric.yaml" is no command of interpret: there is test, lint and explain; a file is named with -f`},
-		{"lint", "name the files with -f"},
-		{"lint ric.yaml", "ric.yaml: a file is named with -f"},
-		{"test", "name the folders or files with cases"},
-		{"test none", "none: there is no such file or folder"},
+		{"ric.yaml", `"ric.yaml" is not a command of interpret, which has test, lint and explain; give a file with -f`},
+		{"lint", "give the files with -f"},
+		{"lint ric.yaml", "ric.yaml: give files with -f"},
+		{"test", "give the folders or files with cases"},
+		{"test none", "none: no such file or folder"},
 		{"explain", "name one kind, such as CloneSet"},
 		{"explain Clonset", "(did you mean CloneSet?)"},
-		{"explain apps/v1", "apps/v1: a name with / is a kind in full"},
-		{"explain ./web.yaml", "a name with / is a kind in full"},
+		{"explain apps/v1", "apps/v1: a name with / must be a full kind"},
+		{"explain ./web.yaml", "a name with / must be a full kind"},
 	} {
 		out, _, err := run(t, noHub{}, more, strings.Fields(c.args)...)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -355,7 +355,7 @@ func TestFilesOfCasesAreRun(t *testing.T) {
 	if err == nil || json.Unmarshal([]byte(out), &got) != nil || len(got) != 1 || len(got[0].Results) != 3 || got[0].Results[0].Failure == "" {
 		t.Errorf("output %s, error %v", out, err)
 	}
-	if _, _, err := run(t, noHub{}, map[string]string{"x/ric.yaml": cloneset}, "test", "x"); err == nil || !strings.Contains(err.Error(), "there are no files of cases") {
+	if _, _, err := run(t, noHub{}, map[string]string{"x/ric.yaml": cloneset}, "test", "x"); err == nil || !strings.Contains(err.Error(), "there are no files with cases") {
 		t.Errorf("a folder without cases: %v", err)
 	}
 }
@@ -404,8 +404,8 @@ func TestLintNamesFileAndLineAndSaysHowToMend(t *testing.T) {
 		{"-f crd.yaml", "", "there is no ResourceInterpreterCustomization in crd.yaml"},
 		{"-f ric.yaml --schema ric.yaml", "", "--schema: there is no CustomResourceDefinition"},
 		{"-f piece.yaml --target Deployment", "", "write it as apps.kruise.io/v1alpha1/CloneSet"},
-		{"-f ric.yaml --fail-on hint", "", "--fail-on hint is not known"},
-		{"", "", "name the files with -f"},
+		{"-f ric.yaml --fail-on hint", "", "--fail-on must be error, warning or never, not hint"},
+		{"", "", "give the files with -f"},
 	} {
 		out, _, err := run(t, noHub{}, given, append([]string{"lint"}, strings.Fields(c.args)...)...)
 		if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
@@ -455,7 +455,7 @@ InterpretDependency   shipped script
 	if out, _, err = run(t, noHub{}, nil, "explain", "example.org/v1/Widget"); err != nil || strings.Count(out, "<none>") != 8 {
 		t.Errorf("output %s, error %v", out, err)
 	}
-	if _, _, err = run(t, noHub{}, nil, "explain", "Widget"); err == nil || !strings.Contains(err.Error(), "name it in full") {
+	if _, _, err = run(t, noHub{}, nil, "explain", "Widget"); err == nil || !strings.Contains(err.Error(), "give its full name") {
 		t.Errorf("a kind that nobody knows: %v", err)
 	}
 }
@@ -518,10 +518,10 @@ func TestExplainAndLintAskTheHub(t *testing.T) {
 		t.Fatalf("error %v, %s", err, errOut)
 	}
 	for _, want := range []string{
-		"apps.kruise.io/v1alpha1 CloneSet, as this hub has it\n",
+		"apps.kruise.io/v1alpha1 CloneSet, as defined on this hub\n",
 		"InterpretReplica      ResourceInterpreterCustomization   ours\n",
 		"ReviseReplica         built in",
-		"InterpretReplica is also said by newer, for v1beta1\nThe customization for the object's own version answers",
+		"InterpretReplica is also answered by newer, for v1beta1\nThe customization for the object's own version answers",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output has no %q:\n%s", want, out)
@@ -544,10 +544,10 @@ func TestExplainAndLintAskTheHub(t *testing.T) {
 
 	server.Close()
 	out, errOut, err = run(t, testHub{server.URL}, nil, "explain", "CloneSet")
-	if err != nil || !strings.Contains(errOut, "Warning: the hub cannot be asked") || !strings.Contains(out, "without a hub") {
+	if err != nil || !strings.Contains(errOut, "Warning: the hub is not available") || !strings.Contains(out, "without a hub") {
 		t.Errorf("a hub that is down: error %v, %q\n%s", err, errOut, out)
 	}
-	if _, _, err = run(t, testHub{server.URL}, map[string]string{"ric.yaml": widgetRIC}, "lint", "-f", "ric.yaml"); err == nil || !strings.Contains(err.Error(), "read the definitions of the hub") {
+	if _, _, err = run(t, testHub{server.URL}, map[string]string{"ric.yaml": widgetRIC}, "lint", "-f", "ric.yaml"); err == nil || !strings.Contains(err.Error(), "read the CustomResourceDefinitions of the hub") {
 		t.Errorf("a hub that is down: %v", err)
 	}
 }

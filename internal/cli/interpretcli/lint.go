@@ -24,18 +24,19 @@ func newLint(hub Hub) *cobra.Command {
 		Short: "Check customizations, and show where and how to fix them",
 		Long: `Check customizations, and show where and how to fix them.
 
-Scripts are read for fields that the kind does not have, for functions of other names, for lines that YAML joins, and for
-variables that outlive a call; and they are run on objects that lack what objects may lack, and on some whose answer is
-known. The fields of the kinds of Kubernetes, OpenKruise and Argo are known; of others, give the definition with --schema,
-or have them read from a hub that --kubeconfig names. A definition in the same file will do, too.
+The scripts are checked for fields that the kind does not have, wrong function names, lines that YAML joins, and variables that
+keep their value after a call. They are also run on objects with missing optional fields, and on objects with a known result.
+The fields of the kinds of Kubernetes, OpenKruise and Argo are built in. For other kinds, give the CustomResourceDefinition in
+the same file or with --schema, or a hub that has it with --kubeconfig.
 
-An error means that a hub refuses the customization or that it cannot work; a warning, that it fails or misleads for some objects.`,
+An error means that a hub rejects the customization or that it cannot work. A warning means that it fails or gives a wrong result
+for some objects.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: a file is named with -f", args[0])
+				return fmt.Errorf("%s: give files with -f", args[0])
 			}
 			if len(files) == 0 {
-				return fmt.Errorf("name the files with -f")
+				return fmt.Errorf("give the files with -f")
 			}
 			return nil
 		},
@@ -46,7 +47,7 @@ An error means that a hub refuses the customization or that it cannot work; a wa
 			}
 			worst, ok := map[string]int{"error": 1, "warning": 2, "never": 0}[failOn]
 			if !ok {
-				return fmt.Errorf("--fail-on %s is not known: error, warning or never", failOn)
+				return fmt.Errorf("--fail-on must be error, warning or never, not %s", failOn)
 			}
 			o := lint.Options{}
 			if o.Target, err = parseTarget(target); err != nil {
@@ -89,8 +90,8 @@ An error means that a hub refuses the customization or that it cannot work; a wa
 	}
 	filesFlags(cmd, &files, &recursive, "with ResourceInterpreterCustomizations, or with the operations of one")
 	cmd.Flags().StringArrayVar(&definitionFiles, "schema", nil, "file or folder with CustomResourceDefinitions of the kinds")
-	cmd.Flags().StringVar(&target, "target", "", "the kind of operations that stand alone, such as apps.kruise.io/v1alpha1/CloneSet")
-	cmd.Flags().StringVar(&failOn, "fail-on", "error", "the least bad finding for which the command fails: error, warning or never")
+	cmd.Flags().StringVar(&target, "target", "", "the kind, for files with only the operations of a customization, such as apps.kruise.io/v1alpha1/CloneSet")
+	cmd.Flags().StringVar(&failOn, "fail-on", "error", "minimum severity of a finding for which the command fails: error, warning or never")
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -120,7 +121,7 @@ func knownKinds(cmd *cobra.Command, hub Hub, definitionFiles []string, sources [
 			err = c.List(cmd.Context(), &list)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the definitions of the hub: %w", err)
+			return nil, fmt.Errorf("read the CustomResourceDefinitions of the hub: %w", err)
 		}
 		for i := range list.Items {
 			set.Add(&list.Items[i])

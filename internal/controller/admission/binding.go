@@ -118,7 +118,7 @@ func (o *objects) mayRead(ctx context.Context, r admission.Attributes, resource 
 	if namespace != "" {
 		where = fmt.Sprintf("in the namespace %q", namespace)
 	}
-	return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s, for which you need the right to get %s %q %s", why, resource.GroupResource(), name, where), err))
+	return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s, for which you need permission to get %s %q %s", why, resource.GroupResource(), name, where), err))
 }
 
 // referenceOf is what a binding of any version is about, without what changes by itself.

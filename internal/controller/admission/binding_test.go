@@ -22,7 +22,7 @@ func TestABindingIsWrittenByWhoMayReadWhatItRefersTo(t *testing.T) {
 		h := newHub(t)
 		h.reads = map[string]bool{"bob /secrets shop/db": true, "bob /secrets treasury/db": true}
 		for _, version := range []string{"v1alpha1", "v1alpha2"} {
-			h.refuses("alice", bindingOf(t, version, "shop", "db"), nil, "you need the right to get secrets", `in the namespace "shop"`)
+			h.refuses("alice", bindingOf(t, version, "shop", "db"), nil, "you need permission to get secrets", `in the namespace "shop"`)
 			h.refuses("alice", bindingOf(t, version, "treasury", "db"), nil, "is not in the namespace of the ResourceBinding, shop")
 			// Nobody may, also if he may read it.
 			for _, who := range []string{"bob", "admin"} {
@@ -70,7 +70,7 @@ func TestEachChangeOfABindingAsksForTheSameRight(t *testing.T) {
 		} {
 			changed := stored.DeepCopy()
 			change(changed)
-			h.refuses("alice", changed, stored, "you need the right to get secrets")
+			h.refuses("alice", changed, stored, "you need permission to get secrets")
 			if _, _, err := h.write("bob", changed, stored); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -103,7 +103,7 @@ func TestWhoSaysWhereAMemberIsMayReadItsCredentials(t *testing.T) {
 			return c
 		}
 		stored := cluster("https://m1", "karmada-cluster")
-		h.refuses("alice", stored, nil, `you need the right to get secrets "m1" in the namespace "karmada-cluster"`)
+		h.refuses("alice", stored, nil, `you need permission to get secrets "m1" in the namespace "karmada-cluster"`)
 		h.refuses("bob", cluster("https://mine", "treasury"), stored, `in the namespace "treasury"`)
 		h.refuses("alice", cluster("https://mine", "karmada-cluster"), stored, "the hub sends the credentials of a cluster")
 		if _, _, err := h.write("bob", cluster("https://m1.example.com", "karmada-cluster"), stored); err != nil {
@@ -111,7 +111,7 @@ func TestWhoSaysWhereAMemberIsMayReadItsCredentials(t *testing.T) {
 		}
 		// Who has credentials of his own has no cluster of others sent to his address.
 		h.reads["eve /secrets eve/m1"] = true
-		h.refuses("eve", cluster("https://eve", "eve"), stored, `you need the right to get secrets "m1" in the namespace "karmada-cluster"`)
+		h.refuses("eve", cluster("https://eve", "eve"), stored, `you need permission to get secrets "m1" in the namespace "karmada-cluster"`)
 		bare := stored.DeepCopy()
 		unstructured.RemoveNestedField(bare.Object, "spec", "secretRef")
 		h.refuses("eve", bare, stored, `in the namespace "karmada-cluster"`)

@@ -54,7 +54,7 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 			cluster = nil
 		}
 	case apierrors.IsNotFound(err) && r.old == nil:
-		warning.AddWarning(ctx, "", fmt.Sprintf("metadata.namespace: no cluster %q has joined: a ManifestWork is applied in the cluster that its namespace names, and this one waits until it joins", r.GetNamespace()))
+		warning.AddWarning(ctx, "", fmt.Sprintf("metadata.namespace: there is no cluster %q: a ManifestWork is applied in the cluster with the name of its namespace; this one is applied when the cluster joins", r.GetNamespace()))
 	}
 	var known []string
 	if was := (&ocmv1.ManifestWork{}); r.old != nil && into(r.old, was) == nil {
@@ -76,5 +76,5 @@ func (o *objects) authorizeWorks(ctx context.Context, r admission.Attributes, ve
 		return nil
 	}
 	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
-		"a ManifestWork in %s is applied in the cluster of that name, for which you need the right to %s works.work.karmada.io in the namespace %s", r.GetNamespace(), verb, space), err))
+		"a ManifestWork in %s is applied in the cluster of that name, for which you need permission to %s works.work.karmada.io in the namespace %s", r.GetNamespace(), verb, space), err))
 }

@@ -55,7 +55,7 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 				}
 			}
 		}
-		warns(work("m9", `{workload: {manifests: [`+configMap+`]}}`), `metadata.namespace: no cluster "m9" has joined`)
+		warns(work("m9", `{workload: {manifests: [`+configMap+`]}}`), `metadata.namespace: there is no cluster "m9"`)
 		warns(work("m1", `{workload: {manifests: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}, {apiVersion: v1, kind: Namespace, metadata: {name: a}}]}}`),
 			"spec.workload.manifests[0].metadata.namespace: a Deployment is namespaced: the cluster rejects one without a namespace")
 		warns(work("m1", `{workload: {manifests: [`+configMap+`]}, manifestConfigs: [
@@ -73,9 +73,9 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 
 		// Who owns a namespace that is named like a cluster does not own the cluster.
 		h.refuses("user", object(t, work("m1", `{workload: {manifests: [`+configMap+`]}}`)), nil,
-			"a ManifestWork in m1 is applied in the cluster of that name, for which you need the right to create works.work.karmada.io in the namespace karmada-es-m1")
+			"a ManifestWork in m1 is applied in the cluster of that name, for which you need permission to create works.work.karmada.io in the namespace karmada-es-m1")
 
-		if err := h.delete("user", stored); err == nil || !strings.Contains(err.Error(), "for which you need the right to delete works.work.karmada.io in the namespace karmada-es-m1") {
+		if err := h.delete("user", stored); err == nil || !strings.Contains(err.Error(), "for which you need permission to delete works.work.karmada.io in the namespace karmada-es-m1") {
 			t.Errorf("a deletion by the owner of the namespace: %v", err)
 		}
 		if err := h.delete("admin", stored); err != nil {

@@ -124,8 +124,8 @@ func (o *objects) authorizeRights(ctx context.Context, r request, policy policyv
 		decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb, ResourceRequest: true,
 			APIGroup: "rbac.authorization.k8s.io", APIVersion: "v1", Resource: resource, Namespace: policy.GetNamespace()})
 		if decision != authorizer.DecisionAllow {
-			return admission.NewForbidden(r, errors.Join(fmt.Errorf("an overrider of %q changes permissions in members, for which you need the right to %s %s.rbac.authorization.k8s.io %s; "+
-				"write it in the template, where your own permissions apply, or exclude that kind from spec.resourceSelectors", path, verb, resource, where), err))
+			return admission.NewForbidden(r, errors.Join(fmt.Errorf("an overrider of %q changes permissions in members, for which you need permission to %s %s.rbac.authorization.k8s.io %s; "+
+				"make the change in the template, where your own permissions apply, or exclude that kind from spec.resourceSelectors", path, verb, resource, where), err))
 		}
 	}
 	return nil

@@ -219,7 +219,7 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 			if namespace != "" {
 				where = fmt.Sprintf("in namespace %q", namespace)
 			}
-			return admission.NewForbidden(r, fmt.Errorf("spec.resourceSelectors[%d]: %s into the clusters of the placement, for which you need the right to read %s %s", i, what, read.Resource, where))
+			return admission.NewForbidden(r, fmt.Errorf("spec.resourceSelectors[%d]: %s into the clusters of the placement, for which you need permission to read %s %s", i, what, read.Resource, where))
 		}
 	}
 	return nil

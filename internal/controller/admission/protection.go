@@ -110,7 +110,7 @@ func (p *protection) validateDefinition(ctx context.Context, name string, obj ru
 	used := ""
 	if !own[name] {
 		if used, err = p.used(ctx, kindOf(obj)); err != nil {
-			return fmt.Errorf("find out whether templates are of the kind: %w", err)
+			return fmt.Errorf("check for templates of the kind: %w", err)
 		}
 	}
 	return protect.Definition(name, own[name], used)
@@ -164,7 +164,7 @@ func (p *protection) validateNamespace(ctx context.Context, name string) error {
 		switch {
 		case commit.Absent(err):
 		case err != nil:
-			return fmt.Errorf("find out whether cluster %q is in the fleet: %w", cluster, err)
+			return fmt.Errorf("check whether cluster %q is in the fleet: %w", cluster, err)
 		default:
 			stays = found.GetDeletionTimestamp() == nil
 		}

@@ -40,7 +40,7 @@ func TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive(t *testing.T) {
 				if namespace != "" {
 					which = `roles.rbac.authorization.k8s.io in namespace "shop"`
 				}
-				h.refuses("developer", p, nil, fmt.Sprintf("an overrider of %q changes permissions in members, for which you need the right to escalate %s", c.path, which))
+				h.refuses("developer", p, nil, fmt.Sprintf("an overrider of %q changes permissions in members, for which you need permission to escalate %s", c.path, which))
 				if _, _, err := h.write("admin", p, nil); err != nil {
 					t.Errorf("who may give any right is refused: %v", err)
 				}
@@ -96,8 +96,8 @@ func TestWhoMayNotReadSecretsDoesNotSendThemToMembers(t *testing.T) {
 			{"propagateDeps: true, resourceSelectors: [" + deployment + "]" + to("eu"), "[0]: with propagateDeps, the Secrets that a Deployment refers to are propagated with it"},
 			{"propagateDeps: true, resourceSelectors: [{apiVersion: example.com/v1, kind: Unknown}]" + to("eu"), "[0]: with propagateDeps, the Secrets that a Unknown refers to are propagated with it"},
 		} {
-			h.refuses("developer", policy("PropagationPolicy", "shop", c.rest), nil, c.why+` into the clusters of the placement, for which you need the right to read secrets in namespace "shop"`)
-			h.refuses("developer", policy("ClusterPropagationPolicy", "", c.rest), nil, c.why+` into the clusters of the placement, for which you need the right to read secrets in all namespaces`)
+			h.refuses("developer", policy("PropagationPolicy", "shop", c.rest), nil, c.why+` into the clusters of the placement, for which you need permission to read secrets in namespace "shop"`)
+			h.refuses("developer", policy("ClusterPropagationPolicy", "", c.rest), nil, c.why+` into the clusters of the placement, for which you need permission to read secrets in all namespaces`)
 			inOne := strings.NewReplacer("kind: Secret", "kind: Secret, namespace: bank", "kind: Deployment", "kind: Deployment, namespace: bank", "kind: Unknown", "kind: Unknown, namespace: bank").Replace(c.rest)
 			h.refuses("developer", policy("ClusterPropagationPolicy", "", inOne), nil, `the right to read secrets in namespace "bank"`)
 			for kind, namespace := range map[string]string{"PropagationPolicy": "shop", "ClusterPropagationPolicy": ""} {
@@ -109,7 +109,7 @@ func TestWhoMayNotReadSecretsDoesNotSendThemToMembers(t *testing.T) {
 
 		// Nor what holds Secrets: an operator may write ClusterPropagationPolicies, and reads none of these.
 		for _, c := range []struct{ selector, why string }{
-			{"{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest}", "it selects EnclosedManifests into the clusters of the placement, for which you need the right to read enclosedmanifests in all namespaces"},
+			{"{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest}", "it selects EnclosedManifests into the clusters of the placement, for which you need permission to read enclosedmanifests in all namespaces"},
 			{"{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, name: e}", "it selects EnclosedManifest e"},
 			{"{apiVersion: apps.kruise.io/v1alpha1, kind: ResourceDistribution}", "it selects ResourceDistributions"},
 		} {

@@ -151,7 +151,7 @@ func TestNodesThatAreNotOnTheHubAreToldOnce(t *testing.T) {
 		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
 		omitted := func() (told int) {
 			for _, e := range w.Events() {
-				if strings.Contains(e, "Workflow NodesOmitted") && strings.Contains(e, `"m1" keeps the nodes in its database`) {
+				if strings.Contains(e, "Workflow NodesOmitted") && strings.Contains(e, `"m1" stores the nodes in its database`) {
 					told++
 				}
 			}

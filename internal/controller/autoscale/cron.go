@@ -138,7 +138,7 @@ func (c *cron) scaleWorkload(ctx context.Context, gk schema.GroupKind, namespace
 		return err
 	}
 	if !found {
-		return finalError{fmt.Errorf("there is no %s %s in namespace %s of the hub", gk, name, namespace)}
+		return finalError{fmt.Errorf("there is no %s %s in namespace %s on the hub", gk, name, namespace)}
 	}
 	_, err = c.scale(ctx, gk, obj, *rule.TargetReplicas)
 	return err
@@ -148,7 +148,7 @@ func (c *cron) setBounds(ctx context.Context, key types.NamespacedName, rule aut
 	f := &autoscalingv1alpha1.FederatedHPA{}
 	if err := c.live.Get(ctx, key, f); err != nil {
 		if apierrors.IsNotFound(err) {
-			return finalError{fmt.Errorf("there is no FederatedHPA %s in namespace %s of the hub", key.Name, key.Namespace)}
+			return finalError{fmt.Errorf("there is no FederatedHPA %s in namespace %s on the hub", key.Name, key.Namespace)}
 		}
 		return err
 	}

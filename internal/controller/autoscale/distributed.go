@@ -127,7 +127,7 @@ func (r *reconciler) split(f *autoscalingv1alpha1.FederatedHPA, shares map[strin
 	bounds := strings.Join(taken, ", ")
 	switch {
 	case many != nil:
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "MoreClustersThanReplicas", many.Error()+"; until then each has one")
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "MoreClustersThanReplicas", many.Error()+"; until then each has one replica")
 		r.warn(f, "MoreClustersThanReplicas", many.Error())
 	case len(not) > 0:
 		message := "some clusters do not have their autoscaler: " + strings.Join(not, "; ")

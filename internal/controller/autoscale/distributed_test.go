@@ -188,7 +188,7 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 		// More clusters than replicas cannot be: each has one, and the template follows.
 		one := int32(1)
 		controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.MinReplicas, f.Spec.MaxReplicas = &one, 1 })
-		w.says("web", "BoundsSplit=False/MoreClustersThanReplicas: maxReplicas is 1, and the workload is in 2 clusters")
+		w.says("web", "BoundsSplit=False/MoreClustersThanReplicas: maxReplicas is 1, but the workload is in 2 clusters")
 		w.bounds("a 1-1, b 1-1")
 		w.becomes(2)
 		w.scheduler(`{"a":1,"b":1}`)
@@ -302,7 +302,7 @@ func TestAWorkloadWithoutReplicasIsNotScaledByMembersEither(t *testing.T) {
 		set(0)
 		w.bounds("")
 		w.scheduler("")
-		w.says("web", "ScalingActive=False/ScalingDisabled: autoscaling is disabled since the workload has zero replicas")
+		w.says("web", "ScalingActive=False/ScalingDisabled: autoscaling is disabled because the workload has zero replicas")
 		w.Quiet()
 		if n := w.replicas(); n != 0 {
 			t.Errorf("it has been switched off, and has %d replicas", n)

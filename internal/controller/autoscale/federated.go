@@ -150,7 +150,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 	}
 	r.remember(f, d.History.Scaled(t.replicas, d.Desired, now))
 	r.told.Forget(key)
-	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale", fmt.Sprintf("the workload has been given %d replicas", d.Desired))
+	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale", fmt.Sprintf("the workload was scaled to %d replicas", d.Desired))
 	at := metav1.NewTime(now)
 	f.Status.LastScaleTime = &at
 	r.events.Succeeded("SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", d.Desired, d.Reason), f)
@@ -178,7 +178,7 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 		return t, nil, err
 	}
 	if !found || t.template.GetDeletionTimestamp() != nil {
-		problem = unable(autoscalingv1alpha1.ReasonFailedGetScaleTargetRef, "there is no %s %s in namespace %s of the hub", t.kind, ref.Name, f.Namespace)
+		problem = unable(autoscalingv1alpha1.ReasonFailedGetScaleTargetRef, "there is no %s %s in namespace %s on the hub", t.kind, ref.Name, f.Namespace)
 		// A kind that the hub does not serve yet, as at a start, has no objects either; but the binding goes with its template.
 		b, _, err := scope.BindingFor(ctx, r.client, t.kind, f.Namespace, ref.Name, client.UnsafeDisableDeepCopy)
 		problem.gone = err == nil && b == nil

@@ -74,7 +74,7 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 		}
 		return
 	case !errors.Is(err, member.ErrHeld): // which the condition says
-		why := fmt.Sprintf("let the hub act as its users in cluster %q, without which clusters/proxy may be refused: %v", cluster.Name, err)
+		why := fmt.Sprintf("grant the hub permission to impersonate its users in cluster %q, which requests through clusters/proxy need: %v", cluster.Name, err)
 		why = text.Cut(why, textLimit) // a member says what it likes
 		if c.told.News(cluster.Name, why) {
 			c.auth.Event(cluster, corev1.EventTypeWarning, workv1alpha2.EventSyncImpersonationFailed, why)

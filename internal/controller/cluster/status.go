@@ -205,7 +205,7 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	m, err := c.Members.Refresh(ctx, cluster.Name)
 	switch {
 	case errors.Is(err, member.ErrCredentials), apierrors.IsNotFound(err):
-		return membership.Uncollected(fmt.Sprintf("cannot create a client: %v; join the cluster again, or put token and caBundle into the secret of spec.secretRef", err)), nil, nil
+		return membership.Uncollected(fmt.Sprintf("cannot create a client: %v; join the cluster again, or set token and caBundle in the secret of spec.secretRef", err)), nil, nil
 	case err != nil:
 		return metav1.Condition{}, nil, err
 	}
@@ -259,7 +259,7 @@ func (c *collector) tellHeld(cluster *clusterv1alpha1.Cluster, was *metav1.Condi
 	case after && (!before || was.Message != is.Message):
 		c.events.Event(cluster, corev1.EventTypeWarning, reason, is.Message)
 	case before && is.Status == metav1.ConditionTrue:
-		c.events.Event(cluster, corev1.EventTypeNormal, "Held", "this hub holds the cluster and writes there")
+		c.events.Event(cluster, corev1.EventTypeNormal, "Held", "this hub manages the cluster")
 	}
 }
 

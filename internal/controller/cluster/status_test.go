@@ -289,7 +289,7 @@ func TestTroubleIsNamedAndSaysWhatToDo(t *testing.T) {
 					Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, Allocatable: many},
 				})
 			},
-			"StatusCollectionFailed", []string{"its nodes and pods name 2002 resources", "find out"},
+			"StatusCollectionFailed", []string{"its nodes and pods have 2002 resource names", "check what adds"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

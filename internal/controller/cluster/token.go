@@ -107,9 +107,9 @@ func (c *collector) rotateToken(ctx context.Context, m *member.Member, cluster *
 	if _, err := c.Members.Refresh(ctx, cluster.Name); err != nil {
 		return err
 	}
-	text := "until %s, and the old one is revoked"
+	text := "until %s; the old token is revoked"
 	if was.Endless() {
-		text = "until %s, instead of one that did not expire, which is revoked"
+		text = "until %s; the old token, which did not expire, is revoked"
 	}
 	is, _ := credential.Read(token)
 	is.Namespace, is.Account, is.Secret = was.Namespace, was.Account, anchor

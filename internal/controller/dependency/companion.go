@@ -126,7 +126,7 @@ func (r *reconciler) tellMade(leader types.NamespacedName, tpl *unstructured.Uns
 	}
 	for _, obj := range made {
 		r.events.Eventf(obj, corev1.EventTypeWarning, eventMadeByMembers,
-			"it is not propagated with %s %s, since the members create their own: remove the annotation %s from that, or delete this",
+			"it is not propagated with %s %s, because the members create their own: remove the annotation %s from the former, or delete this object",
 			tpl.GetKind(), tpl.GetName(), dependency.AutoGenerateAnnotation)
 	}
 }

@@ -188,7 +188,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	var rights, watched []configv1alpha1.DependentObjectReference
 	known := true
 	if err == nil {
-		rights, watched, known, err = r.authorised(ctx, b, tpl, refs)
+		rights, watched, known, err = r.authorized(ctx, b, tpl, refs)
 	}
 	if err != nil {
 		r.fails(b, tpl, workv1alpha2.EventGetDependenciesFailed, err)

@@ -19,9 +19,9 @@ import (
 // rightsKinds are those that no template names, and that Workflows need to report.
 var rightsKinds = []schema.GroupKind{dependency.RoleBindingKind, dependency.RoleKind}
 
-// authorised are the RoleBindings and Roles by which the accounts of a Workflow report, which depends on refs, and what is to be watched
+// authorized are the RoleBindings and Roles by which the accounts of a Workflow report, which depends on refs, and what is to be watched
 // for others; nothing for other kinds. What was recorded stays while that is not known, as at a start; known is false then.
-func (r *reconciler) authorised(ctx context.Context, b workv1alpha2.Binding, tpl *unstructured.Unstructured, refs []configv1alpha1.DependentObjectReference) (rights, watched []configv1alpha1.DependentObjectReference, known bool, err error) {
+func (r *reconciler) authorized(ctx context.Context, b workv1alpha2.Binding, tpl *unstructured.Unstructured, refs []configv1alpha1.DependentObjectReference) (rights, watched []configv1alpha1.DependentObjectReference, known bool, err error) {
 	if !dependency.RunsWorkflows(tpl.GroupVersionKind().GroupKind()) {
 		return nil, nil, true, nil
 	}

@@ -226,7 +226,7 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 	out := deschedule.Rebalance(threshold, targets, load, r.fleet(s), *rule.MaxMoved, maxBindings, now)
 	var failed []error
 	for _, d := range out.Decisions {
-		why := fmt.Sprintf("%s left, as the cluster is over the %s threshold of ReplicaSchedulingPolicy %s,", deschedule.Listed(d.Move.Left), out.Over[d.From], policy.Name)
+		why := fmt.Sprintf("%s removed, because the cluster is over the %s threshold of ReplicaSchedulingPolicy %s,", deschedule.Listed(d.Move.Left), out.Over[d.From], policy.Name)
 		if _, err := r.move(ctx, d.Binding, d.Move, overThreshold, why); err != nil {
 			failed = append(failed, err)
 		}
@@ -255,7 +255,7 @@ func balanced(out deschedule.Rebalanced) metav1.Condition {
 	for _, cluster := range slices.Sorted(maps.Keys(out.Over)) {
 		h, ok := out.Held[cluster]
 		if waits = waits || !ok || h.Waits; !ok {
-			moving = append(moving, fmt.Sprintf("moving replicas out of cluster %s, which is over the threshold of %s", cluster, out.Over[cluster]))
+			moving = append(moving, fmt.Sprintf("replicas are moved out of cluster %s, which is over the threshold of %s", cluster, out.Over[cluster]))
 			continue
 		}
 		held = append(held, fmt.Sprintf("cluster %s is over the threshold of %s, but no replicas move: %s", cluster, out.Over[cluster], h.Why))

@@ -246,7 +246,7 @@ func TestReplicasThatFindNoNodeMoveInOneWriteAndDoNotComeBack(t *testing.T) {
 		w.run() // who comes anew knows what was moved
 		w.stays("m1:3 m2:1")
 		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
-		w.hears("DescheduleBindingFailed", "replicas are unschedulable (m2: 1) and stay, as no other cluster has capacity", 2)
+		w.hears("DescheduleBindingFailed", "replicas are unschedulable (m2: 1) and are not moved, because no other cluster has capacity", 2)
 		w.stays("m1:3 m2:1")
 	})
 }
@@ -261,7 +261,7 @@ func TestWhereNobodyHasRoomNothingMovesAndUsersAreToldOnce(t *testing.T) {
 		w.placed("m1:4")
 		w.waits("m1", 2)
 		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
-		w.hears("DescheduleBindingFailed", "replicas are unschedulable (m1: 2) and stay, as no other cluster has capacity: Clusters available replicas 0 are not enough to schedule.", 2)
+		w.hears("DescheduleBindingFailed", "replicas are unschedulable (m1: 2) and are not moved, because no other cluster has capacity: Clusters available replicas 0 are not enough to schedule.", 2)
 		w.stays("m1:4")
 		w.stays("m1:4")
 		w.hears("DescheduleBindingFailed", "stay", 2)
@@ -328,7 +328,7 @@ func TestAClusterOverItsThresholdGivesReplicasUntilItIsNot(t *testing.T) {
 
 		w.uses("m1", 10, 9)
 		w.placed("m1:3 m2:1")
-		w.hears("DescheduleBindingSucceed", "Replicas of m1: 1 left, as the cluster is over the cpu threshold of ReplicaSchedulingPolicy even, to m2: 1. Result: {m1:3, m2:1}", 2)
+		w.hears("DescheduleBindingSucceed", "Replicas of m1: 1 removed, because the cluster is over the cpu threshold of ReplicaSchedulingPolicy even, to m2: 1. Result: {m1:3, m2:1}", 2)
 		// Until the pod is gone the cluster seems to be over; what is on its way counts.
 		w.balances(p, metav1.ConditionTrue, "BelowThreshold", "")
 		w.says("m1=3/3 m2=1/0")
@@ -345,7 +345,7 @@ func TestAClusterOverItsThresholdGivesReplicasUntilItIsNot(t *testing.T) {
 		w.uses("m2", 10, 9)
 		w.balances(p, metav1.ConditionFalse, "Moving", "cluster m2 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready, or that moved")
 		w.clock.SetTime(w.clock.Now().Add(11 * time.Minute))
-		w.balances(p, metav1.ConditionFalse, "NothingToMove", "no other cluster takes more")
+		w.balances(p, metav1.ConditionFalse, "NothingToMove", "no other cluster can run more replicas")
 		if w.at() != "m1:2 m2:2" {
 			t.Errorf("it is at %s", w.at())
 		}
@@ -368,7 +368,7 @@ func TestAPolicyMovesWhatItSelectsWhileItIsEnabled(t *testing.T) {
 		}
 		p := policy(selects(policyv1alpha1.ResourceSelector{Namespace: "other"}))
 		w.Make(p)
-		w.balances(p, metav1.ConditionFalse, "NothingToMove", "no replicas that this policy may move ask for any of its cpu")
+		w.balances(p, metav1.ConditionFalse, "NothingToMove", "no replicas that this policy may move request any of its cpu")
 
 		off := false
 		controllertest.Change(w.Hub, p, func(p *configv1alpha1.ReplicaSchedulingPolicy) {

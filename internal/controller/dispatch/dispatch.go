@@ -424,7 +424,7 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 		}
 	}
 	if owner, ok := service.OwnerOf(existing); ok {
-		return fmt.Errorf("the Work %s/%s belongs to %s, which dispatches an object of that name to the cluster; rename the template, or delete the other", existing.Namespace, existing.Name, owner)
+		return fmt.Errorf("the Work %s/%s belongs to %s, which dispatches an object of that name to the cluster; rename the template, or delete the other object", existing.Namespace, existing.Name, owner)
 	}
 	wanted := dispatch.Onto(existing, res.Work)
 	wrote, err := commit.Update(ctx, r.client, existing, wanted)

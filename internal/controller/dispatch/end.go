@@ -78,8 +78,8 @@ func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding, works []w
 	}
 	ref := b.BindingSpec().Resource
 	r.warn(b, nil, "", eventEndWaits, fmt.Errorf("the binding is being deleted, but the hub does not currently serve %s of %s, so it is unknown whether its template still exists: "+
-		"nothing is deleted in the clusters until it is served again. To delete the objects nevertheless, delete the Works of this binding, no more "+
-		"than --work-deletions-per-minute (10 by default) within a minute: if there are more, the objects stay", ref.Kind, ref.APIVersion))
+		"nothing is deleted in the clusters until it is served again. To delete the objects anyway, delete the Works of this binding, at most "+
+		"--work-deletions-per-minute (10 by default) within a minute: if there are more, the objects are kept", ref.Kind, ref.APIVersion))
 	return unservedRetry, nil
 }
 

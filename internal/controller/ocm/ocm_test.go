@@ -383,7 +383,7 @@ func TestAManifestWorkOfNoClusterWaitsAndSaysSo(t *testing.T) {
 		mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m9", Name: "early"}}
 		mw.Spec.Workload.Manifests = manifests(t, configMap("a", "1"))
 		w.Make(mw)
-		w.says(mw, "Applied", `False AppliedManifestWorkFailed no cluster "m9" has joined, which the namespace names; this waits until it does`)
+		w.says(mw, "Applied", `False AppliedManifestWorkFailed there is no cluster "m9", which the namespace refers to; the objects are applied when it joins`)
 		w.Quiet()
 		w.join("m8")
 		for _, line := range w.Quiet() {
@@ -459,7 +459,7 @@ func TestAnObjectOfAManifestWorkOutlivesThePolicyThatKeptIt(t *testing.T) {
 		w.holds("a", "1")
 		uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
 		mw := w.make("it", "", configMap("a", "1"))
-		w.told(mw, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object is as the manifest has it, and the work "+work.Name+" keeps it")
+		w.told(mw, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object matches the manifest, and is managed by the work "+work.Name)
 		w.Gone(work)
 		w.stays(uid, w.workOf(mw).Name)
 		w.Gone(mw)
@@ -494,7 +494,7 @@ func TestAnObjectOfAPolicyIsAConflictThatIsTold(t *testing.T) {
 		w.told(other, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: resource(kind=ConfigMap, shop/a) in the cluster m1 belongs to the work karmada-es-m1/"+work.Name)
 		// One that says the same has what it asks for.
 		same := w.make("same", "", configMap("a", "of the policy"))
-		w.told(same, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object is as the manifest has it, and the work "+work.Name+" keeps it")
+		w.told(same, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object matches the manifest, and is managed by the work "+work.Name)
 		for _, mw := range []*ocmv1.ManifestWork{other, same} {
 			w.Gone(mw)
 			w.gone(mw)
@@ -687,7 +687,7 @@ func TestAClusterThatIsAwayHoldsUpADeletionAndItIsToldWhy(t *testing.T) {
 		w.Ready("m1", metav1.ConditionFalse, clusterv1alpha1.ReasonClusterNotReachable)
 		w.Quiet() // who takes the objects away sees it too
 		w.Gone(mw)
-		w.says(mw, "Deleting", `True WorkDeleting The objects are taken from the cluster, or left to it, before the ManifestWork goes: cluster "m1" is not ready`)
+		w.says(mw, "Deleting", `True WorkDeleting The objects in the cluster are deleted or released before the ManifestWork is deleted: cluster "m1" is not ready`)
 		w.holds("a", "1")
 		w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
 		w.gone(mw)

@@ -93,7 +93,7 @@ func (r *reconciler) reconcilePolicy(ctx context.Context, req reconcile.Request)
 	if id := propagate.ID(p); id != "" {
 		bindings, err := r.heldBindings(ctx, id)
 		if err != nil {
-			return reconcile.Result{}, fmt.Errorf("list what %s holds: %w", describe(p), err)
+			return reconcile.Result{}, fmt.Errorf("list the templates that %s claims: %w", describe(p), err)
 		}
 		if len(bindings) > 0 || len(r.Templates.HeldBy(id)) > 0 {
 			return reconcile.Result{}, nil // the end of each claim is an event

@@ -382,7 +382,7 @@ func (r *reconciler) holder(ctx context.Context, obj client.Object) (policyv1alp
 	for _, from := range []client.Reader{r.client, r.live} {
 		p, err := scope.Propagations.Get(ctx, from, claim.NamespacedName)
 		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("get the policy that holds %s: %w", commit.Name(obj), err)
+			return nil, fmt.Errorf("get the policy that claims %s: %w", commit.Name(obj), err)
 		}
 		if err == nil && stands(p) {
 			return p, nil

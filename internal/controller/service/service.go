@@ -262,7 +262,7 @@ func holder(w *workv1alpha1.Work) string {
 	if b, ok := scope.BindingOf(w); ok {
 		return "the template of binding " + b.String()
 	}
-	return "somebody else"
+	return "another owner"
 }
 
 // takenError says that a Work's name is another's.

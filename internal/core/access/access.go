@@ -164,9 +164,9 @@ type Identity struct {
 // The reasons why a user of the hub does not act in a member.
 var (
 	// ErrSystemName: names of Kubernetes' own mean somebody else there.
-	ErrSystemName = errors.New("a name of Kubernetes' own")
+	ErrSystemName = errors.New("a system user of Kubernetes")
 	// ErrNotNamed: no role of the hub lets him in, whoever else did.
-	ErrNotNamed = errors.New("let in by no ClusterRole")
+	ErrNotNamed = errors.New("not allowed by any ClusterRole")
 )
 
 // Judge says as whom a user of the hub acts. Of his groups those act with him that roles of the hub let in: a member cannot be made to

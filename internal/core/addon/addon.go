@@ -68,7 +68,7 @@ const hook = "helm.sh/hook"
 // says whether a kind is, if that is known; manifests that name no namespace go to the one given. They are not changed.
 func Enclose(name, namespace string, manifests []*unstructured.Unstructured, namespaced func(schema.GroupVersionKind) (is, known bool)) ([]Object, []string, error) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		return nil, nil, fmt.Errorf("name of the addon %q: %s", name, strings.Join(wrong, "; "))
+		return nil, nil, fmt.Errorf("addon name %q: %s", name, strings.Join(wrong, "; "))
 	}
 	// The kinds that the addon itself defines are known by that.
 	scopes := map[schema.GroupKind]bool{}
@@ -84,11 +84,11 @@ func Enclose(name, namespace string, manifests []*unstructured.Unstructured, nam
 	for _, m := range manifests {
 		gvk := m.GroupVersionKind()
 		if h := m.GetAnnotations()[hook]; h != "" && h != "crd-install" {
-			warnings = append(warnings, fmt.Sprintf("%s %s is a hook of Helm (%s), and nothing runs hooks here: it is left out", m.GetKind(), m.GetName(), h))
+			warnings = append(warnings, fmt.Sprintf("%s %s is a Helm hook (%s); hooks are not run, so it is skipped", m.GetKind(), m.GetName(), h))
 			continue
 		}
 		if m.GetName() == "" {
-			errs = append(errs, fmt.Errorf("a %s has no metadata.name: what is to be the same in each cluster needs one", m.GetKind()))
+			errs = append(errs, fmt.Errorf("a %s has no metadata.name: each manifest must have a name", m.GetKind()))
 			continue
 		}
 		m = m.DeepCopy()
@@ -114,18 +114,18 @@ func Enclose(name, namespace string, manifests []*unstructured.Unstructured, nam
 		}
 		t := enclose(name, m)
 		if seen[t.GetName()] {
-			errs = append(errs, fmt.Errorf("%s %s/%s is among the manifests twice", m.GetKind(), m.GetNamespace(), m.GetName()))
+			errs = append(errs, fmt.Errorf("the manifests contain %s %s/%s twice", m.GetKind(), m.GetNamespace(), m.GetName()))
 			continue
 		}
 		seen[t.GetName()] = true
 		all = append(all, Object{stageOf(gvk.GroupKind()), t})
 	}
 	if len(all) == 0 && len(errs) == 0 {
-		errs = append(errs, errors.New("there is nothing to install among the manifests"))
+		errs = append(errs, errors.New("the manifests contain nothing to install"))
 	}
 	for ns := range needed {
 		if !spaces[ns] && ns != metav1.NamespaceDefault && ns != metav1.NamespaceSystem {
-			warnings = append(warnings, fmt.Sprintf("the namespace %s is not among the manifests: what is in it waits until the clusters have it", ns))
+			warnings = append(warnings, fmt.Sprintf("the manifests do not contain the namespace %s: its objects are applied when it exists in the clusters", ns))
 		}
 	}
 	slices.Sort(warnings)

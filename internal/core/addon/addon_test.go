@@ -78,7 +78,7 @@ func TestAnAddonIsEnclosedInStagesAndNamedByItsPolicies(t *testing.T) {
 	if got := strings.Join(shown, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "Job migrate is a hook of Helm (pre-delete)") {
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "Job migrate is a Helm hook (pre-delete)") {
 		t.Errorf("warnings: %q", warnings)
 	}
 

@@ -67,14 +67,14 @@ func Obstacle(live *unstructured.Unstructured) error {
 	case live.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("it is being deleted")
 	case owner != nil:
-		return fmt.Errorf("%s %s made it and would go on steering it: adopt that instead", owner.Kind, owner.Name)
+		return fmt.Errorf("%s %s is its controller: adopt that instead", owner.Kind, owner.Name)
 	case live.GetLabels()[workv1alpha2.ManagedLabel] == "true" && annotations[workv1alpha2.WorkNameAnnotation] != "":
-		return fmt.Errorf("it belongs to the work %s/%s of a hub: let that hub release it with its resources preserved, or remove its label %s if that hub is gone",
+		return fmt.Errorf("it belongs to the work %s/%s of a hub: release it there with preserveResourcesOnDeletion, or remove its label %s if that hub no longer exists",
 			annotations[workv1alpha2.WorkNamespaceAnnotation], annotations[workv1alpha2.WorkNameAnnotation], workv1alpha2.ManagedLabel)
 	case annotations["rollouts.kruise.io/in-progressing"] != "", annotations["batchrelease.rollouts.kruise.io/control-info"] != "":
-		return fmt.Errorf("a Rollout of Kruise is under way in it, and what steers that would be taken for the user's: adopt it when that has ended")
+		return fmt.Errorf("a Kruise Rollout of it is in progress and has changed its fields: adopt it when the rollout has ended")
 	case propagate.Excluded(propagate.TemplateOf(live)):
-		return fmt.Errorf("such an object is never propagated")
+		return fmt.Errorf("objects like this are never propagated")
 	}
 	return nil
 }
@@ -106,10 +106,10 @@ func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Clus
 		means = means || schedule.MatchesAffinity(c, term.ClusterAffinity)
 	}
 	if !means {
-		return fmt.Errorf("the policy %s would hold it and does not send it to cluster %q: have it send the template there, and adopt the object then", name, c.Name)
+		return fmt.Errorf("the policy %s would claim it and does not propagate it to cluster %q: change the policy's placement, then adopt the object", name, c.Name)
 	}
 	if s := placement.ReplicaScheduling; replicas > 0 && s != nil && s.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDuplicated {
-		return fmt.Errorf("the policy %s would hold it and divides the replicas of its template, of which this object has a share: apply the template itself, with all replicas, and it takes over what is there", name)
+		return fmt.Errorf("the policy %s would claim it and divides the replicas of its template among clusters: apply the template with the replicas of all clusters, which takes over the object", name)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func ours(path string) bool { return strings.HasPrefix(path, "metadata.") }
 func disturbance(kind schema.GroupKind, d execute.Difference) string {
 	for _, path := range podPaths(kind) {
 		if within(d.Path, path) {
-			return "pods would be recreated, since their template changes"
+			return "pods would be recreated, because their template changes"
 		}
 	}
 	switch {
@@ -215,11 +215,11 @@ func disturbance(kind schema.GroupKind, d execute.Difference) string {
 		if !ok || known && want >= have {
 			return ""
 		}
-		return "pods would be removed, since there would be fewer replicas"
+		return "pods would be removed, because the number of replicas decreases"
 	case within(d.Path, "spec.selector"), within(d.Path, "spec.volumeClaimTemplates"):
-		return "pods would be recreated, since their identity or storage changes"
+		return "pods would be recreated, because their identity or storage changes"
 	case strings.HasSuffix(d.Path, ".partition"), strings.HasSuffix(d.Path, ".paused"), d.Path == "spec.paused":
-		return "the settings that limit how pods are replaced change"
+		return "the settings that limit the replacement of pods change"
 	}
 	return ""
 }

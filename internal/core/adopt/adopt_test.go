@@ -125,7 +125,7 @@ func TestWhatWouldDisturbPodsIsRefused(t *testing.T) {
 		},
 		"fewer replicas":    {template: func(spec map[string]any) { spec["replicas"] = int64(2) }, disturbs: "removed", differs: "spec.replicas"},
 		"more replicas":     {template: func(spec map[string]any) { spec["replicas"] = int64(4) }, differs: "spec.replicas"},
-		"another partition": {template: func(spec map[string]any) { spec["updateStrategy"].(map[string]any)["partition"] = int64(2) }, disturbs: "limit how pods are replaced", differs: "spec.updateStrategy.partition"},
+		"another partition": {template: func(spec map[string]any) { spec["updateStrategy"].(map[string]any)["partition"] = int64(2) }, disturbs: "limit the replacement of pods", differs: "spec.updateStrategy.partition"},
 		"what no pod feels": {template: func(spec map[string]any) { spec["revisionHistoryLimit"] = int64(3) }, differs: "spec.revisionHistoryLimit"},
 		"what is left open": {template: func(spec map[string]any) { delete(spec, "revisionHistoryLimit") }},
 		"another selector": {template: func(spec map[string]any) {
@@ -174,10 +174,10 @@ func TestAFieldThatWouldGoIsADifferenceToo(t *testing.T) {
 
 func TestSomeObjectsCannotBeAdoptedAtAll(t *testing.T) {
 	for want, metadata := range map[string]string{
-		"being deleted":        "deletionTimestamp: 2026-01-01T00:00:00Z",
-		"CloneSet web made it": "ownerReferences: [{apiVersion: v1, kind: CloneSet, name: web, uid: u, controller: true}]",
-		"karmada-es-eu/w":      "labels: {karmada.io/managed: 'true'}, annotations: {work.karmada.io/namespace: karmada-es-eu, work.karmada.io/name: w}",
-		"Rollout of Kruise":    "annotations: {rollouts.kruise.io/in-progressing: '{}'}",
+		"being deleted":                  "deletionTimestamp: 2026-01-01T00:00:00Z",
+		"CloneSet web is its controller": "ownerReferences: [{apiVersion: v1, kind: CloneSet, name: web, uid: u, controller: true}]",
+		"karmada-es-eu/w":                "labels: {karmada.io/managed: 'true'}, annotations: {work.karmada.io/namespace: karmada-es-eu, work.karmada.io/name: w}",
+		"Kruise Rollout":                 "annotations: {rollouts.kruise.io/in-progressing: '{}'}",
 	} {
 		u := object(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x, namespace: shop, "+metadata+"}}")
 		if err := adopt.Obstacle(u); err == nil || !strings.Contains(err.Error(), want) {

@@ -144,7 +144,7 @@ func fit(items []workv1alpha2.AggregatedStatusItem) (left []string) {
 		if total <= statusesLimit || size == 0 {
 			break
 		}
-		left = append(left, fmt.Sprintf("cluster %q: its status has %d bytes, and with it all clusters' would have more than the %d that a binding keeps", items[i].ClusterName, size, statusesLimit))
+		left = append(left, fmt.Sprintf("cluster %q: its status has %d bytes and is omitted, because the statuses of all clusters together exceed the limit of %d bytes", items[i].ClusterName, size, statusesLimit))
 		items[i].Status = nil
 		total -= size
 	}

@@ -113,11 +113,11 @@ func carried(now, was map[string]any, folded *unstructured.Unstructured, cluster
 	nodes = picked(now)
 	switch {
 	case len(nodes) == 0 && fields.Text(now, offloaded) != "":
-		return nil, fmt.Sprintf("Argo's controller in cluster %q keeps the nodes in its database, which the hub does not read; look at the Workflow there", cluster)
+		return nil, fmt.Sprintf("Argo's controller in cluster %q stores the nodes in its database, which the hub cannot read; view the Workflow in that cluster", cluster)
 	case len(nodes) == 0:
 		return nil, ""
 	case !readable(nodes):
-		return nil, fmt.Sprintf("the nodes in cluster %q are not what Argo's controller writes", cluster)
+		return nil, fmt.Sprintf("the nodes in cluster %q are not in the format of Argo's controller", cluster)
 	case equality.Semantic.DeepEqual(nodes, picked(was)):
 		return nodes, ""
 	}
@@ -127,11 +127,11 @@ func carried(now, was map[string]any, folded *unstructured.Unstructured, cluster
 	if bytesOf(nodes) <= room {
 		return nodes, ""
 	}
-	const much = "the nodes in cluster %q have more bytes than the hub keeps of them (1 MiB, and less with a large template): "
+	const much = "the nodes in cluster %q are larger than the hub stores (1 MiB, or less with a large template): "
 	if nodes = lean(nodes); bytesOf(nodes) <= room {
-		return nodes, fmt.Sprintf(much+"their inputs and outputs are left out", cluster)
+		return nodes, fmt.Sprintf(much+"their inputs and outputs are omitted", cluster)
 	}
-	return nil, fmt.Sprintf(much+"they are left out; look at the Workflow there", cluster)
+	return nil, fmt.Sprintf(much+"they are omitted; view the Workflow in that cluster", cluster)
 }
 
 // picked are the fields of a status that have nodes.

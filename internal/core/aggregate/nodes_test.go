@@ -29,8 +29,8 @@ func TestATemplateHasTheNodesOfItsOnlyCluster(t *testing.T) {
 		nine, ten = `startedAt: "2026-01-01T09:00:00Z"`, `startedAt: "2026-01-01T10:00:00Z"`
 		a         = `nodes: {w: {id: w, type: Steps, phase: Running, children: [w-1]}, w-1: {id: w-1, type: Pod, phase: Running}}`
 		b         = `nodes: {w: {id: w, type: Steps, phase: Succeeded, children: [w-1]}, w-1: {id: w-1, type: Pod, phase: Succeeded}}`
-		offload   = `conditions: [{type: NodesOmitted, status: "True", message: "Argo's controller in cluster \"m1\" keeps the nodes in its database, which the hub does not read; look at the Workflow there"}]`
-		broken    = `conditions: [{type: NodesOmitted, status: "True", message: "the nodes in cluster \"m1\" are not what Argo's controller writes"}]`
+		offload   = `conditions: [{type: NodesOmitted, status: "True", message: "Argo's controller in cluster \"m1\" stores the nodes in its database, which the hub cannot read; view the Workflow in that cluster"}]`
+		broken    = `conditions: [{type: NodesOmitted, status: "True", message: "the nodes in cluster \"m1\" are not in the format of Argo's controller"}]`
 	)
 	for _, c := range []struct {
 		name string
@@ -102,10 +102,10 @@ func TestNodesThatAreTooLargeAreLeftOutInPartOrWholly(t *testing.T) {
 		says    string
 	}{
 		{"one mebibyte has room", 0, map[string]any{"nodes": many(100, 10000)}, 101, true, ""},
-		{"more loses what steps gave", 0, map[string]any{"nodes": many(100, 11000)}, 101, false, `"m1" have more bytes than the hub keeps of them (1 MiB, and less with a large template): their inputs and outputs are left out`},
-		{"less loses it beside a large template", 700 << 10, map[string]any{"nodes": many(100, 8000)}, 101, false, "inputs and outputs are left out"},
-		{"more steps than that go wholly, as half of them is no graph", 0, map[string]any{"nodes": many(20000, 1)}, 0, false, "they are left out; look at the Workflow there"},
-		{"and so does what is compressed", 0, map[string]any{"compressedNodes": strings.Repeat("x", 1<<20)}, 0, false, "they are left out; look at the Workflow there"},
+		{"more loses what steps gave", 0, map[string]any{"nodes": many(100, 11000)}, 101, false, `"m1" are larger than the hub stores (1 MiB, or less with a large template): their inputs and outputs are omitted`},
+		{"less loses it beside a large template", 700 << 10, map[string]any{"nodes": many(100, 8000)}, 101, false, "inputs and outputs are omitted"},
+		{"more steps than that go wholly, as half of them is no graph", 0, map[string]any{"nodes": many(20000, 1)}, 0, false, "they are omitted; view the Workflow in that cluster"},
+		{"and so does what is compressed", 0, map[string]any{"compressedNodes": strings.Repeat("x", 1<<20)}, 0, false, "they are omitted; view the Workflow in that cluster"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			read := workflow(t, "", "")

@@ -51,7 +51,7 @@ func setStale(conditions *[]metav1.Condition, clusters []string, outages Outages
 	}
 	meta.SetStatusCondition(conditions, metav1.Condition{Type: workv1alpha2.StatusCurrent, Status: metav1.ConditionFalse,
 		Reason: workv1alpha2.ReasonClusterNotReady, LastTransitionTime: now,
-		Message: strings.Join(stale, "; ") + ": the status from there is the last one reported, and its pods are not counted as ready"})
+		Message: strings.Join(stale, "; ") + ": the last reported status is used, and its pods are not counted as ready"})
 }
 
 // Counters and conditions that hold only of what is seen now. Kubernetes does the same for the pods of a node that does not respond: they

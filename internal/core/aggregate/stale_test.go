@@ -50,7 +50,7 @@ func TestWhatAClusterReportedBeforeItsOutageIsStale(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.StatusCurrent)
-	const message = `cluster "m2" has not been ready since 2026-01-01T12:00:00Z (ClusterNotReachable): the status from there is the last one reported, and its pods are not counted as ready`
+	const message = `cluster "m2" has not been ready since 2026-01-01T12:00:00Z (ClusterNotReachable): the last reported status is used, and its pods are not counted as ready`
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != "ClusterNotReady" || c.LastTransitionTime != later || c.Message != message {
 		t.Errorf("got %+v, want %q", c, message)
 	}
@@ -99,7 +99,7 @@ func TestManyOutagesAreSaidInShort(t *testing.T) {
 		outages[name] = &membership.Outage{Since: noon, Reason: "R"}
 	}
 	c := meta.FindStatusCondition(Binding(b, works, outages, noon).Conditions, workv1alpha2.StatusCurrent)
-	if want := "; and 2 more clusters are not ready: the status from there"; c == nil || !strings.Contains(c.Message, want) || !strings.Contains(c.Message, `cluster "j"`) || strings.Contains(c.Message, `cluster "k"`) {
+	if want := "; and 2 more clusters are not ready: the last reported status"; c == nil || !strings.Contains(c.Message, want) || !strings.Contains(c.Message, `cluster "j"`) || strings.Contains(c.Message, `cluster "k"`) {
 		t.Errorf("got %+v, want %q", c, want)
 	}
 }

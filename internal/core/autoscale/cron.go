@@ -22,14 +22,14 @@ type Schedule struct {
 func ParseSchedule(schedule, zone string) (Schedule, error) {
 	var s Schedule
 	if strings.Contains(schedule, "TZ") {
-		return s, fmt.Errorf("a schedule names no time zone: use timeZone")
+		return s, fmt.Errorf("a schedule cannot contain a time zone: use timeZone")
 	}
 	if strings.HasPrefix(strings.TrimSpace(schedule), "@every") {
-		return s, fmt.Errorf("@every says not from when: use fields, such as */10 * * * *")
+		return s, fmt.Errorf("@every is not supported because it has no start time: use fields, such as */10 * * * *")
 	}
 	var err error
 	if s.times, err = cron.ParseStandard(schedule); err != nil {
-		return s, fmt.Errorf("it is not five fields as in crontab (minute, hour, day of the month, month, day of the week), such as 0 8 * * 1-5: %w", err)
+		return s, fmt.Errorf("must have five fields as in crontab (minute, hour, day of the month, month, day of the week), such as 0 8 * * 1-5: %w", err)
 	}
 	if zone != "" {
 		if s.zone, err = ParseZone(zone); err != nil {
@@ -42,11 +42,11 @@ func ParseSchedule(schedule, zone string) (Schedule, error) {
 // ParseZone finds a time zone by name.
 func ParseZone(name string) (*time.Location, error) {
 	if name == "Local" {
-		return nil, fmt.Errorf("that is another zone wherever the hub runs: name one, such as Europe/Berlin")
+		return nil, fmt.Errorf("Local depends on where the hub runs: give a time zone such as Europe/Berlin")
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no time zone, such as Europe/Berlin or UTC", name)
+		return nil, fmt.Errorf("%q is not a time zone such as Europe/Berlin or UTC", name)
 	}
 	return zone, nil
 }

@@ -159,8 +159,8 @@ func TestSchedulesThatAreNone(t *testing.T) {
 		{"tomorrow", "", "five fields"},
 		{"@every 1h", "", "*/10 * * * *"},
 		{"TZ=Asia/Tokyo 0 8 * * *", "", "use timeZone"},
-		{"0 8 * * *", "Europe/Cologne", "is no time zone, such as Europe/Berlin"},
-		{"0 8 * * *", "Local", "name one"},
+		{"0 8 * * *", "Europe/Cologne", "is not a time zone such as Europe/Berlin"},
+		{"0 8 * * *", "Local", "give a time zone"},
 	} {
 		if _, err := ParseSchedule(c.schedule, c.zone); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s in %q: %v, want %q in it", c.schedule, c.zone, err, c.want)

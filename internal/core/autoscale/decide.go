@@ -176,7 +176,7 @@ func Decide(in Input) Decision {
 // Disabled is what is said of a workload without replicas, in whatever mode.
 func Disabled() autoscalingv2.HorizontalPodAutoscalerCondition {
 	return autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "ScalingDisabled",
-		Message: "autoscaling is disabled since the workload has zero replicas; scale it to one or more to enable it"}
+		Message: "autoscaling is disabled because the workload has zero replicas; scale it to one or more to enable autoscaling"}
 }
 
 // Silent are the clusters of which something is not known, sorted, with why.
@@ -200,7 +200,7 @@ func Silent(clusters []Cluster) []string {
 func (d *Decision) unknown(in Input) {
 	if silent := Silent(in.Clusters); len(silent) > 0 {
 		d.say(autoscalingv1alpha1.MetricsComplete, corev1.ConditionFalse, autoscalingv1alpha1.ReasonClustersUnknown,
-			"not all is known of the load, and what is not counts as idle where the rest asks for more replicas, and as busy where it asks for fewer: "+strings.Join(silent, "; "))
+			"some metrics are missing; the pods without metrics are counted as idle when scaling up and as busy when scaling down: "+strings.Join(silent, "; "))
 	}
 }
 

@@ -218,8 +218,8 @@ func TestWithoutAnyMetricNothingChanges(t *testing.T) {
 	}{
 		"no cluster answers": {clusters(map[string]string{"a": "silent:2", "b": "silent:1"}), "False FailedGetResourceMetric: the desired replica count is unknown: cpu of pods: no cluster reports this metric: cluster a: no answer in time"},
 		"no pods":            {clusters(map[string]string{"a": ""}), "there are no pods"},
-		"pods without value": {clusters(map[string]string{"a": "? ?"}), "no pod that is ready has a value yet"},
-		"no request":         {noRequest, "container app of the pods requests no cpu"},
+		"pods without value": {clusters(map[string]string{"a": "? ?"}), "no ready pod has a value yet"},
+		"no request":         {noRequest, "container app of the pods has no cpu request"},
 	} {
 		d := Decide(Input{Spec: spec(), Current: 3, Clusters: c.clusters, Now: now})
 		if got := condition(d, autoscalingv2.ScalingActive); d.Desired != 3 || d.Failure == nil || !strings.Contains(got, c.want) {

@@ -106,11 +106,11 @@ func (in Input) stabilised(proposal int32, h *History) (replicas int32, reason, 
 	replicas = min(max(in.Current, lowest), highest)
 	switch {
 	case replicas == proposal:
-		return replicas, "ReadyForNewScale", "nothing limits a change of the replicas"
+		return replicas, "ReadyForNewScale", "scaling is not limited"
 	case proposal >= in.Current:
-		return replicas, "ScaleUpStabilized", "recommendations within the stabilization window were lower; the lowest counts"
+		return replicas, "ScaleUpStabilized", "recent recommendations were lower than current one, applying the lowest recent recommendation"
 	}
-	return replicas, "ScaleDownStabilized", "recommendations within the stabilization window were higher; the highest counts"
+	return replicas, "ScaleDownStabilized", "recent recommendations were higher than current one, applying the highest recent recommendation"
 }
 
 // limited is how many replicas may be had now, with the reason why not all that are asked for.

@@ -63,7 +63,7 @@ func (in Input) propose(i int, m autoscalingv2.MetricSpec) (p proposal, failed *
 		p.replicas = replicas
 		p.status.Object = &autoscalingv2.ObjectMetricStatus{Metric: m.Object.Metric, DescribedObject: m.Object.DescribedObject, Current: current}
 	default:
-		return p, &failure{"InvalidMetricSourceType", fmt.Errorf("metric %d is of type %q, and the hub knows Resource, ContainerResource, Pods and Object", i, m.Type)}
+		return p, &failure{"InvalidMetricSourceType", fmt.Errorf("metric %d has the type %q; supported types are Resource, ContainerResource, Pods and Object", i, m.Type)}
 	}
 	return p, nil
 }
@@ -157,7 +157,7 @@ func (g group) none() error {
 	case len(g.missing)+len(g.unready) == 0:
 		return fmt.Errorf("there are no pods")
 	}
-	return fmt.Errorf("no pod that is ready has a value yet")
+	return fmt.Errorf("no ready pod has a value yet")
 }
 
 func (in Input) byResource(i int, name corev1.ResourceName, container string, target autoscalingv2.MetricTarget) (int32, autoscalingv2.MetricValueStatus, error) {
@@ -185,7 +185,7 @@ func (in Input) byResource(i int, name corev1.ResourceName, container string, ta
 	}
 	used, requested := g.sums(g.known)
 	if requested <= 0 || wanted <= 0 {
-		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: the pods request none, of which there is no percentage", what)
+		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: the pods have no resource requests, so the utilization cannot be calculated", what)
 	}
 	utilization := percent(used, requested)
 	replicas := in.scale(g, float64(utilization)/float64(wanted), func(m measured) int64 { return times(m.request, max(100, wanted)) / 100 },
@@ -230,7 +230,7 @@ func Milli(q resource.Quantity) int64 {
 // byAverage compares the average of the values with target, both in thousandths.
 func (in Input) byAverage(g group, target int64) (replicas int32, average int64, err error) {
 	if target <= 0 {
-		return 0, 0, fmt.Errorf("its target is not above 0")
+		return 0, 0, fmt.Errorf("its target must be greater than 0")
 	}
 	if len(g.known) == 0 {
 		return 0, 0, g.none()
@@ -327,7 +327,7 @@ func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autos
 		}
 		status.AverageValue = milli(plus(sum, int64(current)-1) / int64(current))
 	default:
-		return 0, status, fmt.Errorf("the target has neither a value nor an averageValue above 0")
+		return 0, status, fmt.Errorf("the target must have a value or an averageValue greater than 0")
 	}
 	if silent != "" && replicas < current {
 		replicas = current // what is not known may be the load
@@ -402,7 +402,7 @@ func requestOf(pod *corev1.Pod, name corev1.ResourceName, container string) (int
 		}
 		q, ok := c.Resources.Requests[name]
 		if !ok {
-			return fmt.Errorf("container %s of the pods requests no %s, of which there is no percentage: add it to resources.requests", c.Name, name)
+			return fmt.Errorf("container %s of the pods has no %s request, so the utilization cannot be calculated: add it to resources.requests", c.Name, name)
 		}
 		sum, found = plus(sum, Milli(q)), true
 		return nil

@@ -36,7 +36,7 @@ func Selector(workload *unstructured.Unstructured) (string, error) {
 		}
 	}
 	if s.Empty() {
-		return "", fmt.Errorf("neither spec.selector nor the status of %s says which pods are its own", name)
+		return "", fmt.Errorf("neither spec.selector nor the status of %s selects its pods", name)
 	}
 	return s.String(), nil
 }

@@ -40,7 +40,7 @@ func Split(lowest, highest int32, replicas map[string]int32) (map[string]Bounds,
 	}
 	slices.Sort(clusters)
 	if int(highest) < len(clusters) {
-		return nil, fmt.Errorf("maxReplicas is %d, and the workload is in %d clusters, each of which needs one: raise maxReplicas, or have the policy choose fewer clusters", highest, len(clusters))
+		return nil, fmt.Errorf("maxReplicas is %d, but the workload is in %d clusters, each of which needs at least one: increase maxReplicas, or select fewer clusters in the policy", highest, len(clusters))
 	}
 	seats := make([]fleet.Seat, len(clusters))
 	for i, name := range clusters {
@@ -184,7 +184,7 @@ func Sum(shares map[string]Share, replicas map[string]int32, works map[string]*w
 		s, known := Observed(works[name])
 		if !known {
 			current[name], desired[name] = replicas[name], replicas[name]
-			troubles = append(troubles, fmt.Sprintf("cluster %s: its autoscaler has said nothing yet", name))
+			troubles = append(troubles, fmt.Sprintf("cluster %s: its autoscaler has no status yet", name))
 			continue
 		}
 		current[name], desired[name] = max(s.CurrentReplicas, 0), min(max(cmp.Or(s.DesiredReplicas, s.CurrentReplicas), 0), share.Max)
@@ -192,7 +192,7 @@ func Sum(shares map[string]Share, replicas map[string]int32, works map[string]*w
 			return c.Type == autoscalingv2.ScalingActive
 		})
 		if i < 0 || s.Conditions[i].Status != corev1.ConditionTrue {
-			why := "it does not say whether it scales"
+			why := "it does not report whether it scales"
 			if i >= 0 {
 				why = s.Conditions[i].Message
 			}
@@ -203,11 +203,11 @@ func Sum(shares map[string]Share, replicas map[string]int32, works map[string]*w
 	}
 	slices.Sort(troubles)
 	scaling = autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionTrue, Reason: "ValidMetricFound",
-		Message: "the autoscalers of the clusters work out the replicas"}
+		Message: "the autoscalers in the clusters calculate the replicas"}
 	if len(troubles) > 0 {
 		scaling.Message += "; " + strings.Join(troubles, "; ")
 		if active == 0 {
-			scaling.Status, scaling.Reason, scaling.Message = corev1.ConditionFalse, "FailedGetResourceMetric", "no cluster's autoscaler scales: "+strings.Join(troubles, "; ")
+			scaling.Status, scaling.Reason, scaling.Message = corev1.ConditionFalse, "FailedGetResourceMetric", "the autoscaler is not active in any cluster: "+strings.Join(troubles, "; ")
 		}
 	}
 	return current, desired, scaling

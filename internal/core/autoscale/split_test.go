@@ -38,7 +38,7 @@ func TestBoundsAreSplitInProportionToTheReplicas(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Split(1, 2, map[string]int32{"a": 1, "b": 1, "c": 1}); err == nil || !strings.Contains(err.Error(), "maxReplicas is 2, and the workload is in 3 clusters") {
+	if _, err := Split(1, 2, map[string]int32{"a": 1, "b": 1, "c": 1}); err == nil || !strings.Contains(err.Error(), "maxReplicas is 2, but the workload is in 3 clusters") {
 		t.Errorf("three clusters for two replicas: %v", err)
 	}
 }
@@ -129,7 +129,7 @@ func TestSharesStayUntilTheBoundsOrTheClustersChange(t *testing.T) {
 	if got := Total(map[string]int32{"a": math.MaxInt32, "b": math.MaxInt32}); got != math.MaxInt32 {
 		t.Errorf("all together are %d", got)
 	}
-	for _, want := range []string{"cluster b: no metrics", "cluster c: its autoscaler has said nothing yet"} {
+	for _, want := range []string{"cluster b: no metrics", "cluster c: its autoscaler has no status yet"} {
 		if !strings.Contains(scaling.Message, want) || scaling.Status != "True" {
 			t.Errorf("%s %s, want %q in it", scaling.Status, scaling.Message, want)
 		}

@@ -258,7 +258,7 @@ func MemberOf(r Record) (*Member, error) {
 				continue
 			}
 			if m.byName[node.Name] != nil {
-				errs = append(errs, fmt.Errorf("nodes[%d]: there is a node %q already: give it another name", i, node.Name))
+				errs = append(errs, fmt.Errorf("nodes[%d]: there is already a node %q: use another name", i, node.Name))
 				continue
 			}
 			m.SetNode(node)
@@ -271,7 +271,7 @@ func MemberOf(r Record) (*Member, error) {
 		err := counted(p.Requests)
 		for node, pods := range p.Nodes {
 			if m.byName[node] == nil || pods < 0 {
-				err = errors.Join(err, fmt.Errorf("%d pods on node %q, which is not among the nodes", pods, node))
+				err = errors.Join(err, fmt.Errorf("%d pods are on node %q, which does not exist in nodes", pods, node))
 			}
 		}
 		if err != nil {
@@ -312,7 +312,7 @@ func (m *Member) expect(e ExpectedRecord) error {
 	switch {
 	case e.Placement != "":
 		if len(e.Parts) == 0 {
-			return errors.New("a placement without parts")
+			return errors.New("the placement has no parts")
 		}
 		a := &assumption{key: e.Placement, workload: Workload{e.Namespace, e.Kind, e.Name}, before: e.Before, replicas: e.Replicas}
 		for _, p := range e.Parts {
@@ -326,7 +326,7 @@ func (m *Member) expect(e ExpectedRecord) error {
 		name := podKey{a.workload.Namespace, a.workload.Name}
 		m.namesakes[name] = append(m.namesakes[name], a)
 	case len(e.Parts) != 1:
-		return fmt.Errorf("pods without a node ask for one thing, and there are %d parts", len(e.Parts))
+		return fmt.Errorf("pods without a node must have one part, but there are %d", len(e.Parts))
 	default:
 		if len(e.Waiting) == 0 {
 			return errors.New("set waiting, or placement")
@@ -344,7 +344,7 @@ func (m *Member) expect(e ExpectedRecord) error {
 		for _, name := range slices.Sorted(maps.Keys(e.Parts[i].Nodes)) {
 			n := m.byName[name]
 			if n == nil {
-				return fmt.Errorf("room is kept on node %q, which is not among the nodes", name)
+				return fmt.Errorf("capacity is reserved on node %q, which does not exist in nodes", name)
 			}
 			m.keep(h, n, e.Parts[i].Nodes[name])
 		}
@@ -371,7 +371,7 @@ func (n NodeRecord) each() ([]Node, error) {
 		switch t.Effect {
 		case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule:
 		default:
-			err = errors.Join(err, fmt.Errorf("taint %q has the effect %q: there are NoSchedule, NoExecute and PreferNoSchedule", t.Key, t.Effect))
+			err = errors.Join(err, fmt.Errorf("taint %q has the effect %q: use NoSchedule, NoExecute or PreferNoSchedule", t.Key, t.Effect))
 		}
 	}
 	if n.Count < 0 {
@@ -483,7 +483,7 @@ var zero = *resource.NewQuantity(0, resource.DecimalSI)
 func counted(list corev1.ResourceList) error {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if q := list[name]; q.Sign() < 0 {
-			return fmt.Errorf("%s is %s: write an amount that is not negative", name, q.String())
+			return fmt.Errorf("%s is %s: must be 0 or more", name, q.String())
 		}
 	}
 	return nil

@@ -275,11 +275,11 @@ func TestNodesAreMadeUpInShort(t *testing.T) {
 		t.Errorf("small has %v free", small.free)
 	}
 	for want, r := range map[string]Record{
-		`nodes[1]: there is a node "a" already`:          {Nodes: []NodeRecord{{Name: "a"}, {Name: "a"}}},
+		`nodes[1]: there is already a node "a"`:          {Nodes: []NodeRecord{{Name: "a"}, {Name: "a"}}},
 		"nodes[0]: set the name":                         {Nodes: []NodeRecord{{}}},
-		"cpu is -1: write an amount that is not":         {Nodes: []NodeRecord{{Name: "a", Allocatable: list("cpu -1")}}},
+		"cpu is -1: must be 0 or more":                   {Nodes: []NodeRecord{{Name: "a", Allocatable: list("cpu -1")}}},
 		`nodes[0]: taint "k" has the effect "NoSchedul"`: {Nodes: []NodeRecord{{Name: "a", Taints: []corev1.Taint{{Key: "k", Effect: "NoSchedul"}}}}},
-		`node "b", which is not among the nodes`:         {Nodes: []NodeRecord{{Name: "a"}}, Pods: []PodsRecord{{Name: "w", Nodes: map[string]int64{"b": 1}}}},
+		`node "b", which does not exist in nodes`:        {Nodes: []NodeRecord{{Name: "a"}}, Pods: []PodsRecord{{Name: "w", Nodes: map[string]int64{"b": 1}}}},
 		"quotas[0]: set the namespace":                   {Quotas: []QuotaRecord{{Name: "q"}}},
 	} {
 		if _, err := MemberOf(r); err == nil || !strings.Contains(err.Error(), want) {

@@ -128,7 +128,7 @@ func (s Spread) String() string {
 		texts = append(texts, fmt.Sprintf("one per %s by podAntiAffinity", place(key)))
 	}
 	for _, e := range s.Even {
-		texts = append(texts, fmt.Sprintf("at most %d more per %s than on the emptiest by topologySpreadConstraints", e.MaxSkew, place(e.Key)))
+		texts = append(texts, fmt.Sprintf("a skew of at most %d per %s by topologySpreadConstraints", e.MaxSkew, place(e.Key)))
 	}
 	if len(s.Ports) > 0 {
 		texts = append(texts, "one per node by host port "+strings.Join(s.Ports, ", "))

@@ -24,7 +24,7 @@ const restLimit = 128 << 10
 func Binding(obj *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error) {
 	switch from := obj.GetAPIVersion(); {
 	case obj.GetKind() != "ResourceBinding" && obj.GetKind() != "ClusterResourceBinding":
-		return nil, fmt.Errorf("%s is of one version only", obj.GetKind())
+		return nil, fmt.Errorf("%s has only one version", obj.GetKind())
 	case from == apiVersion:
 		return obj, nil
 	case from == workv1alpha2.GroupVersion.String() && apiVersion == workv1alpha1.GroupVersion.String():
@@ -32,7 +32,7 @@ func Binding(obj *unstructured.Unstructured, apiVersion string) (*unstructured.U
 	case from == workv1alpha1.GroupVersion.String() && apiVersion == workv1alpha2.GroupVersion.String():
 		return up(obj)
 	default:
-		return nil, fmt.Errorf("no conversion of %s from %q to %q", obj.GetKind(), from, apiVersion)
+		return nil, fmt.Errorf("cannot convert %s from %q to %q", obj.GetKind(), from, apiVersion)
 	}
 }
 
@@ -78,7 +78,7 @@ func down(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	}
 	text, err := json.Marshal(rest)
 	if err != nil {
-		return nil, fmt.Errorf("keep what v1alpha1 cannot say: %w", err)
+		return nil, fmt.Errorf("keep the fields that v1alpha1 does not have: %w", err)
 	}
 	if len(text) <= restLimit {
 		annotations := out.GetAnnotations()

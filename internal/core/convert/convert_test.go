@@ -171,9 +171,9 @@ func TestReview(t *testing.T) {
 
 	for want, review := range map[string]*apiextensionsv1.ConversionReview{
 		"object 1: decode":                     request(raw(scheduled), runtime.RawExtension{Raw: []byte("{")}),
-		"Work is of one version only":          request(raw("apiVersion: " + current + "\nkind: Work\nmetadata: {name: w}\n")),
-		"no conversion of ResourceBinding":     request(raw("apiVersion: a/v1\nkind: ResourceBinding\nmetadata: {name: w}\n")),
-		"the review has no request":            {},
+		"Work has only one version":            request(raw("apiVersion: " + current + "\nkind: Work\nmetadata: {name: w}\n")),
+		"cannot convert ResourceBinding":       request(raw("apiVersion: a/v1\nkind: ResourceBinding\nmetadata: {name: w}\n")),
+		"the ConversionReview has no request":  {},
 		"annotation argosy.io/v1alpha2-rest: ": {Request: &apiextensionsv1.ConversionRequest{DesiredAPIVersion: current, Objects: []runtime.RawExtension{raw("apiVersion: " + legacy + "\nkind: ResourceBinding\nmetadata: {name: w, annotations: {argosy.io/v1alpha2-rest: x}}\n")}}},
 	} {
 		answer := Review(review)

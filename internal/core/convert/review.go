@@ -15,7 +15,7 @@ import (
 func Review(review *apiextensionsv1.ConversionReview) *apiextensionsv1.ConversionReview {
 	answer := &apiextensionsv1.ConversionReview{TypeMeta: review.TypeMeta}
 	if review.Request == nil {
-		answer.Response = failure("the review has no request")
+		answer.Response = failure("the ConversionReview has no request")
 		return answer
 	}
 	objects := make([]runtime.RawExtension, len(review.Request.Objects))

@@ -93,6 +93,6 @@ func (t Token) Expired(cluster string, now time.Time) string {
 	if t.Endless() || now.Before(t.Expires) {
 		return ""
 	}
-	return fmt.Sprintf("the hub's token ended at %s, before the hub could renew it; `argosy join %s --cluster-kubeconfig FILE` makes a new one",
+	return fmt.Sprintf("the hub's token expired at %s, before the hub could renew it; `argosy join %s --cluster-kubeconfig FILE` creates a new one",
 		t.Expires.Format(time.RFC3339), cluster)
 }

@@ -139,12 +139,12 @@ func SidecarAdvice(obj *unstructured.Unstructured) (advice []string) {
 			}
 			at := fmt.Sprintf("spec.%s[%d].resourcesPolicy", list, i)
 			if _, err := regexp.Compile(p.Names); err != nil {
-				advice = append(advice, fmt.Sprintf("%s.targetContainersNameRegex: %q: %v; what the container requests by itself counts in placements", at, p.Names, err))
+				advice = append(advice, fmt.Sprintf("%s.targetContainersNameRegex: %q: %v; placements use the requests of the container itself", at, p.Names, err))
 			}
 			for part, of := range map[string]map[corev1.ResourceName]string{"limits": p.Limits, "requests": p.Requests} {
 				for name, text := range of {
 					if _, err := parseExpression(text, string(name)); err != nil {
-						advice = append(advice, fmt.Sprintf("%s: the expression of %s.%s: %q: %v; what the container requests by itself counts in placements", at, part, name, text, err))
+						advice = append(advice, fmt.Sprintf("%s: the expression of %s.%s: %q: %v; placements use the requests of the container itself", at, part, name, text, err))
 					}
 				}
 			}
@@ -232,7 +232,7 @@ func (p *parser) product(depth int) (expression, error) {
 
 func (p *parser) value(depth int) (expression, error) {
 	if depth++; depth > maxDepth {
-		return nil, errors.New("it nests too deep")
+		return nil, errors.New("it is nested too deeply")
 	}
 	switch {
 	case p.took("("):
@@ -250,7 +250,7 @@ func (p *parser) value(depth int) (expression, error) {
 		digits, percent := strings.CutSuffix(text, "%")
 		q, err := resource.ParseQuantity(digits)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no number", text)
+			return nil, fmt.Errorf("%q is not a number", text)
 		}
 		value := q.AsApproximateFloat64()
 		if percent {

@@ -33,7 +33,7 @@ func TestWhatAnExpressionOfASidecarIsWorth(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "a value is missing", "cpu*": "a value is missing", "cpu 1": `"1" is not expected`, "avg(cpu)": `"avg" is neither`, "memory": `"memory" is neither`, "(cpu": "not closed",
 		"max(1 2)": "not closed", "max": "no values", "max()": "a value is missing", "1Mib": `"b" is not expected`, "1..2": "is not expected", "cpu ^ 2": "is not expected",
-		strings.Repeat("(", 1000): "too deep", strings.Repeat("-", 100000): "too deep",
+		strings.Repeat("(", 1000): "too deeply", strings.Repeat("-", 100000): "too deeply",
 	} {
 		if _, err := parseExpression(text, "cpu"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20s: %v, want %s", text, err, want)
@@ -43,7 +43,7 @@ func TestWhatAnExpressionOfASidecarIsWorth(t *testing.T) {
 
 func TestExpressionsThatCannotBeReadAreToldWhenTheyAreWritten(t *testing.T) {
 	u := sent(t, "logs", "containers: [{name: logs}, {name: a, resourcesPolicy: {targetContainersNameRegex: '(', resourcesExpr: {limits: {cpu: 'avg(cpu)'}, requests: {cpu: cpu, memory: cpu}}}}], initContainers: [{name: i, resourcesPolicy: {resourceExpr: {requests: {memory: '1+'}}}}]")
-	const counts = "; what the container requests by itself counts in placements"
+	const counts = "; placements use the requests of the container itself"
 	want := []string{
 		"spec.containers[1].resourcesPolicy.targetContainersNameRegex: \"(\": error parsing regexp: missing closing ): `(`" + counts,
 		`spec.containers[1].resourcesPolicy: the expression of limits.cpu: "avg(cpu)": "avg" is neither a function nor the resource` + counts,

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrElsewhere says that a template depends on what is in another namespace.
-var ErrElsewhere = errors.New("is in another namespace, and what a template in a namespace depends on follows it only out of that namespace")
+var ErrElsewhere = errors.New("is in another namespace; only dependencies in the namespace of the template are propagated with it")
 
 // Within are those of the dependencies of a template in a namespace, empty for none, that may follow it: of its own namespace, and in
 // none. Scripts and webhooks read out of templates what these depend on, so that their users say it: a template must not bring along the

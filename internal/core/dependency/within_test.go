@@ -31,7 +31,7 @@ func TestWhatATemplateDependsOnIsOfItsNamespace(t *testing.T) {
 		}
 		told = append(told, err.Error())
 	}
-	const why = " is in another namespace, and what a template in a namespace depends on follows it only out of that namespace"
+	const why = " is in another namespace; only dependencies in the namespace of the template are propagated with it"
 	if diff := cmp.Diff([]string{"Secret treasury/tls" + why, "Secret karmada-cluster/tls" + why, "Secret treasury/(selected by labels)" + why}, told); diff != "" {
 		t.Errorf("what is told (-want +got):\n%s", diff)
 	}

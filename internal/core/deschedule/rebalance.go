@@ -201,7 +201,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 		if len(out.Decisions) >= most {
 			break // the others have their turn later
 		}
-		held := Held{Why: "no replicas that this policy may move ask for any of its " + string(out.Over[from])}
+		held := Held{Why: "no replicas that this policy may move request any of its " + string(out.Over[from])}
 		before := len(out.Decisions)
 		for _, b := range largest(targets, from, out.Over[from]) {
 			if _, _, over := load[from].worst(t); !over || len(out.Decisions) >= most {
@@ -229,7 +229,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 				return load[cluster].room(t, b), true
 			})
 			if err != nil {
-				held.Why = "no other cluster takes more without coming near the threshold"
+				held.Why = "no other cluster can run more replicas without reaching the threshold"
 				continue
 			}
 			load.move(b, from, -m.Left[from], 0)

@@ -43,7 +43,7 @@ func TestClustersOverTheThresholdGiveReplicasToThoseUnderIt(t *testing.T) {
 			bindings: []*workv1alpha2.ResourceBinding{ready("small", "m1=10", 6), ready("large", "m1=4", 10)}, want: "large: m1=3 m2=1"},
 		{name: "nobody is over", clusters: "m1=100/80/0 m2=100/0/0", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}},
 		{name: "who takes stays well under", clusters: "m1=100/90/0 m2=100/70/0 m3=100/60/9", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, allowed: "100%", want: "web: m1=29 m3=1"},
-		{name: "nobody is well under", clusters: "m1=100/90/0 m2=100/75/0", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, held: "m1: no other cluster takes more"},
+		{name: "nobody is well under", clusters: "m1=100/90/0 m2=100/75/0", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, held: "m1: no other cluster can run more replicas"},
 		{name: "the last that is ready stays", clusters: "m1=100/90/0 m2=100/0/0", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=1", 90)}, held: "m1: the workloads in it have one replica"},
 		{name: "one of two goes", clusters: "m1=100/90/0 m2=100/0/0", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=2", 45)}, want: "web: m1=1 m2=1"},
 		{name: "not while some are not ready", clusters: "m1=100/90/0 m2=100/0/0", held: "m1: the workloads in it have replicas that are not ready",
@@ -52,18 +52,18 @@ func TestClustersOverTheThresholdGiveReplicasToThoseUnderIt(t *testing.T) {
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3, func(b *workv1alpha2.ResourceBinding) {
 				b.Annotations[RecordAnnotation] = `{"took":{"m1":"2027-01-15T07:55:00Z"}}`
 			})}},
-		{name: "nothing goes back", clusters: "m1=100/90/0 m2=100/0/0", held: "m1: no other cluster takes more",
+		{name: "nothing goes back", clusters: "m1=100/90/0 m2=100/0/0", held: "m1: no other cluster can run more replicas",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3, func(b *workv1alpha2.ResourceBinding) {
 				b.Annotations[RecordAnnotation] = `{"gave":{"m2":"2027-01-15T07:40:00Z"}}`
 			})}},
-		{name: "what asks for nothing of it would not help", clusters: "m1=100/90/0 m2=100/0/0", held: "m1: no replicas that this policy may move ask for any of its cpu",
+		{name: "what asks for nothing of it would not help", clusters: "m1=100/90/0 m2=100/0/0", held: "m1: no replicas that this policy may move request any of its cpu",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 0)}},
 		{name: "what is about to go is not given again", clusters: "m1=100/90/0 m2=100/0/0", allowed: "100%",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=20 m2=10", 3, func(b *workv1alpha2.ResourceBinding) {
 				say(b, "m1", `{"replicas":30,"readyReplicas":30}`)
 				say(b, "m2", `{"replicas":0}`)
 			}), ready("other", "m1=5", 1)}},
-		{name: "what is about to come takes its room", clusters: "m1=100/90/0 m2=100/0/0", allowed: "100%", held: "m1: no other cluster takes more",
+		{name: "what is about to come takes its room", clusters: "m1=100/90/0 m2=100/0/0", allowed: "100%", held: "m1: no other cluster can run more replicas",
 			bindings: []*workv1alpha2.ResourceBinding{ready("other", "m2=7", 10, func(b *workv1alpha2.ResourceBinding) { say(b, "m2", `{"replicas":0}`) }), ready("web", "m1=30", 3)}},
 		{name: "what the pods ask for by now counts", clusters: "m1=100/90/0 m2=100/0/0", used: map[string]float64{"m1": 0.8}, bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}},
 		{name: "the worst first", clusters: "m1=100/84/0 m2=100/96/0 m3=100/60/0", allowed: "100%", most: 1,

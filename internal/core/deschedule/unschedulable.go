@@ -108,7 +108,7 @@ type Stay struct {
 }
 
 func (s *Stay) Error() string {
-	return fmt.Sprintf("replicas are unschedulable (%s) and stay, as no other cluster has capacity: %s Add capacity there, or let the policy match more clusters.",
+	return fmt.Sprintf("replicas are unschedulable (%s) and are not moved, because no other cluster has capacity: %s Add capacity there, or select more clusters in the policy.",
 		Listed(s.Stuck), strings.TrimSuffix(s.Cause.Error(), ".")+".")
 }
 

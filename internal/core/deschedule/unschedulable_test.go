@@ -47,7 +47,7 @@ func TestReplicasThatFindNoNodeGoWhereThereIsRoom(t *testing.T) {
 			change: func(b *workv1alpha2.ResourceBinding) { say(b, "m1", "") }},
 		{name: "a kind that does not tell what is ready", at: "m1=4", stuck: "m1=2", room: "m2=9",
 			change: func(b *workv1alpha2.ResourceBinding) { say(b, "m1", `{"active":4}`) }},
-		{name: "no other room", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=0", err: "replicas are unschedulable (m1: 2) and stay, as no other cluster has capacity: Clusters available replicas 0 are not enough to schedule."},
+		{name: "no other room", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=0", err: "replicas are unschedulable (m1: 2) and are not moved, because no other cluster has capacity: Clusters available replicas 0 are not enough to schedule."},
 		{name: "room that nobody knows is none", at: "m1=4", stuck: "m1=2", room: "", err: "no other cluster has capacity"},
 		{name: "not to a cluster where others find no node", at: "m1=4 m2=2", stuck: "m1=2 m2=1", room: "m1=9 m2=9", err: "no other cluster has capacity",
 			change: func(b *workv1alpha2.ResourceBinding) {

@@ -71,7 +71,7 @@ func adviseScripts(spec map[string]any) []string {
 			continue
 		}
 		if name, byContract := p.Function(); !byContract {
-			out = append(out, fmt.Sprintf("%sfunction %s is called, as it is the only one; Karmada knows another name for it", place, name))
+			out = append(out, fmt.Sprintf("%sfunction %s is used because it is the only one; Karmada requires another name", place, name))
 		}
 	}
 	return out
@@ -82,7 +82,7 @@ func adviseRetention(spec map[string]any) []string {
 	var out []string
 	for i, p := range strs(child(child(spec, "customizations"), "retention"), "jsonPaths") {
 		if strings.HasPrefix(strings.TrimPrefix(p, "$"), ".spec") {
-			out = append(out, fmt.Sprintf("spec.customizations.retention.jsonPaths[%d]: %s is kept as the member has it, until the template changes it", i, p))
+			out = append(out, fmt.Sprintf("spec.customizations.retention.jsonPaths[%d]: %s keeps the value of the member until the template changes it", i, p))
 		}
 	}
 	return out

@@ -71,7 +71,7 @@ func Normalise(obj *unstructured.Unstructured) (changed bool, warnings []string,
 	if r.changed && len(r.submitted) > 0 {
 		text, err := json.Marshal(r.submitted)
 		if err != nil {
-			return false, nil, fmt.Errorf("record the fields submitted: %w", err)
+			return false, nil, fmt.Errorf("record the submitted fields: %w", err)
 		}
 		annotations := obj.GetAnnotations()
 		if annotations == nil {

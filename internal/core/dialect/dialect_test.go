@@ -73,7 +73,7 @@ var cases = []struct {
 	want: `{placement: {clusterAffinities: [{affinityName: active, clusterNames: [a]}, {affinityName: standby, clusterNames: [b]}],
 		replicaScheduling: {weightPreference: {staticWeightList: [
 		{targetCluster: {clusterNames: [a]}, weight: 10}, {targetCluster: {clusterNames: [b]}, weight: 1}]}}}}`,
-	warn: []string{"spec.placement.replicaScheduling.weightPreference.staticWeightList: stored as clusterAffinities active and standby, because weight 0 means that the cluster stands by"},
+	warn: []string{"spec.placement.replicaScheduling.weightPreference.staticWeightList: stored as clusterAffinities active and standby, because weight 0 means a standby cluster"},
 }, {
 	name: "standby keeps the rest of the affinity, and only clusters that it allows",
 	head: policyHead,
@@ -84,20 +84,20 @@ var cases = []struct {
 		{affinityName: standby, clusterNames: [c], exclude: [x], labelSelector: {matchLabels: {env: prod}}}],
 		replicaScheduling: {weightPreference: {staticWeightList: [
 		{targetCluster: {clusterNames: [a]}, weight: 10}, {targetCluster: {clusterNames: [b, other]}, weight: 1}, {targetCluster: {clusterNames: [c]}, weight: 1}]}}}}`,
-	warn: []string{"spec.placement.replicaScheduling.weightPreference.staticWeightList: stored as clusterAffinities active and standby, because weight 0 means that the cluster stands by"},
+	warn: []string{"spec.placement.replicaScheduling.weightPreference.staticWeightList: stored as clusterAffinities active and standby, because weight 0 means a standby cluster"},
 }, {
 	name: "standby beside affinity terms of one's own is a contradiction",
 	head: policyHead,
 	spec: `{placement: {clusterAffinities: [{affinityName: t}], replicaScheduling: {weightPreference: {staticWeightList: [
 		{targetCluster: {clusterNames: [a]}, weight: 1}, {targetCluster: {clusterNames: [b]}, weight: 0}]}}}}`,
-	err: "weight 0 means standby, which clusterAffinities says already",
+	err: "weight 0 means standby, which cannot be combined with clusterAffinities",
 }, {
 	name: "several standby selectors cannot be one term",
 	head: policyHead,
 	spec: `{placement: {replicaScheduling: {weightPreference: {staticWeightList: [
 		{targetCluster: {clusterNames: [a]}, weight: 1},
 		{targetCluster: {labelSelector: {matchLabels: {x: "1"}}}, weight: 0}, {targetCluster: {labelSelector: {matchLabels: {x: "2"}}}, weight: 0}]}}}}`,
-	err: "several rules cannot be joined unless each names its clusters",
+	err: "several rules can be combined only if each uses clusterNames",
 }, {
 	name: "weights that are all 0 leave nobody to stand by for, and are left to the schema",
 	head: policyHead,
@@ -107,7 +107,7 @@ var cases = []struct {
 	head: policyHead,
 	spec: `{placement: {spreadConstraints: [{spreadByField: region, spreadByLabel: "", minGroups: 2, maxGroups: 3}]}}`,
 	want: `{placement: {spreadConstraints: [{spreadByField: region, spreadByLabel: "", minGroups: 2, maxGroups: 3}, {spreadByField: cluster, minGroups: 2}]}}`,
-	warn: []string{"spec.placement.spreadConstraints: stored as that and {spreadByField: cluster, minGroups: 2}, which spreading by region needs"},
+	warn: []string{"spec.placement.spreadConstraints: stored as that and {spreadByField: cluster, minGroups: 2}, which a region constraint requires"},
 }, {
 	name: "spreading by zone alone keeps Karmada's refusal",
 	head: policyHead,
@@ -124,7 +124,7 @@ var cases = []struct {
 	warn: []string{
 		"spec.failover.applicationMigrationPolicy.purgePolicy: stored as purgeMode",
 		"spec.failover.applicationMigrationPolicy: stored as application",
-		"spec.propagateDeps: set to true, because application failover needs it",
+		"spec.propagateDeps: set to true, because application failover requires it",
 	},
 }, {
 	name: "purgePolicy wins over the purgeMode that the schema defaulted",
@@ -161,7 +161,7 @@ var cases = []struct {
 	name: "a replicasOverrider for a kind without replicas is refused",
 	head: overrideHead,
 	spec: `{resourceSelectors: [{apiVersion: apps/v1, kind: DaemonSet}], overriders: {replicasOverrider: [{value: 3}]}}`,
-	err:  "spec.overriders.replicasOverrider: DaemonSet has no replicas that we know of; use plaintext",
+	err:  "spec.overriders.replicasOverrider: the path of the replicas of kind DaemonSet is unknown; use plaintext",
 }, {
 	name: "a replicasOverrider that is no list is left to the schema, which refuses it",
 	head: overrideHead,
@@ -170,17 +170,17 @@ var cases = []struct {
 	name: "a replicasOverrider for everything is refused",
 	head: overrideHead,
 	spec: `{overriders: {replicasOverrider: [{value: 3}]}}`,
-	err:  "spec.overriders.replicasOverrider: without resourceSelectors it is not known where the replicas are",
+	err:  "spec.overriders.replicasOverrider: requires resourceSelectors, because the path of the replicas depends on the kind",
 }, {
 	name: "a replicasOverrider for kinds that differ is refused",
 	head: overrideHead,
 	spec: `{resourceSelectors: [{apiVersion: batch/v1, kind: Job}, {apiVersion: apps/v1, kind: Deployment}], overriders: {replicasOverrider: [{value: 3}]}}`,
-	err:  "have their replicas in different places, /spec/parallelism and /spec/replicas",
+	err:  "have their replicas at different paths, /spec/parallelism and /spec/replicas",
 }, {
 	name: "replicas can only be replaced",
 	head: overrideHead,
 	spec: `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overriders: {replicasOverrider: [{value: 3, operator: add}]}}`,
-	err:  "spec.overriders.replicasOverrider[0].operator: add is not supported, only replace is",
+	err:  "spec.overriders.replicasOverrider[0].operator: add is not supported; use replace",
 }, {
 	name: "replicas need a number",
 	head: overrideHead,
@@ -230,7 +230,7 @@ var cases = []struct {
 	spec: `{updateStrategy: {type: RollingUpdate, rollingUpdate: null}, template: {metadata: {labels: {app: a}}}}`,
 	want: `{updateStrategy: {type: ReCreate}, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}}}`,
 	warn: []string{
-		"spec.selector: not given; stored as the labels of the template, and never to be changed",
+		"spec.selector: not set; stored as the labels of the template, and immutable from now on",
 		"spec.updateStrategy.type: stored as ReCreate",
 	},
 }, {
@@ -251,12 +251,12 @@ var cases = []struct {
 	name: "v1alpha1 cannot wait for deletion",
 	head: kruiseHead("v1alpha1", "CloneSet"),
 	spec: `{updateStrategy: {type: OnDelete}}`,
-	err:  "spec.updateStrategy.type: OnDelete exists in v1beta1 only",
+	err:  "spec.updateStrategy.type: OnDelete exists only in v1beta1",
 }, {
 	name: "nor download images first",
 	head: kruiseHead("v1alpha1", "CloneSet"),
 	spec: `{updateStrategy: {rollingUpdate: {inPlaceUpdateStrategy: {imagePreDownloadTimeoutSeconds: 5}}}}`,
-	err:  "spec.updateStrategy.inPlaceUpdateStrategy.imagePreDownloadTimeoutSeconds: exists in v1beta1 only",
+	err:  "spec.updateStrategy.inPlaceUpdateStrategy.imagePreDownloadTimeoutSeconds: exists only in v1beta1",
 }, {
 	name: "two partitions",
 	head: kruiseHead("v1alpha1", "CloneSet"),
@@ -267,7 +267,7 @@ var cases = []struct {
 	head: kruiseHead("v1beta1", "StatefulSet"),
 	spec: `{template: {metadata: {labels: {app: a}}}}`,
 	want: `{selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}}}`,
-	warn: []string{"spec.selector: not given; stored as the labels of the template, and never to be changed"},
+	warn: []string{"spec.selector: not set; stored as the labels of the template, and immutable from now on"},
 }, {
 	name: "without labels there is nothing to select by, which the schema says",
 	head: kruiseHead("v1beta1", "StatefulSet"),
@@ -280,7 +280,7 @@ var cases = []struct {
 		spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c}]}}}}}}`,
 	warn: []string{
 		"spec.topology.pools: stored as subsets",
-		"spec.template.spec: stored as spec.template.cloneSetTemplate.spec.template.spec; the annotation argosy.io/subset-workload chooses another workload",
+		"spec.template.spec: stored as spec.template.cloneSetTemplate.spec.template.spec; use the annotation argosy.io/subset-workload for another kind of workload",
 	},
 }, {
 	name: "a bare pod beside a workload",
@@ -294,7 +294,7 @@ var cases = []struct {
 	want: `{customVersion: v1, injectionStrategy: {revision: {customVersion: v1, policy: Always}}}`,
 	warn: []string{
 		"spec.injectionStrategy.revision: stored as revision.customVersion",
-		"spec.customVersion: not given; stored as v1, so that there is a version of that name",
+		"spec.customVersion: not set; stored as v1, because injectionStrategy.revision refers to this version",
 		"spec.injectionStrategy.policy: stored as spec.injectionStrategy.revision.policy",
 	},
 }, {
@@ -304,7 +304,7 @@ var cases = []struct {
 	want: `{injectionStrategy: {revision: {policy: IfNotPresent}}}`,
 	warn: []string{
 		"spec.injectionStrategy.policy: stored as spec.injectionStrategy.revision.policy",
-		"spec.injectionStrategy.policy: IfNotPresent is about pulling images, which containers[].imagePullPolicy says; here Always or Partial says which pods get the revision",
+		"spec.injectionStrategy.policy: IfNotPresent is a value of containers[].imagePullPolicy, for pulling images; use Always or Partial here, which select the pods that get the revision",
 	},
 }, {
 	name: "thresholds with a sign",
@@ -317,7 +317,7 @@ var cases = []struct {
 	head: networkingHead("MultiClusterService"),
 	spec: `{types: [CrossCluster], ports: [{name: http, port: 80, targetPort: 8080}, {name: https, port: 443}]}`,
 	want: `{types: [CrossCluster], ports: [{name: http, port: 80}, {name: https, port: 443}]}`,
-	warn: []string{"spec.ports[0].targetPort: stored as nothing, since the Service web of the same namespace says it"},
+	warn: []string{"spec.ports[0].targetPort: stored as nothing, because the target port comes from the Service web in the same namespace"},
 }, {
 	name: "an Ingress in a template",
 	head: networkingHead("MultiClusterIngress"),
@@ -371,7 +371,7 @@ func TestNormalise(t *testing.T) {
 				t.Errorf("changed is %v", changed)
 			}
 			// What was merely added is not what anybody submitted.
-			added := len(warnings) == 1 && strings.Contains(warnings[0], "not given")
+			added := len(warnings) == 1 && strings.Contains(warnings[0], "not set")
 			if _, annotated := obj.GetAnnotations()[SubmittedFieldsAnnotation]; annotated != (changed && !added) {
 				t.Errorf("annotated is %v, changed %v", annotated, changed)
 			}
@@ -407,13 +407,13 @@ func TestTheVersionASidecarSetAsksForIsNamedWhereItsVersionOfTheAPISaysSo(t *tes
 }
 
 func TestTheNamespaceOfASidecarSetIsDroppedOrMeantForItsPods(t *testing.T) {
-	const everywhere = `; it injects into pods of every namespace, not of shop alone: spec.namespaceSelector says of which, and is made of the namespace given with the annotation argosy.io/namespace-as-selector: "true"`
+	const everywhere = `; it injects into pods of all namespaces, not only of shop: set spec.namespaceSelector, or the annotation argosy.io/namespace-as-selector: "true", which creates the selector from metadata.namespace`
 	const shop = `{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}}`
 	for _, c := range []struct {
 		name, annotation, version, spec, want, warn, err string
 	}{
-		{"who says no more is told", "", "v1beta1", `{paused: true}`, `{paused: true}`, "metadata.namespace: dropped, since a SidecarSet is in no namespace" + everywhere, ""},
-		{"who says it otherwise is told less", "", "v1alpha1", `{namespace: shop}`, `{namespace: shop}`, "metadata.namespace: dropped, since a SidecarSet is in no namespace", ""},
+		{"who says no more is told", "", "v1beta1", `{paused: true}`, `{paused: true}`, "metadata.namespace: removed, because a SidecarSet is cluster-scoped" + everywhere, ""},
+		{"who says it otherwise is told less", "", "v1alpha1", `{namespace: shop}`, `{namespace: shop}`, "metadata.namespace: removed, because a SidecarSet is cluster-scoped", ""},
 		{"who asks for it has it", "true", "v1beta1", `{}`, shop, "metadata.namespace: stored as spec.namespaceSelector", ""},
 		{"and may say it twice", "true", "v1beta1", shop, shop, "metadata.namespace: stored as spec.namespaceSelector", ""},
 		{"but not two things", "true", "v1beta1", `{namespaceSelector: {matchLabels: {team: a}}}`, "", "",
@@ -550,20 +550,20 @@ func TestShapesThatTheSchemaRefusesPass(t *testing.T) {
 func TestAdvise(t *testing.T) {
 	for _, c := range []struct{ name, head, spec, want string }{
 		{"a selector without a name", policyHead, `{resourceSelectors: [{apiVersion: v1, kind: Pod, name: a}, {apiVersion: a/v1, kind: CloneSet}]}`,
-			"spec.resourceSelectors[1]: selects every CloneSet, having neither name nor labelSelector"},
+			"spec.resourceSelectors[1]: selects every CloneSet, because it has neither name nor labelSelector"},
 		{"a claim of a StatefulSet", policyHead, `{resourceSelectors: [{apiVersion: v1, kind: PersistentVolumeClaim, name: data-db-0}, {apiVersion: v1, kind: PersistentVolumeClaim, name: data}]}`,
-			"spec.resourceSelectors[0]: data-db-0 looks like a claim of a StatefulSet; the StatefulSet makes its claims itself in each member, and one that is sent is in its way"},
+			"spec.resourceSelectors[0]: data-db-0 looks like a claim of a StatefulSet; the StatefulSet creates its claims in each member, and a propagated claim conflicts with them"},
 		{"fewer clusters than regions", policyHead, `{placement: {spreadConstraints: [{spreadByField: cluster, maxGroups: 1}, {spreadByField: region, minGroups: 2}, {spreadByField: zone, minGroups: 3}]}}`,
 			"spec.placement.spreadConstraints[0]: maxGroups 1 is lower than minGroups 2 by region; 2 clusters are chosen"},
 		{"as many clusters as regions", policyHead, `{placement: {spreadConstraints: [{spreadByField: cluster, maxGroups: 2}, {spreadByField: region, minGroups: 2}]}}`, ""},
 		{"a selector by label", policyHead, `{resourceSelectors: [{apiVersion: a/v1, kind: CloneSet, labelSelector: {}}]}`, ""},
 		{"a taint that the cluster's condition decides", clusterHead, `{taints: [{key: mine, effect: NoSchedule}, {key: cluster.karmada.io/not-ready, effect: NoSchedule}]}`,
-			"spec.taints[1]: cluster.karmada.io/not-ready is set and removed by the cluster's condition"},
+			"spec.taints[1]: the hub adds and removes cluster.karmada.io/not-ready according to the cluster's condition"},
 		{"retention of a field that rollouts are steered by", interpreterHead, `{customizations: {retention: {jsonPaths: [.status, .spec.updateStrategy]}}}`,
-			"spec.customizations.retention.jsonPaths[1]: .spec.updateStrategy is kept as the member has it, until the template changes it"},
+			"spec.customizations.retention.jsonPaths[1]: .spec.updateStrategy keeps the value of the member until the template changes it"},
 		{"a script that does what it shall", interpreterHead, `{customizations: {replicaResource: {luaScript: "function GetReplicas(obj) return 1 end"}}}`, ""},
 		{"a script whose only function has another name", interpreterHead, `{customizations: {replicaResource: {luaScript: "function ReplicasCount(obj) return 1 end"}}}`,
-			"spec.customizations.replicaResource.luaScript: function ReplicasCount is called, as it is the only one; Karmada knows another name for it"},
+			"spec.customizations.replicaResource.luaScript: function ReplicasCount is used because it is the only one; Karmada requires another name"},
 		{"a script without a function", interpreterHead, `{customizations: {replicaResource: {luaScript: "return 1"}}}`,
 			"spec.customizations.replicaResource.luaScript: the script defines no function; it must define GetReplicas(obj)"},
 		{"a script that is none, which is refused", interpreterHead, `{customizations: {replicaResource: {luaScript: "function"}}}`, ""},

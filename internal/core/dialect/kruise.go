@@ -28,7 +28,7 @@ func (r *rewrite) cloneSet() {
 	}
 	const path = "spec.updateStrategy"
 	if update["type"] == "OnDelete" {
-		r.refuse(path+".type", "OnDelete exists in v1beta1 only: write the object as apiVersion apps.kruise.io/v1beta1")
+		r.refuse(path+".type", "OnDelete exists only in v1beta1: use apiVersion apps.kruise.io/v1beta1")
 		return
 	}
 	rolling := child(update, "rollingUpdate")
@@ -47,11 +47,11 @@ func (r *rewrite) cloneSet() {
 		}
 	}
 	for _, field := range slices.Sorted(maps.Keys(rolling)) {
-		r.refuse(path+".rollingUpdate."+field, "exists in v1beta1 at most: write the object as apiVersion apps.kruise.io/v1beta1")
+		r.refuse(path+".rollingUpdate."+field, "does not exist in v1alpha1: use apiVersion apps.kruise.io/v1beta1 if it has this field")
 	}
 	for field := range child(update, "inPlaceUpdateStrategy") {
 		if strings.HasPrefix(field, "imagePreDownload") {
-			r.refuse(path+".inPlaceUpdateStrategy."+field, "exists in v1beta1 only: write the object as apiVersion apps.kruise.io/v1beta1")
+			r.refuse(path+".inPlaceUpdateStrategy."+field, "exists only in v1beta1: use apiVersion apps.kruise.io/v1beta1")
 		}
 	}
 	if _, ok := update["rollingUpdate"]; ok {
@@ -68,7 +68,7 @@ func (r *rewrite) selector() {
 	}
 	r.spec["selector"] = map[string]any{"matchLabels": runtime.DeepCopyJSON(labels)}
 	r.changed = true
-	r.warnings = append(r.warnings, "spec.selector: not given; stored as the labels of the template, and never to be changed")
+	r.warnings = append(r.warnings, "spec.selector: not set; stored as the labels of the template, and immutable from now on")
 }
 
 // sidecarSet: a revision is a choice among versions, of which the one that its author named is meant; and policy belongs to it.
@@ -87,7 +87,7 @@ func (r *rewrite) sidecarSet() {
 	if policy, ok := injection["policy"]; ok {
 		r.move(injection, "policy", path+".policy", ensure(injection, "revision"), "policy", path+".revision.policy")
 		if policy == "IfNotPresent" {
-			r.warnings = append(r.warnings, path+".policy: IfNotPresent is about pulling images, which containers[].imagePullPolicy says; here Always or Partial says which pods get the revision")
+			r.warnings = append(r.warnings, path+".policy: IfNotPresent is a value of containers[].imagePullPolicy, for pulling images; use Always or Partial here, which select the pods that get the revision")
 		}
 	}
 }
@@ -111,9 +111,9 @@ func (r *rewrite) sidecarSetNamespace() {
 		r.rewritten(path, given, "spec.namespaceSelector")
 		return
 	}
-	told := path + ": dropped, since a SidecarSet is in no namespace"
+	told := path + ": removed, because a SidecarSet is cluster-scoped"
 	if r.spec["namespaceSelector"] == nil && r.spec["namespace"] == nil {
-		told += fmt.Sprintf("; it injects into pods of every namespace, not of %s alone: spec.namespaceSelector says of which, and is made of the namespace given with the annotation %s: \"true\"",
+		told += fmt.Sprintf("; it injects into pods of all namespaces, not only of %s: set spec.namespaceSelector, or the annotation %s: \"true\", which creates the selector from metadata.namespace",
 			given, NamespaceSelectorAnnotation)
 	}
 	r.warnings = append(r.warnings, told)
@@ -129,13 +129,13 @@ func (r *rewrite) nameVersion(name string) {
 			}
 			labels[customVersionLabel] = name
 			r.obj.SetLabels(labels)
-			r.warnings = append(r.warnings, fmt.Sprintf("metadata.labels[%s]: not given; stored as %s, so that there is a version of that name", customVersionLabel, name))
+			r.warnings = append(r.warnings, fmt.Sprintf("metadata.labels[%s]: not set; stored as %s, because injectionStrategy.revision refers to this version", customVersionLabel, name))
 		}
 		return
 	}
 	if r.spec["customVersion"] == nil {
 		r.spec["customVersion"] = name
-		r.warnings = append(r.warnings, fmt.Sprintf("spec.customVersion: not given; stored as %s, so that there is a version of that name", name))
+		r.warnings = append(r.warnings, fmt.Sprintf("spec.customVersion: not set; stored as %s, because injectionStrategy.revision refers to this version", name))
 	}
 }
 
@@ -154,7 +154,7 @@ func (r *rewrite) unitedDeployment() {
 		"StatefulSet": "statefulSetTemplate", "AdvancedStatefulSet": "advancedStatefulSetTemplate",
 	}[kind]
 	if !ok {
-		r.refuse("metadata.annotations["+SubsetWorkloadAnnotation+"]", "%q is none of CloneSet, Deployment, StatefulSet, AdvancedStatefulSet", kind)
+		r.refuse("metadata.annotations["+SubsetWorkloadAnnotation+"]", "must be CloneSet, Deployment, StatefulSet or AdvancedStatefulSet, not %q", kind)
 		return
 	}
 	const path = "spec.template.spec"
@@ -183,7 +183,7 @@ func (r *rewrite) unitedDeployment() {
 			inner["selector"] = map[string]any{"matchLabels": runtime.DeepCopyJSON(labels)}
 		}
 	}
-	r.rewritten(path, given, fmt.Sprintf("spec.template.%s.spec.template.spec; the annotation %s chooses another workload", field, SubsetWorkloadAnnotation))
+	r.rewritten(path, given, fmt.Sprintf("spec.template.%s.spec.template.spec; use the annotation %s for another kind of workload", field, SubsetWorkloadAnnotation))
 }
 
 // merge sets in to what from says, object by object, as a JSON merge patch does.

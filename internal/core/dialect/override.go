@@ -74,7 +74,7 @@ func (r *rewrite) replicas(overriders map[string]any, path string) {
 	for i, item := range list {
 		operator, value := item["operator"], item["value"]
 		if operator != nil && operator != "" && operator != "replace" {
-			r.refuse(fmt.Sprintf("%s[%d].operator", path, i), "%v is not supported, only replace is", operator)
+			r.refuse(fmt.Sprintf("%s[%d].operator", path, i), "%v is not supported; use replace", operator)
 			return
 		}
 		if n, ok := number(value); !ok || n < 0 {
@@ -102,7 +102,7 @@ func setPlaintext(list []any, pointer string, value any) []any {
 func (r *rewrite) replicaPath() (string, error) {
 	selectors := objects(r.spec, "resourceSelectors")
 	if len(selectors) == 0 {
-		return "", errors.New("without resourceSelectors it is not known where the replicas are; select the workloads, or use plaintext")
+		return "", errors.New("requires resourceSelectors, because the path of the replicas depends on the kind; select the workloads, or use plaintext")
 	}
 	var pointer string
 	for _, s := range selectors {
@@ -115,9 +115,9 @@ func (r *rewrite) replicaPath() (string, error) {
 		p, ok := replicaPaths[gv.WithKind(kind).GroupKind()]
 		switch {
 		case !ok:
-			return "", fmt.Errorf("%s has no replicas that we know of; use plaintext", kind)
+			return "", fmt.Errorf("the path of the replicas of kind %s is unknown; use plaintext", kind)
 		case pointer != "" && p != pointer:
-			return "", fmt.Errorf("the kinds selected have their replicas in different places, %s and %s; write a policy for each", pointer, p)
+			return "", fmt.Errorf("the selected kinds have their replicas at different paths, %s and %s; use a separate policy for each", pointer, p)
 		}
 		pointer = p
 	}

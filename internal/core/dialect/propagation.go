@@ -62,7 +62,7 @@ func (r *rewrite) standby(placement, scheduling map[string]any) {
 		return // nothing to stand by for: left to the schema, which refuses a weight of 0
 	}
 	if _, ok := placement["clusterAffinities"]; ok && !r.submittedBefore(path) {
-		r.refuse(path, "weight 0 means standby, which clusterAffinities says already; give every cluster a weight")
+		r.refuse(path, "weight 0 means standby, which cannot be combined with clusterAffinities; give every cluster a weight above 0")
 		return
 	}
 	base := child(placement, "clusterAffinity")
@@ -88,7 +88,7 @@ func (r *rewrite) standby(placement, scheduling map[string]any) {
 	}
 	placement["clusterAffinities"] = terms
 	delete(placement, "clusterAffinity")
-	r.rewritten(path, submitted, "clusterAffinities active and standby, because weight 0 means that the cluster stands by")
+	r.rewritten(path, submitted, "clusterAffinities active and standby, because weight 0 means a standby cluster")
 }
 
 // narrow is the affinity that holds where base and any of targets do. Only names can be joined; several selectors cannot.
@@ -101,7 +101,7 @@ func narrow(base map[string]any, targets []map[string]any) (map[string]any, erro
 	for _, target := range targets {
 		selects := target["labelSelector"] != nil || target["fieldSelector"] != nil || len(strs(target, "exclude")) > 0
 		if selects && len(targets) > 1 {
-			return nil, errors.New("several rules cannot be joined unless each names its clusters")
+			return nil, errors.New("several rules can be combined only if each uses clusterNames")
 		}
 		if !selects && len(strs(target, "clusterNames")) == 0 {
 			return nil, errors.New("the rule matches every cluster")
@@ -112,7 +112,7 @@ func narrow(base map[string]any, targets []map[string]any) (map[string]any, erro
 				continue
 			}
 			if out[selector] != nil {
-				return nil, fmt.Errorf("the %s of clusterAffinity and that of the rule cannot be joined", selector)
+				return nil, fmt.Errorf("the %s of clusterAffinity and that of the rule cannot be combined", selector)
 			}
 			out[selector] = runtime.DeepCopyJSONValue(target[selector])
 		}
@@ -160,7 +160,7 @@ func (r *rewrite) regionSpread(placement map[string]any) {
 		"spreadByField": string(policyv1alpha1.SpreadByFieldCluster),
 		"minGroups":     atLeast,
 	})
-	r.rewritten(path, submitted, fmt.Sprintf("that and {spreadByField: cluster, minGroups: %d}, which spreading by region needs", atLeast))
+	r.rewritten(path, submitted, fmt.Sprintf("that and {spreadByField: cluster, minGroups: %d}, which a region constraint requires", atLeast))
 }
 
 func (r *rewrite) failover(failover map[string]any) {
@@ -170,7 +170,7 @@ func (r *rewrite) failover(failover map[string]any) {
 		r.rename(failover, path, "applicationMigrationPolicy", "application")
 		if r.spec["propagateDeps"] != true {
 			r.spec["propagateDeps"] = true
-			r.warnings = append(r.warnings, "spec.propagateDeps: set to true, because application failover needs it")
+			r.warnings = append(r.warnings, "spec.propagateDeps: set to true, because application failover requires it")
 		}
 	}
 	if application := child(failover, "application"); application != nil && application["purgePolicy"] != nil {
@@ -243,12 +243,12 @@ func adviseSelectors(spec map[string]any) []string {
 	var out []string
 	for i, s := range objects(spec, "resourceSelectors") {
 		if name, _ := s["name"].(string); s["kind"] == "PersistentVolumeClaim" && ofStatefulSet.MatchString(name) {
-			out = append(out, fmt.Sprintf("spec.resourceSelectors[%d]: %s looks like a claim of a StatefulSet; the StatefulSet makes its claims itself in each member, and one that is sent is in its way", i, name))
+			out = append(out, fmt.Sprintf("spec.resourceSelectors[%d]: %s looks like a claim of a StatefulSet; the StatefulSet creates its claims in each member, and a propagated claim conflicts with them", i, name))
 		}
 		if s == nil || s["labelSelector"] != nil || s["name"] != nil && s["name"] != "" {
 			continue
 		}
-		out = append(out, fmt.Sprintf("spec.resourceSelectors[%d]: selects every %v, having neither name nor labelSelector", i, s["kind"]))
+		out = append(out, fmt.Sprintf("spec.resourceSelectors[%d]: selects every %v, because it has neither name nor labelSelector", i, s["kind"]))
 	}
 	return out
 }

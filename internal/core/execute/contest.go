@@ -70,7 +70,7 @@ const ContestedAdvice = "To resolve:"
 
 // Contested is what users are told of an object that is contested by the field manager, which may not be known.
 func Contested(cluster string, manifest *unstructured.Unstructured, path, manager string) string {
-	who := "somebody"
+	who := "a user or controller"
 	if manager != "" {
 		who = fmt.Sprintf("field manager %q", manager)
 	}

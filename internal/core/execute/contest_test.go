@@ -85,7 +85,7 @@ func TestWhoContestsAFieldIsNamed(t *testing.T) {
 	if got := execute.Contested("eu", d, "spec.type", "meddler"); !strings.Contains(got, `field manager "meddler" repeatedly changes spec.type of Service `) || !strings.Contains(got, `in cluster "eu"; the hub reverts`) {
 		t.Error(got)
 	}
-	if got := execute.Contested("eu", d, "", ""); !strings.HasPrefix(got, "somebody repeatedly deletes Service ") {
+	if got := execute.Contested("eu", d, "", ""); !strings.HasPrefix(got, "a user or controller repeatedly deletes Service ") {
 		t.Error(got)
 	}
 }

@@ -55,7 +55,7 @@ func TestADefinitionIsDeletedOnlyIfNoObjectOfItsKindStays(t *testing.T) {
 		says    string
 	}{
 		{"none is left", ours, nil, false, FateDeleted, ""},
-		{"it was there before", adopted, nil, false, FateReleased, "was there before"},
+		{"it was there before", adopted, nil, false, FateReleased, "it existed before"},
 		{"one that only the member has", ours, []Content{train("a")}, false, FateReleased, "Train shop/a"},
 		{"one that is going", ours, []Content{train("a", going)}, false, FateDeleted, ""},
 		{"one that is about to go by the hub", ours, []Content{train("a", of("goes"))}, false, FateWaits, "Train shop/a"},

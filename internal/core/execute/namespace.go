@@ -74,7 +74,7 @@ const (
 	FateWaits    Fate = "Waits" // for objects that the hub is about to delete or release
 )
 
-const notMade = "it was there before the hub sent it"
+const notMade = "it existed before the hub propagated it"
 
 // EndNamespace decides what becomes of the observed namespace, by what is in it: it is deleted if the hub made it, and if nothing would
 // go with it that the hub did not send there or has preserved. Whatever stays, reason says.
@@ -105,9 +105,9 @@ func EndNamespace(observed *unstructured.Unstructured, contents []Content, workO
 	case len(staying) > 0:
 		return FateReleased, "it contains objects that remain: " + someOf(staying)
 	case waits != "":
-		return FateWaits, waits + " goes first"
+		return FateWaits, waits + " is deleted first"
 	}
-	return FateDeleted, "the hub made it, and nothing is left in it"
+	return FateDeleted, "the hub created it, and it is empty"
 }
 
 // someOf are the first of the objects named, and how many there are besides.

@@ -45,7 +45,7 @@ func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 		says  string
 	}{
 		{"it is empty but for what is in every namespace", ours, nil, FateDeleted, ""},
-		{"it was there before", adopted, nil, FateReleased, "was there before"},
+		{"it was there before", adopted, nil, FateReleased, "it existed before"},
 		{"a volume that only the member has", ours, []Content{object("", "PersistentVolumeClaim", "data-db-0")}, FateReleased, "PersistentVolumeClaim data-db-0"},
 		{"a Deployment that was preserved, with its pods", ours, []Content{object("apps", "Deployment", "web"), object("apps", "ReplicaSet", "web-1", owned("Deploymentweb")),
 			object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, FateReleased, "it contains objects that remain: Deployment web"},

@@ -50,7 +50,7 @@ func Seen(p Probe) metav1.Condition {
 				"and that spec.apiEndpoint and spec.proxyURL lead to it")
 	case p.Err != "":
 		return notReady(clusterv1alpha1.ReasonClusterNotReachable,
-			"cluster is not reachable: "+p.Err+"; check that its API server is running and that spec.apiEndpoint and spec.proxyURL lead to it")
+			"cluster is not reachable: "+p.Err+"; check that its API server is running and reachable at spec.apiEndpoint, through spec.proxyURL if it is set")
 	case p.Code == http.StatusOK:
 		return metav1.Condition{
 			Type:    clusterv1alpha1.ClusterConditionReady,
@@ -60,7 +60,7 @@ func Seen(p Probe) metav1.Condition {
 		}
 	case p.Code == http.StatusUnauthorized || p.Code == http.StatusForbidden:
 		return notReady(clusterv1alpha1.ReasonClusterNotReady, fmt.Sprintf(
-			"cluster is reachable but refuses the credentials (%d %s); join it again, or put valid ones into the secret that spec.secretRef names",
+			"cluster is reachable but rejects the credentials (%d %s); join it again, or set valid credentials in the secret of spec.secretRef",
 			p.Code, http.StatusText(p.Code)))
 	default:
 		message := fmt.Sprintf("cluster is reachable but health endpoint responded without ok (%d)", p.Code)

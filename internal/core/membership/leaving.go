@@ -134,16 +134,16 @@ func (l Leaving) Lines(cluster string) []string {
 		lines = append(lines, fmt.Sprintf("deleted in cluster %s: %s", cluster, perKind(l.Deleted)))
 	}
 	for _, v := range l.Volumes {
-		lines = append(lines, fmt.Sprintf("deleted with what is stored on it: PersistentVolumeClaim %s", v))
+		lines = append(lines, fmt.Sprintf("deleted with its data: PersistentVolumeClaim %s", v))
 	}
 	if len(l.Namespaces) > 0 {
-		lines = append(lines, fmt.Sprintf("deleted if nothing is left in them, and else left to the cluster: the namespaces %s", strings.Join(l.Namespaces, ", ")))
+		lines = append(lines, fmt.Sprintf("deleted if empty, otherwise kept in the cluster: namespaces %s", strings.Join(l.Namespaces, ", ")))
 	}
 	if len(l.Definitions) > 0 {
-		lines = append(lines, fmt.Sprintf("deleted if no object of theirs is left, and else left to the cluster: the CustomResourceDefinitions %s", strings.Join(l.Definitions, ", ")))
+		lines = append(lines, fmt.Sprintf("deleted if no objects of the kind remain, otherwise kept in the cluster: CustomResourceDefinitions %s", strings.Join(l.Definitions, ", ")))
 	}
 	if len(l.Kept) > 0 {
-		lines = append(lines, fmt.Sprintf("left to the cluster: %s", perKind(l.Kept)))
+		lines = append(lines, fmt.Sprintf("kept in the cluster: %s", perKind(l.Kept)))
 	}
 	return lines
 }

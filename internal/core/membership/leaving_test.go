@@ -40,20 +40,20 @@ func TestWhatGoesWithACluster(t *testing.T) {
 	}{
 		{"what is not preserved goes", works, false, metav1.ConditionTrue, true, []string{
 			"deleted in cluster m1: 2 Deployment.apps, 1 PersistentVolumeClaim",
-			"deleted with what is stored on it: PersistentVolumeClaim shop/data",
-			"deleted if nothing is left in them, and else left to the cluster: the namespaces shop",
-			"left to the cluster: 1 Deployment.apps"}},
+			"deleted with its data: PersistentVolumeClaim shop/data",
+			"deleted if empty, otherwise kept in the cluster: namespaces shop",
+			"kept in the cluster: 1 Deployment.apps"}},
 		{"a workload takes its volumes along that it made so", []workv1alpha1.Work{work(fmt.Sprintf(set, "Delete"), false)}, false, metav1.ConditionTrue, true, []string{
 			"deleted in cluster m1: 1 StatefulSet.apps",
-			"deleted with what is stored on it: PersistentVolumeClaim shop/data-db-0",
-			"deleted with what is stored on it: PersistentVolumeClaim shop/data-db-1"}},
+			"deleted with its data: PersistentVolumeClaim shop/data-db-0",
+			"deleted with its data: PersistentVolumeClaim shop/data-db-1"}},
 		{"a definition goes if nothing of its kind is left", []workv1alpha1.Work{
 			work(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trains.example.com"}}`, false),
 			work(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"boats.example.com"}}`, false)}, false, metav1.ConditionTrue, true, []string{
-			"deleted if no object of theirs is left, and else left to the cluster: the CustomResourceDefinitions boats.example.com, trains.example.com"}},
+			"deleted if no objects of the kind remain, otherwise kept in the cluster: CustomResourceDefinitions boats.example.com, trains.example.com"}},
 		{"and no others", []workv1alpha1.Work{work(fmt.Sprintf(set, "Retain"), false)}, false, metav1.ConditionTrue, true, []string{"deleted in cluster m1: 1 StatefulSet.apps"}},
-		{"a cluster that does not answer keeps all", works, false, metav1.ConditionUnknown, false, []string{"left to the cluster: 3 Deployment.apps, 1 Namespace, 1 PersistentVolumeClaim"}},
-		{"kept, nothing does", works, true, metav1.ConditionTrue, false, []string{"left to the cluster: 3 Deployment.apps, 1 Namespace, 1 PersistentVolumeClaim"}},
+		{"a cluster that does not answer keeps all", works, false, metav1.ConditionUnknown, false, []string{"kept in the cluster: 3 Deployment.apps, 1 Namespace, 1 PersistentVolumeClaim"}},
+		{"kept, nothing does", works, true, metav1.ConditionTrue, false, []string{"kept in the cluster: 3 Deployment.apps, 1 Namespace, 1 PersistentVolumeClaim"}},
 		{"nothing was sent", nil, false, metav1.ConditionTrue, false, nil},
 	} {
 		c := &clusterv1alpha1.Cluster{}

@@ -83,7 +83,7 @@ const resourceNames, resourceNameBytes = 1000, 64 << 10
 // Crowded says why the resources of a cluster are more than a summary takes; empty if they are not.
 func Crowded(s *clusterv1alpha1.ResourceSummary) string {
 	if n := max(len(s.Allocatable), len(s.Allocated), len(s.Allocating)); n > resourceNames {
-		return fmt.Sprintf("its nodes and pods name %d resources, where the hub takes %d; find out what adds so many there", n, resourceNames)
+		return fmt.Sprintf("its nodes and pods have %d resource names, but the limit is %d; check what adds so many there", n, resourceNames)
 	}
 	for _, list := range []corev1.ResourceList{s.Allocatable, s.Allocated, s.Allocating} {
 		n := 0
@@ -91,7 +91,7 @@ func Crowded(s *clusterv1alpha1.ResourceSummary) string {
 			n += Written(string(name))
 		}
 		if n > resourceNameBytes {
-			return fmt.Sprintf("the resources that its nodes and pods name have %d bytes of names, where the hub takes %d; find out what adds them there", n, resourceNameBytes)
+			return fmt.Sprintf("the resource names of its nodes and pods have %d bytes, but the limit is %d; check what adds them there", n, resourceNameBytes)
 		}
 	}
 	return ""

@@ -98,9 +98,9 @@ func TestResourcesOfMoreNamesThanASummaryTakesAreSaid(t *testing.T) {
 		says string
 	}{
 		"an honest one":             {named(500, 60, "x"), ""},
-		"many":                      {named(1001, 1, "x"), "name 1001 resources, where the hub takes 1000"},
-		"a long one":                {named(1, 1<<20, "x"), "bytes of names, where the hub takes 65536"},
-		"six times as many in JSON": {named(1000, 20, "<"), "bytes of names, where the hub takes 65536"},
+		"many":                      {named(1001, 1, "x"), "have 1001 resource names, but the limit is 1000"},
+		"a long one":                {named(1, 1<<20, "x"), "bytes, but the limit is 65536"},
+		"six times as many in JSON": {named(1000, 20, "<"), "bytes, but the limit is 65536"},
 	} {
 		for _, s := range []clusterv1alpha1.ResourceSummary{{Allocatable: c.list}, {Allocated: c.list}, {Allocating: c.list}} {
 			if why := Crowded(&s); (why == "") != (c.says == "") || !strings.Contains(why, c.says) {

@@ -86,7 +86,7 @@ func CurrentOpenKruise(current *metav1.Condition, s Served, now time.Time) *meta
 	}
 	if len(s.Older) > 0 {
 		c.Status, c.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonOlderVersions
-		c.Message = fmt.Sprintf("served in an older version only: %s; templates are converted, and refused here where they use fields of v1beta1 alone; upgrade OpenKruise in this cluster to lift that",
+		c.Message = fmt.Sprintf("served only in an older version: %s; templates are converted, but cannot be applied here if they use fields that exist only in v1beta1; upgrade OpenKruise in this cluster to apply them",
 			strings.Join(s.Older, ", "))
 	}
 	out := since(current, c, now)

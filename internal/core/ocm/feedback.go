@@ -110,9 +110,9 @@ func ParsePath(path ocmv1.JsonPath) (*jsonpath.JSONPath, error) {
 	case len(path.Path) > pathLimit:
 		return nil, fmt.Errorf("the path of %s has %d bytes, more than %d", path.Name, len(path.Path), pathLimit)
 	case strings.ContainsAny(path.Path, "{}"):
-		return nil, fmt.Errorf("parse the path %s of %s: a path has no braces: it is one expression, such as .status.readyReplicas", path.Path, path.Name)
+		return nil, fmt.Errorf("parse the path %s of %s: it must be one expression without braces, such as .status.readyReplicas", path.Path, path.Name)
 	case strings.Count(path.Path, "..") > 1:
-		return nil, fmt.Errorf("parse the path %s of %s: .. may be in it once", path.Path, path.Name)
+		return nil, fmt.Errorf("parse the path %s of %s: .. may occur only once", path.Path, path.Name)
 	case strings.Count(path.Path, ",") > unionLimit:
 		return nil, fmt.Errorf("parse the path %s of %s: it has more than %d commas", path.Path, path.Name, unionLimit)
 	}
@@ -155,7 +155,7 @@ func valueAt(path ocmv1.JsonPath, object *unstructured.Unstructured) (*ocmv1.Fee
 	case bool:
 		value.Type, value.Boolean = ocmv1.ValueBoolean, &is
 	default:
-		return nil, fmt.Errorf("the value of %s at %s is a %s: only whole numbers, texts and booleans are reported", path.Name, path.Path, describe(is))
+		return nil, fmt.Errorf("the value of %s at %s is a %s: only integers, strings and booleans are reported", path.Name, path.Path, describe(is))
 	}
 	return &ocmv1.FeedbackValue{Name: path.Name, Value: value}, nil
 }
@@ -164,7 +164,7 @@ func valueAt(path ocmv1.JsonPath, object *unstructured.Unstructured) (*ocmv1.Fee
 func find(j *jsonpath.JSONPath, object *unstructured.Unstructured) (found [][]reflect.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("it cannot be evaluated: %v", r)
+			err = fmt.Errorf("cannot be evaluated: %v", r)
 		}
 	}()
 	return j.FindResults(object.Object)

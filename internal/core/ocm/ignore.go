@@ -45,7 +45,7 @@ func Ignored(f ocmv1.IgnoreField) (paths []jsonpath.Path, err error) {
 func fromPointer(pointer string) (string, error) {
 	rest, ok := strings.CutPrefix(pointer, "/")
 	if !ok || rest == "" {
-		return "", fmt.Errorf("%q: a JSON pointer begins with a slash and names a field, such as /spec/replicas", pointer)
+		return "", fmt.Errorf("%q: must be a JSON pointer to a field, such as /spec/replicas", pointer)
 	}
 	var path strings.Builder
 	for token := range strings.SplitSeq(rest, "/") {
@@ -67,7 +67,7 @@ func Leave(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) (
 	}
 	var ignored []ocmv1.IgnoreField
 	if err := json.Unmarshal([]byte(text), &ignored); err != nil {
-		return nil, fmt.Errorf("read the fields that are ignored: %w", err)
+		return nil, fmt.Errorf("read the ignored fields: %w", err)
 	}
 	for _, f := range ignored {
 		leave := jsonpath.Keep

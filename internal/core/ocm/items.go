@@ -84,7 +84,7 @@ func (i *Item) take(options []ocmv1.ManifestConfigOption) {
 func ConditionType(kind string) error {
 	switch kind {
 	case ocmv1.Applied, ocmv1.Deleting, ocmv1.StatusFeedbackSynced:
-		return fmt.Errorf("%s is said by the hub alone: name the condition otherwise", kind)
+		return fmt.Errorf("%s is reserved for the hub: use another type", kind)
 	}
 	if !conditionType.MatchString(kind) || len(kind) > 316 {
 		return errors.New("must be the type of a condition, such as Ready or example.com/Ready")

@@ -52,7 +52,7 @@ func Compile(expression string, of *cel.Type) (cel.Program, error) {
 		return nil, issues.Err()
 	}
 	if got := ast.OutputType(); !got.IsExactType(of) && !got.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("%q gives a %s, not a %s", expression, got, of)
+		return nil, fmt.Errorf("%q returns a %s, not a %s", expression, got, of)
 	}
 	return env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(costLimit), cel.CostTracking(&library.CostEstimator{}))
 }
@@ -90,7 +90,7 @@ func (p *Programs) compile(expression string, of *cel.Type) (cel.Program, error)
 // evaluate is what a program gives. What it costs is added to spent.
 func evaluate(program cel.Program, variables map[string]any, spent *uint64) (ref.Val, error) {
 	if *spent > budget {
-		return nil, fmt.Errorf("the expressions of the ManifestWork cost more than %d together", budget)
+		return nil, fmt.Errorf("the total cost of the expressions of the ManifestWork exceeds %d", budget)
 	}
 	out, details, err := program.Eval(variables)
 	if details != nil && details.ActualCost() != nil {
@@ -128,7 +128,7 @@ func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstr
 		}
 		is, ok := out.Value().(bool)
 		if !ok {
-			return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q gives %v, not true or false", expression, out.Value()))
+			return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q returns %v, not true or false", expression, out.Value()))
 		}
 		holds = holds && is
 	}

@@ -85,7 +85,7 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 		}
 		is := aggregate(kind, all)
 		if open := incomplete(items, manifests, mw.Generation); kind == ocmv1.Complete && is.Status == metav1.ConditionTrue && open > 0 {
-			is.Status, is.Message = metav1.ConditionFalse, fmt.Sprintf("%d of %d manifests are complete, of others it is not known", len(all), len(all)+open)
+			is.Status, is.Message = metav1.ConditionFalse, fmt.Sprintf("%d of %d manifests are complete, the status of the others is unknown", len(all), len(all)+open)
 		}
 		at.set(&status.Conditions, kind, is.Status, ocmv1.ReasonRulesAggregated, is.Message)
 	}
@@ -207,7 +207,7 @@ func applied(item Item, seen Seen) (answered bool, why *reason) {
 		return is.ObservedGeneration == seen.Work.Generation, nil
 	default:
 		if other := holder(seen); other != "" && asWanted(item, seen) {
-			return true, &reason{text: "the object is as the manifest has it, and the work " + other + " keeps it", held: true}
+			return true, &reason{text: "the object matches the manifest, and is managed by the work " + other, held: true}
 		}
 		_, cause, found := strings.Cut(is.Message, "): ")
 		if !found {
@@ -248,14 +248,14 @@ func Waits(mw *ocmv1.ManifestWork, now time.Time) ocmv1.ManifestWorkStatus {
 	})}
 	at := stamp{mw.Generation, metav1.NewTime(now)}
 	at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionFalse, ocmv1.ReasonWorkApplyFailed,
-		fmt.Sprintf("no cluster %q has joined, which the namespace names; this waits until it does", mw.Namespace))
+		fmt.Sprintf("there is no cluster %q, which the namespace refers to; the objects are applied when it joins", mw.Namespace))
 	return status
 }
 
 // Leaves is the status of a ManifestWork that is being deleted, while its objects go; why says what holds them up, empty for nothing.
 func Leaves(mw *ocmv1.ManifestWork, why string, now time.Time) ocmv1.ManifestWorkStatus {
 	status := *mw.Status.DeepCopy()
-	message := "The objects are taken from the cluster, or left to it, before the ManifestWork goes"
+	message := "The objects in the cluster are deleted or released before the ManifestWork is deleted"
 	if why != "" {
 		message += ": " + why
 	}

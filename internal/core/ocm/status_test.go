@@ -79,7 +79,7 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 		},
 		"kept by another work, as it should be": {
 			func(w *workv1alpha1.Work) Seen { return Seen{Work: answered(w, "False", refused), Object: held} },
-			"True AppliedManifestComplete: Apply manifest complete: the object is as the manifest has it, and the work other keeps it",
+			"True AppliedManifestComplete: Apply manifest complete: the object matches the manifest, and is managed by the work other",
 			"True ResourceAvailable: Resource is available",
 			"True AppliedManifestWorkComplete: Apply manifest work complete", "True ResourcesAvailable: All resources are available",
 		},
@@ -147,8 +147,8 @@ func TestFeedbackIsWhatRulesAskFor(t *testing.T) {
 			want: "Replicas=2 ReadyReplicas=2 AvailableReplicas=2 UpdatedReplicas=1 UpdatedReadyReplicas=1"},
 		"a text that is no value":                {rules: paths(".metadata.annotations.long"), err: "the value of a at .metadata.annotations.long has 1025 bytes, more than 1024"},
 		"a path that calls its parser too often": {rules: paths(strings.Repeat("@", 1025)), err: "the path of a has 1025 bytes, more than 1024"},
-		"a loop":                                 {rules: paths(".status}{range .spec.template.spec.containers}{[0]}{end"), err: "a path has no braces"},
-		"all below all":                          {rules: paths("..conditions..type"), err: ".. may be in it once"},
+		"a loop":                                 {rules: paths(".status}{range .spec.template.spec.containers}{[0]}{end"), err: "must be one expression without braces"},
+		"all below all":                          {rules: paths("..conditions..type"), err: ".. may occur only once"},
 		"lists of lists":                         {rules: paths(strings.Repeat("[0,0]", 9)), err: "more than 8 commas"},
 		"a path that is none":                    {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: ".status["}}}}, err: "parse the path .status[ of a"},
 	} {
@@ -224,7 +224,7 @@ func TestConditionRules(t *testing.T) {
 		"the libraries":                 {cel("Fine", "object.?status.?nothing.orValue(5) == 5 && quantity('1Gi').isGreaterThan(quantity('1Mi')) && ['a'].indexOf('a') == 0 && isURL('https://a.b') && 'a-b'.replace('-', '') == 'ab' && isIP('10.0.0.1') && cidr('10.0.0.0/8').containsIP('10.1.1.1') && isSemver('1.2.3') && 'abc'.find('b') == 'b'"), job, "True ConditionRuleEvaluated: Manifest is Fine"},
 		"what is no expression":         {cel("Fine", "object.("), job, "False ConditionRuleInvalid: ERROR"},
 		"none at all":                   {cel("Fine"), job, "False ConditionRuleInvalid: the rule of Fine has no celExpressions"},
-		"a text for a truth":            {cel("Fine", "object.metadata.name"), job, `False ConditionRuleExpressionError: "object.metadata.name" gives j, not true or false`},
+		"a text for a truth":            {cel("Fine", "object.metadata.name"), job, `False ConditionRuleExpressionError: "object.metadata.name" returns j, not true or false`},
 		"what is not there":             {cel("Fine", "object.spec.replicas > 1"), job, `False ConditionRuleExpressionError: "object.spec.replicas > 1": no such key: spec`},
 		"one that never ends":           {cel("Fine", "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, a+b+c+d+e+f > 0))))))"), job, "False ConditionRuleExpressionError"},
 	} {
@@ -250,7 +250,7 @@ func TestTheExpressionsOfAManifestWorkHaveOneBudget(t *testing.T) {
 		t.Fatalf("one alone gives %q and costs %d", got, spent)
 	}
 	spent = 10_000_001
-	if got := show(p.Evaluate(rule, object(t, config), &spent)); !strings.Contains(got, "ConditionRuleExpressionError") || !strings.Contains(got, "cost more than 10000000 together") {
+	if got := show(p.Evaluate(rule, object(t, config), &spent)); !strings.Contains(got, "ConditionRuleExpressionError") || !strings.Contains(got, "the total cost of the expressions of the ManifestWork exceeds 10000000") {
 		t.Errorf("over the budget it gives %q", got)
 	}
 
@@ -353,7 +353,7 @@ func TestAManifestWorkIsCompleteWhenAllAreThatCanBe(t *testing.T) {
 		{Work: answered(byName(items[1].WorkName("it")), "False", "refused")},
 		{Work: answered(byName(items[2].WorkName("it")), "True", ""), Object: object(t, config)}}
 	status := Status(mw, items, seen, nil, now)
-	if got := show(meta.FindStatusCondition(status.Conditions, "Complete")); got != "False ConditionRulesAggregated: 1 of 2 manifests are complete, of others it is not known" {
+	if got := show(meta.FindStatusCondition(status.Conditions, "Complete")); got != "False ConditionRulesAggregated: 1 of 2 manifests are complete, the status of the others is unknown" {
 		t.Errorf("with one that is refused it says %q", got)
 	}
 	seen[1].Object, seen[1].Work = over, seen[0].Work

@@ -77,7 +77,7 @@ func Decide(in Input) Decision {
 			continue
 		}
 		if first, twice := taken[name]; twice {
-			d.Errs[int(item.Meta.Ordinal)] = fmt.Errorf("its work would have the name of that of spec.workload.manifests[%d]: put one of them into another ManifestWork", first)
+			d.Errs[int(item.Meta.Ordinal)] = fmt.Errorf("its Work would have the same name as that of spec.workload.manifests[%d]: move one of them to another ManifestWork", first)
 			continue
 		}
 		wanted[name], taken[name] = true, item.Meta.Ordinal
@@ -149,7 +149,7 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 	if ignored := ignoredFields(item.updates()); len(ignored) > 0 {
 		text, err := json.Marshal(ignored)
 		if err != nil {
-			return nil, fmt.Errorf("write the fields that are ignored: %w", err)
+			return nil, fmt.Errorf("write the ignored fields: %w", err)
 		}
 		w.Annotations[ocmv1.IgnoredFieldsAnnotation] = string(text)
 	}
@@ -272,6 +272,6 @@ func (in Input) leaving(w *workv1alpha1.Work, others map[ocmv1.OrphaningRule]boo
 }
 
 // errExecutor is why a ManifestWork with an executor is not carried out.
-var errExecutor = errors.New("spec.executor is not supported: the hub applies with its own account, which may do more than the executor; leave it out")
+var errExecutor = errors.New("spec.executor is not supported: the hub applies with its own service account, which may have more permissions; remove it")
 
 func forced(s ocmv1.UpdateStrategy) bool { return s.ServerSideApply != nil && s.ServerSideApply.Force }

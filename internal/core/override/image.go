@@ -41,7 +41,7 @@ func overrideImage(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverride
 		paths = append(paths, path)
 	}
 	if len(paths) == 0 {
-		return nothing(fmt.Sprintf("a %s has no known containers; name the image with predicate.path", m.GetKind()))
+		return nothing(fmt.Sprintf("a %s has no known containers; specify the image with predicate.path", m.GetKind()))
 	}
 	found, changed := false, false
 	for _, path := range paths {
@@ -166,7 +166,7 @@ func changeImage(s string, o *policyv1alpha1.ImageOverrider) (string, error) {
 		i.repository, err = change(i.repository)
 	case policyv1alpha1.Tag:
 		if o.Operator == policyv1alpha1.OverriderOpAdd && i.tag == "" && i.digest != "" {
-			return "", fmt.Errorf("image %q is pinned by digest, to which nothing can be added", s)
+			return "", fmt.Errorf("image %q is pinned by digest, so nothing can be appended", s)
 		}
 		var tag string
 		if tag, err = change(i.tag); err == nil {

@@ -490,7 +490,7 @@ func TestOverridersThatTouchNothingAreTold(t *testing.T) {
 		if err != nil || len(applied.Untouched) != 1 {
 			t.Fatalf("untouched = %v, err = %v", applied.Untouched, err)
 		}
-		if got := applied.Untouched[0].String(); got != "ClusterOverridePolicy p, spec.overrideRules[0].overriders.imageOverrider[0] changed nothing: a ConfigMap has no known containers; name the image with predicate.path" {
+		if got := applied.Untouched[0].String(); got != "ClusterOverridePolicy p, spec.overrideRules[0].overriders.imageOverrider[0] changed nothing: a ConfigMap has no known containers; specify the image with predicate.path" {
 			t.Error(got)
 		}
 	})

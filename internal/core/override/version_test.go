@@ -20,7 +20,7 @@ func TestPathsAreThoseOfTheVersionThatThePolicyNames(t *testing.T) {
 		{"v1alpha1", `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}`, "/spec/updateStrategy/partition", ""},
 		{"v1beta1", `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}`, "/spec/updateStrategy/rollingUpdate/partition", ""},
 		{"both, which is the template's", both, "/spec/updateStrategy/rollingUpdate/partition", ""},
-		{"a version that nobody knows", `{apiVersion: apps.kruise.io/v7, kind: CloneSet}`, "/spec/x", "OverridePolicy shop/o speaks of apps.kruise.io/v7: no conversion of CloneSet"},
+		{"a version that nobody knows", `{apiVersion: apps.kruise.io/v7, kind: CloneSet}`, "/spec/x", "OverridePolicy shop/o speaks of apps.kruise.io/v7: cannot convert CloneSet"},
 	} {
 		p := &policyv1alpha1.OverridePolicy{}
 		text := `{metadata: {name: o, namespace: shop}, spec: {resourceSelectors: [` + tc.selectors + `], overrideRules: [{overriders: {plaintext: [{path: ` + tc.path + `, operator: replace, value: 3}]}}]}}`

@@ -22,9 +22,9 @@ func Confirmed(name string, annotations map[string]string) bool {
 func Definition(name string, own bool, used string) error {
 	switch {
 	case own:
-		return fmt.Errorf("%s is a definition of the hub itself, and all objects of the kind go with it; %s", name, confirm("customresourcedefinition", name))
+		return fmt.Errorf("%s is a definition of the hub itself: deleting it also deletes all objects of the kind; %s", name, confirm("customresourcedefinition", name))
 	case used != "":
-		return fmt.Errorf("%s defines the kind of templates that are propagated, such as %s: all of them go with it, and what was made of them in member clusters; %s",
+		return fmt.Errorf("%s defines the kind of propagated templates such as %s: deleting it also deletes all of them, and their objects in member clusters; %s",
 			name, used, confirm("customresourcedefinition", name))
 	}
 	return nil
@@ -36,15 +36,15 @@ func Namespace(name string, stays bool) error {
 	cluster, err := names.ClusterOf(name)
 	switch {
 	case err == nil && stays:
-		return fmt.Errorf("%s holds what is sent to cluster %q, which is in the fleet; unjoin the cluster instead: argosy unjoin %s; %s", name, cluster, cluster, confirm("namespace", name))
+		return fmt.Errorf("%s contains the Works of cluster %q, which is in the fleet; unjoin the cluster instead: argosy unjoin %s; %s", name, cluster, cluster, confirm("namespace", name))
 	case name == names.System:
-		return fmt.Errorf("%s holds the hub's own objects; %s", name, confirm("namespace", name))
+		return fmt.Errorf("%s contains the hub's own objects; %s", name, confirm("namespace", name))
 	case name == names.Clusters:
-		return fmt.Errorf("%s holds the credentials of the member clusters; %s", name, confirm("namespace", name))
+		return fmt.Errorf("%s contains the credentials of the member clusters; %s", name, confirm("namespace", name))
 	}
 	return nil
 }
 
 func confirm(kind, name string) string {
-	return fmt.Sprintf("to delete it all the same, confirm that first: kubectl annotate %s %s %s=%s", kind, name, ConfirmAnnotation, name)
+	return fmt.Sprintf("to delete it anyway, confirm first: kubectl annotate %s %s %s=%s", kind, name, ConfirmAnnotation, name)
 }

@@ -52,13 +52,13 @@ type Decision struct {
 }
 
 const (
-	whyTheHubs    = "the hub writes it, and whoever else could would say what the hub sends"
-	whyContent    = "it holds what is sent to members, Secrets as well, and who writes it is administrator there"
-	whyFleet      = "it counts in every namespace, so it is the operators'"
-	whyAllTenants = "it changes the workloads of every namespace, so it is the administrators'"
-	whyOwn        = "its owners write it; operators look"
-	whyApproval   = whyOwn + ". Who changes a Rollout could take its pauses out, so there is no approval by somebody else"
-	whyCopies     = "it has the content of the Secret that it copies, into all namespaces"
+	whyTheHubs    = "only the hub writes it: write access would control what the hub sends to members"
+	whyContent    = "it contains what is sent to members, including Secrets, and write access would make a user an administrator there"
+	whyFleet      = "it affects every namespace, so only operators may write it"
+	whyAllTenants = "it changes the workloads of every namespace, so only administrators may write it"
+	whyOwn        = "the users of its namespace write it; operators only read it"
+	whyApproval   = whyOwn + ". A separate right to approve would have no effect, because a user who can change a Rollout can remove its pauses"
+	whyCopies     = "it contains the data of the Secret that it copies to namespaces"
 )
 
 // HoldsSecrets says whether objects of the kind have Secrets, or what they say, in them.
@@ -77,7 +77,7 @@ var Decisions = []Decision{
 	// What the hub makes of them.
 	{Group: "work.karmada.io", Resource: "resourcebindings", Status: true, view: reads, edit: reads, admin: reads, operator: reads, Why: whyTheHubs},
 	{Group: "work.karmada.io", Resource: "resourcebindings/pods", view: reads, edit: reads, admin: reads, operator: reads,
-		Why: "it tells what keeps the pods of the binding's template from running, in their members' words, and can only be read"},
+		Why: "it shows why pods of the binding's template are not running, as reported by members, and is read-only"},
 	{Group: "work.karmada.io", Resource: "clusterresourcebindings", Status: true, view: reads, edit: reads, admin: reads, operator: reads, Why: whyTheHubs},
 	{Group: "work.karmada.io", Resource: "works", Status: true, Why: whyContent},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworks", Status: true, Why: whyContent},
@@ -93,11 +93,11 @@ var Decisions = []Decision{
 
 	// The fleet, and what kinds mean in it.
 	{Group: "cluster.karmada.io", Resource: "clusters", Status: true, view: reads, edit: reads, admin: reads, operator: tends,
-		Why: whyFleet + ". A new one is sent what policies place there, Secrets as well: who may join clusters is said by name"},
-	{Group: "cluster.karmada.io", Resource: "clusters/proxy", Why: "it leads into a member: given cluster by cluster, by name"},
+		Why: whyFleet + ". A new cluster receives what policies place there, including Secrets: the right to join clusters is granted separately"},
+	{Group: "cluster.karmada.io", Resource: "clusters/proxy", Why: "it gives access to a member: it is granted for each cluster by name"},
 	{Group: "config.karmada.io", Resource: "resourceinterpretercustomizations", view: reads, edit: reads, admin: reads, operator: reads, Why: whyAllTenants},
 	{Group: "config.karmada.io", Resource: "resourceinterpreterwebhookconfigurations", operator: reads,
-		Why: "the hub sends the templates of all namespaces, Secrets as well, to the address that it names"},
+		Why: "the hub sends the templates of all namespaces, including Secrets, to its address"},
 
 	// Workloads of OpenKruise and Argo, as those of Kubernetes: what is in no namespace is in all of them.
 	{Group: "apps.kruise.io", Resource: "advancedcronjobs", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
@@ -135,14 +135,14 @@ type Path struct {
 
 // Paths are all of them.
 var Paths = []Path{
-	{Path: "/argosy/scheduler", view: true, edit: true, admin: true, operator: true, Why: "it is how the scheduler is set, and can only be read"},
-	{Path: "/argosy/room", view: true, edit: true, admin: true, operator: true, Why: "it is how many replicas clusters have room for, and can only be read"},
-	{Path: "/argosy/nodes", operator: true, Why: "it tells of the nodes of all clusters, and what runs there"},
-	{Path: "/argosy/pods", view: true, edit: true, admin: true, operator: true, Why: "it is what resourcebindings/pods are in all namespaces, and can only be read"},
-	{Path: "/argosy/health", operator: true, Why: "it tells of the hub's store, disk and backups"},
-	{Path: "/argosy/why", Why: "it reads with the hub's rights; `argosy why` asks with those of its user"},
-	{Path: "/argosy/encryption", Why: "it is about the keys of the store"},
-	{Path: "/argosy/convert", Why: "the hub alone calls it"},
+	{Path: "/argosy/scheduler", view: true, edit: true, admin: true, operator: true, Why: "it shows the scheduler's configuration, and is read-only"},
+	{Path: "/argosy/room", view: true, edit: true, admin: true, operator: true, Why: "it shows the available replicas of clusters, and is read-only"},
+	{Path: "/argosy/nodes", operator: true, Why: "it shows the nodes of all clusters and their workloads"},
+	{Path: "/argosy/pods", view: true, edit: true, admin: true, operator: true, Why: "it shows resourcebindings/pods of all namespaces, and is read-only"},
+	{Path: "/argosy/health", operator: true, Why: "it shows the hub's store, disk and backups"},
+	{Path: "/argosy/why", Why: "it reads with the permissions of the hub; `argosy why` uses those of its user"},
+	{Path: "/argosy/encryption", Why: "it manages the keys of the store"},
+	{Path: "/argosy/convert", Why: "only the hub calls it"},
 }
 
 // besides are rules on resources of Kubernetes that a role needs for its work.

@@ -81,7 +81,7 @@ func Approve(was string, clusters map[string]Progress, wanted []string) (value s
 	_ = json.Unmarshal([]byte(was), &all)
 	for _, name := range wanted {
 		if p, ok := clusters[name]; !ok || !p.Paused() {
-			return "", nil, fmt.Errorf("the Rollout does not wait in cluster %q", name)
+			return "", nil, fmt.Errorf("the Rollout is not waiting in cluster %q", name)
 		}
 	}
 	for name, p := range clusters {
@@ -89,13 +89,13 @@ func Approve(was string, clusters map[string]Progress, wanted []string) (value s
 			continue
 		}
 		if p.Revision == "" {
-			return "", nil, fmt.Errorf("the Rollout in cluster %q does not say which revision it rolls out, so an approval could be taken for one of the next", name)
+			return "", nil, fmt.Errorf("the Rollout in cluster %q does not report its revision, so an approval could apply to the next rollout", name)
 		}
 		all[name] = Approval{p.Step, p.Revision}
 		approved = append(approved, name)
 	}
 	if len(approved) == 0 {
-		return "", nil, fmt.Errorf("the Rollout waits in no cluster")
+		return "", nil, fmt.Errorf("the Rollout is not waiting in any cluster")
 	}
 	for name := range all {
 		if _, ok := clusters[name]; !ok {

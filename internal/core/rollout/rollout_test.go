@@ -76,10 +76,10 @@ func TestWhatDoesNotWaitIsNotApproved(t *testing.T) {
 		clusters map[string]Progress
 		wanted   []string
 	}{
-		"waits in no cluster":          {map[string]Progress{"eu": {Step: 1, State: "StepUpgrade", Revision: "r"}}, nil},
-		"does not wait in cluster":     {map[string]Progress{"eu": {Step: 1, State: paused, Revision: "r"}, "us": {}}, []string{"us"}},
-		"does not say which revision":  {map[string]Progress{"eu": {Step: 1, State: paused}}, nil},
-		`not wait in cluster "nobody"`: {map[string]Progress{"eu": {Step: 1, State: paused, Revision: "r"}}, []string{"nobody"}},
+		"not waiting in any cluster":      {map[string]Progress{"eu": {Step: 1, State: "StepUpgrade", Revision: "r"}}, nil},
+		"is not waiting in cluster":       {map[string]Progress{"eu": {Step: 1, State: paused, Revision: "r"}, "us": {}}, []string{"us"}},
+		"does not report its revision":    {map[string]Progress{"eu": {Step: 1, State: paused}}, nil},
+		`not waiting in cluster "nobody"`: {map[string]Progress{"eu": {Step: 1, State: paused, Revision: "r"}}, []string{"nobody"}},
 	} {
 		if _, _, err := Approve("", c.clusters, c.wanted); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

@@ -88,7 +88,7 @@ func TestWhatCannotBeSaysWhatWouldMakeItFit(t *testing.T) {
 			"0/4 clusters are available: 1 cluster(s) had untolerated taint {down:NoSchedule}, 3 cluster(s) did not match the placement cluster affinity constraint",
 			"for d: tolerate {down:NoSchedule} in clusterTolerations, or remove the taint"},
 		"several terms, each for its own reason": {deployment(50, terms(byAvailability(), "own", "x", "rented", "a")), "a=3", noFitWhy, noFit,
-			"satisfy one of the affinities: own: the fleet has no x, which clusterNames lists: correct it to one of a, b, c, d, or join a cluster of that name; or rented: 50 are required: free capacity for 47 more, let the policy match more clusters, or request fewer replicas"},
+			"satisfy one of the affinities: own: the fleet has no x, which clusterNames lists: correct it to one of a, b, c, d, or join a cluster of that name; or rented: 50 are required: free capacity for 47 more, select more clusters in the policy, or request fewer replicas"},
 
 		// Constraints that contradict each other, or the fleet.
 		"minimum above maximum, of clusters": {configMap(upTo(none, 3, 2)), "", failed, few("clusters"),
@@ -117,17 +117,17 @@ func TestWhatCannotBeSaysWhatWouldMakeItFit(t *testing.T) {
 		"weights that match nothing, beside a constraint": {deployment(6, by(byWeight("x=3"), "region", 1, 1)), "", failed, "no clusters available to schedule",
 			"no staticWeightList rule matches any cluster: correct its targetCluster, or remove the weights to divide equally"},
 		"replicas beyond everything": {deployment(500, byAvailability()), "a=3 b=4 c=5", full, "Clusters available replicas 12 are not enough to schedule",
-			"500 are required: free capacity for 488 more, let the policy match more clusters, or request fewer replicas"},
+			"500 are required: free capacity for 488 more, select more clusters in the policy, or request fewer replicas"},
 		"replicas that keep apart, beyond the nodes": {apart(deployment(9, byAvailability())), "a=3 b=1 c=0", full, "Clusters available replicas 4 are not enough to schedule",
-			"9 are required: free capacity for 5 more, let the policy match more clusters, or request fewer replicas; a cluster has room for one per node by podAntiAffinity"},
+			"9 are required: free capacity for 5 more, select more clusters in the policy, or request fewer replicas; a cluster has room for one per node by podAntiAffinity"},
 		"replicas beyond everything, packed": {deployment(500, together()), "a=3 b=4 c=5", full, "Clusters available replicas 12 are not enough to schedule",
-			"500 are required: free capacity for 488 more, let the policy match more clusters, or request fewer replicas"},
+			"500 are required: free capacity for 488 more, select more clusters in the policy, or request fewer replicas"},
 		"replicas beyond the clusters allowed": {deployment(10, upTo(byAvailability(), 1, 2)), "a=3 b=4 c=5", failed, "no enough resource when selecting 2 clusters",
 			"they have capacity for 9 of 10 replicas: free capacity for 1 more, or request fewer replicas, or raise maxGroups to use more clusters"},
 		"replicas beyond the regions allowed": {deployment(10, by(byAvailability(), "region", 1, 1)), "a=3 b=4 c=5", failed, "no enough resource when selecting 2 clusters",
 			"they have capacity for 7 of 10 replicas: free capacity for 3 more, or request fewer replicas, or raise maxGroups to use more clusters"},
 		"several components that fit nowhere together": {components(deployment(0, upTo(none, 1, 1))), "a=0 b=0 c=0", full, "Clusters available replicas 0 are not enough to schedule",
-			"1 are required: free capacity for 1 more, let the policy match more clusters, or request fewer replicas"},
+			"1 are required: free capacity for 1 more, select more clusters in the policy, or request fewer replicas"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Schedule(test.binding, s, room(test.room))

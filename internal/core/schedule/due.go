@@ -21,7 +21,7 @@ const (
 	RescheduleAsked   Reason = "a rescheduling was requested"
 	ReplicasChanged   Reason = "the replicas changed"
 	ScaledElsewhere   Reason = "the autoscalers of the members moved replicas"
-	SubsetsChanged    Reason = "the subsets that name their clusters changed, or their clusters did"
+	SubsetsChanged    Reason = "subsets with a clusterAffinity changed, or their clusters changed"
 	TargetLeft        Reason = "a target cluster was removed"
 	NotYetSuccessful  Reason = "the last scheduling attempt failed or was not recorded"
 	AffinityRemoved   Reason = "the affinity term in use was removed"

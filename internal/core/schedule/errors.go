@@ -148,7 +148,7 @@ func (e *termsError) Help() string {
 
 // Help says how much is missing.
 func (e *UnschedulableError) Help() string {
-	help := fmt.Sprintf("%d are required: free capacity for %d more, let the policy match more clusters, or request fewer replicas", e.Wanted, e.Wanted-e.Available)
+	help := fmt.Sprintf("%d are required: free capacity for %d more, select more clusters in the policy, or request fewer replicas", e.Wanted, e.Wanted-e.Available)
 	if e.Apart != "" {
 		help += "; a cluster has room for " + e.Apart
 	}

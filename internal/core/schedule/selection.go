@@ -490,7 +490,7 @@ func (s *selection) conflicting(d, n int) error {
 		}
 	}
 	if n > g.MinGroups || len(others) == 0 {
-		return &SpreadError{Text: lacking(g), Hint: fmt.Sprintf("no choice of clusters satisfies the spread constraint by %s together with the others: let the policy match more clusters, or raise its maxGroups", g.name())}
+		return &SpreadError{Text: lacking(g), Hint: fmt.Sprintf("no choice of clusters satisfies the spread constraint by %s together with the others: select more clusters in the policy, or raise its maxGroups", g.name())}
 	}
 	return &SpreadError{
 		Text: lacking(g),

@@ -495,9 +495,9 @@ func TestConditionsSayWhichClusterRefusedAndWhy(t *testing.T) {
 	}{
 		{"all have it", bound(2, "", "m1", "m2"), map[string]*workv1alpha1.Work{"m1": applied, "m2": applied}, "", "True ServiceAppliedSucceed: Service is propagated to target clusters."},
 		{"one refused it", nil, map[string]*workv1alpha1.Work{"m1": applied, "m2": refused}, "", `False ServiceAppliedFailed: cluster "m2": it exists`},
-		{"one has not said", bound(2, "", "m1", "m2"), map[string]*workv1alpha1.Work{"m1": applied, "m2": fresh}, "", "Unknown Applying: The Service is on its way to m2."},
-		{"one is not sent it yet", bound(2, "", "m1", "m2"), only, "", "Unknown Applying: The Service is on its way to m2."},
-		{"one is not scheduled yet", bound(1, "", "m1"), only, "", "Unknown Applying: The Service is on its way to m2."},
+		{"one has not said", bound(2, "", "m1", "m2"), map[string]*workv1alpha1.Work{"m1": applied, "m2": fresh}, "", "Unknown Applying: The Service is not yet applied in m2."},
+		{"one is not sent it yet", bound(2, "", "m1", "m2"), only, "", "Unknown Applying: The Service is not yet applied in m2."},
+		{"one is not scheduled yet", bound(1, "", "m1"), only, "", "Unknown Applying: The Service is not yet applied in m2."},
 		{"one is left out", bound(2, "", "m1"), only, "",
 			"False ServiceAppliedFailed: the Service is not placed in m2: it may be cordoned or tainted; see argosy why service/web -n shop"},
 		{"it fits nowhere", bound(2, "0/2 clusters are available"), nil, "", "False ServiceAppliedFailed: the Service is not placed in m1, m2: 0/2 clusters are available"},
@@ -646,8 +646,8 @@ func TestAClusterWithVeryManyEndpointSlicesHasOthersToldOfSome(t *testing.T) {
 		most   int
 		says   string
 	}{
-		"many":  {many, 100, `cluster "m1": other clusters are told of 100 of its 5000 endpoint slices of the Service`},
-		"large": {large, 2, "of its 10 endpoint slices of the Service"},
+		"many":  {many, 100, `cluster "m1": only 100 of its 5000 EndpointSlices of the Service are shared`},
+		"large": {large, 2, "of its 10 EndpointSlices of the Service"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -66,7 +66,7 @@ func ServiceApplied(clusters []string, b workv1alpha2.Binding, services map[stri
 	case len(refused) > 0:
 		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: kind + "Failed", Message: shortened(refused)}
 	case len(waiting) > 0:
-		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: "Applying", Message: "The Service is on its way to " + strings.Join(waiting, ", ") + "."}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: "Applying", Message: "The Service is not yet applied in " + strings.Join(waiting, ", ") + "."}
 	}
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind + "Succeed", Message: messageServiceApplied}
 }

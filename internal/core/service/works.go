@@ -87,7 +87,7 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 			d.From = append(d.From, provider)
 			taken := bounded(sorted(known.Slices))
 			if from[provider] = taken; len(taken) < len(known.Slices) {
-				d.Cut = append(d.Cut, fmt.Sprintf("cluster %q: other clusters are told of %d of its %d endpoint slices of the Service, since the hub passes on %d slices and %s of one cluster at most: find out what makes so many of them there",
+				d.Cut = append(d.Cut, fmt.Sprintf("cluster %q: only %d of its %d EndpointSlices of the Service are shared with other clusters; the limit is %d slices and %s per cluster: check what creates so many there",
 					provider, len(taken), len(known.Slices), mostSlices, resource.NewQuantity(mostSliceBytes, resource.BinarySI)))
 			}
 		}

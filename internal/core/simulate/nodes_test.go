@@ -116,7 +116,7 @@ func TestWhatAFleetSaysWronglyIsToldWhereItIs(t *testing.T) {
 		"clusters[0] (): set the name":                                                                              fleet("[{region: eu}]"),
 		`cluster "a" is in document 1 already: leave one of the two out`:                                            fleet("[{name: a}]") + "\n---\n" + fleet("[{name: a}]"),
 		`clusters[0] (a): apis: "Deployment": write it as apps/v1/Deployment`:                                       fleet("[{name: a, apis: [Deployment]}]"),
-		`clusters[0] (a): nodes[1]: there is a node "n1" already`:                                                   fleet("[{name: a, nodes: [{name: n1}, {name: n1}]}]"),
+		`clusters[0] (a): nodes[1]: there is already a node "n1"`:                                                   fleet("[{name: a, nodes: [{name: n1}, {name: n1}]}]"),
 		"and this version of argosy reads simulate.argosy.io/v1alpha1, kind Fleet: use the version that wrote it":   strings.Replace(fleet("[]"), "v1alpha1", "v2", 1),
 		`document 2: cluster "m1": there is a Cluster of that name`:                                                 cluster("m1", 1, "") + fleet("[{name: m1, region: eu}]"),
 		`scheduler: there is no scheduler plugin "Taint"`:                                                           fleet("[]\nscheduler: {plugins: Taint}"),

@@ -142,8 +142,8 @@ func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now ti
 	case seen == nil:
 		return Decision{Verdict: Claim, Stamp: &mine}
 	case seen.Hub != s.Hub:
-		return Decision{Verdict: Yield, Message: fmt.Sprintf("the cluster is held by %s since %s; this hub reads there and writes nothing. "+
-			"To take it over: argosy join %s --take-over --cluster-kubeconfig FILE; to leave it to that hub: argosy unjoin %s, which deletes nothing there",
+		return Decision{Verdict: Yield, Message: fmt.Sprintf("the cluster is managed by %s since %s; this hub only reads from it. "+
+			"To take it over, run argosy join %s --take-over --cluster-kubeconfig FILE; to leave it to that hub, run argosy unjoin %s, which deletes nothing there",
 			seen.Holder(), seen.Since.Format(time.RFC3339), member, member)}
 	}
 	mine.Since = seen.Since
@@ -157,8 +157,8 @@ func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now ti
 	case seen.Run == "", seen.Run == s.Ended, unchanged >= Quiet:
 		return Decision{Verdict: Claim, Stamp: &mine}
 	}
-	return Decision{Verdict: Yield, Message: fmt.Sprintf("another process with this hub's identity holds the cluster: %s, run %s; this one reads there and writes nothing. "+
-		"If that is a hub that has ended, as after a restore, this one goes on %s after its last sign of life; if it runs, one of the two is a copy of the other's store, "+
+	return Decision{Verdict: Yield, Message: fmt.Sprintf("another process with this hub's identity manages the cluster: %s, run %s; this one only reads from it. "+
+		"If that process has ended, such as before a restore, this one continues %s after its last lease renewal; if it is still running, one of the two runs on a copy of the other's store, "+
 		"and must be stopped", seen.Holder(), seen.Run, Quiet)}
 }
 
@@ -168,10 +168,10 @@ func Joinable(hub, member string, seen *Stamp, takeOver bool, now time.Time) (re
 	case seen == nil || seen.Hub == hub:
 		return "", ""
 	case takeOver:
-		return "", fmt.Sprintf("cluster(%s) was held by %s since %s; that hub writes nothing there from now on", member, seen.Holder(), seen.Since.Format(time.RFC3339))
+		return "", fmt.Sprintf("cluster(%s) was managed by %s since %s; that hub no longer writes there", member, seen.Holder(), seen.Since.Format(time.RFC3339))
 	case seen.Alive(now):
-		return fmt.Sprintf("cluster %q is a member of another hub: %s holds it since %s and gave a sign of life at %s; unjoin it there, or take it over with --take-over: "+
-			"then that hub stops writing there, and what it sent stays", member, seen.Holder(), seen.Since.Format(time.RFC3339), seen.Renewed.Format(time.RFC3339)), ""
+		return fmt.Sprintf("cluster %q is a member of another hub: %s manages it since %s and last renewed its lease at %s; unjoin it there, or take it over with --take-over: "+
+			"that hub then stops writing there, and its objects stay", member, seen.Holder(), seen.Since.Format(time.RFC3339), seen.Renewed.Format(time.RFC3339)), ""
 	}
-	return "", fmt.Sprintf("cluster(%s) was held by %s, which gave its last sign of life at %s", member, seen.Holder(), seen.Renewed.Format(time.RFC3339))
+	return "", fmt.Sprintf("cluster(%s) was managed by %s, which last renewed its lease at %s", member, seen.Holder(), seen.Renewed.Format(time.RFC3339))
 }

@@ -95,10 +95,10 @@ func TestJoinRefusesAMemberOfAnotherLiveHub(t *testing.T) {
 	}{
 		{"nobody's", nil, false, false, ""},
 		{"its own", stamp("a", now), false, false, ""},
-		{"another's that lives", stamp("b", now.Add(-tenure.RenewPeriod)), false, true, "the hub at https://other (b) holds it"},
+		{"another's that lives", stamp("b", now.Add(-tenure.RenewPeriod)), false, true, "the hub at https://other (b) manages it"},
 		{"another's that lives, by a clock that is ahead", stamp("b", now.Add(time.Hour)), false, true, "--take-over"},
-		{"another's that lives, by word", stamp("b", now), true, false, "writes nothing there from now on"},
-		{"another's that is gone", stamp("b", now.Add(-tenure.Term)), false, false, "last sign of life"},
+		{"another's that lives, by word", stamp("b", now), true, false, "no longer writes there"},
+		{"another's that is gone", stamp("b", now.Add(-tenure.Term)), false, false, "last renewed its lease"},
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			refusal, note := tenure.Joinable("a", "eu", c.seen, c.takeOver, now)

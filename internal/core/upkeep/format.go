@@ -34,13 +34,13 @@ type (
 )
 
 func (e *TooNewError) Error() string {
-	return fmt.Sprintf("it was written by argosy %s, and this is argosy %s, which is too old for it: use argosy %s or later, or restore a backup from before the upgrade",
+	return fmt.Sprintf("it was written by argosy %s, and argosy %s is too old to read it: use argosy %s or later, or restore a backup from before the upgrade",
 		e.Stored, e.Binary, e.Stored.Version)
 }
 
 func (e *TooOldError) Error() string {
 	_, was := minor(e.Stored.Kubernetes)
-	return fmt.Sprintf("it was written by argosy %s, and this is argosy %s: Kubernetes is upgraded by one minor release at a time, so start an argosy with Kubernetes v1.%d on it first",
+	return fmt.Sprintf("it was written by argosy %s, and this is argosy %s: Kubernetes can be upgraded only by one minor release at a time, so first start an argosy version with Kubernetes v1.%d",
 		e.Stored, e.Binary, was+minorSteps)
 }
 

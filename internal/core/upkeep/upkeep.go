@@ -66,27 +66,27 @@ func Judge(s Store) []Finding {
 	}
 	full := s.Disk > 0 && s.Free < 2*Reserve
 	if slices.Contains(s.Alarms, NoSpace) {
-		f := Finding{Name: "store-alarm", Stops: true, Message: fmt.Sprintf("alarm NOSPACE: nothing is written; the store takes %s of its quota of %s", bytes(s.Size), bytes(s.Quota)),
-			Next: "delete what is not needed, then `argosy defrag --disarm`; or start the hub with a larger --etcd-quota, then the same"}
+		f := Finding{Name: "store-alarm", Stops: true, Message: fmt.Sprintf("alarm NOSPACE: the store rejects writes; its size is %s, its quota %s", bytes(s.Size), bytes(s.Quota)),
+			Next: "delete what is not needed, or restart the hub with a larger --etcd-quota; then run `argosy defrag --disarm`"}
 		if full {
-			f.Message = fmt.Sprintf("alarm NOSPACE: nothing is written, since the disk of the data folder has %s left", bytes(s.Free))
-			f.Next = fmt.Sprintf("make space on that disk: from %s on the hub goes on by itself", bytes(2*Reserve))
+			f.Message = fmt.Sprintf("alarm NOSPACE: the store rejects writes, because the disk of the data folder has only %s free", bytes(s.Free))
+			f.Next = fmt.Sprintf("free space on that disk: the hub accepts writes again when %s are free", bytes(2*Reserve))
 		}
 		all = append(all, f)
 	} else if s.Quota > 0 && float64(s.Size) >= nearQuota*float64(s.Quota) {
-		next := "delete what is not needed, or start the hub with a larger --etcd-quota: a full store takes no writes"
+		next := "delete what is not needed, or restart the hub with a larger --etcd-quota: a full store rejects writes"
 		if s.InUse*4 <= s.Size*3 {
-			next = "`argosy defrag`: a full store takes no writes"
+			next = "run `argosy defrag`: a full store rejects writes"
 		}
-		all = append(all, Finding{Name: "store-size", Message: fmt.Sprintf("the store takes %s of its quota of %s, of which %s are in use", bytes(s.Size), bytes(s.Quota), bytes(s.InUse)), Next: next})
+		all = append(all, Finding{Name: "store-size", Message: fmt.Sprintf("the size of the store is %s of its quota of %s; %s of it are in use", bytes(s.Size), bytes(s.Quota), bytes(s.InUse)), Next: next})
 	}
 	if s.Disk > 0 && (s.Free < 2*Reserve || s.Free < scarceBytes && float64(s.Free) < scarce*float64(s.Disk)) {
-		all = append(all, Finding{Name: "store-disk", Message: fmt.Sprintf("the disk of the data folder is nearly full: %s of %s are left", bytes(s.Free), bytes(s.Disk)),
-			Next: fmt.Sprintf("make space: below %s the hub takes no writes", bytes(Reserve))})
+		all = append(all, Finding{Name: "store-disk", Message: fmt.Sprintf("the disk of the data folder is nearly full: %s of %s are free", bytes(s.Free), bytes(s.Disk)),
+			Next: fmt.Sprintf("free space: below %s the hub rejects writes", bytes(Reserve))})
 	}
 	if s.Fsync >= slowFsync {
-		all = append(all, Finding{Name: "store-fsync", Message: fmt.Sprintf("writes to the disk of the data folder are slow: one in a hundred took %s or more in the last minute", s.Fsync.Round(time.Millisecond)),
-			Next: "move the data folder to a faster disk, or find what else keeps this one busy"})
+		all = append(all, Finding{Name: "store-fsync", Message: fmt.Sprintf("writes to the disk of the data folder are slow: 1 %% took %s or more in the last minute", s.Fsync.Round(time.Millisecond)),
+			Next: "move the data folder to a faster disk, or find out what else writes to this one"})
 	}
 	return all
 }
@@ -158,7 +158,7 @@ func Expired(all []Backup, keep int) []Backup {
 // Room says why there is no room on a disk for a backup of a store: it is written once as it is, and once packed.
 func Room(inUse, free int64) error {
 	if need := 2*inUse + 2*Reserve; free < need {
-		return fmt.Errorf("%s are left on its disk, and %s are wanted, which leaves some to the hub", bytes(free), bytes(need))
+		return fmt.Errorf("its disk has %s free, and %s are required, including a reserve for the hub", bytes(free), bytes(need))
 	}
 	return nil
 }

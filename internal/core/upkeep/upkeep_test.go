@@ -26,7 +26,7 @@ func TestAStoreIsJudged(t *testing.T) {
 		"one on a big disk with a small share":   {func(s *Store) { s.Disk, s.Free = 10<<40, 20<<30 }, "", false},
 		"one on a slow disk":                     {func(s *Store) { s.Fsync = 2 * time.Second }, "store-fsync 2s", false},
 		"one whose disk is not ours":             {func(s *Store) { s.Free, s.Disk = 0, 0 }, "", false},
-		"one that stopped for a disk that fills": {func(s *Store) { s.Alarms = []string{NoSpace}; s.Free = 1 << 20 }, "store-alarm since the disk of the data folder has 1 MiB left", true},
+		"one that stopped for a disk that fills": {func(s *Store) { s.Alarms = []string{NoSpace}; s.Free = 1 << 20 }, "store-alarm because the disk of the data folder has only 1 MiB free", true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

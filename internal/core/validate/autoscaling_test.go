@@ -83,7 +83,7 @@ func TestCronFederatedHPA(t *testing.T) {
 		{"bounds", bounds(`{name: up, schedule: "0 8 * * *", targetMinReplicas: 4, targetMaxReplicas: 9}, {name: down, schedule: "0 18 * * *", targetMinReplicas: 1}`), nil},
 		{"the same name twice", of(`{name: up, schedule: "0 8 * * *", targetReplicas: 9}, {name: up, schedule: "0 9 * * *", targetReplicas: 9}`), []string{`spec.rules[1].name: Duplicate value: "up"`}},
 		{"no schedule", of(`{name: up, schedule: daily, targetReplicas: 9}`), []string{"spec.rules[0].schedule", "five fields as in crontab"}},
-		{"no time zone", of(`{name: up, schedule: "0 8 * * *", targetReplicas: 9, timeZone: Cologne}`), []string{"spec.rules[0].timeZone", "is no time zone, such as Europe/Berlin"}},
+		{"no time zone", of(`{name: up, schedule: "0 8 * * *", targetReplicas: 9, timeZone: Cologne}`), []string{"spec.rules[0].timeZone", "is not a time zone such as Europe/Berlin"}},
 		{"an empty time zone", of(`{name: up, schedule: "0 8 * * *", targetReplicas: 9, timeZone: ""}`), []string{"spec.rules[0].timeZone", "must not be empty"}},
 		{"no replicas", of(`{name: up, schedule: "0 8 * * *", targetMinReplicas: 1}`), []string{"spec.rules[0].targetReplicas: Required value"}},
 		{"fewer than none", of(`{name: up, schedule: "0 8 * * *", targetReplicas: -1}`), []string{"must be 0 or more"}},

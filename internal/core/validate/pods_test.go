@@ -54,7 +54,7 @@ func TestMistakesInOpenPartsOfWorkloadsAreTold(t *testing.T) {
 		"claims": {kruise("UnitedDeployment", "template: {cloneSetTemplate: {spec: {volumeClaimTemplates: [{spec: {acessModes: []}}]}}}"),
 			[]string{`unknown field "spec.template.cloneSetTemplate.spec.volumeClaimTemplates[0].spec.acessModes": members drop it or reject the object; did you mean accessModes?`}},
 		"expressions of sidecars": {kruise("SidecarSet", "containers: [{name: s, resourcesPolicy: {resourcesExpr: {requests: {cpu: 'avg(cpu)'}}}}]"), []string{
-			`spec.containers[0].resourcesPolicy: the expression of requests.cpu: "avg(cpu)": "avg" is neither a function nor the resource; what the container requests by itself counts in placements`}},
+			`spec.containers[0].resourcesPolicy: the expression of requests.cpu: "avg(cpu)": "avg" is neither a function nor the resource; placements use the requests of the container itself`}},
 		"ephemeral containers": {kruise("EphemeralJob", "template: {ephemeralContainers: [{name: e, targetContainerNmae: c, image: 7}]}"), []string{
 			"spec.template.ephemeralContainers[0].image: is 7 and must be a string: members reject it",
 			`unknown field "spec.template.ephemeralContainers[0].targetContainerNmae": members drop it or reject the object; did you mean targetContainerName?`}},

@@ -47,11 +47,11 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 	}{
 		"by name":          {&user.DefaultInfo{Name: "alice", Groups: []string{"devs", "finance", "system:authenticated"}}, 200, "alice", []string{"devs"}, ""},
 		"by a group":       {&user.DefaultInfo{Name: "dora", UID: "7", Groups: []string{"devs"}, Extra: map[string][]string{"scopes": {"all"}}}, 200, "dora", []string{"devs"}, ""},
-		"by nobody's word": {&user.DefaultInfo{Name: "eve", Groups: []string{"finance", "system:authenticated"}}, 403, "", nil, `"eve" is let in by no ClusterRole for clusters/proxy`},
+		"by nobody's word": {&user.DefaultInfo{Name: "eve", Groups: []string{"finance", "system:authenticated"}}, 403, "", nil, `"eve" is not allowed by any ClusterRole for clusters/proxy`},
 		"a service account": {&user.DefaultInfo{Name: "system:serviceaccount:ci:deployer", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:ci", "system:authenticated"}}, 403, "", nil,
 			"kubectl annotate cluster eu argosy.io/impersonate-system-names=system:serviceaccount:ci:deployer"},
-		"a component": {&user.DefaultInfo{Name: "system:kube-scheduler", Groups: []string{"devs"}}, 403, "", nil, "a name of Kubernetes' own"},
-		"nobody":      {&user.DefaultInfo{Name: "system:anonymous", Groups: []string{"devs", "system:unauthenticated"}}, 403, "", nil, "a name of Kubernetes' own"},
+		"a component": {&user.DefaultInfo{Name: "system:kube-scheduler", Groups: []string{"devs"}}, 403, "", nil, "a system user of Kubernetes"},
+		"nobody":      {&user.DefaultInfo{Name: "system:anonymous", Groups: []string{"devs", "system:unauthenticated"}}, 403, "", nil, "a system user of Kubernetes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			as.Store(c.caller)

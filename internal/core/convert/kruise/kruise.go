@@ -92,7 +92,7 @@ func lookup(obj *unstructured.Unstructured, apiVersion string) (kind, string, er
 	k, known := kinds()[gvk.GroupKind()]
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || !known || gv.Group != gvk.Group || k.schemas[gv.Version] == nil || k.schemas[gvk.Version] == nil {
-		return kind{}, "", fmt.Errorf("no conversion of %s from %q to %q", gvk.Kind, obj.GetAPIVersion(), apiVersion)
+		return kind{}, "", fmt.Errorf("cannot convert %s from %q to %q", gvk.Kind, obj.GetAPIVersion(), apiVersion)
 	}
 	return k, gv.Version, nil
 }

@@ -317,7 +317,7 @@ func TestOnlyKnownConversionsAreDone(t *testing.T) {
 		{`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}}`, "apps.kruise.io/v1"},
 		{`{apiVersion: apps.kruise.io/v1, kind: CloneSet, metadata: {name: x}}`, "apps.kruise.io/v1beta1"},
 	} {
-		if _, err := Convert(parse(t, tc.obj), tc.to); err == nil || !strings.Contains(err.Error(), "no conversion of") {
+		if _, err := Convert(parse(t, tc.obj), tc.to); err == nil || !strings.Contains(err.Error(), "cannot convert") {
 			t.Errorf("%s to %s: %v", tc.obj, tc.to, err)
 		}
 	}

@@ -1,0 +1,363 @@
+package docs
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A user page does not name tests. These tables map each row, by its first cell, to the tests that verify it.
+
+// doorTests are the tests of each row of docs/doors.md.
+var doorTests = map[string][]string{
+	"Templates of any kind": {
+		"TestExcluded",
+		"TestEveryNamespaceButTheSystemsIsSentOnce",
+		"TestWhateverUsersSayATemplateReachesAMemberAsItself",
+	},
+	"Namespace": {
+		"TestEveryNamespaceButTheSystemsIsSentOnce",
+		"TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays",
+	},
+	"PropagationPolicy": {
+		"TestANamespacedPolicySelectsInItsNamespaceOnly",
+		"TestANamespacedPolicySelectsAClusterScopedTemplateOnlyBySelectorsWithoutNamespace",
+		"TestWhoMayNotReadSecretsDoesNotSendThemToMembers",
+		"TestTheHubDoesForADeveloperWhatHeCouldDoHimself",
+		"TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub",
+	},
+	"ClusterPropagationPolicy": {
+		"TestWhoMayNotReadSecretsDoesNotSendThemToMembers",
+		"TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub",
+	},
+	"`conflictResolution: Overwrite` in a policy, `work.karmada.io/conflict-resolution: overwrite` on a template": {
+		"TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused",
+		"TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts",
+		"TestWhereOverwritingIsForbiddenWhatAMemberHasStays",
+	},
+	"OverridePolicy, every overrider": {
+		"TestAnOverridePolicyMakesNobodyAdministratorOfAMember",
+		"TestAnOverrideNeverMakesAnotherObjectOfATemplate",
+		"TestPathsThatReachWhichObjectItIs",
+		"TestRandomOverridesKeepTheObject",
+		"TestEveryKindOfOverriderIsTried",
+		"TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive",
+		"FuzzOverridesKeepTheObject",
+	},
+	"ClusterOverridePolicy, every overrider": {
+		"TestAnOverrideNeverMakesAnotherObjectOfATemplate",
+		"TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive",
+		"TestAnOverrideOfAClusterScopedKindNeedsWhoMayOverrideEverywhere",
+	},
+	"Claim of a policy: labels and annotations of a template": {
+		"TestAClaimStays",
+		"TestHalfAClaimIsNone",
+		"TestTheHubDoesForADeveloperWhatHeCouldDoHimself",
+	},
+	"Policy that is being deleted": {
+		"TestWhatIsBeingDeletedDoesNotComeToSayWhatIsRefused",
+	},
+	"Dependencies of a template (`propagateDeps`)": {
+		"TestWhatATemplateDependsOnIsOfItsNamespace",
+		"TestATemplateBringsAlongNothingOfAnotherNamespace",
+	},
+	"ResourceBinding, ClusterResourceBinding": {
+		"TestABindingIsWrittenByWhoMayReadWhatItRefersTo",
+		"TestEachChangeOfABindingAsksForTheSameRight",
+		"TestABindingThatPassesForAnAdministratorsOverwritesNothing",
+		"TestABindingThatRefersElsewhereSendsNothingAndSaysSo",
+		"TestABindingIsAboutATemplateOfItsOwnNamespaceAlone",
+	},
+	"Work": {
+		"TestAWorkOfABindingAppliesNothingButItsTemplate",
+		"TestWorksWrittenByHandAreMadeLikeOurs",
+	},
+	"ManifestWork of Open Cluster Management": {
+		"TestManifestWorksAreHeldAndJudged",
+		"TestEachObjectHasAWorkOfTheCluster",
+		"TestAnExecutorIsNotPassedOver",
+		"FuzzManifestWorks",
+	},
+	"EnclosedManifest (`argosy addons`)": {
+		"TestMembersGetWhatATemplateEncloses",
+		"TestWhateverUsersSayATemplateReachesAMemberAsItself",
+		"TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt",
+	},
+	"ResourceInterpreterCustomization: Lua and JSONPath": {
+		"TestNoDoorLeadsFromOneObjectToAnother",
+		"TestNoScriptMakesAnotherObject",
+		"FuzzScriptsKeepTheObject",
+		"FuzzPathsKeepTheObject",
+		"FuzzPaths",
+	},
+	"ResourceInterpreterWebhookConfiguration": {
+		"TestNoDoorLeadsFromOneObjectToAnother",
+		"TestWebhookConfiguration",
+		"TestAMembersRedirectLeadsNobodyToTheHub",
+	},
+	"Conversion to a version that a member serves": {
+		"TestNoDoorLeadsFromOneObjectToAnother",
+	},
+	"Spellings that the hub rewrites when it stores an object": {
+		"FuzzNormaliseKeepsTheObject",
+	},
+	"Subsets of a UnitedDeployment with a cluster affinity": {
+		"TestASubsetIsInTheClustersThatItNamesAndInNoOther",
+		"TestSubsetsThatTheHubCannotFollowAreRefused",
+	},
+	"Image pulls before a rollout (`argosy.io/pre-pull`)": {
+		"TestAnnotationsReachNothingButTheirOwnTemplate",
+		"TestAPullIsOnTheNodesAndWithTheSecretsOfThePods",
+	},
+	"FederatedHPA, CronFederatedHPA": {
+		"TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace",
+		"TestFederatedHPA",
+		"TestCronFederatedHPA",
+		"TestATargetIsNeverOutsideTheNamespace",
+	},
+	"ServiceExport, ServiceImport, MultiClusterService": {
+		"TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace",
+		"TestAClusterThatRefusesTheServiceGetsNoEndpointsForIt",
+		"TestAServiceImportWhoseServiceCouldNotHaveItsNameIsRefused",
+	},
+	"MultiClusterIngress": {
+		"TestMultiClusterIngressesAreStoredAsAnIngress",
+	},
+	"WorkloadRebalancer, ReplicaSchedulingPolicy": {
+		"TestRebalancersNameWhatCanBeScheduled",
+		"TestTheBindingOfAnotherGroupsTemplateIsNotTaken",
+	},
+	"Approval of a rollout step": {
+		"TestAnApprovalIsOfTheStepAndTheRevisionThatWereSeen",
+	},
+	"Cluster: address, credentials, proxy": {
+		"TestWhoSaysWhereAMemberIsMayReadItsCredentials",
+	},
+	"`clusters/NAME/proxy`": {
+		"TestAMembersRedirectLeadsNobodyToTheHub",
+		"TestAMembersRedirectOfAnUpgradeLeadsNowhereEither",
+		"TestTheHubActsInAMemberAsThoseAloneWhomItsRolesLetIn",
+		"FuzzRequest",
+	},
+	"Cluster: `argosy.io/impersonate-system-names`": {
+		"TestWhoHasANameOfKubernetesOwnActInAMemberMayActUnderItHimself",
+		"TestAServiceAccountOfTheHubIsNotTheMembersOfThatNameUnlessAnAdministratorSaysSo",
+		"TestNamesOfKubernetesOwnAreLetInOneByOne",
+	},
+}
+
+// threatTests are the tests of each row of the threats in docs/security.md.
+var threatTests = map[string][]string{
+	"A developer of one namespace reaches another object, namespace or permission in a member, by an override, a script, a dependency or an annotation": {
+		"TestAnOverridePolicyMakesNobodyAdministratorOfAMember",
+		"TestNoDoorLeadsFromOneObjectToAnother",
+		"TestAnnotationsReachNothingButTheirOwnTemplate",
+	},
+	"A developer reads a Secret of another namespace, or the hub's tokens, by a binding": {
+		"TestABindingIsWrittenByWhoMayReadWhatItRefersTo",
+		"TestABindingThatRefersElsewhereSendsNothingAndSaysSo",
+	},
+	"A developer replaces an existing object of a member, by `conflictResolution: Overwrite`": {
+		"TestWhereOverwritingIsForbiddenWhatAMemberHasStays",
+	},
+	"A developer blocks other users by many requests, or fills the store": {
+		"TestUsersQueueApartForRequestsIntoMembers",
+		"TestOneUsersStreamsAndOneMembersLeaveRoomForTheOthers",
+		"TestAQuotaOfTheHubBoundsTemplatesOfAnyKind",
+	},
+	"A user of `clusters/proxy` reaches the hub by a redirect of a member, or acts there under another name": {
+		"TestAMembersRedirectLeadsNobodyToTheHub",
+		"TestAMembersRedirectOfAnUpgradeLeadsNowhereEither",
+		"TestAServiceAccountOfTheHubIsNotTheMembersOfThatNameUnlessAnAdministratorSaysSo",
+	},
+	"A stolen token of a member's `karmada-impersonator` is used to become an administrator there": {
+		"TestTheHubActsInAMemberAsThoseAloneWhomItsRolesLetIn",
+	},
+	"A hostile or broken member uses up the hub's memory or time, or redirects its requests": {
+		"TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit",
+		"TestWhatIsOverALimitIsNotTakenForGone",
+		"TestTroubleIsNamedAndSaysWhatToDo",
+	},
+	"A stolen token of the hub for a member is used": {
+		"TestATokenOfAMemberEndsAndIsRevoked",
+	},
+	"Secrets are read from the disk, a snapshot, or a backup without keys": {
+		"TestNoFileOfTheStoreHasASecretInPlain",
+	},
+	"A stolen key of the hub is used to sign kubeconfigs or tokens": {
+		"TestKeysRotateAndTheOldCountUntilForgotten",
+	},
+	"Another hub writes to the same member": {
+		"TestTwoHubsDoNotFightOverAMember",
+	},
+	"An administrator deletes a definition, a namespace or a cluster by mistake, or restores an old backup": {
+		"TestNothingLeavesAMemberForWhatIsGoneFromTheHub",
+		"TestUnjoinTellsWhatGoesAndTakesNothingElse",
+		"TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn",
+		"TestARestoredHubChangesNothingInMembersUntilItIsTold",
+		"TestARestoredHubDeletesNothingThatWasMadeAnewSince",
+	},
+}
+
+// boundTests are the tests of each row of docs/bounds.md. Rows with none rely on code that other rows test.
+var boundTests = map[string][]string{
+	"member: any single response": {
+		"TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit",
+	},
+	"member: cached objects, and again as much for responses in flight": {
+		"TestWhatIsOverALimitIsNotTakenForGone",
+		"TestAListThatIsTooLargeForOneAnswerComesInPages",
+	},
+	"member: a single watch event": {
+		"TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit",
+	},
+	"member: response headers, or a line that is not HTTP": {
+		"TestHeadersOfHTTP2AreBoundedToo",
+		"TestAMembersHeadersAreReadNoFurtherThanTheirLimit",
+	},
+	"member: an error response": {
+		"TestWhatAMemberSaysWentWrongIsRepeatedInBrief",
+	},
+	"member: discovery of its kinds": {
+		"TestADiscoveryLargerThanAnyClustersIsRefused",
+	},
+	"member: API groups that it cannot list": {
+		"TestWhatAMemberFailsToListIsToldInBrief",
+	},
+	"member: unhealthy pods, for `argosy why` and `argosy status`": {
+		"TestWhatAMemberSaysOfItsPodsIsKeptInBounds",
+	},
+	"member: resource names of its nodes and pods": {
+		"TestResourcesOfMoreNamesThanASummaryTakesAreSaid",
+	},
+	"member: `/readyz`, `/version`": {
+		"TestTroubleIsNamedAndSaysWhatToDo",
+	},
+	"member: `Retry-After`": {
+		"TestAMemberCannotHaveItsCallersSleep",
+	},
+	"member: content of a namespace before it is deleted": {
+		"TestPagesThatSayThereIsMoreAndHaveNothingEnd",
+	},
+	"member: a token that it issues": nil,
+	"member: its Lease, and the role for impersonation, when a user calls through the proxy": nil,
+	"member: metrics (`metrics.k8s.io`, `custom.metrics.k8s.io`)": {
+		"TestMetricsThatHangMakeNoMemberSilent",
+	},
+	"member's scheduler estimator (gRPC)": {
+		"TestAHostileEstimatorIsReadNoFurtherThanOneNumberTakes",
+		"TestOneThatNeverSpeaksIsWaitedForNoLongerThanTheTimeout",
+	},
+	"interpreter webhook": {
+		"TestAWebhookThatDoesNotAnswerIsToldInWords",
+		"TestASilentWebhookKeepsNobodyWaiting",
+	},
+	"OpenID Connect issuer; webhooks for audit, authorization and key management": nil,
+	"status of a member in a Work": {
+		"TestAStatusHasRoomBesideALargeManifest",
+	},
+	"statuses and messages of all clusters in a binding": {
+		"TestLargeStatusesOfSomeClustersDoNotKeepTheOthersFromBeingWritten",
+	},
+	"nodes of a Workflow in its template": {
+		"TestNodesThatAreTooLargeAreLeftOutInPartOrWholly",
+	},
+	"rate of updates of a Workflow's nodes and progress": {
+		"TestAWorkflowOfManyStepsCostsABoundedRateOfWritesOnTheHub",
+		"TestAWorkflowThatTurnsAgainAndAgainIsWrittenAtTheRateOfItsNodes",
+		"TestTheNodesOfAllWorkflowsShareOneRate",
+	},
+	"message of a condition": {
+		"TestAMessageThatIsTooLongDoesNotKeepTheRestFromBeingTold",
+	},
+	"event": {
+		"TestAnEventRepeatsWhatMembersAndWebhooksSayInBrief",
+	},
+	"EndpointSlices of a Service that one cluster shares with others": {
+		"TestAClusterWithVeryManyEndpointSlicesHasOthersToldOfSome",
+	},
+	"queued requests": {
+		"TestUsersQueueApartForRequestsIntoMembers",
+	},
+	"concurrent requests to members, including watches, `logs -f`, `exec` and all upgraded connections": {
+		"TestOneUsersStreamsAndOneMembersLeaveRoomForTheOthers",
+		"TestOneUserLeavesRoomForOthersInACluster",
+	},
+	"objects in a namespace": {
+		"TestAQuotaOfTheHubBoundsTemplatesOfAnyKind",
+		"TestNoWayOfWritingGoesAroundAQuotaOfTheHub",
+	},
+}
+
+// rows are the first cells of all table rows of a page, without the header rows.
+func rows(text string) []string {
+	var found []string
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		header := i+1 < len(lines) && strings.HasPrefix(lines[i+1], "|---")
+		if !strings.HasPrefix(line, "| ") || header {
+			continue
+		}
+		first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		found = append(found, first)
+	}
+	return found
+}
+
+// verifyCovered fails if a row of the text has no entry in the table, an entry has no row, or a test of an entry does
+// not exist.
+func verifyCovered(t *testing.T, page, text string, table map[string][]string) {
+	t.Helper()
+	known, present := tests(t), map[string]bool{}
+	for _, row := range rows(text) {
+		if present[row] {
+			t.Errorf("%s has two rows %q", page, row)
+		}
+		present[row] = true
+		if _, ok := table[row]; !ok {
+			t.Errorf("%s has the row %q: add its tests to the table of this test", page, row)
+		}
+	}
+	for row, names := range table {
+		if !present[row] {
+			t.Errorf("%s has no row %q: remove it from the table of this test", page, row)
+		}
+		for _, name := range names {
+			if !known[name] {
+				t.Errorf("the test %s of the row %q does not exist", name, row)
+			}
+		}
+	}
+}
+
+func TestEveryDoorHasTests(t *testing.T) {
+	verifyCovered(t, "docs/doors.md", pages(t)[filepath.Join("docs", "doors.md")], doorTests)
+	verifyNonEmpty(t, doorTests, 0)
+}
+
+func TestEveryThreatHasTests(t *testing.T) {
+	text := pages(t)[filepath.Join("docs", "security.md")]
+	_, section, _ := strings.Cut(text, "\n## Threats\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	verifyCovered(t, "docs/security.md", section, threatTests)
+	verifyNonEmpty(t, threatTests, 0)
+}
+
+func TestNearlyEveryBoundHasTests(t *testing.T) {
+	verifyCovered(t, "docs/bounds.md", pages(t)[filepath.Join("docs", "bounds.md")], boundTests)
+	verifyNonEmpty(t, boundTests, 3)
+}
+
+// verifyNonEmpty fails if more than most rows have no tests.
+func verifyNonEmpty(t *testing.T, table map[string][]string, most int) {
+	t.Helper()
+	var bare []string
+	for row, names := range table {
+		if len(names) == 0 {
+			bare = append(bare, row)
+		}
+	}
+	if len(bare) > most {
+		t.Errorf("these rows have no tests: %q", bare)
+	}
+}
