@@ -328,7 +328,7 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 		}
 	})
 	kit.Eventually(t, "he may join", func() string {
-		if err := oli.creates(cluster("m1")); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `the right to get secrets "m1"`) {
+		if err := oli.creates(cluster("m1")); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `permission to get secrets "m1"`) {
 			return fmt.Sprint(err)
 		}
 		return ""

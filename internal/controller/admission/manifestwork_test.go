@@ -35,7 +35,7 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 			updateStrategy: {type: ServerSideApply, serverSideApply: {ignoreFields: [{jqPathExpressions: [".data | keys"]}]}}}]}`: {"ignoreFields[0]", "each must refer to one field"},
 			`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
 			{condition: Is ready, type: CEL, celExpressions: ["true"]}, {condition: Applied, type: CEL, celExpressions: ["true"]}]}]}`: {
-				`spec.manifestConfigs[0].conditionRules[0].condition: Invalid value: "Is ready": must be the type of a condition`, "Applied is said by the hub alone"},
+				`spec.manifestConfigs[0].conditionRules[0].condition: Invalid value: "Is ready": must be the type of a condition`, "Applied is reserved for the hub"},
 			`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
 			{condition: Complete, type: CEL, celExpressions: [` + strings.Repeat(`"true", `, 501) + `]}]}]}`: {"spec.manifestConfigs: Forbidden: have 501 expressions, more than 500"},
 			`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [` + strings.Repeat(`{resourceIdentifier: {resource: configmaps, name: "*"}}, `, 1001) + `]}`: {"spec.manifestConfigs: Too many: 1001: must have at most 1000 items"},
@@ -68,7 +68,7 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 			"manifestConfigs[1].feedbackRules[0]: there are no well-known values for a ConfigMap",
 			"manifestConfigs[1].feedbackRules[1].jsonPaths[0].path: parse the path",
 			"manifestConfigs[1].conditionRules[0].celExpressions[0]: ERROR",
-			"manifestConfigs[1].conditionRules[1].celExpressions[0]: \"'yes'\" gives a string, not a bool",
+			"manifestConfigs[1].conditionRules[1].celExpressions[0]: \"'yes'\" returns a string, not a bool",
 		)
 
 		// Who owns a namespace that is named like a cluster does not own the cluster.

@@ -48,7 +48,7 @@ func TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive(t *testing.T) {
 		}
 		half := policy("OverridePolicy", "shop", role, rules)
 		h.may = map[string]bool{"developer escalate roles shop": true}
-		h.refuses("developer", half, nil, "the right to bind roles")
+		h.refuses("developer", half, nil, "permission to bind roles")
 		h.may["developer bind roles shop"] = true
 		if _, _, err := h.write("developer", half, nil); err != nil {
 			t.Errorf("who may give any right in the namespace is refused there: %v", err)
@@ -99,7 +99,7 @@ func TestWhoMayNotReadSecretsDoesNotSendThemToMembers(t *testing.T) {
 			h.refuses("developer", policy("PropagationPolicy", "shop", c.rest), nil, c.why+` into the clusters of the placement, for which you need permission to read secrets in namespace "shop"`)
 			h.refuses("developer", policy("ClusterPropagationPolicy", "", c.rest), nil, c.why+` into the clusters of the placement, for which you need permission to read secrets in all namespaces`)
 			inOne := strings.NewReplacer("kind: Secret", "kind: Secret, namespace: bank", "kind: Deployment", "kind: Deployment, namespace: bank", "kind: Unknown", "kind: Unknown, namespace: bank").Replace(c.rest)
-			h.refuses("developer", policy("ClusterPropagationPolicy", "", inOne), nil, `the right to read secrets in namespace "bank"`)
+			h.refuses("developer", policy("ClusterPropagationPolicy", "", inOne), nil, `permission to read secrets in namespace "bank"`)
 			for kind, namespace := range map[string]string{"PropagationPolicy": "shop", "ClusterPropagationPolicy": ""} {
 				if _, _, err := h.write("admin", policy(kind, namespace, c.rest), nil); err != nil {
 					t.Errorf("who may read all: %v", err)

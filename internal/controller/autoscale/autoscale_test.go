@@ -393,7 +393,7 @@ func TestWhatCannotBeScaledSaysWhy(t *testing.T) {
 		none := w.scaler("none")
 		none.Spec.ScaleTargetRef.Name = "missing"
 		w.Make(none)
-		w.says("none", "AbleToScale=False/FailedGetScaleTargetRef: there is no Deployment.apps missing in namespace shop of the hub")
+		w.says("none", "AbleToScale=False/FailedGetScaleTargetRef: there is no Deployment.apps missing in namespace shop on the hub")
 
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
 		u.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)

@@ -126,7 +126,7 @@ func TestARuleThatFailsSaysWhyAndIsNotTriedAgain(t *testing.T) {
 		w.at("08:00")
 		w.executed("morning 0+1 next 08:00")
 		w.Has(c)
-		const why = "there is no Deployment.apps missing in namespace shop of the hub"
+		const why = "there is no Deployment.apps missing in namespace shop on the hub"
 		if got := c.Status.ExecutionHistories[0].FailedExecutions[0].Message; got != why {
 			t.Errorf("the message is %q, want %q", got, why)
 		}
@@ -237,7 +237,7 @@ func TestATargetIsNeverOutsideTheNamespace(t *testing.T) {
 			f := w.scaler(fmt.Sprintf("f%d", len(ref.Name)))
 			f.Spec.ScaleTargetRef = ref
 			w.Make(f)
-			w.says(f.Name, fmt.Sprintf("AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop of the hub", propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
+			w.says(f.Name, fmt.Sprintf("AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop on the hub", propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
 		}
 		each := func(what string, holds func(autoscalingv1alpha1.ExecutionHistory) bool) {
 			t.Helper()

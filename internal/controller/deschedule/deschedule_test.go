@@ -264,7 +264,7 @@ func TestWhereNobodyHasRoomNothingMovesAndUsersAreToldOnce(t *testing.T) {
 		w.hears("DescheduleBindingFailed", "replicas are unschedulable (m1: 2) and are not moved, because no other cluster has capacity: Clusters available replicas 0 are not enough to schedule.", 2)
 		w.stays("m1:4")
 		w.stays("m1:4")
-		w.hears("DescheduleBindingFailed", "stay", 2)
+		w.hears("DescheduleBindingFailed", "are not moved", 2)
 
 		w.uses("m2", 10, 9)
 		w.placed("m1:2 m2:2") // one after the other
