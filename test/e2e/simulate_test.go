@@ -52,8 +52,8 @@ func ofNamespace(t *testing.T, text, ns string) string {
 	return string(raw)
 }
 
+// Not in parallel: other tests join clusters, so that the hub would have more of them than the file.
 func TestASimulationSaysTheSameFromAFileAsFromTheHubAndWritesNothing(t *testing.T) {
-	t.Parallel()
 	const password = "aHVudGVyMg=="
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+members+", "+divided("replicaDivisionPreference: Weighted")+"}"))

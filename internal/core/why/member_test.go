@@ -38,7 +38,7 @@ func TestMemberStories(t *testing.T) {
 		{name: "credentials refused", member: cluster("m1", func(c *clusterv1alpha1.Cluster) {
 			meta.SetStatusCondition(&c.Status.Conditions, membership.Seen(membership.Probe{Code: 401}))
 			c.Status.Conditions[1].LastTransitionTime = metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		}), want: "cluster is reachable but refuses the credentials", next: "resolve what the message says",
+		}), want: "cluster is reachable but rejects the credentials", next: "resolve what the message says",
 			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "left by an earlier membership", member: cluster("m1"), orphans: []string{"Service shop/web", "Deployment shop/web"},
 			want: "2 objects of this hub without a Work, such as Deployment shop/web, Service shop/web", next: "argosy orphans -C m1 lists them",
