@@ -42,7 +42,7 @@ func ParseSchedule(schedule, zone string) (Schedule, error) {
 // ParseZone finds a time zone by name.
 func ParseZone(name string) (*time.Location, error) {
 	if name == "Local" {
-		return nil, fmt.Errorf("Local depends on where the hub runs: give a time zone such as Europe/Berlin")
+		return nil, fmt.Errorf("the zone Local depends on where the hub runs: give a time zone such as Europe/Berlin")
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
