@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -152,7 +153,7 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 		case "cluster-down":
 			cluster := edited(name)
 			meta.SetStatusCondition(&cluster.Status.Conditions, membership.Seen(membership.Probe{Err: "simulated"}))
-			cluster.Spec.Taints, _ = membership.Taints(cluster.Spec.Taints, membership.Readiness(cluster))
+			cluster.Spec.Taints, _ = membership.Taints(cluster.Spec.Taints, membership.Readiness(cluster), time.Time{})
 		case "cluster-drained":
 			putTaint(edited(name), Drained)
 		}
