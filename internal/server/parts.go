@@ -70,7 +70,8 @@ func AllParts() Parts {
 	return Parts{
 		Admission: func(d Deps) []apiserver.AdmissionPlugin {
 			var plugins []apiserver.AdmissionPlugin
-			for _, p := range admission.Plugins(admission.Options{ForbidOverwrite: d.ForbidOverwrite}) {
+			for _, p := range admission.Plugins(admission.Options{ForbidOverwrite: d.ForbidOverwrite,
+				NoExecuteTaintPolicies: d.Taints.AllowNoExecutePolicy, Tolerations: d.Taints.tolerations()}) {
 				plugins = append(plugins, apiserver.AdmissionPlugin{Name: p.Name, New: p.New})
 			}
 			return plugins
