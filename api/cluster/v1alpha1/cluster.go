@@ -174,7 +174,8 @@ const (
 	ReasonOlderVersions             = "OlderVersions"
 )
 
-// The taints that Argosy itself sets, all with effect NoSchedule.
+// The taints that Argosy itself sets: the first two by the condition Ready, with the effects NoSchedule and NoExecute, and the third when a
+// user cordons a cluster, with NoSchedule.
 const (
 	TaintNotReady      = "cluster.karmada.io/not-ready"
 	TaintUnreachable   = "cluster.karmada.io/unreachable"

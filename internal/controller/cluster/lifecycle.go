@@ -76,24 +76,23 @@ func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	want := cluster.DeepCopy()
 	controllerutil.AddFinalizer(want, workv1alpha2.ClusterFinalizer)
 	ready, now := membership.Readiness(cluster), l.clock.Now()
-	taints, tainted := membership.Taints(want.Spec.Taints, ready, now)
+	taints, changed := membership.Taints(want.Spec.Taints, ready, now)
 	taints, steps := taint.Apply(cluster, taints, policies.Items, now)
 	want.Spec.Taints = taints
 	wrote, err := commit.Update(ctx, l.client, cluster, want)
-	tainted = tainted || len(steps) > 0
-	switch {
-	case err != nil && tainted && !commit.Stale(err):
-		l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventTaintClusterFailed, "Taint cluster failed: %v", err)
-		return err
-	case err != nil || !wrote || !tainted:
-		return err
-	}
 	var reasons []string
-	if ready != nil {
+	if changed {
 		reasons = append(reasons, fmt.Sprintf("condition Ready is %s", ready.Status))
 	}
 	for _, step := range steps {
 		reasons = append(reasons, step.String())
+	}
+	switch {
+	case err != nil && len(reasons) > 0 && !commit.Stale(err):
+		l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventTaintClusterFailed, "Taint cluster failed: %v", err)
+		return err
+	case err != nil || !wrote || len(reasons) == 0:
+		return err
 	}
 	l.events.Succeeded(workv1alpha2.EventTaintClusterSucceed, "Taint cluster succeed: "+strings.Join(reasons, "; "), cluster)
 	return nil
