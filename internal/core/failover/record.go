@@ -1,0 +1,99 @@
+package failover
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// RecordAnnotation on a binding is a Record as JSON. It is written together with the placement.
+const RecordAnnotation = "argosy.io/failover"
+
+// Record are the clusters that a binding left, or is leaving.
+type Record map[string]Departure
+
+// Departure is what is remembered of a cluster that a binding left.
+type Departure struct {
+	// Since is when the cause began.
+	Since time.Time `json:"since"`
+	// Lost says that the cluster did not respond.
+	Lost bool `json:"lost,omitempty"`
+}
+
+// RecordOf is the record of b; empty where somebody else wrote what cannot be read.
+func RecordOf(b workv1alpha2.Binding) Record {
+	var r Record
+	if text := b.GetAnnotations()[RecordAnnotation]; text != "" && json.Unmarshal([]byte(text), &r) != nil {
+		return nil
+	}
+	return r
+}
+
+// write puts a record into b, and removes the annotation of an empty one.
+func (r Record) write(b workv1alpha2.Binding) {
+	annotations := maps.Clone(b.GetAnnotations())
+	if len(r) == 0 {
+		delete(annotations, RecordAnnotation)
+		b.SetAnnotations(annotations)
+		return
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // names and times
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[RecordAnnotation] = string(text)
+	b.SetAnnotations(annotations)
+}
+
+// Apply moves b. A task for a cluster that has one already adds to it.
+func (e *Eviction) Apply(b workv1alpha2.Binding, now time.Time) {
+	spec := b.BindingSpec()
+	spec.Clusters = e.Placement
+	record := Record{}
+	maps.Copy(record, RecordOf(b))
+	for _, task := range e.Tasks {
+		at := slices.IndexFunc(spec.GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool { return t.FromCluster == task.FromCluster })
+		if at < 0 {
+			spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks, task)
+			continue
+		}
+		if has := &spec.GracefulEvictionTasks[at]; has.Replicas != nil && task.Replicas != nil {
+			has.Replicas = new(*has.Replicas + *task.Replicas)
+		}
+	}
+	if e.Reason() == ReasonFailback {
+		record = Record{}
+	} else {
+		record[e.From] = Departure{Since: e.Since.UTC().Truncate(time.Second), Lost: e.Lost}
+	}
+	record.write(b)
+	if e.Reschedule {
+		at := metav1.NewTime(now)
+		spec.RescheduleTriggeredAt = &at
+	}
+}
+
+// Apply removes the ended tasks from b.
+func (f *Finish) Apply(b workv1alpha2.Binding) {
+	spec := b.BindingSpec()
+	spec.GracefulEvictionTasks = slices.DeleteFunc(slices.Clone(spec.GracefulEvictionTasks), func(t workv1alpha2.GracefulEvictionTask) bool {
+		return slices.ContainsFunc(f.Tasks, func(e Ended) bool { return e.Task.FromCluster == t.FromCluster })
+	})
+	if len(spec.GracefulEvictionTasks) == 0 {
+		spec.GracefulEvictionTasks = nil
+	}
+	record := Record{}
+	maps.Copy(record, RecordOf(b))
+	for _, cluster := range f.Forget {
+		delete(record, cluster)
+	}
+	record.write(b)
+}
