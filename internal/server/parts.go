@@ -112,6 +112,7 @@ func AllParts() Parts {
 				Fleet:                  fleet.Store,
 				Restored:               func(count func() (map[string]int, int)) { restored.Store(&count) },
 				Estimator:              d.Members.Estimator.options(),
+				Failover:               d.Failover.options(d.Members),
 				Autoscaling:            d.Autoscaling.options(),
 				Grants:                 of(d),
 				ForbidOverwrite:        d.ForbidOverwrite,

@@ -22,6 +22,9 @@ import (
 // Tolerations are how long the taints not-ready and unreachable are tolerated where a placement does not mention them.
 type Tolerations struct{ NotReady, Unreachable time.Duration }
 
+// DefaultTolerations are those of Kubernetes for nodes.
+var DefaultTolerations = Tolerations{NotReady: 300 * time.Second, Unreachable: 300 * time.Second}
+
 // defaultUnhealthy is how long an application may be Unhealthy where its policy does not say.
 const defaultUnhealthy = 300 * time.Second
 

@@ -62,7 +62,7 @@ func (p *planner) ended(b workv1alpha2.Binding, t workv1alpha2.GracefulEvictionT
 	if t.SuppressDeletion != nil && !*t.SuppressDeletion {
 		return EndedByUser, "", ""
 	}
-	if p.Fleet.Snapshot.Cluster(t.FromCluster) == nil && !p.Deleting[t.FromCluster] {
+	if p.Fleet.Snapshot.Cluster(t.FromCluster) == nil && !p.Registered[t.FromCluster] {
 		return ClusterRemoved, "", ""
 	}
 	if t.SuppressDeletion != nil || t.PurgeMode == policyv1alpha1.PurgeModeNever {

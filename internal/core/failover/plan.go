@@ -39,8 +39,8 @@ type Input struct {
 	Options
 	// Fleet has the clusters that are not being deleted, and their room.
 	Fleet deschedule.Fleet
-	// Deleting are the clusters that are being deleted.
-	Deleting map[string]bool
+	// Registered are the names of all Clusters, also of those that are being deleted.
+	Registered map[string]bool
 	// Bindings are all bindings of the hub.
 	Bindings []workv1alpha2.Binding
 	// Unhealthy is since when a binding is Unhealthy in a cluster.
@@ -155,6 +155,8 @@ const (
 // Waiting is a binding that should leave a cluster, or has left it, and what it waits for.
 type Waiting struct {
 	Binding types.NamespacedName
+	// UID is that of the binding.
+	UID types.UID
 	// Resource is the template.
 	Resource workv1alpha2.ObjectReference
 	From     string
@@ -382,7 +384,7 @@ func (p *planner) wake(at time.Time) {
 }
 
 func (p *planner) waiting(b workv1alpha2.Binding, c cause, code Code, message string) Waiting {
-	return Waiting{Binding: keyOf(b), Resource: b.BindingSpec().Resource, From: c.cluster, Reason: c.reason, Code: code, Message: message, Since: c.since}
+	return Waiting{Binding: keyOf(b), UID: b.GetUID(), Resource: b.BindingSpec().Resource, From: c.cluster, Reason: c.reason, Code: code, Message: message, Since: c.since}
 }
 
 // forbidden says what keeps b from leaving a cluster though it should; nil if nothing does.

@@ -301,9 +301,9 @@ func TestTaskOfARemovedClusterEnds(t *testing.T) {
 	w := newWorld(t, "b")
 	b := w.deployment("web", "b=2", byRoom())
 	b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "a", PurgeMode: policyv1alpha1.PurgeModeNever, SuppressDeletion: new(true)}}
-	w.in.Deleting = map[string]bool{"a": true}
+	w.in.Registered = map[string]bool{"a": true}
 	w.plans("web !a KeptByPolicy")
-	w.in.Deleting = nil
+	w.in.Registered = nil
 	if p := w.plans("web ~a"); p.Finishes[0].Tasks[0].Result != ClusterRemoved {
 		t.Errorf("it ends for %s", p.Finishes[0].Tasks[0].Result)
 	}
@@ -388,7 +388,7 @@ func TestClusterBeingDeletedIsNotEvicted(t *testing.T) {
 	w.pass(10 * time.Minute)
 	now := *w.deployment("other", "b=1", byRoom()).Status.LastScheduledTime
 	w.cluster("a").DeletionTimestamp = &now
-	w.in.Deleting = map[string]bool{"a": true}
+	w.in.Registered = map[string]bool{"a": true}
 	w.plans("")
 }
 

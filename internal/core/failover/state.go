@@ -1,9 +1,10 @@
 package failover
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -20,6 +21,9 @@ const pathLimit = 1024
 func ParsePath(path string) (*jsonpath.JSONPath, error) {
 	if len(path) > pathLimit {
 		return nil, fmt.Errorf("it has %d bytes, the maximum is %d", len(path), pathLimit)
+	}
+	if !strings.Contains(path, "{") {
+		return nil, errors.New("it has no expression in braces, such as {.jobID}")
 	}
 	j := jsonpath.New("statePreservation")
 	if err := j.Parse(path); err != nil {
@@ -67,25 +71,14 @@ func valueAt(path string, status any) (value string, err error) {
 	if err != nil {
 		return "", err
 	}
-	found, err := j.FindResults(status)
-	if err != nil {
+	var out bytes.Buffer
+	if err := j.Execute(&out, status); err != nil {
 		return "", fmt.Errorf("matches nothing: %w", err)
 	}
-	if len(found) == 0 || len(found[0]) == 0 {
+	text := out.String()
+	if text == "" {
 		return "", errors.New("matches nothing")
 	}
-	v := found[0][0]
-	for v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
-	if !v.IsValid() {
-		return "", errors.New("matches nothing")
-	}
-	switch v.Kind() {
-	case reflect.Map, reflect.Slice:
-		return "", errors.New("matches an object or a list, not a value")
-	}
-	text := fmt.Sprint(v.Interface())
 	if wrong := validation.IsValidLabelValue(text); len(wrong) > 0 {
 		return "", fmt.Errorf("the value is not valid as a label: %s", wrong[0])
 	}
