@@ -259,7 +259,7 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 	err := each(len(evictions), func(i int) error {
 		e := &evictions[i]
 		want := e.Binding.DeepCopyObject().(workv1alpha2.Binding)
-		e.Apply(want, now)
+		e.Apply(want)
 		if _, err := commit.Update(ctx, r.client, e.Binding, want); err != nil {
 			r.Fleet.Assume(e.Binding, e.Binding.BindingSpec().Clusters)
 			return fmt.Errorf("evict from cluster %q: %w", e.From, err)

@@ -328,11 +328,12 @@ func TestFailbackReturnsAfterTheWindow(t *testing.T) {
 	w.is("m2:2 leaves m1")
 	w.reports("m2=Healthy")
 	w.is("m2:2")
-	w.back("m1")
 	at := metav1.NewTime(w.clock.Now())
 	w.ClusterStatus("m1", func(s *clusterv1alpha1.ClusterStatus) {
-		meta.FindStatusCondition(s.Conditions, clusterv1alpha1.ClusterConditionReady).LastTransitionTime = at
+		ready := meta.FindStatusCondition(s.Conditions, clusterv1alpha1.ClusterConditionReady)
+		ready.Status, ready.LastTransitionTime = metav1.ConditionTrue, at
 	})
+	w.back("m1")
 	w.pass(9 * time.Minute)
 	w.is("m2:2")
 	w.pass(time.Minute)

@@ -94,8 +94,10 @@ func (p *planner) back(b workv1alpha2.Binding, returned []string, s schedule.Sna
 	if !returns || len(losers) == 0 {
 		return Eviction{}, false
 	}
-	e := Eviction{Binding: b, From: losers[0].Name, Since: p.now, Placement: result.Clusters,
-		Reschedule: result.AffinityName != b.BindingStatus().SchedulerObservedAffinityName}
+	e := Eviction{Binding: b, From: losers[0].Name, Since: p.now, Placement: result.Clusters}
+	if result.AffinityName != b.BindingStatus().SchedulerObservedAffinityName {
+		e.Reschedule = &at // of the terms from the one in use on, none would do
+	}
 	for _, loser := range losers {
 		e.Tasks = append(e.Tasks, p.task(b, cause{cluster: loser.Name, reason: ReasonFailback, producer: producerFailback, purge: policyv1alpha1.PurgeModeGracefully,
 			message: fmt.Sprintf("cluster %s is ready again", strings.Join(returned, ", "))}, loser.Replicas))

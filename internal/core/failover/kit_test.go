@@ -206,7 +206,7 @@ func (w *world) execute(p Plan) {
 				w.room[t.Name] -= t.Replicas - replicasIn(b.Spec.Clusters, t.Name)
 			}
 		}
-		e.Apply(b, w.now)
+		e.Apply(b)
 		b.Generation++
 	}
 	for _, f := range p.Finishes {

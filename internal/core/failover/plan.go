@@ -80,8 +80,8 @@ type Eviction struct {
 	Placement []workv1alpha2.TargetCluster
 	// Tasks are the graceful eviction tasks to add; one, except when a binding fails back.
 	Tasks []workv1alpha2.GracefulEvictionTask
-	// Reschedule asks the scheduler to start again at the first affinity term.
-	Reschedule bool
+	// Reschedule, if not nil, is the time of a request to the scheduler to start again at the first affinity term.
+	Reschedule *metav1.Time
 	// Warnings are for the owner of the workload.
 	Warnings []string
 }
@@ -335,7 +335,7 @@ func (p *planner) take(i int, e Eviction) {
 	p.plan.Evictions = append(p.plan.Evictions, e)
 	p.count(p.bindings[i], -1)
 	moved := p.bindings[i].DeepCopyObject().(workv1alpha2.Binding)
-	e.Apply(moved, p.now)
+	e.Apply(moved)
 	p.bindings[i] = moved
 	p.count(moved, 1)
 	if remains := stays(e); remains > 0 {

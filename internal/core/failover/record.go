@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
@@ -54,7 +52,7 @@ func (r Record) write(b workv1alpha2.Binding) {
 }
 
 // Apply moves b. A task for a cluster that has one already adds to it.
-func (e *Eviction) Apply(b workv1alpha2.Binding, now time.Time) {
+func (e *Eviction) Apply(b workv1alpha2.Binding) {
 	spec := b.BindingSpec()
 	spec.Clusters = e.Placement
 	record := Record{}
@@ -75,9 +73,8 @@ func (e *Eviction) Apply(b workv1alpha2.Binding, now time.Time) {
 		record[e.From] = Departure{Since: e.Since.UTC().Truncate(time.Second), Lost: e.Lost}
 	}
 	record.write(b)
-	if e.Reschedule {
-		at := metav1.NewTime(now)
-		spec.RescheduleTriggeredAt = &at
+	if e.Reschedule != nil {
+		spec.RescheduleTriggeredAt = e.Reschedule
 	}
 }
 
