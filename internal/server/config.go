@@ -299,7 +299,7 @@ func DefaultConfig() Config {
 			Interval:               metav1.Duration{Duration: 2 * time.Minute},
 			UnschedulableThreshold: metav1.Duration{Duration: 5 * time.Minute},
 		},
-		Taints: TaintsConfig{NotReadySeconds: membership.DefaultTolerationSeconds, UnreachableSeconds: membership.DefaultTolerationSeconds},
+		Taints:   TaintsConfig{NotReadySeconds: membership.DefaultTolerationSeconds, UnreachableSeconds: membership.DefaultTolerationSeconds},
 		Failover: FailoverConfig{Cluster: FailoverByPolicy, BrakeShare: 0.5, EvictionsPerMinute: 3000},
 		Autoscaling: AutoscalingConfig{
 			Interval:                metav1.Duration{Duration: 15 * time.Second},
