@@ -83,3 +83,23 @@ func TestReplacementRunsWithOtherOrdinals(t *testing.T) {
 	h.in.Leaving = []string{old.Cluster}
 	h.expect("while c1 keeps 0 and 1", "spec.replicas=1 2", "spec.reserveOrdinals=[0 1] [0 1 2]")
 }
+
+func TestCanaryAndBudgetHoldOverAMove(t *testing.T) {
+	h := newHub(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 10, template: {a: 1}, updateStrategy: {partition: 9, maxUnavailable: 2}}}`, 4, 3, 3)
+	h.look()
+	pods := func(all, updated int) string {
+		return fmt.Sprintf("observedGeneration: 1, replicas: %[1]d, readyReplicas: %[1]d, availableReplicas: %[1]d, updatedReplicas: %[2]d, updatedReadyReplicas: %[2]d, updatedAvailableReplicas: %[2]d", all, updated)
+	}
+	h.report(pods(4, 4), pods(3, 3), pods(3, 3))
+	h.edit(map[string]any{"a": int64(2)}, "spec", "template")
+	h.look()
+	h.report(pods(4, 1), pods(3, 0), pods(3, 0))
+	const partition, budget = "spec.updateStrategy.partition=", "spec.updateStrategy.maxUnavailable="
+	h.expect("one pod of ten is new", partition+"3 3 3")
+	// c1, which has it, is lost: c3 takes its replicas.
+	h.in.Members[2].Replicas += 4
+	h.in.Members, h.in.Leaving = h.in.Members[1:], []string{"c1"}
+	h.expect("one pod of ten is new in the other clusters", partition+"3 6", budget+"1 1")
+	h.report(pods(3, 0), pods(7, 1))
+	h.expect("and no other follows", partition+"3 6", budget+"1 1")
+}
