@@ -68,17 +68,15 @@ type cause struct {
 	since, due time.Time
 	// lost says that the cluster does not respond, paused that the brake protects it.
 	lost, paused bool
-	purge        policyv1alpha1.PurgeMode
-	grace        *int32
-	preserve     *policyv1alpha1.StatePreservation
+	// with are other lost clusters that b should leave now, too.
+	with     []string
+	purge    policyv1alpha1.PurgeMode
+	grace    *int32
+	preserve *policyv1alpha1.StatePreservation
 }
 
-// choose is the cause that b leaves a cluster for now; ok is false if there is none, or it waits.
-func (p *planner) choose(b workv1alpha2.Binding) (c cause, ok bool) {
-	causes := p.causes(b)
-	if len(causes) == 0 {
-		return cause{}, false
-	}
+// choose is the one of the causes that b leaves a cluster for now; ok is false if all of them wait.
+func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bool) {
 	slices.SortFunc(causes, func(a, b cause) int {
 		if a.lost != b.lost {
 			if a.lost {
@@ -98,6 +96,9 @@ func (p *planner) choose(b workv1alpha2.Binding) (c cause, ok bool) {
 			w.Until = candidate.due
 			p.wait(w)
 		case ok:
+			if candidate.lost && c.lost {
+				c.with = append(c.with, candidate.cluster)
+			}
 			p.wait(p.waiting(b, candidate, OneAtATime, fmt.Sprintf("it leaves cluster %q first", c.cluster)))
 		case len(pending) > 0 && !(candidate.lost && allLost):
 			p.wait(p.waiting(b, candidate, OneAtATime, fmt.Sprintf("its eviction from cluster %q has not ended", pending[0])))

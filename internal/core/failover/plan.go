@@ -78,7 +78,8 @@ type Eviction struct {
 	Lost bool
 	// Placement is the whole new spec.clusters, sorted by name.
 	Placement []workv1alpha2.TargetCluster
-	// Tasks are the graceful eviction tasks to add; one, except when a binding fails back.
+	// Tasks are the graceful eviction tasks to add; one, except when a binding fails back, or leaves an affinity term of which
+	// several clusters are lost.
 	Tasks []workv1alpha2.GracefulEvictionTask
 	// Reschedule, if not nil, is the time of a request to the scheduler to start again at the first affinity term.
 	Reschedule *metav1.Time
@@ -308,9 +309,13 @@ func (p *planner) look(i int) {
 	if !schedule.Ours(b, p.SchedulerName) {
 		return
 	}
-	cause, ok := p.choose(b)
-	if !ok {
+	causes := p.causes(b)
+	if len(causes) == 0 {
 		p.failBack(i)
+		return
+	}
+	cause, ok := p.choose(b, causes)
+	if !ok {
 		return
 	}
 	s := p.snapshot(b)
@@ -434,9 +439,22 @@ func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (E
 		return Eviction{}, err
 	}
 	e := Eviction{Binding: b, From: c.cluster, Since: c.since, Lost: c.lost, Placement: to.clusters}
-	task := p.task(b, c, to.moved)
-	task.PreservedLabelState, e.Warnings = preserved(c.preserve, b, c.cluster)
-	e.Tasks = []workv1alpha2.GracefulEvictionTask{task}
+	for _, from := range to.from {
+		left := c
+		left.cluster = from
+		replicas := to.moved
+		if len(to.from) > 1 {
+			replicas = replicasIn(b.BindingSpec().Clusters, from)
+		}
+		task := p.task(b, left, replicas)
+		var warnings []string
+		task.PreservedLabelState, warnings = preserved(c.preserve, b, from)
+		e.Warnings = append(e.Warnings, warnings...)
+		e.Tasks = append(e.Tasks, task)
+	}
+	p.plan.Waiting = slices.DeleteFunc(p.plan.Waiting, func(w Waiting) bool {
+		return w.Binding == keyOf(b) && w.Code == OneAtATime && slices.Contains(to.from, w.From)
+	})
 	return e, nil
 }
 

@@ -400,3 +400,19 @@ func TestSuspendedWorkloadStays(t *testing.T) {
 	w.pass(10 * time.Minute)
 	w.plans("web !a DispatchingSuspended")
 }
+
+func TestLostTermIsLeftAsAWhole(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "d", "e")
+	p := byRoom()
+	p.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
+		{AffinityName: "primary", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"a", "b"}}},
+		{AffinityName: "backup", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"c", "d"}}},
+	}
+	b := w.deployment("web", "a=1 b=1", p)
+	b.Status.SchedulerObservedAffinityName = "primary"
+	w.lose("a", "b")
+	w.pass(10 * time.Minute)
+	w.execute(w.plans("web -b,a: c=1 d=1"))
+	w.healthy(b)
+	w.plans("web ~b; web ~a")
+}

@@ -72,6 +72,12 @@ func randomFleet(t *testing.T, r *rand.Rand) *members {
 		if r.IntN(3) == 0 {
 			p = upTo(p, 1+r.IntN(len(all)))
 		}
+		if cut := r.IntN(2 * len(all)); cut > 0 && cut < len(all) { // a primary and a backup
+			p.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
+				{AffinityName: "primary", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: all[:cut]}},
+				{AffinityName: "backup", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: all[cut:]}},
+			}
+		}
 		name := fmt.Sprintf("w%d", i)
 		b := m.deployment(name, "", p)
 		if b.Spec.Replicas = int32(1 + r.IntN(6)); r.IntN(4) == 0 {
@@ -84,7 +90,7 @@ func randomFleet(t *testing.T, r *rand.Rand) *members {
 			m.bindings = m.bindings[:len(m.bindings)-1]
 			continue
 		}
-		b.Spec.Clusters = result.Clusters
+		b.Spec.Clusters, b.Status.SchedulerObservedAffinityName = result.Clusters, result.AffinityName
 		for _, c := range result.Clusters {
 			m.room[c.Name] -= c.Replicas
 		}

@@ -70,7 +70,9 @@ func (e *Eviction) Apply(b workv1alpha2.Binding) {
 	if e.Reason() == ReasonFailback {
 		record = Record{}
 	} else {
-		record[e.From] = Departure{Since: e.Since.UTC().Truncate(time.Second), Lost: e.Lost}
+		for _, task := range e.Tasks {
+			record[task.FromCluster] = Departure{Since: e.Since.UTC().Truncate(time.Second), Lost: e.Lost}
+		}
 	}
 	record.write(b)
 	if e.Reschedule != nil {

@@ -21,6 +21,8 @@ import (
 var (
 	// errOthers comes from spread constraints that would be met otherwise, or targets that may no longer be used.
 	errOthers = errors.New("the scheduler would have to move replicas out of other clusters as well")
+	// errTerms comes from replicas in a cluster that takes no more, which would be in another affinity term than the others.
+	errTerms = errors.New("other clusters of the affinity term in use, which are lost or tainted as well, would have to be left at the same time")
 	// errEverywhere says that all clusters that may have a copy have one.
 	errEverywhere = errors.New("every cluster that may have a copy has one")
 )
@@ -29,8 +31,9 @@ var (
 type replacement struct {
 	// clusters is the whole of it, sorted by name.
 	clusters []workv1alpha2.TargetCluster
-	// moved are the replicas that leave.
+	// moved are the replicas that leave, from the clusters that they leave.
 	moved int32
+	from  []string
 }
 
 // replace finds the placement of b without a cluster. No other cluster loses replicas, and none gains any that is lost, tainted
@@ -38,17 +41,16 @@ type replacement struct {
 // Without replicas to divide, a new cluster takes the place of the one that is left; of a cluster that responds the copy
 // may also go if other clusters keep theirs.
 func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule.Capacity) (replacement, error) {
-	q := question(b, c.cluster, s)
-	if !schedule.Divided(b.BindingSpec()) {
-		return q.copied(c)
+	q := question(b, s, c.cluster)
+	to, err := q.moved(c, room)
+	if errors.Is(err, errTerms) && len(c.with) > 0 {
+		return question(b, s, append(slices.Clone(c.with), c.cluster)...).moved(c, room)
 	}
-	all := replicasIn(b.BindingSpec().Clusters, c.cluster)
-	to, err := q.divided(all, room)
-	if err == nil || !c.lost || c.purge == policyv1alpha1.PurgeModeDirectly || schedule.PartsOf(b) != nil {
+	if err == nil || !schedule.Divided(b.BindingSpec()) || !c.lost || c.purge == policyv1alpha1.PurgeModeDirectly || schedule.PartsOf(b) != nil {
 		return to, err
 	}
 	q.ask = inOneTerm(q.ask)
-	for n, failure := all, err; ; {
+	for n, failure := replicasIn(b.BindingSpec().Clusters, c.cluster), err; ; {
 		var short *schedule.UnschedulableError
 		if !errors.As(failure, &short) {
 			return replacement{}, err
@@ -62,11 +64,24 @@ func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule
 	}
 }
 
-// query asks the scheduler for the placement of a binding that leaves a cluster.
+// moved moves all that the binding has in the clusters that are left.
+func (q *query) moved(c cause, room schedule.Capacity) (replacement, error) {
+	if !schedule.Divided(q.binding.BindingSpec()) {
+		return q.copied(c)
+	}
+	var all int32
+	for _, cluster := range q.from {
+		all += replicasIn(q.binding.BindingSpec().Clusters, cluster)
+	}
+	return q.divided(all, room)
+}
+
+// query asks the scheduler for the placement of a binding that leaves clusters.
 type query struct {
 	binding workv1alpha2.Binding
-	from    string
-	fleet   schedule.Snapshot
+	// from are the clusters that are left; several only together with all of their replicas.
+	from  []string
+	fleet schedule.Snapshot
 	// ask is the binding as the scheduler sees it: only with the targets that may take more.
 	ask workv1alpha2.Binding
 	// closed are the clusters that take nothing, fixed those of them that keep what they have.
@@ -74,11 +89,14 @@ type query struct {
 	fixed  []workv1alpha2.TargetCluster
 }
 
-func question(b workv1alpha2.Binding, from string, s schedule.Snapshot) *query {
+func question(b workv1alpha2.Binding, s schedule.Snapshot, from ...string) *query {
 	q := &query{binding: b, from: from, fleet: s, ask: b.DeepCopyObject().(workv1alpha2.Binding), closed: map[string]bool{}}
 	spec := q.ask.BindingSpec()
 	spec.RescheduleTriggeredAt = nil
-	leaving := map[string]bool{from: true}
+	leaving := map[string]bool{}
+	for _, cluster := range from {
+		leaving[cluster] = true
+	}
 	for _, t := range spec.GracefulEvictionTasks {
 		leaving[t.FromCluster] = true
 	}
@@ -91,7 +109,7 @@ func question(b workv1alpha2.Binding, from string, s schedule.Snapshot) *query {
 	open := make([]workv1alpha2.TargetCluster, 0, len(spec.Clusters))
 	for _, t := range spec.Clusters {
 		switch {
-		case t.Name == from:
+		case slices.Contains(from, t.Name):
 		case q.closed[t.Name] || s.Cluster(t.Name) == nil:
 			q.fixed = append(q.fixed, t)
 		default:
@@ -130,6 +148,9 @@ func (q *query) divided(n int32, room schedule.Capacity) (replacement, error) {
 		return room(cluster)
 	})
 	if err != nil {
+		return replacement{}, err
+	}
+	if err := q.inTerm(result); err != nil {
 		return replacement{}, err
 	}
 	to := result.Clusters
@@ -194,6 +215,9 @@ func (q *query) copied(c cause) (replacement, error) {
 	if err != nil {
 		return replacement{}, err
 	}
+	if err := q.inTerm(result); err != nil {
+		return replacement{}, err
+	}
 	to := slices.Clone(has)
 	for _, t := range result.Clusters {
 		// One cluster takes the place of one, as long as others wait for their own replacement.
@@ -209,7 +233,15 @@ func (q *query) copied(c cause) (replacement, error) {
 	if len(to) == len(has) && (c.lost || len(to) == 0) {
 		return replacement{}, errEverywhere
 	}
-	return q.whole(to, replicasIn(q.binding.BindingSpec().Clusters, q.from))
+	return q.whole(to, replicasIn(q.binding.BindingSpec().Clusters, q.from[0]))
+}
+
+// inTerm refuses a result of another affinity term while clusters keep what they have by the one in use.
+func (q *query) inTerm(r schedule.Result) error {
+	if len(q.fixed) > 0 && r.AffinityName != q.binding.BindingStatus().SchedulerObservedAffinityName {
+		return errTerms
+	}
+	return nil
 }
 
 // whole completes a placement with the clusters that keep what they have, and checks it.
@@ -221,7 +253,7 @@ func (q *query) whole(to []workv1alpha2.TargetCluster, moved int32) (replacement
 	}
 	to = slices.Concat(to, q.fixed)
 	for _, t := range q.binding.BindingSpec().Clusters {
-		if t.Name == q.from && schedule.Divided(q.binding.BindingSpec()) && t.Replicas > moved {
+		if t.Name == q.from[0] && len(q.from) == 1 && schedule.Divided(q.binding.BindingSpec()) && t.Replicas > moved {
 			t.Replicas -= moved
 			to = append(to, t)
 		}
@@ -230,7 +262,7 @@ func (q *query) whole(to []workv1alpha2.TargetCluster, moved int32) (replacement
 	if !q.lasts(to) {
 		return replacement{}, errOthers
 	}
-	return replacement{clusters: to, moved: moved}, nil
+	return replacement{clusters: to, moved: moved, from: q.from}, nil
 }
 
 // lasts says whether the scheduler leaves a placement as it is.
@@ -238,7 +270,9 @@ func (q *query) lasts(to []workv1alpha2.TargetCluster) bool {
 	b := q.binding.DeepCopyObject().(workv1alpha2.Binding)
 	spec := b.BindingSpec()
 	spec.Clusters = to
-	spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks, workv1alpha2.GracefulEvictionTask{FromCluster: q.from})
+	for _, cluster := range q.from {
+		spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks, workv1alpha2.GracefulEvictionTask{FromCluster: cluster})
+	}
 	reason, _ := schedule.Due(b, q.fleet)
 	return reason != schedule.SpreadBroken && reason != schedule.CandidatesChanged && reason != schedule.SubsetsChanged
 }
