@@ -33,10 +33,10 @@ func newSimulate(hub *hubFlags) *cobra.Command {
 The scheduler runs on a copy of the fleet: the hub's, which is only read, or a file written by "simulate record" or by
 hand. Each placement takes capacity from those after it, in the order of schedule priority, namespace and name.
 
-  --cluster-down     the cluster stops responding: what is placed there stays, and other workloads avoid it
+  --cluster-down     the cluster stops responding: workloads that fail over leave it, others stay, and new ones avoid it
   --cluster-drained  the cluster gets a NoExecute taint, and its workloads are rescheduled, as by a WorkloadRebalancer
   --cluster-removed  the cluster leaves the fleet, as by an unjoin: what was placed there goes elsewhere
-  --taint            the cluster gets a taint: what is placed there stays, and other workloads that do not tolerate it avoid it
+  --taint            the cluster gets a taint: new workloads that do not tolerate it avoid the cluster; with NoExecute, those there leave it
   --scale            a workload gets another number of replicas
   -f                 templates, policies and overrides are applied as the hub would, in every form that it accepts; clusters
                      and their nodes are added or changed; a WorkloadRebalancer has its workloads rescheduled

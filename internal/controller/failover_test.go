@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,36 +18,6 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// failoverFleet is a hub with all its loops, and three members.
-func failoverFleet(t *testing.T) (*controllertest.Hub, map[string]*membertest.Server) {
-	h := controllertest.New(t)
-	h.Embed()
-	members := map[string]*membertest.Server{}
-	for _, name := range []string{"m1", "m2", "m3"} {
-		members[name] = h.Join(name, controllertest.Deployment, controllertest.ClusterRole)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- Run(ctx, Options{Config: h.Config, Failover: &Failover{Options: corefailover.Options{BrakeShare: 0.5, EvictionsPerMinute: 1000, Tolerations: corefailover.DefaultTolerations}}})
-	}()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	h.Eventually("the namespace is in all members", func() string {
-		for name, m := range members {
-			if m.Object(membertest.Namespace, "", "shop") == nil {
-				return name + " lacks it"
-			}
-		}
-		return ""
-	})
-	return h, members
-}
-
 // runs has a member report that so many pods of the Deployment are ready.
 func runs(m *membertest.Server, ready int64) {
 	d := m.Object(controllertest.Deployment, "shop", "web")
@@ -57,98 +26,101 @@ func runs(m *membertest.Server, ready int64) {
 }
 
 func TestWorkloadLeavesADrainedClusterStepByStep(t *testing.T) {
-	h, members := failoverFleet(t)
-	p := policy("shop", "apps/v1", "Deployment")
-	spec := p.PropagationSpec()
-	spec.PropagateDeps = true
-	spec.Placement = policyv1alpha1.Placement{
-		SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}},
-		ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
-	spec.Failover = &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully,
-		StatePreservation: &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "was-ready", JSONPath: "{.readyReplicas}"}}}}}
-	h.Make(p)
-	h.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
-	h.Make(claimed(parsed(t, controllertest.Deployment, "web", "replicas: 2, template: {spec: {containers: [{name: main, envFrom: [{configMapRef: {name: settings}}]}]}}"), p))
-	binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}
-	healthyIn := func(name string) {
-		t.Helper()
-		h.Eventually("the workload is in "+name, func() string {
-			if members[name].Object(controllertest.Deployment, "shop", "web") == nil {
+	controllertest.Run(t, func(t *testing.T) {
+		h, members := fleetWith(t, Options{Failover: &Failover{Options: corefailover.Defaults}},
+			controllertest.Deployment)
+		p := policy("shop", "apps/v1", "Deployment")
+		spec := p.PropagationSpec()
+		spec.PropagateDeps = true
+		spec.Placement = policyv1alpha1.Placement{
+			SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}},
+			ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
+		spec.Failover = &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully,
+			StatePreservation: &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "was-ready", JSONPath: "{.readyReplicas}"}}}}}
+		h.Make(p)
+		h.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
+		h.Make(claimed(parsed(t, controllertest.Deployment, "web", "replicas: 2, template: {spec: {containers: [{name: main, envFrom: [{configMapRef: {name: settings}}]}]}}"), p))
+		binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}
+		healthyIn := func(name string) {
+			t.Helper()
+			h.Eventually("the workload is in "+name, func() string {
+				if members[name].Object(controllertest.Deployment, "shop", "web") == nil {
+					return "it is not"
+				}
+				return ""
+			})
+			runs(members[name], 2)
+			h.Eventually("the binding knows that it is healthy in "+name, func() string {
+				if h.Has(binding); !slices.ContainsFunc(binding.Status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == name && i.Health == "Healthy" }) {
+					return fmt.Sprint(binding.Status.AggregatedStatus)
+				}
+				return ""
+			})
+		}
+		healthyIn("m1")
+		h.Quiet()
+
+		// The replacement starts after what it depends on; the old copy stays as it is.
+		at := metav1.Now()
+		controllertest.Change(h, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}, func(c *clusterv1alpha1.Cluster) {
+			c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at})
+		})
+		h.Eventually("the replacement is in m2", func() string {
+			if members["m2"].Object(controllertest.Deployment, "shop", "web") == nil {
 				return "it is not"
 			}
 			return ""
 		})
-		runs(members[name], 2)
-		h.Eventually("the binding knows that it is healthy in "+name, func() string {
-			if h.Has(binding); !slices.ContainsFunc(binding.Status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == name && i.Health == "Healthy" }) {
-				return fmt.Sprint(binding.Status.AggregatedStatus)
+		var order []string
+		for _, w := range members["m2"].Writes() {
+			for _, kind := range []string{"configmaps", "deployments"} {
+				if strings.Contains(w, " "+kind+" shop/") {
+					order = append(order, kind)
+				}
+			}
+		}
+		if !slices.Equal(order, []string{"configmaps", "deployments"}) {
+			t.Errorf("m2 got %v", order)
+		}
+		if got := members["m2"].Object(controllertest.Deployment, "shop", "web").GetLabels()["was-ready"]; got != "2" {
+			t.Errorf("the replacement has the label %q", got)
+		}
+		wrote := h.Quiet()
+		if n := ofBinding(wrote, "web-deployment"); n > 3 {
+			t.Errorf("placing the replacement took %d writes of the binding: %v", n, wrote)
+		}
+		if old := members["m1"].Object(controllertest.Deployment, "shop", "web"); old == nil || members["m1"].Object(membertest.ConfigMap, "shop", "settings") == nil {
+			t.Error("the old copy, or what it depends on, is gone")
+		}
+
+		// The old copy goes when the replacement is healthy, and then what it depends on.
+		healthyIn("m2")
+		h.Eventually("the old copy is gone", func() string {
+			if members["m1"].Object(controllertest.Deployment, "shop", "web") != nil || members["m1"].Object(membertest.ConfigMap, "shop", "settings") != nil {
+				return "it is there"
 			}
 			return ""
 		})
-	}
-	healthyIn("m1")
-	h.Quiet()
-
-	// The replacement starts after what it depends on; the old copy stays as it is.
-	at := metav1.Now()
-	controllertest.Change(h, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}, func(c *clusterv1alpha1.Cluster) {
-		c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at})
-	})
-	h.Eventually("the replacement is in m2", func() string {
-		if members["m2"].Object(controllertest.Deployment, "shop", "web") == nil {
-			return "it is not"
+		wrote = h.Quiet()
+		if n := ofBinding(wrote, "web-deployment"); n > 4 {
+			t.Errorf("ending the eviction took %d writes of the binding: %v", n, wrote)
 		}
-		return ""
-	})
-	var order []string
-	for _, w := range members["m2"].Writes() {
-		for _, kind := range []string{"configmaps", "deployments"} {
-			if strings.Contains(w, " "+kind+" shop/") {
-				order = append(order, kind)
+		template := &unstructured.Unstructured{}
+		template.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
+		template.SetNamespace("shop")
+		template.SetName("web")
+		h.Eventually("the template counts each pod once", func() string {
+			h.Has(template)
+			if ready, _, _ := unstructured.NestedInt64(template.Object, "status", "readyReplicas"); ready != 2 {
+				return fmt.Sprint(ready)
 			}
+			return ""
+		})
+		if got := members["m2"].Object(controllertest.Deployment, "shop", "web").GetLabels()["was-ready"]; got != "2" {
+			t.Errorf("after the eviction, the replacement has the label %q", got)
 		}
-	}
-	if !slices.Equal(order, []string{"configmaps", "deployments"}) {
-		t.Errorf("m2 got %v", order)
-	}
-	if got := members["m2"].Object(controllertest.Deployment, "shop", "web").GetLabels()["was-ready"]; got != "2" {
-		t.Errorf("the replacement has the label %q", got)
-	}
-	wrote := h.Quiet()
-	if n := ofBinding(wrote, "web-deployment"); n > 3 {
-		t.Errorf("placing the replacement took %d writes of the binding: %v", n, wrote)
-	}
-	if old := members["m1"].Object(controllertest.Deployment, "shop", "web"); old == nil || members["m1"].Object(membertest.ConfigMap, "shop", "settings") == nil {
-		t.Error("the old copy, or what it depends on, is gone")
-	}
-
-	// The old copy goes when the replacement is healthy, and then what it depends on.
-	healthyIn("m2")
-	h.Eventually("the old copy is gone", func() string {
-		if members["m1"].Object(controllertest.Deployment, "shop", "web") != nil || members["m1"].Object(membertest.ConfigMap, "shop", "settings") != nil {
-			return "it is there"
-		}
-		return ""
 	})
-	wrote = h.Quiet()
-	if n := ofBinding(wrote, "web-deployment"); n > 4 {
-		t.Errorf("ending the eviction took %d writes of the binding: %v", n, wrote)
-	}
-	template := &unstructured.Unstructured{}
-	template.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
-	template.SetNamespace("shop")
-	template.SetName("web")
-	h.Eventually("the template counts each pod once", func() string {
-		h.Has(template)
-		if ready, _, _ := unstructured.NestedInt64(template.Object, "status", "readyReplicas"); ready != 2 {
-			return fmt.Sprint(ready)
-		}
-		return ""
-	})
-	if got := members["m2"].Object(controllertest.Deployment, "shop", "web").GetLabels()["was-ready"]; got != "2" {
-		t.Errorf("after the eviction, the replacement has the label %q", got)
-	}
 }
 
 // ofBinding counts the writes of a binding and of its status.

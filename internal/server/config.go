@@ -196,8 +196,8 @@ type TaintsConfig struct {
 }
 
 // tolerations are the defaults for policies.
-func (c TaintsConfig) tolerations() *membership.TolerationDefaults {
-	return &membership.TolerationDefaults{NotReady: c.NotReadySeconds, Unreachable: c.UnreachableSeconds}
+func (c TaintsConfig) tolerations() membership.TolerationDefaults {
+	return membership.TolerationDefaults{NotReady: c.NotReadySeconds, Unreachable: c.UnreachableSeconds}
 }
 
 // FailoverConfig is how workloads leave clusters that are lost, drained or unhealthy for them.
@@ -219,9 +219,9 @@ const (
 )
 
 // options of the failover. Nothing is evicted after the start until a cluster that has recovered meanwhile can be Ready again.
-func (c FailoverConfig) options(m MembersConfig) *controller.Failover {
+func (c FailoverConfig) options(m MembersConfig, t TaintsConfig) *controller.Failover {
 	return &controller.Failover{Settle: m.StatusUpdateFrequency.Duration + m.SuccessThreshold.Duration, Options: failover.Options{
-		AllBindings: c.Cluster == FailoverOfAll, BrakeShare: c.BrakeShare, EvictionsPerMinute: c.EvictionsPerMinute, Tolerations: failover.DefaultTolerations}}
+		AllBindings: c.Cluster == FailoverOfAll, BrakeShare: c.BrakeShare, EvictionsPerMinute: c.EvictionsPerMinute, Tolerations: t.tolerations()}}
 }
 
 func (c FailoverConfig) validate() error {
@@ -299,8 +299,8 @@ func DefaultConfig() Config {
 			Interval:               metav1.Duration{Duration: 2 * time.Minute},
 			UnschedulableThreshold: metav1.Duration{Duration: 5 * time.Minute},
 		},
-		Taints:   TaintsConfig{NotReadySeconds: membership.DefaultTolerationSeconds, UnreachableSeconds: membership.DefaultTolerationSeconds},
-		Failover: FailoverConfig{Cluster: FailoverByPolicy, BrakeShare: 0.5, EvictionsPerMinute: 3000},
+		Taints:   TaintsConfig{NotReadySeconds: membership.DefaultTolerations.NotReady, UnreachableSeconds: membership.DefaultTolerations.Unreachable},
+		Failover: FailoverConfig{Cluster: FailoverByPolicy, BrakeShare: failover.Defaults.BrakeShare, EvictionsPerMinute: failover.Defaults.EvictionsPerMinute},
 		Autoscaling: AutoscalingConfig{
 			Interval:                metav1.Duration{Duration: 15 * time.Second},
 			DownscaleStabilization:  metav1.Duration{Duration: 5 * time.Minute},

@@ -191,14 +191,10 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 		})
 	}
 	t.Run("a NoExecute taint drains the cluster", func(t *testing.T) {
+		said := predicted("--taint", lost+"=maintenance:NoExecute")
 		taint(map[string]any{"key": "maintenance", "effect": "NoExecute"})
 		newcomer("after-the-taint", "m1:1 m2:1")
-		kit.Eventually(t, "all of it leaves", func() string {
-			if at := placed(); strings.Contains(at, lost) {
-				return at
-			}
-			return ""
-		})
+		as(t, "all of it leaves", said, true)
 		ended()
 		taint()
 		rebalance("return")

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,8 +49,6 @@ type Options struct {
 	Settle time.Duration
 	// Gather is how long a change waits for others before the plan is made.
 	Gather time.Duration
-	// Clock is the time; default the real one.
-	Clock clock.PassiveClock
 }
 
 const (
@@ -87,11 +84,8 @@ type subject struct {
 
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
 	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "failover-controller"), began: o.Clock.Now(),
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "failover-controller"), began: time.Now(),
 		unhealthy: map[types.NamespacedName]map[string]time.Time{}, pending: map[types.NamespacedName]workv1alpha2.Binding{}}
 	r.burst.Most, r.burst.Rate = eventsAtOnce, eventsPerSecond
 	// One worker: a plan sees what the one before it did.
@@ -107,7 +101,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 
 // Reconcile makes the plan and executes it.
 func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	now := r.Clock.Now()
+	now := time.Now()
 	if wait := r.began.Add(r.Settle).Sub(now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
@@ -233,7 +227,7 @@ func (r *reconciler) facts(ctx context.Context, b workv1alpha2.Binding) (failove
 func (r *reconciler) hasWork(ctx context.Context, b workv1alpha2.Binding, cluster string) bool {
 	ref := b.BindingSpec().Resource
 	work := &workv1alpha1.Work{}
-	err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.Work(ref.Kind, ref.Name, ref.Namespace)}, work, client.UnsafeDisableDeepCopy)
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.WorkFor(b.GetName(), propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name, ref.Namespace)}, work, client.UnsafeDisableDeepCopy)
 	return !apierrors.IsNotFound(err)
 }
 
@@ -338,7 +332,7 @@ func (r *reconciler) finish(ctx context.Context, finishes []failover.Finish, now
 			text := fmt.Sprintf("The replacement is healthy. The copy in cluster %s is removed.", ended.Task.FromCluster)
 			switch ended.Result {
 			case failover.ReplacementHealthy:
-				if !ended.Since.IsZero() {
+				if !ended.Since.IsZero() && ended.Task.Reason != failover.ReasonFailback {
 					duration.Observe(now.Sub(ended.Since).Seconds())
 				}
 			case failover.EndedByUser:
@@ -390,21 +384,18 @@ func (r *reconciler) pause(ctx context.Context, paused map[string]string, now ti
 	return errors.Join(errs...)
 }
 
-// telling are the codes of which users are warned: what waits for them needs a user.
-var telling = []failover.Code{failover.NothingFits, failover.Volumes, failover.Suspended, failover.GracePeriodExceeded, failover.Unread}
-
 // report warns the users of what waits for them, once, and counts what waits.
 func (r *reconciler) report(plan failover.Plan) {
 	counts := map[failover.Code]int{}
 	stands := map[subject]bool{}
 	for _, w := range plan.Waiting {
 		counts[w.Code]++
-		if !slices.Contains(telling, w.Code) {
+		if !w.Code.NeedsUser() {
 			continue
 		}
 		about := subject{w.Binding, w.From}
 		stands[about] = true
-		if !r.reported.News(about, string(w.Code)) || !r.burst.Tell(r.Clock.Now()) {
+		if !r.reported.News(about, string(w.Code)) || !r.burst.Tell(time.Now()) {
 			continue
 		}
 		message := fmt.Sprintf("Stays in cluster %s: %s", w.From, w.Message)

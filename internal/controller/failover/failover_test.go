@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -36,16 +35,13 @@ import (
 type world struct {
 	*controllertest.Hub
 	t       *testing.T
-	clock   *clocktesting.FakePassiveClock
 	policy  *policyv1alpha1.PropagationPolicy
 	binding *workv1alpha2.ResourceBinding
 	options failover.Options
-	pokes   int
 }
 
 func newWorld(t *testing.T, volumes ...any) *world {
-	w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)), options: failover.Options{
-		BrakeShare: 0.5, EvictionsPerMinute: 100, Tolerations: failover.DefaultTolerations}}
+	w := &world{Hub: controllertest.New(t), t: t, options: failover.Defaults}
 	for _, name := range []string{"m1", "m2", "m3"} {
 		w.Join(name, controllertest.Deployment)
 	}
@@ -89,19 +85,10 @@ func (w *world) run() (stop func()) {
 		if err := mgr.Add(templates); err != nil {
 			return err
 		}
-		if err := schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock}); err != nil {
+		if err := schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2}); err != nil {
 			return err
 		}
-		return Setup(mgr, Options{Options: w.options, Fleet: fleet, Templates: templates, Gather: time.Millisecond, Clock: w.clock})
-	})
-}
-
-// pass has time pass, and the controllers notice.
-func (w *world) pass(d time.Duration) {
-	w.clock.SetTime(w.clock.Now().Add(d))
-	w.pokes++
-	controllertest.Change(w.Hub, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m3"}}, func(c *clusterv1alpha1.Cluster) {
-		metav1.SetMetaDataLabel(&c.ObjectMeta, "poke", fmt.Sprint(w.pokes))
+		return Setup(mgr, Options{Options: w.options, Fleet: fleet, Templates: templates, Gather: time.Millisecond})
 	})
 }
 
@@ -112,7 +99,7 @@ func (w *world) lose(name string) {
 }
 
 func (w *world) taint(name, key string) {
-	at := metav1.NewTime(w.clock.Now())
+	at := metav1.NewTime(time.Now())
 	controllertest.Change(w.Hub, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(c *clusterv1alpha1.Cluster) {
 		c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: &at})
 	})
@@ -177,172 +164,174 @@ func (w *world) hears(reason, text string, kinds ...string) {
 }
 
 func TestLostClusterIsReplacedInOneWrite(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.Make(w.binding)
-	w.reports("m1=Healthy")
-	stop := w.run()
-	w.is("m1:2")
-	generation := w.binding.Generation
-	before := testutil.ToFloat64(evicted.WithLabelValues(failover.ReasonTaintUntolerated, "Evicted"))
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		stop := w.run()
+		w.is("m1:2")
+		generation := w.binding.Generation
+		before := testutil.ToFloat64(evicted.WithLabelValues(failover.ReasonTaintUntolerated, "Evicted"))
 
-	w.lose("m1")
-	w.pass(4 * time.Minute)
-	w.is("m1:2")
-	w.pass(time.Minute)
-	w.is("m2:2 leaves m1")
-	if w.binding.Generation != generation+1 {
-		t.Errorf("generation %d became %d, want one write", generation, w.binding.Generation)
-	}
-	w.hears("EvictWorkloadFromClusterSucceed", "Evicted from cluster m1", "ResourceBinding", "Deployment")
-	w.hears("EvictWorkloadFromClusterSucceed", "Evicted 1 workloads", "Cluster")
-	if got := testutil.ToFloat64(evicted.WithLabelValues(failover.ReasonTaintUntolerated, "Evicted")); got <= before {
-		t.Errorf("the metric is %v, and was %v", got, before)
-	}
-	stop()
-	w.run() // a restart continues
-	w.back("m1")
-	w.is("m2:2 leaves m1")
-	w.reports("m1=Healthy m2=Healthy")
-	w.is("m2:2")
-	w.hears("EvictWorkloadFromClusterSucceed", "The copy in cluster m1 is removed", "ResourceBinding", "Deployment")
-	if w.binding.Annotations[failover.RecordAnnotation] != "" {
-		t.Errorf("the record remains: %s", w.binding.Annotations[failover.RecordAnnotation])
-	}
+		w.lose("m1")
+		w.Advance(4 * time.Minute)
+		w.is("m1:2")
+		w.Advance(time.Minute)
+		w.is("m2:2 leaves m1")
+		if w.binding.Generation != generation+1 {
+			t.Errorf("generation %d became %d, want one write", generation, w.binding.Generation)
+		}
+		w.hears("EvictWorkloadFromClusterSucceed", "Evicted from cluster m1", "ResourceBinding", "Deployment")
+		w.hears("EvictWorkloadFromClusterSucceed", "Evicted 1 workloads", "Cluster")
+		if got := testutil.ToFloat64(evicted.WithLabelValues(failover.ReasonTaintUntolerated, "Evicted")); got <= before {
+			t.Errorf("the metric is %v, and was %v", got, before)
+		}
+		stop()
+		w.run() // a restart continues
+		w.back("m1")
+		w.is("m2:2 leaves m1")
+		w.reports("m1=Healthy m2=Healthy")
+		w.is("m2:2")
+		w.hears("EvictWorkloadFromClusterSucceed", "The copy in cluster m1 is removed", "ResourceBinding", "Deployment")
+		if record := failover.RecordOf(w.binding); record["m1"].Ended == nil {
+			t.Errorf("the failover has not ended: %+v", record)
+		}
+	})
 }
 
 func TestGracePeriodIsReportedAndRemovesNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.Make(w.binding)
-	w.reports("m1=Healthy")
-	w.run()
-	w.taint("m1", "maintenance")
-	w.is("m2:2 leaves m1")
-	w.reports("m1=Healthy m2=Unknown")
-	w.pass(time.Hour)
-	w.hears("EvictWorkloadFromClusterFailed", "The grace period is over", "ResourceBinding", "Deployment")
-	w.is("m2:2 leaves m1")
-	// A user lets the old copy go.
-	controllertest.Change(w.Hub, w.binding, func(b *workv1alpha2.ResourceBinding) {
-		b.Spec.GracefulEvictionTasks[0].SuppressDeletion = new(false)
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.taint("m1", "maintenance")
+		w.is("m2:2 leaves m1")
+		w.reports("m1=Healthy m2=Unknown")
+		w.Advance(time.Hour)
+		w.hears("EvictWorkloadFromClusterFailed", "The grace period is over", "ResourceBinding", "Deployment")
+		w.is("m2:2 leaves m1")
+		// A user lets the old copy go.
+		controllertest.Change(w.Hub, w.binding, func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.GracefulEvictionTasks[0].SuppressDeletion = new(false)
+		})
+		w.is("m2:2")
 	})
-	w.is("m2:2")
 }
 
 func TestBrakeSetsAConditionOnEachCluster(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.Make(w.binding)
-	w.reports("m1=Healthy")
-	w.run()
-	w.is("m1:2")
-	w.lose("m1")
-	w.lose("m2")
-	paused := func(name string) bool {
-		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		w.Has(c)
-		return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
-	}
-	w.Eventually("both clusters are paused", func() string {
-		if !paused("m1") || !paused("m2") || paused("m3") {
-			return fmt.Sprint(paused("m1"), paused("m2"), paused("m3"))
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.is("m1:2")
+		w.lose("m1")
+		w.lose("m2")
+		paused := func(name string) bool {
+			c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			w.Has(c)
+			return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
 		}
-		return ""
+		w.Eventually("both clusters are paused", func() string {
+			if !paused("m1") || !paused("m2") || paused("m3") {
+				return fmt.Sprint(paused("m1"), paused("m2"), paused("m3"))
+			}
+			return ""
+		})
+		w.hears("FailoverPaused", "2 of 3 clusters were lost", "Cluster")
+		w.Advance(time.Hour)
+		w.is("m1:2")
+		w.back("m2")
+		w.is("m2:2 leaves m1")
+		w.Eventually("no cluster is paused", func() string {
+			if paused("m1") || paused("m2") {
+				return "one is"
+			}
+			return ""
+		})
+		w.hears("FailoverResumed", "", "Cluster")
 	})
-	w.hears("FailoverPaused", "2 of 3 clusters were lost", "Cluster")
-	w.pass(time.Hour)
-	w.is("m1:2")
-	w.back("m2")
-	w.is("m2:2 leaves m1")
-	w.Eventually("no cluster is paused", func() string {
-		if paused("m1") || paused("m2") {
-			return "one is"
-		}
-		return ""
-	})
-	w.hears("FailoverResumed", "", "Cluster")
 }
 
 func TestUnhealthyApplicationMovesWithItsState(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	seconds := int32(60)
-	w.binding.Spec.PropagateDeps = true
-	w.binding.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully,
-		DecisionConditions: policyv1alpha1.DecisionConditions{TolerationSeconds: &seconds},
-		StatePreservation:  &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "ready", JSONPath: "{.readyReplicas}"}, {AliasLabelName: "none", JSONPath: "{.none}"}}}}}
-	w.Make(w.binding)
-	w.reports("m1=Healthy")
-	w.run()
-	w.is("m1:2")
-	w.reports("m1=Unhealthy")
-	w.Eventually("the application moves", func() string {
-		w.pass(61 * time.Second) // it counts from when the controller sees it
-		if w.Has(w.binding); len(w.binding.Spec.GracefulEvictionTasks) == 0 {
-			return "it stays"
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		seconds := int32(60)
+		w.binding.Spec.PropagateDeps = true
+		w.binding.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully,
+			DecisionConditions: policyv1alpha1.DecisionConditions{TolerationSeconds: &seconds},
+			StatePreservation:  &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "ready", JSONPath: "{.readyReplicas}"}, {AliasLabelName: "none", JSONPath: "{.none}"}}}}}
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.is("m1:2")
+		w.reports("m1=Unhealthy")
+		w.Advance(59 * time.Second)
+		w.is("m1:2")
+		w.Advance(2 * time.Second)
+		w.is("m2:2 leaves m1")
+		if got := w.binding.Spec.GracefulEvictionTasks[0].PreservedLabelState; len(got) != 1 || got["ready"] != "2" {
+			t.Errorf("the preserved state is %v", got)
 		}
-		return ""
+		w.hears("PreserveStateFailed", "{.none}", "ResourceBinding", "Deployment")
 	})
-	w.is("m2:2 leaves m1")
-	if got := w.binding.Spec.GracefulEvictionTasks[0].PreservedLabelState; len(got) != 1 || got["ready"] != "2" {
-		t.Errorf("the preserved state is %v", got)
-	}
-	w.hears("PreserveStateFailed", "{.none}", "ResourceBinding", "Deployment")
 }
 
 func TestVolumesMoveWhenThePolicyAllowsIt(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data"}})
-	w.Make(w.binding)
-	w.reports("m1=Healthy")
-	w.run()
-	w.is("m1:2")
-	w.taint("m1", "maintenance")
-	w.hears("EvictWorkloadFromClusterFailed", "it has persistent volumes", "ResourceBinding", "Deployment")
-	w.is("m1:2")
-	controllertest.Change(w.Hub, w.policy, func(p *policyv1alpha1.PropagationPolicy) {
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, failover.MoveVolumesAnnotation, "true")
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data"}})
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.is("m1:2")
+		w.taint("m1", "maintenance")
+		w.hears("EvictWorkloadFromClusterFailed", "it has persistent volumes", "ResourceBinding", "Deployment")
+		w.is("m1:2")
+		controllertest.Change(w.Hub, w.policy, func(p *policyv1alpha1.PropagationPolicy) {
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, failover.MoveVolumesAnnotation, "true")
+		})
+		w.is("m2:2 leaves m1")
 	})
-	w.is("m2:2 leaves m1")
 }
 
 func TestFailbackReturnsAfterTheWindow(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	metav1.SetMetaDataAnnotation(&w.policy.ObjectMeta, failover.FailbackAnnotation, "10m")
-	if err := w.Update(t.Context(), w.policy); err != nil {
-		t.Fatal(err)
-	}
-	w.binding.Spec.Placement.SpreadConstraints = nil
-	w.binding.Spec.Placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
-		{AffinityName: "first", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}},
-		{AffinityName: "second", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m2"}}}}
-	w.binding.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = coreschedule.AppliedPlacement(w.binding.Spec.Placement)
-	w.Make(w.binding)
-	w.reports("m1=Healthy")
-	w.run()
-	w.is("m1:2")
-	w.lose("m1")
-	w.pass(5 * time.Minute)
-	w.is("m2:2 leaves m1")
-	w.reports("m2=Healthy")
-	w.is("m2:2")
-	at := metav1.NewTime(w.clock.Now())
-	w.ClusterStatus("m1", func(s *clusterv1alpha1.ClusterStatus) {
-		ready := meta.FindStatusCondition(s.Conditions, clusterv1alpha1.ClusterConditionReady)
-		ready.Status, ready.LastTransitionTime = metav1.ConditionTrue, at
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		metav1.SetMetaDataAnnotation(&w.policy.ObjectMeta, failover.FailbackAnnotation, "10m")
+		if err := w.Update(t.Context(), w.policy); err != nil {
+			t.Fatal(err)
+		}
+		w.binding.Spec.Placement.SpreadConstraints = nil
+		w.binding.Spec.Placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
+			{AffinityName: "first", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}},
+			{AffinityName: "second", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m2"}}}}
+		w.binding.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = coreschedule.AppliedPlacement(w.binding.Spec.Placement)
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.is("m1:2")
+		w.lose("m1")
+		w.Advance(5 * time.Minute)
+		w.is("m2:2 leaves m1")
+		w.reports("m2=Healthy")
+		w.is("m2:2")
+		at := metav1.NewTime(time.Now())
+		w.ClusterStatus("m1", func(s *clusterv1alpha1.ClusterStatus) {
+			ready := meta.FindStatusCondition(s.Conditions, clusterv1alpha1.ClusterConditionReady)
+			ready.Status, ready.LastTransitionTime = metav1.ConditionTrue, at
+		})
+		w.back("m1")
+		w.Advance(9 * time.Minute)
+		w.is("m2:2")
+		w.Advance(time.Minute)
+		w.is("m1:2 leaves m2")
+		w.reports("m1=Healthy m2=Healthy")
+		w.is("m1:2")
+		if w.binding.Status.SchedulerObservedAffinityName != "first" {
+			t.Errorf("the affinity term is %s", w.binding.Status.SchedulerObservedAffinityName)
+		}
 	})
-	w.back("m1")
-	w.pass(9 * time.Minute)
-	w.is("m2:2")
-	w.pass(time.Minute)
-	w.is("m1:2 leaves m2")
-	w.reports("m1=Healthy m2=Healthy")
-	w.is("m1:2")
-	if w.binding.Status.SchedulerObservedAffinityName != "first" {
-		t.Errorf("the affinity term is %s", w.binding.Status.SchedulerObservedAffinityName)
-	}
 }
 
 func TestUnhealthyTimesEndWithTheFailure(t *testing.T) {

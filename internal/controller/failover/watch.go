@@ -74,7 +74,7 @@ func (r *reconciler) troubled(cluster string) bool {
 // concerns says whether the plan may depend on a binding: it is leaving a cluster, or did and may return, or should leave one.
 func (r *reconciler) concerns(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
-	return len(spec.GracefulEvictionTasks) > 0 || b.GetAnnotations()[failover.RecordAnnotation] != "" ||
+	return len(spec.GracefulEvictionTasks) > 0 || len(failover.Current(b)) > 0 ||
 		slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return r.troubled(t.Name) }) ||
 		failsOver(b) && slices.ContainsFunc(b.BindingStatus().AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health == workv1alpha1.ResourceUnhealthy })
 }

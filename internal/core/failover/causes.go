@@ -15,45 +15,15 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/capacity"
 	"github.com/argosy-io/argosy/internal/core/membership"
 )
-
-// Tolerations are how long the taints not-ready and unreachable are tolerated where a placement does not mention them.
-type Tolerations struct{ NotReady, Unreachable time.Duration }
-
-// DefaultTolerations are those of Kubernetes for nodes.
-var DefaultTolerations = Tolerations{NotReady: 300 * time.Second, Unreachable: 300 * time.Second}
 
 // defaultUnhealthy is how long an application may be Unhealthy where its policy does not say.
 const defaultUnhealthy = 300 * time.Second
 
-// lossKey says whether the hub sets a taint of that key on clusters that do not respond.
-func lossKey(key string) bool {
-	return key == clusterv1alpha1.TaintNotReady || key == clusterv1alpha1.TaintUnreachable
-}
-
-// toleratedUntil is when a placement stops to tolerate a NoExecute taint. forever is true if it never does.
-func toleratedUntil(p *policyv1alpha1.Placement, taint corev1.Taint, d Tolerations) (until time.Time, forever bool) {
-	if taint.TimeAdded != nil {
-		until = taint.TimeAdded.Time
-	}
-	for _, t := range p.ClusterTolerations {
-		if !capacity.Tolerates([]corev1.Toleration{t}, taint) {
-			continue
-		}
-		if t.TolerationSeconds == nil {
-			return time.Time{}, true
-		}
-		return until.Add(time.Duration(max(0, *t.TolerationSeconds)) * time.Second), false
-	}
-	switch taint.Key {
-	case clusterv1alpha1.TaintNotReady:
-		until = until.Add(d.NotReady)
-	case clusterv1alpha1.TaintUnreachable:
-		until = until.Add(d.Unreachable)
-	}
-	return until, false
+// isLossTaint says whether the hub sets the taint on clusters that do not respond, for failover alone.
+func isLossTaint(t corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoExecute && membership.IsReadinessTaint(t)
 }
 
 // lost says whether a cluster is known not to respond.
@@ -144,37 +114,39 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	return causes
 }
 
-// tainted is the NoExecute taint that b tolerates for the shortest time.
-func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (out cause, ok bool) {
+// tainted is the NoExecute taint that b tolerates for the shortest time. Where the brake protects the cluster, a taint that somebody
+// else set comes first.
+func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
+	if len(cluster.Spec.Taints) == 0 {
+		return cause{}, false
+	}
 	spec := b.BindingSpec()
 	var rule *policyv1alpha1.ClusterFailoverBehavior
 	if spec.Failover != nil {
 		rule = spec.Failover.Cluster
 	}
-	for _, taint := range cluster.Spec.Taints {
-		if taint.Effect != corev1.TaintEffectNoExecute || isLossTaint(taint) && rule == nil && !p.AllBindings {
-			continue
-		}
-		until, forever := toleratedUntil(spec.Placement, taint, p.Tolerations)
-		if forever {
-			continue
-		}
-		c := cause{cluster: cluster.Name, reason: ReasonTaintUntolerated, producer: producerTaints, due: until, lost: lost(cluster),
-			purge: policyv1alpha1.PurgeModeGracefully, message: fmt.Sprintf("the taint %s of the cluster is not tolerated", taint.ToString())}
-		if taint.TimeAdded != nil {
-			c.since = taint.TimeAdded.Time
-		}
-		if isLossTaint(taint) {
-			_, c.paused = p.plan.Paused[cluster.Name]
-		}
-		if rule != nil {
-			c.purge, c.preserve = cmp.Or(rule.PurgeMode, c.purge), rule.StatePreservation
-		}
-		if !ok || out.paused && !c.paused || out.paused == c.paused && c.due.Before(out.due) {
-			out, ok = c, true
-		}
+	tolerations := p.Tolerations.WithDefaults(spec.Placement.ClusterTolerations)
+	others := slices.DeleteFunc(slices.Clone(cluster.Spec.Taints), isLossTaint)
+	taint, until, limited := membership.ToleratedUntil(others, tolerations, p.now)
+	_, braked := p.plan.Paused[cluster.Name]
+	paused := false
+	if (rule != nil || p.AllBindings) && !(braked && limited) {
+		taint, until, limited = membership.ToleratedUntil(cluster.Spec.Taints, tolerations, p.now)
+		paused = braked
 	}
-	return out, ok
+	if !limited {
+		return cause{}, false
+	}
+	c := cause{cluster: cluster.Name, reason: ReasonTaintUntolerated, producer: producerTaints, due: until, lost: lost(cluster),
+		paused: paused, purge: policyv1alpha1.PurgeModeGracefully,
+		message: fmt.Sprintf("the taint %s of the cluster is not tolerated", taint.ToString())}
+	if taint.TimeAdded != nil {
+		c.since = taint.TimeAdded.Time
+	}
+	if rule != nil {
+		c.purge, c.preserve = cmp.Or(rule.PurgeMode, c.purge), rule.StatePreservation
+	}
+	return c, true
 }
 
 // ailing is the application failure of b in a cluster that responds.

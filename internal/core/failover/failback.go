@@ -19,7 +19,7 @@ import (
 // them are healthy.
 func (p *planner) failBack(i int) {
 	b := p.bindings[i]
-	spec, record := b.BindingSpec(), RecordOf(b)
+	spec, record := b.BindingSpec(), Current(b)
 	if len(record) == 0 || len(spec.GracefulEvictionTasks) > 0 || spec.Placement == nil {
 		return
 	}
@@ -59,7 +59,7 @@ func (p *planner) failBack(i int) {
 		return
 	}
 	if len(returned) == len(record) {
-		p.plan.Finishes = append(p.plan.Finishes, Finish{Binding: b, Forget: returned})
+		p.plan.Finishes = append(p.plan.Finishes, Finish{Binding: b, At: p.now, Forget: returned})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // finish decides which tasks of b end. A task that does not is reported as waiting.
 func (p *planner) finish(b workv1alpha2.Binding) Finish {
-	f := Finish{Binding: b}
+	f := Finish{Binding: b, At: p.now}
 	record := RecordOf(b)
 	for _, t := range b.BindingSpec().GracefulEvictionTasks {
 		left := record[t.FromCluster]

@@ -18,6 +18,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/deschedule"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -35,10 +36,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T, clusters ...string) *world {
-	w := &world{t: t, now: start, room: map[string]int32{}, in: Input{Options: Options{
-		SchedulerName: policyv1alpha1.DefaultSchedulerName, BrakeShare: 0.5, EvictionsPerMinute: 3000,
-		Tolerations: Tolerations{NotReady: 5 * time.Minute, Unreachable: 5 * time.Minute},
-	}}}
+	w := &world{t: t, now: start, room: map[string]int32{}, in: Input{Options: Defaults}}
+	w.in.SchedulerName = policyv1alpha1.DefaultSchedulerName
 	for _, name := range clusters {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: clusterv1alpha1.ClusterStatus{
 			APIEnablements: []clusterv1alpha1.APIEnablement{
@@ -75,7 +74,8 @@ func (w *world) ready(name string, ready bool) {
 func (w *world) lose(names ...string) {
 	for _, name := range names {
 		w.ready(name, false)
-		w.taint(name, clusterv1alpha1.TaintNotReady)
+		c := w.cluster(name)
+		c.Spec.Taints, _ = membership.Taints(slices.Clone(c.Spec.Taints), membership.Readiness(c), w.now)
 	}
 }
 

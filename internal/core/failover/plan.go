@@ -6,32 +6,47 @@
 package failover
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/deschedule"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // Options are the settings of the hub.
 type Options struct {
 	// SchedulerName is the scheduler whose bindings are moved.
-	SchedulerName string
+	SchedulerName string `json:"-"`
 	// AllBindings moves bindings out of lost clusters also if their policy has no spec.failover.cluster.
-	AllBindings bool
+	AllBindings bool `json:"allBindings"`
 	// Tolerations apply to the taints not-ready and unreachable where a placement does not mention them.
-	Tolerations Tolerations
+	Tolerations membership.TolerationDefaults `json:"tolerations"`
 	// BrakeShare is the share of the fleet above which clusters lost at about the same time are not evicted.
-	BrakeShare float64
+	BrakeShare float64 `json:"brakeShare"`
 	// EvictionsPerMinute bounds the evictions of the fleet.
-	EvictionsPerMinute int
+	EvictionsPerMinute int `json:"evictionsPerMinute"`
+}
+
+// Defaults are the settings of a hub whose configuration does not say otherwise.
+var Defaults = Options{Tolerations: membership.DefaultTolerations, BrakeShare: 0.5, EvictionsPerMinute: 3000}
+
+// UnmarshalJSON reads settings. One that is missing has its default.
+func (o *Options) UnmarshalJSON(raw []byte) error {
+	type plain Options
+	read := plain(Defaults)
+	if err := json.Unmarshal(raw, &read); err != nil {
+		return err
+	}
+	*o = Options(read)
+	return nil
 }
 
 // Input is what a plan is made from. All of it is read-only.
@@ -93,9 +108,11 @@ func (e *Eviction) Reason() string { return e.Tasks[0].Reason }
 // Finish ends graceful eviction tasks of a binding.
 type Finish struct {
 	Binding workv1alpha2.Binding
+	// At is the time of the plan.
+	At time.Time
 	// Tasks are the tasks that end.
 	Tasks []Ended
-	// Forget are the clusters to remove from the record of the binding.
+	// Forget are the clusters whose departure has ended: no return is expected.
 	Forget []string
 }
 
@@ -152,6 +169,11 @@ const (
 	// Unread waits because the template or its policy could not be read.
 	Unread Code = "TemplateUnread"
 )
+
+// NeedsUser says whether the wait may not end without a user.
+func (c Code) NeedsUser() bool {
+	return slices.Contains([]Code{NothingFits, Volumes, Suspended, GracePeriodExceeded, Unread}, c)
+}
 
 // Waiting is a binding that should leave a cluster, or has left it, and what it waits for.
 type Waiting struct {
@@ -498,9 +520,4 @@ func replicasIn(targets []workv1alpha2.TargetCluster, cluster string) int32 {
 		}
 	}
 	return 0
-}
-
-// isLossTaint says whether the hub sets the taint on clusters that do not respond.
-func isLossTaint(t corev1.Taint) bool {
-	return t.Effect == corev1.TaintEffectNoExecute && lossKey(t.Key)
 }

@@ -33,7 +33,7 @@ func TestLostClusterIsEvictedAfterItsToleration(t *testing.T) {
 	w.plans("web !a ReplacementNotHealthy")
 	w.healthy(b)
 	w.execute(w.plans("web ~a"))
-	if len(b.Spec.GracefulEvictionTasks) > 0 || b.Annotations[RecordAnnotation] != "" {
+	if len(b.Spec.GracefulEvictionTasks) > 0 || len(Current(b)) > 0 {
 		t.Errorf("tasks %v and record %q remain", b.Spec.GracefulEvictionTasks, b.Annotations[RecordAnnotation])
 	}
 	w.plans("")

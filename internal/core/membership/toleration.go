@@ -10,12 +10,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
-// DefaultTolerationSeconds is how long a cluster may be not ready, or unreachable, where neither a policy nor the hub's configuration
-// says otherwise.
-const DefaultTolerationSeconds int64 = 300
-
 // TolerationDefaults are the seconds for which a policy tolerates a cluster that is not ready, or unreachable, unless it says so itself.
-type TolerationDefaults struct{ NotReady, Unreachable int64 }
+type TolerationDefaults struct {
+	NotReady    int64 `json:"notReadySeconds"`
+	Unreachable int64 `json:"unreachableSeconds"`
+}
+
+// DefaultTolerations are those of a hub whose configuration does not say otherwise.
+var DefaultTolerations = TolerationDefaults{NotReady: 300, Unreachable: 300}
 
 // WithDefaults returns tolerations that also tolerate the NoExecute taints not-ready and unreachable, each for its default time. A taint
 // that is tolerated already, for whatever time, gets no default. The given slice is not changed.

@@ -95,6 +95,9 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil && known.Status != metav1.ConditionTrue {
 		find(Attention, "not all kinds that the cluster serves are known: "+known.Message, "check which of the member's APIs do not respond")
 	}
+	if paused := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused); paused != nil && paused.Status == metav1.ConditionTrue {
+		find(Problem, "failover is paused: "+paused.Message, "")
+	}
 	for _, t := range c.Spec.Taints {
 		a.Taints = append(a.Taints, t.ToString())
 	}
