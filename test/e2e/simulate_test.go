@@ -226,6 +226,42 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 		}
 		kit.Eventually(t, "it is back", func() string { return ready(t, lost, metav1.ConditionTrue) })
 	})
+	t.Run("a cluster that is down, with failover", func(t *testing.T) {
+		for _, name := range []string{"divided", "whole"} {
+			fleet.Hub.Change(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, name, func(u *unstructured.Unstructured) {
+				spec := u.Object["spec"].(map[string]any)
+				spec["failover"] = map[string]any{"cluster": map[string]any{"purgeMode": "Gracefully"}}
+				spec["placement"].(map[string]any)["clusterTolerations"] = []any{
+					map[string]any{"key": "cluster.karmada.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(2)}}
+			})
+		}
+		kit.Eventually(t, "the bindings know of it", func() string {
+			for _, name := range []string{"web-deployment", "web-service"} {
+				if binding(t, ns, name).Spec.Failover == nil {
+					return name + " does not"
+				}
+			}
+			return ""
+		})
+		said := predicted("--cluster-down", lost)
+		if workload, service, _ := strings.Cut(said, ", "); strings.Contains(workload, lost) || !strings.Contains(service, lost) {
+			t.Errorf("the simulation said %s: the Deployment moves, and the Service stays, because every other cluster has it", said)
+		}
+		m.Kill()
+		is(t, "the replicas leave the lost cluster", said, placed)
+		if list := argosy(t, "get", "failovers", "-n", ns); !strings.Contains(list, "TaintUntolerated") || !strings.Contains(list, "NothingFits") {
+			t.Errorf("get failovers lists:\n%s", list)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		defer cancel()
+		if err := m.Restart(ctx); err != nil {
+			t.Fatal(err)
+		}
+		kit.Eventually(t, "it is back", func() string { return ready(t, lost, metav1.ConditionTrue) })
+		ended()
+		rebalance("after-failover")
+		is(t, "and comes back", whole, placed)
+	})
 	t.Run("a cluster that is removed", func(t *testing.T) {
 		said := predicted("--cluster-removed", lost)
 		argosy(t, "unjoin", lost, "--yes")

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/argosy-io/argosy/internal/core/dispatch"
@@ -15,6 +16,15 @@ func TestClusterThatIsLeftKeepsItsWorkAsItIs(t *testing.T) {
 	in := input(t, deployment, leavesEU+"clusters: [{name: eu, replicas: 1}, {name: us, replicas: 4}]")
 	if got := slices.Sorted(maps.Keys(works(t, in))); !slices.Equal(got, []string{"us"}) {
 		t.Errorf("Works are made for %v", got)
+	}
+}
+
+func TestPreservedStateSetsNoMarkOfTheHub(t *testing.T) {
+	marks := "{checkpoint: s7, karmada.io/managed: \"false\", work.karmada.io/name: other, work.karmada.io/namespace: karmada-es-other}"
+	in := input(t, deployment, strings.Replace(leavesEU, "{checkpoint: s7}", marks, 1)+"clusters: [{name: ap, replicas: 2}, {name: us, replicas: 3}]")
+	m := manifest(t, works(t, in)["ap"])
+	if labels := m.GetLabels(); labels["checkpoint"] != "s7" || labels["karmada.io/managed"] != "true" || labels["work.karmada.io/name"] != "" || labels["work.karmada.io/namespace"] != "" {
+		t.Errorf("the labels are %v", labels)
 	}
 }
 
