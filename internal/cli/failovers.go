@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/rest"
 
 	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/why"
@@ -24,15 +26,13 @@ func getFailovers(cmd *cobra.Command, hub *hubFlags, output string) error {
 	if err != nil {
 		return err
 	}
-	c, _, err := why.Connect(config)
+	moves, err := failoversOf(cmd.Context(), config)
 	if err != nil {
 		return err
 	}
-	moves, err := why.Failovers(cmd.Context(), c, why.SchedulerOf(cmd.Context(), config), why.RoomOf(config), time.Now())
-	if err != nil {
-		return err
-	}
-	moves = slices.DeleteFunc(moves, func(m failover.Move) bool { return hub.namespace != "" && m.Namespace != hub.namespace })
+	moves = slices.DeleteFunc(moves, func(m failover.Move) bool {
+		return hub.namespace != "" && m.Namespace != hub.namespace
+	})
 	switch output {
 	case "json":
 		return writeJSON(cmd.OutOrStdout(), map[string]any{"failovers": append([]failover.Move{}, moves...)})
@@ -46,11 +46,22 @@ func getFailovers(cmd *cobra.Command, hub *hubFlags, output string) error {
 	return printFailovers(cmd.OutOrStdout(), moves, time.Now())
 }
 
+// failoversOf asks the hub for what the failovers are planned from, and plans them.
+func failoversOf(ctx context.Context, hub *rest.Config) ([]failover.Move, error) {
+	hub = rest.CopyConfig(hub)
+	hub.QPS = -1 // a template is read for each failover
+	c, _, err := why.Connect(hub)
+	if err != nil {
+		return nil, err
+	}
+	return why.Failovers(ctx, c, why.SchedulerOf(ctx, hub), why.RoomOf(hub), time.Now())
+}
+
 func printFailovers(out io.Writer, moves []failover.Move, now time.Time) error {
-	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		{Name: "Namespace", Type: "string"}, {Name: "Kind", Type: "string"}, {Name: "Name", Type: "string"}, {Name: "From", Type: "string"},
-		{Name: "To", Type: "string"}, {Name: "Reason", Type: "string"}, {Name: "Waiting for", Type: "string"}, {Name: "Since", Type: "string"},
-	}}
+	table := &metav1.Table{}
+	for _, name := range []string{"Namespace", "Kind", "Name", "From", "To", "Reason", "Waiting for", "Since"} {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
 	for _, m := range moves {
 		waits := orNone(string(m.WaitingFor))
 		if m.Ended != nil {
@@ -60,7 +71,8 @@ func printFailovers(out io.Writer, moves []failover.Move, now time.Time) error {
 		if m.Since != nil {
 			since = duration.HumanDuration(now.Sub(*m.Since))
 		}
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{orNone(m.Namespace), m.Kind, m.Name, m.From, orNone(m.Destination()), orNone(m.Reason), waits, since}})
+		cells := []any{orNone(m.Namespace), m.Kind, m.Name, m.From, orNone(m.Destination()), orNone(m.Reason), waits, since}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
 	return printTable(out, table, printers.PrintOptions{})
 }

@@ -197,19 +197,15 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 	return h
 }
 
-// failoversNow are those that have not ended; none while no cluster has a NoExecute taint, or if this user may not read what they are
-// planned from.
+// failoversNow are those that have not ended; none while no cluster has a NoExecute taint, or if this user may not read
+// what they are planned from.
 func failoversNow(ctx context.Context, config *rest.Config, fleet []clusterv1alpha1.Cluster) []failover.Move {
 	if !slices.ContainsFunc(fleet, func(c clusterv1alpha1.Cluster) bool {
 		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 	}) {
 		return nil
 	}
-	c, _, err := why.Connect(config)
-	if err != nil {
-		return nil
-	}
-	moves, err := why.Failovers(ctx, c, why.SchedulerOf(ctx, config), why.RoomOf(config), time.Now())
+	moves, err := failoversOf(ctx, config)
 	if err != nil {
 		return nil
 	}

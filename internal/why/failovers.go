@@ -25,10 +25,12 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// Failovers returns the workloads that should leave a cluster, are leaving it, or have left it lately. It plans as the hub does, but
-// for applications that are unhealthy: only the hub knows since when. r must know the hub's own types; a nil room is what the
-// summaries of the clusters say.
-func Failovers(ctx context.Context, r client.Reader, s Scheduler, room Room, now time.Time) ([]failover.Move, error) {
+// Failovers returns the workloads that should leave a cluster, are leaving it, or have left it lately. It plans as the
+// hub does, but for applications that are unhealthy: only the hub knows since when. r must know the hub's own types; a
+// nil room is what the summaries of the clusters say.
+func Failovers(
+	ctx context.Context, r client.Reader, s Scheduler, room Room, now time.Time,
+) ([]failover.Move, error) {
 	all, err := clusters(ctx, r)
 	if err != nil {
 		return nil, err
@@ -37,9 +39,18 @@ func Failovers(ctx context.Context, r client.Reader, s Scheduler, room Room, now
 	if err != nil {
 		return nil, fmt.Errorf("list bindings: %w", err)
 	}
+	policies, err := scope.Propagations.List(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("list propagation policies: %w", err)
+	}
+	annotations := map[types.NamespacedName]map[string]string{}
+	for _, p := range policies {
+		annotations[client.ObjectKeyFromObject(p)] = p.GetAnnotations()
+	}
 	snapshot := schedule.NewSnapshot(all).With(s.Plugins)
-	in := failover.Input{Options: cmp.Or(s.Failover, failover.Defaults), Registered: map[string]bool{}, Bindings: bindings,
-		Fleet: deschedule.Fleet{Snapshot: snapshot, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+	in := failover.Input{
+		Options: cmp.Or(s.Failover, failover.Defaults), Registered: map[string]bool{}, Bindings: bindings,
+		Fleet: deschedule.Fleet{Snapshot: snapshot, Decide: func(b workv1alpha2.Binding, decide chooser) {
 			var known schedule.Capacity
 			if room != nil {
 				known = room(ctx, b)
@@ -49,7 +60,14 @@ func Failovers(ctx context.Context, r client.Reader, s Scheduler, room Room, now
 			}
 			decide(known)
 		}},
-		Facts:   func(b workv1alpha2.Binding) (failover.Facts, error) { return failoverFacts(ctx, r, b) },
+		Facts: func(b workv1alpha2.Binding) (failover.Facts, error) {
+			template, err := templateOf(ctx, r, b)
+			if err != nil {
+				return failover.Facts{}, err
+			}
+			holder, _ := propagate.Claimed(b)
+			return failover.FactsOf(template, annotations[holder.NamespacedName]), nil
+		},
 		HasWork: func(b workv1alpha2.Binding, cluster string) bool { return hasWork(ctx, r, b, cluster) },
 	}
 	in.SchedulerName = cmp.Or(s.Name, policyv1alpha1.DefaultSchedulerName)
@@ -59,27 +77,19 @@ func Failovers(ctx context.Context, r client.Reader, s Scheduler, room Room, now
 	return failover.Moves(bindings, failover.Make(in, now), now), nil
 }
 
-// failoverFacts reads the template and the policy of a binding.
-func failoverFacts(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (failover.Facts, error) {
+// chooser chooses clusters by the room that they have.
+type chooser = func(schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)
+
+// templateOf reads the template of a binding.
+func templateOf(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (*unstructured.Unstructured, error) {
 	of := b.BindingSpec().Resource
 	template := &unstructured.Unstructured{}
 	template.SetAPIVersion(of.APIVersion)
 	template.SetKind(of.Kind)
 	if err := r.Get(ctx, types.NamespacedName{Namespace: of.Namespace, Name: of.Name}, template); err != nil {
-		return failover.Facts{}, fmt.Errorf("get the template %s %s: %w", of.Kind, of.Name, err)
+		return nil, fmt.Errorf("get the template %s %s: %w", of.Kind, of.Name, err)
 	}
-	holder, held := propagate.Claimed(b)
-	if !held {
-		return failover.FactsOf(template, nil), nil
-	}
-	policy, err := scope.Propagations.Get(ctx, r, holder.NamespacedName)
-	if apierrors.IsNotFound(err) {
-		return failover.FactsOf(template, nil), nil
-	}
-	if err != nil {
-		return failover.Facts{}, fmt.Errorf("get policy %s: %w", holder.NamespacedName, err)
-	}
-	return failover.FactsOf(template, policy.GetAnnotations()), nil
+	return template, nil
 }
 
 // hasWork says whether a Work of the binding exists in the cluster; yes where that cannot be read.
@@ -90,13 +100,20 @@ func hasWork(ctx context.Context, r client.Reader, b workv1alpha2.Binding, clust
 	return !apierrors.IsNotFound(err)
 }
 
-// peers are the other bindings of the policy of a binding that should leave a cluster, or is leaving one: they may go first.
-func peers(ctx context.Context, r client.Reader, b workv1alpha2.Binding, fleet []*clusterv1alpha1.Cluster) ([]workv1alpha2.Binding, error) {
+// policyIDs are the labels of a binding with the permanent ID of its policy.
+var policyIDs = []string{
+	policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel}
+
+// peers are the other bindings of the policy of a binding that should leave a cluster, or is leaving one: they may go
+// first.
+func peers(
+	ctx context.Context, r client.Reader, b workv1alpha2.Binding, fleet []*clusterv1alpha1.Cluster,
+) ([]workv1alpha2.Binding, error) {
 	if b == nil || !mayLeave(b, fleet) {
 		return nil, nil
 	}
 	var its client.MatchingLabels
-	for _, label := range []string{policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel} {
+	for _, label := range policyIDs {
 		if id := b.GetLabels()[label]; id != "" {
 			its = client.MatchingLabels{label: id}
 		}
@@ -111,13 +128,24 @@ func peers(ctx context.Context, r client.Reader, b workv1alpha2.Binding, fleet [
 	if err != nil {
 		return nil, fmt.Errorf("list the bindings of the policy: %w", err)
 	}
-	return slices.DeleteFunc(all, func(other workv1alpha2.Binding) bool { return other.GetUID() == b.GetUID() }), nil
+	return slices.DeleteFunc(all, func(o workv1alpha2.Binding) bool { return o.GetUID() == b.GetUID() }), nil
 }
 
 // mayLeave says whether a binding is leaving a cluster, or is in one with a NoExecute taint.
 func mayLeave(b workv1alpha2.Binding, fleet []*clusterv1alpha1.Cluster) bool {
-	return len(b.BindingSpec().GracefulEvictionTasks) > 0 || slices.ContainsFunc(fleet, func(c *clusterv1alpha1.Cluster) bool {
-		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute }) &&
-			slices.ContainsFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name })
-	})
+	spec := b.BindingSpec()
+	if len(spec.GracefulEvictionTasks) > 0 {
+		return true
+	}
+	for _, c := range fleet {
+		if !slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name }) {
+			continue
+		}
+		for _, t := range c.Spec.Taints {
+			if t.Effect == corev1.TaintEffectNoExecute {
+				return true
+			}
+		}
+	}
+	return false
 }

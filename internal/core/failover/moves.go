@@ -81,17 +81,20 @@ func Moves(bindings []workv1alpha2.Binding, plan Plan, now time.Time) []Move {
 		add(w.Resource, w.From, w.Since, m)
 	}
 	for _, e := range plan.Evictions {
-		add(e.Binding.BindingSpec().Resource, e.From, e.Since, Move{To: gains(e.Binding.BindingSpec().Clusters, e.Placement), Reason: e.Reason(),
-			Message: "the hub is about to move it"})
+		spec := e.Binding.BindingSpec()
+		add(spec.Resource, e.From, e.Since, Move{
+			To: gains(spec.Clusters, e.Placement), Reason: e.Reason(), Message: "the hub is about to move it"})
 	}
 	for _, f := range plan.Finishes {
 		for _, t := range f.Tasks {
-			add(f.Binding.BindingSpec().Resource, t.Task.FromCluster, t.Since, Move{To: records[keyOf(f.Binding)][t.Task.FromCluster].To, Reason: t.Task.Reason,
-				Message: "the old copy is about to be removed"})
+			to := records[keyOf(f.Binding)][t.Task.FromCluster].To
+			add(f.Binding.BindingSpec().Resource, t.Task.FromCluster, t.Since, Move{
+				To: to, Reason: t.Task.Reason, Message: "the old copy is about to be removed"})
 		}
 	}
 	slices.SortStableFunc(moves, func(a, b Move) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name), strings.Compare(a.From, b.From))
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name), strings.Compare(a.From, b.From))
 	})
 	return moves
 }

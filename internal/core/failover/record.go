@@ -85,7 +85,9 @@ func (e *Eviction) Apply(b workv1alpha2.Binding) {
 		maps.Copy(record, Current(b))
 	}
 	for _, task := range e.Tasks {
-		at := slices.IndexFunc(spec.GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool { return t.FromCluster == task.FromCluster })
+		at := slices.IndexFunc(spec.GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool {
+			return t.FromCluster == task.FromCluster
+		})
 		if at < 0 {
 			spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks, task)
 			continue
@@ -95,7 +97,8 @@ func (e *Eviction) Apply(b workv1alpha2.Binding) {
 		}
 	}
 	for _, task := range e.Tasks {
-		record[task.FromCluster] = Departure{Since: e.Since.UTC().Truncate(time.Second), Lost: e.Lost, Reason: e.Reason(), To: to}
+		record[task.FromCluster] = Departure{
+			Since: e.Since.UTC().Truncate(time.Second), Lost: e.Lost, Reason: e.Reason(), To: to}
 	}
 	record.write(b)
 	if e.Reschedule != nil {
@@ -106,9 +109,10 @@ func (e *Eviction) Apply(b workv1alpha2.Binding) {
 // Apply removes the ended tasks from b.
 func (f *Finish) Apply(b workv1alpha2.Binding) {
 	spec := b.BindingSpec()
-	spec.GracefulEvictionTasks = slices.DeleteFunc(slices.Clone(spec.GracefulEvictionTasks), func(t workv1alpha2.GracefulEvictionTask) bool {
+	ended := func(t workv1alpha2.GracefulEvictionTask) bool {
 		return slices.ContainsFunc(f.Tasks, func(e Ended) bool { return e.Task.FromCluster == t.FromCluster })
-	})
+	}
+	spec.GracefulEvictionTasks = slices.DeleteFunc(slices.Clone(spec.GracefulEvictionTasks), ended)
 	if len(spec.GracefulEvictionTasks) == 0 {
 		spec.GracefulEvictionTasks = nil
 	}

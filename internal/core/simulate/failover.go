@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// latest is the time when the fleet was last seen to change, as far as its objects say: the time of a simulated change.
+// latest is when the fleet last changed, as far as its objects say: the time of a simulated change.
 func (f *Fleet) latest() time.Time {
 	last := time.Unix(1, 0).UTC()
 	see := func(at time.Time) {
@@ -49,11 +48,12 @@ func (f *Fleet) latest() time.Time {
 	return last
 }
 
-// plans is how often the failover is planned at most: an eviction can make room for another, and each minute has a budget.
+// plans is how often the failover is planned at most: an eviction can make room for another, and each minute has a
+// budget.
 const plans = 64
 
-// failOver has the failover of the hub happen until nothing moves any more, as controller/failover does. Replacements become healthy
-// at once, and time passes until tolerations end.
+// failOver executes the failover of the hub until nothing moves any more, as controller/failover does. Replacements
+// become healthy at once, and time passes until tolerations end.
 func (s *state) failOver(order []types.NamespacedName) {
 	if !s.mayFailOver() {
 		return
@@ -86,8 +86,10 @@ func (s *state) failOver(order []types.NamespacedName) {
 // mayFailOver says whether a workload may have to leave a cluster, or may return to one.
 func (s *state) mayFailOver() bool {
 	for _, c := range s.clusters {
-		if slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute }) {
-			return true
+		for _, t := range c.Spec.Taints {
+			if t.Effect == corev1.TaintEffectNoExecute {
+				return true
+			}
 		}
 	}
 	for _, b := range s.bindings {
@@ -109,24 +111,33 @@ func (s *state) execute(b workv1alpha2.Binding, reason schedule.Reason, apply fu
 	}
 }
 
-// failoverInput is what the hub would plan from. Each replacement is healthy, and the scheduler has confirmed what it has placed.
+// chooser chooses clusters by the room that they have.
+type chooser = func(schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)
+
+// decide keeps the room of the clusters that a binding is moved to.
+func (s *state) decide(b workv1alpha2.Binding, choose chooser) {
+	clusters, ok := choose(s.room(b))
+	if !ok {
+		return
+	}
+	placed := b.DeepCopyObject().(workv1alpha2.Binding)
+	placed.BindingSpec().Clusters = clusters
+	s.put(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, placed)
+}
+
+// failoverInput is what the hub would plan from. Each replacement is healthy, and the scheduler has confirmed what it
+// has placed.
 func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
-	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts, Fleet: deschedule.Fleet{Snapshot: s.snapshot,
-		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-			placed := b.DeepCopyObject().(workv1alpha2.Binding)
-			if clusters, ok := decide(s.room(b)); ok {
-				placed.BindingSpec().Clusters = clusters
-				key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
-				s.put(key, placed) // with the room that it takes
-			}
-		}}}
+	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
+		Fleet: deschedule.Fleet{Snapshot: s.snapshot, Decide: s.decide}}
 	in.SchedulerName = s.scheduler
 	for name := range s.clusters {
 		in.Registered[name] = true
 	}
 	for _, key := range order {
 		b := s.bindings[key]
-		if status := b.BindingStatus(); len(b.BindingSpec().GracefulEvictionTasks) > 0 || status.SchedulerObservedGeneration != b.GetGeneration() {
+		leaves := len(b.BindingSpec().GracefulEvictionTasks) > 0
+		if leaves || b.BindingStatus().SchedulerObservedGeneration != b.GetGeneration() {
 			b = b.DeepCopyObject().(workv1alpha2.Binding)
 			b.BindingStatus().SchedulerObservedGeneration = b.GetGeneration()
 			b.BindingStatus().AggregatedStatus = s.healthy(b)
@@ -141,7 +152,8 @@ func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
 func (s *state) healthy(b workv1alpha2.Binding) (items []workv1alpha2.AggregatedStatusItem) {
 	for _, t := range b.BindingSpec().Clusters {
 		if !membership.Silent(s.snapshot.Cluster(t.Name)) {
-			items = append(items, workv1alpha2.AggregatedStatusItem{ClusterName: t.Name, Applied: true, Health: workv1alpha1.ResourceHealthy})
+			items = append(items, workv1alpha2.AggregatedStatusItem{
+				ClusterName: t.Name, Applied: true, Health: workv1alpha1.ResourceHealthy})
 		}
 	}
 	return items
@@ -161,8 +173,8 @@ func (s *state) facts(b workv1alpha2.Binding) (failover.Facts, error) {
 	return failover.FactsOf(template, policy.GetAnnotations()), nil
 }
 
-// staying are the messages about a workload that stays in clusters which it should leave. problem is one about a lost cluster without
-// a replacement.
+// staying are the messages about a workload that stays in clusters which it should leave. problem is one about a lost
+// cluster without a replacement.
 func (s *state) staying(key types.NamespacedName) (messages []string, problem string) {
 	for _, w := range s.stays[key] {
 		if w.Evicted || w.Code == failover.OneAtATime || w.Code == failover.WorkloadFirst {
@@ -171,7 +183,8 @@ func (s *state) staying(key types.NamespacedName) (messages []string, problem st
 		message := fmt.Sprintf("stays in %s: %s", w.From, w.Message)
 		switch {
 		case w.Code == failover.Paused:
-			messages = append(messages, fmt.Sprintf("stays in %s: failover is paused", w.From)) // a warning says why
+			// A warning says why.
+			messages = append(messages, fmt.Sprintf("stays in %s: failover is paused", w.From))
 		case problem == "" && w.Code == failover.NothingFits && membership.Silent(s.clusters[w.From]):
 			problem = message
 		default:

@@ -16,10 +16,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// TestFailoverIsAsPredicted loses and drains clusters of random fleets, and compares the prediction with what happens step by step.
+// TestFailoverIsAsPredicted loses and drains clusters of random fleets, and compares the prediction with what happens
+// step by step.
 func TestFailoverIsAsPredicted(t *testing.T) {
 	rounds := uint64(300)
 	if testing.Short() {
@@ -28,18 +28,22 @@ func TestFailoverIsAsPredicted(t *testing.T) {
 	moved, stayed := 0, 0
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(seed, 11))
-		f := load(t, strings.ReplaceAll(anyFleet(r), "spec: {resourceSelectors", "spec: {failover: {cluster: {}}, resourceSelectors"))
-		change := []Change{{Down: []string{"m0"}}, {Taints: []Taint{taint(t, "m0=x:NoExecute")}}, {Down: []string{"m1"}, Taints: []Taint{taint(t, "m0=x:NoExecute")}},
-			{Down: []string{"m0", "m1"}}}[r.IntN(4)]
+		text := strings.ReplaceAll(anyFleet(r), "spec: {resource", "spec: {failover: {cluster: {}}, resource")
+		f, drains := load(t, text), []Taint{taint(t, "m0=x:NoExecute")}
+		change := []Change{
+			{Down: []string{"m0"}}, {Taints: drains}, {Down: []string{"m1"}, Taints: drains}, {Down: []string{"m0", "m1"}},
+		}[r.IntN(4)]
 		predicted := run(t, f, change)
 		happened := failsOver(t, f, change)
 		for _, w := range predicted.Workloads {
-			b := happened.bindings[types.NamespacedName{Namespace: w.Namespace, Name: w.Name + "-deployment"}]
-			if b == nil {
+			key := types.NamespacedName{Namespace: w.Namespace, Name: w.Name + "-deployment"}
+			if happened.bindings[key] == nil {
 				continue
 			}
-			if got := shares(happened.placed(ref{propagate.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name}, types.NamespacedName{Namespace: w.Namespace, Name: b.GetName()})); got != shares(w.After) {
-				t.Errorf("seed %d, %v: %s was at %s; predicted %s, it went to %s", seed, predicted.Change, w.Name, shares(w.Before), shares(w.After), got)
+			of := ref{propagate.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name}
+			if got := shares(happened.placed(of, key)); got != shares(w.After) {
+				t.Errorf("seed %d, %v: %s was at %s; predicted %s, it went to %s",
+					seed, predicted.Change, w.Name, shares(w.Before), shares(w.After), got)
 			}
 			if w.Moved > 0 {
 				moved++
@@ -54,8 +58,8 @@ func TestFailoverIsAsPredicted(t *testing.T) {
 	}
 }
 
-// failsOver has a hub live through a change: it plans every 20 seconds, its scheduler confirms a placement in the next step, and a copy
-// is healthy one minute after it was placed.
+// failsOver has a hub live through a change: it plans every 20 seconds, its scheduler confirms a placement in the next
+// step, and a copy is healthy one minute after it was placed.
 func failsOver(t *testing.T, f *Fleet, c Change) *state {
 	t.Helper()
 	before := newState(f.clone(), roomsOf(t, f), f.invented, f.latest())
@@ -76,14 +80,8 @@ func failsOver(t *testing.T, f *Fleet, c Change) *state {
 		}
 	}, compareKeys)
 	placed := map[types.NamespacedName]map[string]time.Time{}
-	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts, Fleet: deschedule.Fleet{Snapshot: s.snapshot,
-		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-			if clusters, ok := decide(s.room(b)); ok {
-				reserved := b.DeepCopyObject().(workv1alpha2.Binding)
-				reserved.BindingSpec().Clusters = clusters
-				s.put(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, reserved)
-			}
-		}}}
+	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
+		Fleet: deschedule.Fleet{Snapshot: s.snapshot, Decide: s.decide}}
 	in.SchedulerName = s.scheduler
 	for name := range s.clusters {
 		in.Registered[name] = true
@@ -136,7 +134,8 @@ func (s *state) report(b workv1alpha2.Binding, placed map[types.NamespacedName]m
 		if s.now.Sub(placed[key][t.Name]) >= time.Minute {
 			health = workv1alpha1.ResourceHealthy
 		}
-		status.AggregatedStatus = append(status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{ClusterName: t.Name, Applied: true, Health: health})
+		status.AggregatedStatus = append(status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{
+			ClusterName: t.Name, Applied: true, Health: health})
 	}
 	status.LastScheduledTime = &metav1.Time{Time: s.now}
 }

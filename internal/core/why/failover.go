@@ -13,14 +13,19 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
+// chooser chooses clusters by the room that they have.
+type chooser = func(schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)
+
 // failovers plans as the hub does, and returns what concerns the template.
 func (e *explanation) failovers() []failover.Move {
 	own := e.own()
 	if own == nil {
 		return nil
 	}
-	in := failover.Input{Options: cmp.Or(e.Failover, failover.Defaults), Registered: map[string]bool{}, Bindings: append(slices.Clip(e.Peers), own),
-		Fleet: deschedule.Fleet{Snapshot: e.fleet, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+	in := failover.Input{
+		Options: cmp.Or(e.Failover, failover.Defaults), Registered: map[string]bool{},
+		Bindings: append(slices.Clip(e.Peers), own),
+		Fleet: deschedule.Fleet{Snapshot: e.fleet, Decide: func(b workv1alpha2.Binding, decide chooser) {
 			room := e.fleet.Room(b)
 			if b == own {
 				room = e.room(b)
@@ -43,7 +48,8 @@ func (e *explanation) failovers() []failover.Move {
 				}
 			}
 			return false
-		}}
+		},
+	}
 	in.SchedulerName = cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName)
 	for _, c := range e.Clusters {
 		in.Registered[c.Name] = true
@@ -51,7 +57,8 @@ func (e *explanation) failovers() []failover.Move {
 	moves := failover.Moves([]workv1alpha2.Binding{own}, failover.Make(in, e.Now), e.Now)
 	resource := own.BindingSpec().Resource
 	return slices.DeleteFunc(moves, func(m failover.Move) bool {
-		return m.APIVersion != resource.APIVersion || m.Kind != resource.Kind || m.Namespace != resource.Namespace || m.Name != resource.Name
+		return m.APIVersion != resource.APIVersion || m.Kind != resource.Kind ||
+			m.Namespace != resource.Namespace || m.Name != resource.Name
 	})
 }
 
@@ -68,6 +75,7 @@ func (e *explanation) explainFailover(cluster string) {
 		case m.WaitingFor.NeedsUser():
 			severity = Attention
 		}
-		e.find(severity, cluster, fmt.Sprintf("%s: it should leave the cluster (%s): %s", cluster, m.Reason, m.Message), next)
+		what := fmt.Sprintf("%s: it should leave the cluster (%s): %s", cluster, m.Reason, m.Message)
+		e.find(severity, cluster, what, next)
 	}
 }
