@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -83,5 +84,21 @@ func TestGetFailoversListsWhatLeavesAndWhatHasLeft(t *testing.T) {
 	waits := strings.Contains(out, `"waitingFor": "ReplacementNotHealthy"`) && strings.Contains(out, `cluster \"us\"`)
 	if err != nil || !waits {
 		t.Errorf("as JSON: %v\n%s", err, out)
+	}
+}
+
+func TestStatusShowsFailovers(t *testing.T) {
+	var out bytes.Buffer
+	h := health{Healthy: true, Failovers: []failover.Move{
+		{Kind: "Deployment", Namespace: "shop", Name: "web", From: "eu", Reason: "TaintUntolerated", WaitingFor: failover.NothingFits}}}
+	if err := h.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(out.String()), " ")
+	if want := "shop Deployment web eu <none> TaintUntolerated NothingFits <unknown>"; !strings.Contains(text, want) {
+		t.Errorf("status prints %q, without %q", text, want)
+	}
+	if strings.Contains(text, "All is well") {
+		t.Errorf("status says that all is well: %q", text)
 	}
 }

@@ -159,7 +159,11 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	}
 	for _, t := range c.Spec.Taints {
 		if membership.IsReady(c) && (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute) {
-			find(Attention, "new workloads avoid the cluster: it has the taint "+t.ToString(), "remove the taint to let the cluster take new workloads again")
+			what := "new workloads avoid the cluster"
+			if t.Effect == corev1.TaintEffectNoExecute {
+				what += ", and those that do not tolerate the taint leave it"
+			}
+			find(Attention, what+": it has the taint "+t.ToString(), "remove the taint to let the cluster take new workloads again")
 		}
 	}
 	var missing, sick []string
