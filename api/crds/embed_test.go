@@ -24,6 +24,7 @@ var served = map[string]struct {
 		"CONFLICT-RESOLUTION PRIORITY AGE"},
 	"overridepolicies.policy.karmada.io":        {"OverridePolicy", "Namespaced", "op", "karmada-io", []string{"v1alpha1"}, false, ""},
 	"clusteroverridepolicies.policy.karmada.io": {"ClusterOverridePolicy", "Cluster", "cop", "karmada-io", []string{"v1alpha1"}, false, ""},
+	"clustertaintpolicies.policy.karmada.io":    {"ClusterTaintPolicy", "Cluster", "", "karmada-io", []string{"v1alpha1"}, false, ""},
 	"resourcebindings.work.karmada.io": {"ResourceBinding", "Namespaced", "rb", "karmada-io", []string{"v1alpha2", "v1alpha1"}, true,
 		"SCHEDULED FULLYAPPLIED AGE"},
 	"clusterresourcebindings.work.karmada.io": {"ClusterResourceBinding", "Cluster", "crb", "karmada-io", []string{"v1alpha2", "v1alpha1"}, true,

@@ -31,6 +31,7 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/capacity"
+	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/simulate"
 	"github.com/argosy-io/argosy/internal/why"
@@ -125,6 +126,9 @@ func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simul
 
 	set := why.SchedulerOf(ctx, r.config)
 	scheduler := &simulate.Scheduler{Name: set.Name, Plugins: set.Plugins.String()}
+	if set.Failover != (failover.Options{}) {
+		scheduler.Failover = &set.Failover
+	}
 	var documents []simulate.Object
 	add := func(s *simulate.Scheduler, members ...simulate.Member) error {
 		u, err := simulate.DocumentOf(s, members...)

@@ -46,7 +46,10 @@ func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 		argosy get deployment web -n shop -s all -C eu,us -w
 
 		# List orphans: objects in clusters with this hub's labels that the hub does not know, such as after a restore
-		argosy get orphans`
+		argosy get orphans
+
+		# List workloads that should leave a cluster, are leaving it, or have left it within the last hour
+		argosy get failovers`
 	kubectl := cmd.Run
 	cmd.Run = nil
 	cmd.ValidArgsFunction = silent(hub, completion.ResourceTypeAndNameCompletionFunc)
@@ -59,6 +62,10 @@ func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 			output, _ := cmd.Flags().GetString("output")
 			chosen, _ := cmd.Flags().GetStringSlice("clusters")
 			return (&orphanFlags{clusters: chosen}).print(cmd, hub, output)
+		}
+		if len(args) == 1 && slices.Contains([]string{"failover", "failovers"}, strings.ToLower(args[0])) {
+			output, _ := cmd.Flags().GetString("output")
+			return getFailovers(cmd, hub, output)
 		}
 		places, err := where.places(cmd.Context(), hub, false)
 		if err != nil {

@@ -33,10 +33,10 @@ func newSimulate(hub *hubFlags) *cobra.Command {
 The scheduler runs on a copy of the fleet: the hub's, which is only read, or a file written by "simulate record" or by
 hand. Each placement takes capacity from those after it, in the order of schedule priority, namespace and name.
 
-  --cluster-down     the cluster stops responding: its workloads stay, and no others are placed there
+  --cluster-down     the cluster stops responding: workloads that fail over leave it, others stay, and no new ones are placed there
   --cluster-drained  the cluster gets a NoExecute taint, and its workloads are rescheduled, as with a WorkloadRebalancer
   --cluster-removed  the cluster leaves the fleet, as with unjoin: its workloads are rescheduled to other clusters
-  --taint            the cluster gets a taint: its workloads stay, and others are placed there only if they tolerate it
+  --taint            the cluster gets a taint: new workloads that do not tolerate it avoid the cluster; with NoExecute, those there leave it
   --scale            a workload gets another number of replicas
   -f                 templates, policies and overrides are applied as on the hub, in every form that it accepts; clusters
                      and their nodes are added or changed; the workloads of a WorkloadRebalancer are rescheduled

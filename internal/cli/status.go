@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/failover"
 	corepods "github.com/argosy-io/argosy/internal/core/pods"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/proxy"
@@ -55,7 +57,8 @@ func newStatus(hub *hubFlags) *cobra.Command {
 		Short:   "Check the hub and its clusters",
 		Long: `Checks the hub's API, its store, its controllers, and each cluster: whether it is ready, its response time
 through the hub, and its version. For each failed check it shows the next step, and the exit code is 1.
-Workloads whose pods do not run are listed with their cluster and the reason that the pods report; they do not fail a check.`,
+Workloads whose pods do not run are listed with their cluster and the reason that the pods report, and failovers with what they
+wait for; they do not fail a check.`,
 		Example: "  argosy status\n  argosy status -o json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -97,6 +100,8 @@ type health struct {
 	// Workloads are those of the hub with pods in trouble, by namespace, name and cluster; MoreWorkloads is how many others there are.
 	Workloads     []corepods.Workload `json:"workloads,omitempty"`
 	MoreWorkloads int                 `json:"moreWorkloads,omitempty"`
+	// Failovers are the workloads that should leave a cluster, or are leaving it. They are known while a cluster has a NoExecute taint.
+	Failovers []failover.Move `json:"failovers,omitempty"`
 }
 
 type partHealth struct {
@@ -189,10 +194,26 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 			h.Parts = append(h.Parts, partHealth{Name: "pods", OK: true, Detail: "unknown: this user may not get " + why.PodsPath})
 		}
 	})
+	asking.Go(func() { h.Failovers = failoversNow(ctx, config, fleet) })
 	asking.Wait()
 
 	h.Healthy = h.failed() == 0
 	return h
+}
+
+// failoversNow are those that have not ended; none while no cluster has a NoExecute taint, or if this user may not read
+// what they are planned from.
+func failoversNow(ctx context.Context, config *rest.Config, fleet []clusterv1alpha1.Cluster) []failover.Move {
+	if !slices.ContainsFunc(fleet, func(c clusterv1alpha1.Cluster) bool {
+		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
+	}) {
+		return nil
+	}
+	moves, err := failoversOf(ctx, config)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(moves, func(m failover.Move) bool { return m.Ended != nil })
 }
 
 // failed is how many checks failed, of the hub's parts and of clusters.
@@ -505,8 +526,11 @@ func (h health) print(out io.Writer) error {
 	if err := h.printWorkloads(out); err != nil {
 		return err
 	}
+	if err := h.printFailovers(out); err != nil {
+		return err
+	}
 	switch {
-	case h.Healthy && (noticed || len(h.Workloads) > 0):
+	case h.Healthy && (noticed || len(h.Workloads)+len(h.Failovers) > 0):
 		fmt.Fprintln(out, "\nNo check failed.")
 	case h.Healthy:
 		fmt.Fprintln(out, "\nAll checks passed.")
@@ -538,6 +562,23 @@ func (h health) printWorkloads(out io.Writer) error {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
 	fmt.Fprintf(out, "  next: argosy why %s %s -n %s\n", strings.ToLower(all[0].Kind), all[0].Name, all[0].Namespace)
+	return nil
+}
+
+// printFailovers prints the workloads that should leave a cluster, or are leaving it.
+func (h health) printFailovers(out io.Writer) error {
+	if len(h.Failovers) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out, "\nFAILOVERS")
+	all := h.Failovers[:min(len(h.Failovers), shownWorkloads)]
+	if err := printFailovers(out, all, time.Now()); err != nil {
+		return err
+	}
+	if more := len(h.Failovers) - len(all); more > 0 {
+		fmt.Fprintf(out, "and %d more\n", more)
+	}
+	fmt.Fprintln(out, "  next: argosy get failovers -o json says why each waits")
 	return nil
 }
 

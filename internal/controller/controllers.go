@@ -41,6 +41,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/deschedule"
 	"github.com/argosy-io/argosy/internal/controller/dispatch"
 	"github.com/argosy-io/argosy/internal/controller/execute"
+	"github.com/argosy-io/argosy/internal/controller/failover"
 	"github.com/argosy-io/argosy/internal/controller/namespace"
 	"github.com/argosy-io/argosy/internal/controller/ocm"
 	"github.com/argosy-io/argosy/internal/controller/propagate"
@@ -49,6 +50,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/schedule"
 	"github.com/argosy-io/argosy/internal/controller/service"
 	coreautoscale "github.com/argosy-io/argosy/internal/core/autoscale"
+	corefailover "github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
@@ -92,6 +94,8 @@ type Options struct {
 	Estimator *estimator.Options
 	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
 	Descheduling *Descheduling
+	// Failover is how workloads leave clusters that fail; nil has them stay.
+	Failover *Failover
 	// Autoscaling is how FederatedHPAs scale.
 	Autoscaling Autoscaling
 	// Grants are who acts as himself in members.
@@ -116,6 +120,12 @@ type Scheduler struct {
 
 // Descheduling is how often replicas that find no node are looked for, and for how long they have found none when they move.
 type Descheduling struct{ Interval, Unschedulable time.Duration }
+
+// Failover is how workloads leave clusters that fail, and how long none does after the start.
+type Failover struct {
+	corefailover.Options
+	Settle time.Duration
+}
 
 // Autoscaling is how often the load is looked at, and what else a HorizontalPodAutoscaler has settings for.
 type Autoscaling struct {
@@ -296,6 +306,14 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 			}
 			return deschedule.Setup(mgr, deschedule.Options{Fleet: fleet, Templates: templates, SchedulerName: o.Scheduler.Name,
 				Interval: o.Descheduling.Interval, Unschedulable: o.Descheduling.Unschedulable})
+		}},
+		{"failover", func() error {
+			if o.Failover == nil {
+				return nil
+			}
+			settings := o.Failover.Options
+			settings.SchedulerName = o.Scheduler.Name
+			return failover.Setup(mgr, failover.Options{Options: settings, Fleet: fleet, Templates: templates, Settle: o.Failover.Settle, Gather: gather})
 		}},
 		{"service", func() error {
 			return service.Setup(ctx, mgr, service.Options{Members: members, Templates: templates, Place: schedule.Placer(fleet, o.Scheduler.Name)})

@@ -51,7 +51,7 @@ func TestSuccessesAreToldAsFarAsTheHubIsAskedTo(t *testing.T) {
 	} {
 		t.Run(string(level), func(t *testing.T) {
 			controllertest.Run(t, func(t *testing.T) {
-				h, _ := fleetTelling(t, level)
+				h, _ := fleetWith(t, Options{Successes: level})
 				h.Quiet()
 				before := told(h)
 				p := policy("shop", "v1", "ConfigMap")
@@ -84,7 +84,7 @@ func TestSuccessesAreToldAsFarAsTheHubIsAskedTo(t *testing.T) {
 
 func TestOverridesAndDependenciesAreToldByDefault(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		h, members := fleetTelling(t, "", controllertest.Deployment)
+		h, members := fleet(t, controllertest.Deployment)
 		p := policy("shop", "apps/v1", "Deployment").(*policyv1alpha1.PropagationPolicy)
 		p.Spec.PropagateDeps = true
 		h.Make(p)

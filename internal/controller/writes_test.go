@@ -20,7 +20,6 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -29,11 +28,11 @@ import (
 
 // fleet is a hub with all its loops, and three members that serve the kinds.
 func fleet(t *testing.T, kinds ...membertest.Kind) (*controllertest.Hub, map[string]*membertest.Server) {
-	return fleetTelling(t, "", kinds...)
+	return fleetWith(t, Options{}, kinds...)
 }
 
-// fleetTelling is a fleet whose hub tells of these successes.
-func fleetTelling(t *testing.T, successes commit.Successes, kinds ...membertest.Kind) (*controllertest.Hub, map[string]*membertest.Server) {
+// fleetWith is a fleet whose hub has options.
+func fleetWith(t *testing.T, o Options, kinds ...membertest.Kind) (*controllertest.Hub, map[string]*membertest.Server) {
 	h := controllertest.New(t)
 	members := map[string]*membertest.Server{}
 	for _, name := range []string{"m1", "m2", "m3"} {
@@ -42,7 +41,8 @@ func fleetTelling(t *testing.T, successes commit.Successes, kinds ...membertest.
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(ctx, Options{Config: h.Config, Successes: successes, DialMember: membertest.Dial})
+		o.Config, o.DialMember = h.Config, membertest.Dial
+		ended <- Run(ctx, o)
 	}()
 	t.Cleanup(func() {
 		h.Disconnected(func() {

@@ -96,7 +96,7 @@ var only = map[string][]string{
 	"github.com/evanphx/json-patch":  {"internal/core/override"},
 	"github.com/google/cel-go":       {"internal/core/ocm", "internal/core/validate"},
 	"k8s.io/apiserver/pkg/cel":       {"internal/core/ocm"},
-	"k8s.io/client-go/util/jsonpath": {"internal/core/ocm"},
+	"k8s.io/client-go/util/jsonpath": {"internal/core/ocm", "internal/core/failover"},
 }
 
 // impure are functions of packages that core may import otherwise.

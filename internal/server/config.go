@@ -25,6 +25,8 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/admission"
 	"github.com/argosy-io/argosy/internal/controller/execute"
 	"github.com/argosy-io/argosy/internal/core/autoscale"
+	"github.com/argosy-io/argosy/internal/core/failover"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
@@ -62,6 +64,10 @@ type Config struct {
 	Scheduler SchedulerConfig `json:"scheduler"`
 	// Descheduler is when replicas that find no node are moved to other clusters; the component descheduler does it.
 	Descheduler DeschedulerConfig `json:"descheduler"`
+	// Taints are the default tolerations of policies, and which taints ClusterTaintPolicies may add.
+	Taints TaintsConfig `json:"taints"`
+	// Failover is how workloads leave clusters that are lost, drained or unhealthy for them.
+	Failover FailoverConfig `json:"failover"`
 	// Autoscaling is how FederatedHPAs scale.
 	Autoscaling AutoscalingConfig `json:"autoscaling"`
 	// ForbidOverwrite has what users ask to overwrite in members count as abort: templates' annotation
@@ -179,6 +185,57 @@ type DeschedulerConfig struct {
 	UnschedulableThreshold metav1.Duration `json:"unschedulableThreshold"`
 }
 
+// TaintsConfig are the default tolerations of policies, and which taints ClusterTaintPolicies may add.
+type TaintsConfig struct {
+	// NotReadySeconds and UnreachableSeconds are for how long a policy tolerates a cluster that is not ready, or unreachable, unless the
+	// policy says so itself.
+	NotReadySeconds    int64 `json:"defaultNotReadyTolerationSeconds"`
+	UnreachableSeconds int64 `json:"defaultUnreachableTolerationSeconds"`
+	// AllowNoExecutePolicy permits ClusterTaintPolicies with NoExecute taints.
+	AllowNoExecutePolicy bool `json:"allowNoExecuteTaintPolicy,omitempty"`
+}
+
+// tolerations are the defaults for policies.
+func (c TaintsConfig) tolerations() membership.TolerationDefaults {
+	return membership.TolerationDefaults{NotReady: c.NotReadySeconds, Unreachable: c.UnreachableSeconds}
+}
+
+// FailoverConfig is how workloads leave clusters that are lost, drained or unhealthy for them.
+type FailoverConfig struct {
+	// Cluster is which workloads leave lost clusters: FailoverByPolicy or FailoverOfAll.
+	Cluster string `json:"cluster"`
+	// BrakeShare is the share of the fleet above which nothing is evicted from clusters that were lost within five minutes.
+	BrakeShare float64 `json:"brakeShare"`
+	// EvictionsPerMinute is the most evictions of the fleet within a minute.
+	EvictionsPerMinute int `json:"evictionsPerMinute"`
+}
+
+// Which workloads leave lost clusters.
+const (
+	// FailoverByPolicy moves those whose policy has spec.failover.cluster.
+	FailoverByPolicy = "Policy"
+	// FailoverOfAll moves all.
+	FailoverOfAll = "All"
+)
+
+// options of the failover. Nothing is evicted after the start until a cluster that has recovered meanwhile can be Ready again.
+func (c FailoverConfig) options(m MembersConfig, t TaintsConfig) *controller.Failover {
+	return &controller.Failover{Settle: m.StatusUpdateFrequency.Duration + m.SuccessThreshold.Duration, Options: failover.Options{
+		AllBindings: c.Cluster == FailoverOfAll, BrakeShare: c.BrakeShare, EvictionsPerMinute: c.EvictionsPerMinute, Tolerations: t.tolerations()}}
+}
+
+func (c FailoverConfig) validate() error {
+	switch {
+	case c.Cluster != FailoverByPolicy && c.Cluster != FailoverOfAll:
+		return fmt.Errorf("failover.cluster %q is neither %s nor %s: give one with --cluster-failover", c.Cluster, FailoverByPolicy, FailoverOfAll)
+	case c.BrakeShare <= 0 || c.BrakeShare > 1:
+		return fmt.Errorf("failover.brakeShare %v is not greater than 0 and at most 1: give a value such as 0.5 with --failover-brake-share", c.BrakeShare)
+	case c.EvictionsPerMinute < 1:
+		return fmt.Errorf("failover.evictionsPerMinute %d is less than 1: give 1 or more with --failover-evictions-per-minute", c.EvictionsPerMinute)
+	}
+	return nil
+}
+
 // AutoscalingConfig is how FederatedHPAs scale, in the words of Kubernetes' HorizontalPodAutoscaler.
 type AutoscalingConfig struct {
 	// Interval is how often the load is looked at.
@@ -242,6 +299,8 @@ func DefaultConfig() Config {
 			Interval:               metav1.Duration{Duration: 2 * time.Minute},
 			UnschedulableThreshold: metav1.Duration{Duration: 5 * time.Minute},
 		},
+		Taints:   TaintsConfig{NotReadySeconds: membership.DefaultTolerations.NotReady, UnreachableSeconds: membership.DefaultTolerations.Unreachable},
+		Failover: FailoverConfig{Cluster: FailoverByPolicy, BrakeShare: failover.Defaults.BrakeShare, EvictionsPerMinute: failover.Defaults.EvictionsPerMinute},
 		Autoscaling: AutoscalingConfig{
 			Interval:                metav1.Duration{Duration: 15 * time.Second},
 			DownscaleStabilization:  metav1.Duration{Duration: 5 * time.Minute},
@@ -301,6 +360,12 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.Scheduler.Plugins, "plugins", c.Scheduler.Plugins, fmt.Sprintf("scheduler plugins to run: * enables all, -NAME disables one of %s", strings.Join(schedule.PluginNames(), ", ")))
 	fs.DurationVar(&c.Descheduler.Interval.Duration, "descheduling-interval", c.Descheduler.Interval.Duration, "how often to look for replicas that are unschedulable in their cluster")
 	fs.DurationVar(&c.Descheduler.UnschedulableThreshold.Duration, "unschedulable-threshold", c.Descheduler.UnschedulableThreshold.Duration, "time a replica may be unschedulable before it is moved to another cluster")
+	fs.Int64Var(&c.Taints.NotReadySeconds, "default-not-ready-toleration-seconds", c.Taints.NotReadySeconds, "tolerationSeconds of the toleration for cluster.karmada.io/not-ready:NoExecute that is added to every policy that does not already have such a toleration")
+	fs.Int64Var(&c.Taints.UnreachableSeconds, "default-unreachable-toleration-seconds", c.Taints.UnreachableSeconds, "tolerationSeconds of the toleration for cluster.karmada.io/unreachable:NoExecute that is added to every policy that does not already have such a toleration")
+	fs.BoolVar(&c.Taints.AllowNoExecutePolicy, "allow-no-execute-taint-policy", c.Taints.AllowNoExecutePolicy, "permit ClusterTaintPolicies with NoExecute taints, which move workloads out of the clusters that match")
+	fs.StringVar(&c.Failover.Cluster, "cluster-failover", c.Failover.Cluster, "which workloads leave lost clusters: Policy (those whose policy has spec.failover.cluster) or All")
+	fs.Float64Var(&c.Failover.BrakeShare, "failover-brake-share", c.Failover.BrakeShare, "if more than this share of all clusters, and at least two, are lost within five minutes, nothing is evicted from them")
+	fs.IntVar(&c.Failover.EvictionsPerMinute, "failover-evictions-per-minute", c.Failover.EvictionsPerMinute, "the maximum number of evictions of workloads from clusters within a minute")
 	a := &c.Autoscaling
 	fs.DurationVar(&a.Interval.Duration, "horizontal-pod-autoscaler-sync-period", a.Interval.Duration, "the period for syncing the number of replicas of FederatedHPAs")
 	fs.DurationVar(&a.DownscaleStabilization.Duration, "horizontal-pod-autoscaler-downscale-stabilization", a.DownscaleStabilization.Duration, "the period for which the autoscaler looks back and does not scale down below any recommendation it made during that period, where a FederatedHPA does not set its own")
@@ -395,6 +460,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("members.workDeletions %d is negative: give 0 or more with --work-deletions-per-minute", c.Members.WorkDeletions)
 	case c.Members.StaleStatus != StaleAsNotReady && c.Members.StaleStatus != StaleAsLastReported:
 		return fmt.Errorf("members.staleStatus %q is neither %s nor %s: give one with --stale-status", c.Members.StaleStatus, StaleAsNotReady, StaleAsLastReported)
+	case c.Taints.NotReadySeconds < 0:
+		return fmt.Errorf("taints.defaultNotReadyTolerationSeconds %d is negative: give 0 or more with --default-not-ready-toleration-seconds", c.Taints.NotReadySeconds)
+	case c.Taints.UnreachableSeconds < 0:
+		return fmt.Errorf("taints.defaultUnreachableTolerationSeconds %d is negative: give 0 or more with --default-unreachable-toleration-seconds", c.Taints.UnreachableSeconds)
 	case c.Log.Level < 0:
 		return fmt.Errorf("log.level %d is negative: give 0 or more with --log-level", c.Log.Level)
 	case (c.Etcd.CertFile == "") != (c.Etcd.KeyFile == ""):
@@ -422,6 +491,9 @@ func (c *Config) Validate() error {
 		if duration.Duration < time.Second {
 			return fmt.Errorf("%v is too short: give a second or more with --%s", duration.Duration, flag)
 		}
+	}
+	if err := c.Failover.validate(); err != nil {
+		return err
 	}
 	if _, err := commit.ParseSuccesses(c.SuccessEvents); err != nil {
 		return fmt.Errorf("successEvents %w: correct --success-events", err)

@@ -156,6 +156,18 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 			func(_ *testing.T, c *Config) { c.Descheduler.UnschedulableThreshold.Duration = 0 },
 			[]string{"0s is too short", "--unschedulable-threshold"},
 		},
+		"a failover of an unknown kind": {
+			func(_ *testing.T, c *Config) { c.Failover.Cluster = "Always" },
+			[]string{`failover.cluster "Always" is neither Policy nor All`, "--cluster-failover"},
+		},
+		"a brake that never holds": {
+			func(_ *testing.T, c *Config) { c.Failover.BrakeShare = 2 },
+			[]string{"failover.brakeShare 2", "--failover-brake-share"},
+		},
+		"a failover without evictions": {
+			func(_ *testing.T, c *Config) { c.Failover.EvictionsPerMinute = 0 },
+			[]string{"failover.evictionsPerMinute 0", "--failover-evictions-per-minute"},
+		},
 		"loads that are looked at without a rest": {
 			func(_ *testing.T, c *Config) { c.Autoscaling.Interval.Duration = time.Millisecond },
 			[]string{"1ms is too short", "--horizontal-pod-autoscaler-sync-period"},

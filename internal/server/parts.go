@@ -70,7 +70,9 @@ func AllParts() Parts {
 	return Parts{
 		Admission: func(d Deps) []apiserver.AdmissionPlugin {
 			var plugins []apiserver.AdmissionPlugin
-			for _, p := range admission.Plugins(admission.Options{ForbidOverwrite: d.ForbidOverwrite}) {
+			tolerations := d.Taints.tolerations()
+			for _, p := range admission.Plugins(admission.Options{ForbidOverwrite: d.ForbidOverwrite,
+				NoExecuteTaintPolicies: d.Taints.AllowNoExecutePolicy, Tolerations: &tolerations}) {
 				plugins = append(plugins, apiserver.AdmissionPlugin{Name: p.Name, New: p.New})
 			}
 			return plugins
@@ -111,6 +113,7 @@ func AllParts() Parts {
 				Fleet:                  fleet.Store,
 				Restored:               func(count func() (map[string]int, int)) { restored.Store(&count) },
 				Estimator:              d.Members.Estimator.options(),
+				Failover:               d.Failover.options(d.Members, d.Taints),
 				Autoscaling:            d.Autoscaling.options(),
 				Grants:                 of(d),
 				ForbidOverwrite:        d.ForbidOverwrite,
@@ -145,7 +148,7 @@ func reader(config *rest.Config) proxy.Hub {
 func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, next http.Handler) http.Handler {
 	connect := func() (client.Reader, meta.RESTMapper, error) { return why.Connect(d.Config) }
 	o, _ := d.Scheduler.options() // a configuration that is not valid does not come so far
-	scheduler := why.Scheduler{Name: o.Name, Plugins: o.Plugins}
+	scheduler := why.Scheduler{Name: o.Name, Plugins: o.Plugins, Failover: d.Failover.options(d.Members, d.Taints).Options}
 	explain, measure, describe := why.Handler(connect, room, scheduler, troubled), why.RoomHandler(connect, room), why.SchedulerHandler(connect, scheduler)
 	tell, ail := why.NodesHandler(connect, nodes), why.PodsHandler(connect, troubled)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

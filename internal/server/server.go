@@ -74,8 +74,12 @@ type Deps struct {
 	Members MembersConfig
 	// Scheduler is which bindings are placed, and by which rules.
 	Scheduler SchedulerConfig
+	// Failover is how workloads leave clusters that fail.
+	Failover FailoverConfig
 	// Autoscaling is how FederatedHPAs scale.
 	Autoscaling AutoscalingConfig
+	// Taints are the default tolerations of policies, and which taints ClusterTaintPolicies may add.
+	Taints TaintsConfig
 	// ForbidOverwrite has what users say of overwriting in members count as abort.
 	ForbidOverwrite bool
 	// Turn is this run of the loops, for the controllers.
@@ -393,7 +397,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	loopback := apiserver.NewLoopback()
 	done := make(chan struct{})
 	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members, Scheduler: h.config.Scheduler,
-		Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite, Successes: commit.Successes(h.config.SuccessEvents)}
+		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite, Taints: h.config.Taints, Successes: commit.Successes(h.config.SuccessEvents)}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
 	}

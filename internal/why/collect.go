@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,7 +85,7 @@ func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) 
 	if err != nil {
 		return nil, err
 	}
-	facts.Scheduler, facts.Plugins = q.Scheduler.Name, q.Scheduler.Plugins
+	facts.Scheduler, facts.Plugins, facts.Failover, facts.Now = q.Scheduler.Name, q.Scheduler.Plugins, q.Scheduler.Failover, time.Now()
 	if q.Room != nil && facts.Binding != nil {
 		facts.Room = q.Room(ctx, facts.Binding)
 	}
@@ -258,6 +259,10 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		return f, fmt.Errorf("list works: %w", err)
 	default:
 		f.Works = works.Items
+	}
+
+	if f.Peers, err = peers(ctx, r, f.Binding, f.Clusters); err != nil {
+		return f, err
 	}
 
 	// 4. What names its pods.

@@ -29,6 +29,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/pods"
@@ -246,7 +247,8 @@ func TestHowTheSchedulerIsSetOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := Scheduler{Name: "ours", Plugins: plugins}
+	set := Scheduler{Name: "ours", Plugins: plugins, Failover: failover.Defaults}
+	set.Failover.AllBindings = true
 	server := httptest.NewServer(SchedulerHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, set))
 	if got := SchedulerOf(t.Context(), &rest.Config{Host: server.URL}); got != set {
 		t.Errorf("got %+v, want %+v", got, set)

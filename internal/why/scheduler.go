@@ -10,29 +10,33 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // SchedulerPath is where SchedulerHandler answers, as JSON: GET /argosy/scheduler is how the hub's scheduler is set, such as
-// {"name": "default-scheduler", "plugins": ["*", "-TaintToleration"]}.
+// {"name": "default-scheduler", "plugins": ["*", "-TaintToleration"], "failover": {"brakeShare": 0.5}}.
 const SchedulerPath = "/argosy/scheduler"
 
-// Scheduler is how a hub's scheduler is set. The zero value is the default.
+// Scheduler is how a hub's scheduler and its failover are set. The zero value is the default.
 type Scheduler struct {
 	Name    string
 	Plugins schedule.Plugins
+	// Failover is how the hub fails over.
+	Failover failover.Options
 }
 
 // schedulerJSON is a Scheduler on the wire.
 type schedulerJSON struct {
-	Name    string   `json:"name"`
-	Plugins []string `json:"plugins"`
+	Name     string            `json:"name"`
+	Plugins  []string          `json:"plugins"`
+	Failover *failover.Options `json:"failover,omitempty"`
 }
 
 // SchedulerHandler says how the scheduler is set.
 func SchedulerHandler(connect Connector, s Scheduler) http.Handler {
 	return answering(connect, func(context.Context, url.Values, client.Reader, meta.RESTMapper) (any, error) {
-		return schedulerJSON{Name: s.Name, Plugins: strings.Split(s.Plugins.String(), ",")}, nil
+		return schedulerJSON{Name: s.Name, Plugins: strings.Split(s.Plugins.String(), ","), Failover: &s.Failover}, nil
 	})
 }
 
@@ -42,9 +46,12 @@ func SchedulerOf(ctx context.Context, hub *rest.Config) Scheduler {
 	if askHub(ctx, hub, SchedulerPath, nil, &says) != nil {
 		return Scheduler{}
 	}
-	plugins, err := schedule.ParsePlugins(says.Plugins)
-	if err != nil {
-		return Scheduler{Name: says.Name} // it has a plugin of another release
+	set := Scheduler{Name: says.Name}
+	if says.Failover != nil {
+		set.Failover = *says.Failover
 	}
-	return Scheduler{Name: says.Name, Plugins: plugins}
+	if plugins, err := schedule.ParsePlugins(says.Plugins); err == nil { // else it has a plugin of another release
+		set.Plugins = plugins
+	}
+	return set
 }

@@ -60,6 +60,10 @@ func healthy() map[string]string {
 		`scheduler_pending_bindings{job="argosy", instance="a", queue="unschedulable"}`:                                           "0x240",
 		`scheduler_pending_bindings{job="argosy", instance="a", queue="active"}`:                                                  "7x240",
 		`argosy_restore_held_works{job="argosy", instance="a"}`:                                                                   "0x240",
+		`argosy_failover_waiting{job="argosy", instance="a", reason="NothingFits"}`:                                               "0x240",
+		// These waits end by themselves.
+		`argosy_failover_waiting{job="argosy", instance="a", reason="Tolerated"}`:             "3x240",
+		`argosy_failover_waiting{job="argosy", instance="a", reason="ReplacementNotHealthy"}`: "2x240",
 		// Hubs on an external etcd have no quota and no disk of their own, and what a replica says that has lost the lead is old.
 		`argosy_store_size_bytes{job="argosy-two", instance="b"}`:                                           "700x240",
 		`argosy_store_quota_bytes{job="argosy-two", instance="b"}`:                                          "0x240",
@@ -69,6 +73,7 @@ func healthy() map[string]string {
 		`argosy_cluster_templates_not_applied{job="argosy-two", instance="b", member_cluster="ap"}`:         "3x240",
 		`scheduler_pending_bindings{job="argosy-two", instance="b", queue="unschedulable"}`:                 "3x240",
 		`argosy_member_token_rotation_failed{job="argosy-two", instance="b", member_cluster="ap"}`:          "1x240",
+		`argosy_failover_waiting{job="argosy-two", instance="b", reason="NothingFits"}`:                     "3x240",
 		`argosy_backup_interval_seconds{job="argosy-off", instance="d"}`:                                    "0x240",
 		`argosy_backup_covered_timestamp_seconds{job="argosy-off", instance="d"}`:                           "0x240",
 		`up{job="argosy-two", instance="b"}`:                                                                "1x240",
@@ -253,6 +258,7 @@ func TestEachAlertFires(t *testing.T) {
 		"ArgosyMemberTokenExpiring":         {series: map[string]string{`argosy_member_token_rotation_failed{` + a + `, member_cluster="eu"}`: "1x240"}, quiet: 14, fires: 15, says: "cluster eu expires in ", also: []string{"ArgosyMemberTokenNotRotated"}},
 		"ArgosyTemplatesNotApplied":         {series: map[string]string{`argosy_cluster_templates_not_applied{` + a + `, member_cluster="eu"}`: "2x240"}, quiet: 14, fires: 15, says: "2 templates cannot be applied in cluster eu"},
 		"ArgosyBindingsUnschedulable":       {series: map[string]string{`scheduler_pending_bindings{` + a + `, queue="unschedulable"}`: "4x240"}, quiet: 14, fires: 15, says: "4 bindings"},
+		"ArgosyFailoverStuck":               {series: map[string]string{`argosy_failover_waiting{` + a + `, reason="NothingFits"}`: "5x240"}, quiet: 9, fires: 10, says: "5 workloads cannot fail over: NothingFits"},
 		"ArgosyRestoreOnHold":               {series: map[string]string{`argosy_restore_held_works{` + a + `}`: "12x240"}, quiet: 14, fires: 15, says: "12 Works"},
 	}
 	for _, rule := range alerts(t) {

@@ -127,6 +127,14 @@ var doorTests = map[string][]string{
 		"TestRebalancersNameWhatCanBeScheduled",
 		"TestTheBindingOfAnotherGroupsTemplateIsNotTaken",
 	},
+	"ClusterTaintPolicy": {
+		"TestPoliciesAddAndRemoveTaints",
+		"TestClusterTaintPolicy",
+	},
+	"`spec.failover` of a policy, its annotations `argosy.io/failback-after` and `argosy.io/failover-persistent-volumes`, and `spec.gracefulEvictionTasks` of a binding": {
+		"TestNothingIsLostInRandomFleets",
+		"TestPreservedStateSetsNoMarkOfTheHub",
+	},
 	"Approval of a rollout step": {
 		"TestAnApprovalIsOfTheStepAndTheRevisionThatWereSeen",
 	},

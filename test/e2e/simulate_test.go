@@ -183,15 +183,22 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 		is(t, what, said, placed)
 	}
 
-	t.Run("a taint moves nothing", func(t *testing.T) {
+	// ended waits until no eviction is pending: until then the cluster that is left takes nothing.
+	ended := func() {
+		t.Helper()
+		is(t, "the evictions have ended", "0, 0", func() string {
+			return fmt.Sprintf("%d, %d", len(binding(t, ns, "web-deployment").Spec.GracefulEvictionTasks), len(binding(t, ns, "web-service").Spec.GracefulEvictionTasks))
+		})
+	}
+	t.Run("a NoExecute taint drains the cluster", func(t *testing.T) {
 		said := predicted("--taint", lost+"=maintenance:NoExecute")
 		taint(map[string]any{"key": "maintenance", "effect": "NoExecute"})
 		newcomer("after-the-taint", "m1:1 m2:1")
-		as(t, "what is placed stays, the Service with its pods", said, false)
-		if why := argosy(t, "why", "service", "web", "-n", ns); !strings.Contains(why, "the taint maintenance:NoExecute is not tolerated; what is placed there stays") {
-			t.Errorf("why does not say so:\n%s", why)
-		}
+		as(t, "all of it leaves", said, true)
+		ended()
 		taint()
+		rebalance("return")
+		is(t, "and comes back", whole, placed)
 	})
 	t.Run("a cluster that is drained", func(t *testing.T) {
 		said := predicted("--cluster-drained", lost)
@@ -199,6 +206,7 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 		newcomer("after-the-drain", "m1:1 m2:1") // the scheduler has seen the taint
 		rebalance("drain")
 		as(t, "all of it leaves", said, true)
+		ended()
 		taint()
 		fleet.Hub.Apply(t, deployment(ns, "after-all", 3, "example.com/web:1"))
 		is(t, "a new workload goes there again", "lost:1 m1:1 m2:1", func() string { return shares(t, ns, "after-all-deployment") })
@@ -217,6 +225,42 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		kit.Eventually(t, "it is back", func() string { return ready(t, lost, metav1.ConditionTrue) })
+	})
+	t.Run("a cluster that is down, with failover", func(t *testing.T) {
+		for _, name := range []string{"divided", "whole"} {
+			fleet.Hub.Change(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, name, func(u *unstructured.Unstructured) {
+				spec := u.Object["spec"].(map[string]any)
+				spec["failover"] = map[string]any{"cluster": map[string]any{"purgeMode": "Gracefully"}}
+				spec["placement"].(map[string]any)["clusterTolerations"] = []any{
+					map[string]any{"key": "cluster.karmada.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(2)}}
+			})
+		}
+		kit.Eventually(t, "the bindings know of it", func() string {
+			for _, name := range []string{"web-deployment", "web-service"} {
+				if binding(t, ns, name).Spec.Failover == nil {
+					return name + " does not"
+				}
+			}
+			return ""
+		})
+		said := predicted("--cluster-down", lost)
+		if workload, service, _ := strings.Cut(said, ", "); strings.Contains(workload, lost) || !strings.Contains(service, lost) {
+			t.Errorf("the simulation said %s: the Deployment moves, and the Service stays, because every other cluster has it", said)
+		}
+		m.Kill()
+		is(t, "the replicas leave the lost cluster", said, placed)
+		if list := argosy(t, "get", "failovers", "-n", ns); !strings.Contains(list, "TaintUntolerated") || !strings.Contains(list, "NothingFits") {
+			t.Errorf("get failovers lists:\n%s", list)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		defer cancel()
+		if err := m.Restart(ctx); err != nil {
+			t.Fatal(err)
+		}
+		kit.Eventually(t, "it is back", func() string { return ready(t, lost, metav1.ConditionTrue) })
+		ended()
+		rebalance("after-failover")
+		is(t, "and comes back", whole, placed)
 	})
 	t.Run("a cluster that is removed", func(t *testing.T) {
 		said := predicted("--cluster-removed", lost)

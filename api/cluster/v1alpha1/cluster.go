@@ -156,11 +156,14 @@ const (
 	ClusterConditionCurrentOpenKruise = "CurrentOpenKruise"
 	// ClusterConditionWorksKept says that Works of the cluster were deleted without an order of the hub, and their objects kept in the cluster.
 	ClusterConditionWorksKept = "WorksKept"
+	// ClusterConditionFailoverPaused says that the cluster is lost and nothing is evicted from it, because many clusters were lost with it.
+	ClusterConditionFailoverPaused = "FailoverPaused"
 
 	ReasonClusterReady           = "ClusterReady"
 	ReasonClusterNotReady        = "ClusterNotReady"
 	ReasonClusterNotReachable    = "ClusterNotReachable"
 	ReasonStatusCollectionFailed = "StatusCollectionFailed"
+	ReasonTooManyClustersLost    = "TooManyClustersLost"
 	ReasonWorksDeletedByOthers   = "WorksDeletedByOthers"
 	ReasonNoWorksDeletedByOthers = "NoWorksDeletedByOthers"
 	// ReasonHeldByAnotherHub is of a cluster where this hub writes nothing, since another does.
@@ -174,7 +177,8 @@ const (
 	ReasonOlderVersions             = "OlderVersions"
 )
 
-// The taints that Argosy itself sets, all with effect NoSchedule.
+// The taints that Argosy itself sets: the first two by the condition Ready, with the effects NoSchedule and NoExecute, and the third when a
+// user cordons a cluster, with NoSchedule.
 const (
 	TaintNotReady      = "cluster.karmada.io/not-ready"
 	TaintUnreachable   = "cluster.karmada.io/unreachable"

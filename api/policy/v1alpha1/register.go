@@ -21,6 +21,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&ClusterPropagationPolicy{}, &ClusterPropagationPolicyList{},
 		&OverridePolicy{}, &OverridePolicyList{},
 		&ClusterOverridePolicy{}, &ClusterOverridePolicyList{},
+		&ClusterTaintPolicy{}, &ClusterTaintPolicyList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
 // The plugins' names, as --disable-admission-plugins and the metrics of the API server know them.
@@ -26,6 +28,10 @@ type Plugin struct {
 type Options struct {
 	// ForbidOverwrite refuses what users would write to take over in members what the hub does not manage.
 	ForbidOverwrite bool
+	// NoExecuteTaintPolicies permits ClusterTaintPolicies with NoExecute taints.
+	NoExecuteTaintPolicies bool
+	// Tolerations are added to policies that do not say how long a cluster may be not ready or unreachable; nil adds none.
+	Tolerations *membership.TolerationDefaults
 }
 
 // Plugins are all of them in the order in which they are to run. They share one index of the policies, which is fed

@@ -100,8 +100,7 @@ var blocks = []struct {
 			"spec.placement.replicaScheduling.weightPreference.staticWeightList: stored as clusterAffinities active and standby, because weight 0 means a standby cluster",
 			"spec.failover.applicationMigrationPolicy.purgePolicy: stored as purgeMode",
 			"spec.failover.applicationMigrationPolicy: stored as application",
-			"spec.propagateDeps: set to true, because application failover requires it",
-			"spec.failover.application: stored, but has no effect: this hub does not support failover yet, so nothing moves when an application or a cluster fails; `argosy simulate --cluster-down` shows what happens instead"}},
+			"spec.propagateDeps: set to true, because application failover requires it"}},
 }
 
 func TestTheGuidesObjectsAreStoredAsTheyWereMeant(t *testing.T) {

@@ -69,6 +69,7 @@ func newObjects(index *index, options Options) *objects {
 		policyv1alpha1.Resource("clusterpropagationpolicies"):               propagation,
 		policyv1alpha1.Resource("overridepolicies"):                         override,
 		policyv1alpha1.Resource("clusteroverridepolicies"):                  override,
+		policyv1alpha1.Resource("clustertaintpolicies"):                     {nil, o.validateClusterTaintPolicy},
 		appsv1alpha1.Resource("workloadrebalancers"):                        {nil, o.validateRebalancer},
 		autoscalingv1alpha1.Resource("federatedhpas"):                       {o.mutateFederatedHPA, o.validateFederatedHPA},
 		autoscalingv1alpha1.Resource("cronfederatedhpas"):                   {nil, o.validateCronFederatedHPA},

@@ -44,7 +44,9 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 			return err
 		}
 	}
-	validate.DefaultPropagation(p, o.clusterScoped)
+	warn(ctx, validate.TolerationAdvice(p.PropagationSpec().Placement.ClusterTolerations),
+		validate.TolerationAdvice(old.PropagationSpec().Placement.ClusterTolerations))
+	o.defaultPropagation(p, old)
 	if err := o.authorizeQuotas(ctx, r, p, old); err != nil {
 		return err
 	}
@@ -62,6 +64,16 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 		r.obj.SetFinalizers(p.GetFinalizers())
 	}
 	return nil
+}
+
+// defaultPropagation fills in a policy; old is the stored one, without a name for a new one. A placement that is stored without default
+// tolerations stays so until it changes: else each write of an old policy would write all of its bindings.
+func (o *objects) defaultPropagation(p, old policyv1alpha1.Propagation) {
+	validate.DefaultPropagation(p, o.clusterScoped)
+	placement := &p.PropagationSpec().Placement
+	if o.Tolerations != nil && (old.GetName() == "" || !equality.Semantic.DeepEqual(old.PropagationSpec().Placement, *placement)) {
+		placement.ClusterTolerations = o.Tolerations.WithDefaults(placement.ClusterTolerations)
+	}
 }
 
 // validatePropagation judges a policy. One that passes is expected by the claims of templates.
@@ -109,7 +121,7 @@ var (
 // becomes of the members' objects, has to be allowed to with each cluster-scoped one.
 func (o *objects) sentBefore(p, old policyv1alpha1.Propagation) []policyv1alpha1.ResourceSelector {
 	is := p.DeepCopyObject().(policyv1alpha1.Propagation)
-	validate.DefaultPropagation(is, o.clusterScoped)
+	o.defaultPropagation(is, old)
 	was := old.PropagationSpec().DeepCopy()
 	selectors := was.ResourceSelectors
 	was.ResourceSelectors, is.PropagationSpec().ResourceSelectors = nil, nil

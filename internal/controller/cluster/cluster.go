@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/access"
@@ -72,12 +73,14 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		client:      mgr.GetClient(),
 		members:     o.Members,
 		definitions: o.Definitions,
+		clock:       o.Clock,
 		events:      commit.Recorder(mgr, "cluster-controller"),
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("cluster").
 		For(&clusterv1alpha1.Cluster{}).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(clusterOfSpace), builder.WithPredicates(deletions())).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(life.leaverOfWork), builder.WithPredicates(deletions())).
+		Watches(&policyv1alpha1.ClusterTaintPolicy{}, handler.EnqueueRequestsFromMapFunc(life.allClusters)).
 		Watches(scope.Bindings.Kinds()[0], handler.EnqueueRequestsFromMapFunc(life.leavers)).
 		Watches(scope.Bindings.Kinds()[1], handler.EnqueueRequestsFromMapFunc(life.leavers)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
@@ -125,4 +128,18 @@ func clusterOfSpace(_ context.Context, obj client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// allClusters wakes every cluster for a change of a policy.
+func (l *lifecycle) allClusters(ctx context.Context, _ client.Object) []reconcile.Request {
+	var list clusterv1alpha1.ClusterList
+	if err := l.client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list clusters")
+		return nil
+	}
+	requests := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		requests[i].Name = list.Items[i].Name
+	}
+	return requests
 }

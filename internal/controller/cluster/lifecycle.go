@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,18 +12,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/taint"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
@@ -38,6 +42,7 @@ type lifecycle struct {
 	events  commit.Events
 	// definitions are the hub's own.
 	definitions *definition.Watch
+	clock       clock.PassiveClock
 
 	// leaving are the clusters under deletion, by name; what they wait for wakes them.
 	leaving sync.Map
@@ -62,23 +67,34 @@ func (l *lifecycle) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	return reconcile.Result{}, l.openSpace(ctx, cluster)
 }
 
-// keep writes the finalizer and the taints, in one write if both are missing.
+// keep writes the finalizer and the taints in one write: those that follow from the condition Ready, then those of ClusterTaintPolicies.
 func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	var policies policyv1alpha1.ClusterTaintPolicyList
+	if err := l.client.List(ctx, &policies); err != nil {
+		return fmt.Errorf("list ClusterTaintPolicies: %w", err)
+	}
 	want := cluster.DeepCopy()
 	controllerutil.AddFinalizer(want, workv1alpha2.ClusterFinalizer)
-	ready := membership.Readiness(cluster)
-	taints, tainted := membership.Taints(want.Spec.Taints, ready)
+	ready, now := membership.Readiness(cluster), l.clock.Now()
+	taints, changed := membership.Taints(want.Spec.Taints, ready, now)
+	taints, steps := taint.Apply(cluster, taints, policies.Items, now)
 	want.Spec.Taints = taints
-	_, err := commit.Update(ctx, l.client, cluster, want)
-	if err != nil {
-		if tainted && !commit.Stale(err) {
-			l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventTaintClusterFailed, "Taint cluster failed: %v", err)
-		}
+	wrote, err := commit.Update(ctx, l.client, cluster, want)
+	var reasons []string
+	if changed {
+		reasons = append(reasons, fmt.Sprintf("condition Ready is %s", ready.Status))
+	}
+	for _, step := range steps {
+		reasons = append(reasons, step.String())
+	}
+	switch {
+	case err != nil && len(reasons) > 0 && !commit.Stale(err):
+		l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventTaintClusterFailed, "Taint cluster failed: %v", err)
+		return err
+	case err != nil || !wrote || len(reasons) == 0:
 		return err
 	}
-	if tainted {
-		l.events.Succeeded(workv1alpha2.EventTaintClusterSucceed, fmt.Sprintf("Taint cluster succeed: condition Ready is %s", ready.Status), cluster)
-	}
+	l.events.Succeeded(workv1alpha2.EventTaintClusterSucceed, "Taint cluster succeed: "+strings.Join(reasons, "; "), cluster)
 	return nil
 }
 

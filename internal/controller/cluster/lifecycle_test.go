@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -30,7 +31,7 @@ type life struct {
 func newLife(t *testing.T, objs ...client.Object) *life {
 	c := hub(objs...)
 	said := record.NewFakeRecorder(100)
-	return &life{&lifecycle{client: c, members: member.New(member.Options{Clusters: c, Secrets: c}), events: commit.Events{EventRecorder: said}}, t, said}
+	return &life{&lifecycle{client: c, members: member.New(member.Options{Clusters: c, Secrets: c}), events: commit.Events{EventRecorder: said}, clock: clock.RealClock{}}, t, said}
 }
 
 func (l *life) reconcile() {
@@ -111,7 +112,7 @@ func TestTaintsAreWrittenOnceAndTold(t *testing.T) {
 	l := newLife(t, cluster(metav1.ConditionFalse), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1", Labels: map[string]string{"karmada.io/system": "true"}}})
 	l.reconcile()
 	c := &clusterv1alpha1.Cluster{}
-	if !l.exists(c, "", "m1") || len(c.Spec.Taints) != 1 || c.Spec.Taints[0].Key != "cluster.karmada.io/not-ready" {
+	if !l.exists(c, "", "m1") || len(c.Spec.Taints) != 2 || c.Spec.Taints[0].Key != "cluster.karmada.io/not-ready" {
 		t.Fatalf("taints are %v", c.Spec.Taints)
 	}
 	l.wantEvent("TaintClusterSucceed")

@@ -81,6 +81,7 @@ var (
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterPropagationPolicy", "clusterpropagationpolicies", false),
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "OverridePolicy", "overridepolicies", true),
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterOverridePolicy", "clusteroverridepolicies", false),
+		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterTaintPolicy", "clustertaintpolicies", false),
 		kind(clusterv1alpha1.GroupVersion.Group, "v1alpha1", "Cluster", "clusters", false),
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterCustomization", "resourceinterpretercustomizations", false),
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterWebhookConfiguration", "resourceinterpreterwebhookconfigurations", false),

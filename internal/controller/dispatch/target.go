@@ -11,12 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// target are the replicas by cluster of the workload that a template is about; nil if it is about none, or that one is nowhere yet.
+// target are the replicas by cluster of the workload that a template is about, those included that a cluster keeps until they are
+// replaced; nil if it is about none, or that one is nowhere yet.
 func (r *reconciler) target(ctx context.Context, tmpl *unstructured.Unstructured) (map[string]int64, error) {
 	gk, name, ok := fleet.TargetOf(tmpl)
 	if !ok {
@@ -30,6 +32,11 @@ func (r *reconciler) target(ctx context.Context, tmpl *unstructured.Unstructured
 	for _, c := range b.BindingSpec().Clusters {
 		replicas[c.Name] = int64(c.Replicas)
 	}
+	for _, t := range b.BindingSpec().GracefulEvictionTasks {
+		if t.Replicas != nil && t.PurgeMode != policyv1alpha1.PurgeModeDirectly {
+			replicas[t.FromCluster] += int64(*t.Replicas)
+		}
+	}
 	return replicas, nil
 }
 
@@ -39,7 +46,8 @@ var replaced = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(workv1alpha2.Binding).BindingSpec(), e.ObjectNew.(workv1alpha2.Binding).BindingSpec()
-		return !slices.EqualFunc(was.Clusters, is.Clusters, func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name && a.Replicas == b.Replicas })
+		return !slices.EqualFunc(was.Clusters, is.Clusters, func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name && a.Replicas == b.Replicas }) ||
+			!slices.Equal(was.LeftGracefully(), is.LeftGracefully())
 	},
 }
 

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/fleet"
@@ -187,7 +186,7 @@ func joined(lines []string) error {
 
 // Items are what the template's status is folded from: one item for every cluster that b wants the template in, an empty
 // one where nothing is known yet. A cluster that is missing in aggregatedStatus is behind, not absent. Of a cluster that is not ready
-// is left what may still be so, see lastKnown.
+// is left what may still be so, see lastKnown; of one that is being left, what its replacement lacks, see capLeaving.
 func Items(b workv1alpha2.Binding, outages Outages) []workv1alpha2.AggregatedStatusItem {
 	kind := propagate.GroupKind(b.BindingSpec().Resource.APIVersion, b.BindingSpec().Resource.Kind)
 	items := slices.Clone(b.BindingStatus().AggregatedStatus)
@@ -196,6 +195,7 @@ func Items(b workv1alpha2.Binding, outages Outages) []workv1alpha2.AggregatedSta
 			items[i].Status = lastKnown(items[i].Status, outage)
 		}
 	}
+	capLeaving(b.BindingSpec(), items)
 	for _, cluster := range clusters(b) {
 		known := slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster })
 		if !known {
@@ -219,11 +219,7 @@ func clusters(b workv1alpha2.Binding) []string {
 			all = append(all, c.Name)
 		}
 	}
-	for _, t := range spec.GracefulEvictionTasks {
-		if t.PurgeMode != policyv1alpha1.PurgeModeDirectly {
-			all = append(all, t.FromCluster)
-		}
-	}
+	all = append(all, spec.LeftGracefully()...)
 	if routed, ok := fleet.RoutedTo(b.GetAnnotations()); ok {
 		all = slices.DeleteFunc(all, func(cluster string) bool { return !slices.Contains(routed, cluster) })
 	}

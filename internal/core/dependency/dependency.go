@@ -127,7 +127,7 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 	b.SetLabels(marks)
 
 	spec, by := b.BindingSpec(), independent.BindingSpec()
-	snapshot := workv1alpha2.BindingSnapshot{Namespace: key.Namespace, Name: key.Name, Clusters: by.DeepCopy().Clusters}
+	snapshot := workv1alpha2.BindingSnapshot{Namespace: key.Namespace, Name: key.Name, Clusters: occupied(by)}
 	spec.RequiredBy = append(without(spec.RequiredBy, key), snapshot)
 	slices.SortFunc(spec.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -142,6 +142,17 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 		spec.PreserveResourcesOnDeletion = by.DeepCopy().PreserveResourcesOnDeletion
 	}
 	return b, nil
+}
+
+// occupied returns the clusters where the workload is, or which it has not left yet.
+func occupied(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
+	clusters := spec.DeepCopy().Clusters
+	for _, left := range spec.LeftGracefully() {
+		if !slices.ContainsFunc(clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == left }) {
+			clusters = append(clusters, workv1alpha2.TargetCluster{Name: left})
+		}
+	}
+	return clusters
 }
 
 // Conflicts says which settings the policies of those who require attached set differently, in Karmada's words; none mostly. requiring

@@ -117,11 +117,13 @@ func Narrowed(sidecars *unstructured.Unstructured, namespaces []string) (*unstru
 // In is independent as if it were in those of its clusters alone that are given; itself when all are.
 func In(independent workv1alpha2.Binding, clusters map[string]bool) workv1alpha2.Binding {
 	leaves := func(c workv1alpha2.TargetCluster) bool { return !clusters[c.Name] }
-	if !slices.ContainsFunc(independent.BindingSpec().Clusters, leaves) {
+	left := func(t workv1alpha2.GracefulEvictionTask) bool { return !clusters[t.FromCluster] }
+	if spec := independent.BindingSpec(); !slices.ContainsFunc(spec.Clusters, leaves) && !slices.ContainsFunc(spec.GracefulEvictionTasks, left) {
 		return independent
 	}
 	out := independent.DeepCopyObject().(workv1alpha2.Binding)
 	spec := out.BindingSpec()
 	spec.Clusters = slices.DeleteFunc(spec.Clusters, leaves)
+	spec.GracefulEvictionTasks = slices.DeleteFunc(spec.GracefulEvictionTasks, left)
 	return out
 }

@@ -39,3 +39,9 @@ func seenIn(b workv1alpha2.Binding, cluster string) (s seen, ok bool) {
 	}
 	return seen{}, false
 }
+
+// ReadyIn is how many replicas of b are ready in a cluster; known is false where the cluster does not report that.
+func ReadyIn(b workv1alpha2.Binding, cluster string) (ready int32, known bool) {
+	s, known := seenIn(b, cluster)
+	return s.Ready, known
+}

@@ -43,7 +43,8 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
 	}
 	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods, History: in.History, Target: in.Target,
-		Progress: in.Binding.GetAnnotations()[fleet.ProgressAnnotation], Routed: in.Binding.GetAnnotations()[fleet.RoutedAnnotation], Now: in.Now}
+		Progress: in.Binding.GetAnnotations()[fleet.ProgressAnnotation], Routed: in.Binding.GetAnnotations()[fleet.RoutedAnnotation], Now: in.Now,
+		Leaving: spec.LeftGracefully()}
 	for _, p := range parts {
 		if divided && !scheduled(p.Name) {
 			continue // it is there because another one requires it, whole

@@ -55,10 +55,8 @@ func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work, now time.Tim
 		for _, c := range Targets(b) {
 			keep[c.Name] = true
 		}
-		for _, t := range b.BindingSpec().GracefulEvictionTasks {
-			if t.PurgeMode != policyv1alpha1.PurgeModeDirectly {
-				keep[t.FromCluster] = true
-			}
+		for _, cluster := range b.BindingSpec().LeftGracefully() {
+			keep[cluster] = true
 		}
 	}
 	unwanted = filter(b, existing, func(cluster string) bool { return !keep[cluster] })

@@ -131,10 +131,11 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	divide := division(spec, pruned)
 	from := originOf(in.Binding)
 
-	// 1. Each cluster's part by replicas.
+	// 1. Each cluster's part by replicas. Where only a part is leaving, all of it stays until the replacement is healthy.
+	left := spec.LeftGracefully()
 	parts := make([]part, 0, len(targets))
 	for _, target := range targets {
-		if in.removed(target.Name) || in.ran(target.Name) {
+		if in.removed(target.Name) || in.ran(target.Name) || slices.Contains(left, target.Name) {
 			continue
 		}
 		m, err := divide(ctx, i, target.Name)
@@ -268,6 +269,10 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	if err := in.same(m); err != nil {
 		return in.failed(cluster, err)
 	}
+	state := in.preservedState(cluster)
+	for key, value := range state {
+		set(m, "labels", key, value)
+	}
 	execute.Unmark(m)
 
 	// 2. The Work. Its name goes by the template, whatever an override did to the manifest.
@@ -286,6 +291,13 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 		return in.failed(cluster, err)
 	}
 	maps.Copy(w.Annotations, recorded)
+	if len(state) > 0 {
+		raw, err := json.Marshal(state)
+		if err != nil {
+			return in.failed(cluster, fmt.Errorf("record the preserved state: %w", err))
+		}
+		w.Annotations[workv1alpha2.PreservedStateAnnotation] = string(raw)
+	}
 
 	// 3. The marks of both: where they come from, and that they belong together.
 	for key, value := range from.labels {

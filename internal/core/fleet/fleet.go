@@ -31,6 +31,8 @@ type Input struct {
 	Record, Progress string
 	// Routed is the RoutedAnnotation of the binding.
 	Routed string
+	// Leaving are clusters that are no members and keep their copies until others have replaced them.
+	Leaving []string
 	// Now dates progress.
 	Now time.Time
 	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; an entry

@@ -321,7 +321,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 		for _, cluster := range slices.Sorted(maps.Keys(had)) {
 			// What runs elsewhere by now has left it before.
 			its := had[cluster].common(running.rest())
-			if !present[cluster] && its != nil {
+			if !present[cluster] && its != nil && !slices.Contains(f.Leaving, cluster) {
 				gone = gone.union(its)
 				absent = append(absent, fmt.Sprintf("%s of %s", its, cluster))
 			}
@@ -329,6 +329,10 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 		if gone != nil {
 			limit = max(0, total-int64(len(inFirst(gone, total, reserved))))
 		}
+	}
+	// What a cluster that is being left may run is nobody else's until its copy is gone: its replacement gets other ordinals.
+	for _, cluster := range f.Leaving {
+		gone = gone.union(had[cluster].common(running.rest()))
 	}
 	assigned, short := assign(owners, reserved.union(gone), busy, limit)
 	if short > 0 {
@@ -365,7 +369,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 		remembered[m.Cluster] = remembered[m.Cluster].union(setOf(owners[i].has))
 	}
 	for cluster := range had {
-		if !present[cluster] && (stays || kept) {
+		if !present[cluster] && (stays || kept || slices.Contains(f.Leaving, cluster)) {
 			remembered[cluster] = had[cluster]
 		}
 	}

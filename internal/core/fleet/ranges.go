@@ -69,12 +69,16 @@ func (f *fleet) assignRanges() error {
 	var gone ordinals
 	var absent []string
 	for _, cluster := range slices.Sorted(maps.Keys(had)) {
-		if its := had[cluster].common(running.rest()); stays && !present[cluster] && its != nil {
+		if its := had[cluster].common(running.rest()); stays && !present[cluster] && its != nil && !slices.Contains(f.Leaving, cluster) {
 			gone = gone.union(its)
 			absent = append(absent, fmt.Sprintf("%s of %s", its, cluster))
 		}
 	}
 	left := max(0, total-int64(len(gone.each())))
+	// What a cluster that is being left may run is nobody else's until its copy is gone: its replacement gets other ordinals.
+	for _, cluster := range f.Leaving {
+		gone = gone.union(had[cluster].common(running.rest()))
+	}
 
 	// 2. What stands.
 	assigned := make([]span, n) // empty where last < first
@@ -157,7 +161,7 @@ func (f *fleet) assignRanges() error {
 		}
 	}
 	for cluster, its := range had {
-		if !present[cluster] && stays {
+		if !present[cluster] && (stays || slices.Contains(f.Leaving, cluster)) {
 			remembered[cluster] = its
 		}
 	}

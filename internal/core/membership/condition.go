@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -167,35 +166,4 @@ func since(current *metav1.Condition, c metav1.Condition, now time.Time) metav1.
 		}
 	}
 	return c
-}
-
-// Taints are the cluster's taints with those that follow from the condition Ready, and whether they differ from the given ones.
-// False means not-ready and Unknown means unreachable; taints that others set are left alone.
-func Taints(taints []corev1.Taint, ready *metav1.Condition) ([]corev1.Taint, bool) {
-	if ready == nil {
-		return taints, false
-	}
-	due := map[string]bool{
-		clusterv1alpha1.TaintNotReady:    ready.Status == metav1.ConditionFalse,
-		clusterv1alpha1.TaintUnreachable: ready.Status == metav1.ConditionUnknown,
-	}
-	var want []corev1.Taint
-	changed := false
-	for _, taint := range taints {
-		if keep, ours := due[taint.Key]; ours && taint.Effect == corev1.TaintEffectNoSchedule {
-			if !keep {
-				changed = true
-				continue
-			}
-			due[taint.Key] = false
-		}
-		want = append(want, taint)
-	}
-	for _, key := range []string{clusterv1alpha1.TaintNotReady, clusterv1alpha1.TaintUnreachable} {
-		if due[key] {
-			want = append(want, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
-			changed = true
-		}
-	}
-	return want, changed
 }

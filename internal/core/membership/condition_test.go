@@ -5,10 +5,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
 func TestSeenTellsWhatHappenedAndWhatToDo(t *testing.T) {
@@ -109,45 +106,6 @@ func TestReadyFollowsOnlyLastingAnswers(t *testing.T) {
 					t.Errorf("after %d s: last transition %v, want %v", s.at, got.LastTransitionTime, want)
 				}
 				current = &got
-			}
-		})
-	}
-}
-
-func TestTaintsFollowReadyAndSpareThoseOfOthers(t *testing.T) {
-	ours := func(key string) corev1.Taint { return corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule} }
-	cordon := ours(clusterv1alpha1.TaintUnschedulable)
-	evict := corev1.Taint{Key: clusterv1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoExecute}
-	ready := func(s metav1.ConditionStatus) *metav1.Condition {
-		return &metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: s}
-	}
-	for name, tc := range map[string]struct {
-		taints  []corev1.Taint
-		ready   *metav1.Condition
-		want    []corev1.Taint
-		changed bool
-	}{
-		"nothing is known yet":                    {nil, nil, nil, false},
-		"ready and clean":                         {[]corev1.Taint{cordon}, ready("True"), []corev1.Taint{cordon}, false},
-		"not ready":                               {[]corev1.Taint{cordon}, ready("False"), []corev1.Taint{cordon, ours(clusterv1alpha1.TaintNotReady)}, true},
-		"still not ready":                         {[]corev1.Taint{ours(clusterv1alpha1.TaintNotReady)}, ready("False"), []corev1.Taint{ours(clusterv1alpha1.TaintNotReady)}, false},
-		"unknown replaces not ready":              {[]corev1.Taint{ours(clusterv1alpha1.TaintNotReady)}, ready("Unknown"), []corev1.Taint{ours(clusterv1alpha1.TaintUnreachable)}, true},
-		"ready again":                             {[]corev1.Taint{ours(clusterv1alpha1.TaintNotReady), cordon}, ready("True"), []corev1.Taint{cordon}, true},
-		"a user's NoExecute of the same key":      {[]corev1.Taint{evict}, ready("True"), []corev1.Taint{evict}, false},
-		"NoExecute does not stand in for our own": {[]corev1.Taint{evict}, ready("False"), []corev1.Taint{evict, ours(clusterv1alpha1.TaintNotReady)}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, changed := Taints(tc.taints, tc.ready)
-			if changed != tc.changed || len(got) != len(tc.want) {
-				t.Fatalf("got %v (changed %t), want %v (changed %t)", got, changed, tc.want, tc.changed)
-			}
-			for i := range got {
-				if !got[i].MatchTaint(&tc.want[i]) {
-					t.Errorf("taint %d is %v, want %v", i, got[i], tc.want[i])
-				}
-			}
-			if again, changed := Taints(got, tc.ready); changed || len(again) != len(got) {
-				t.Errorf("a second look changed %v to %v", got, again)
 			}
 		})
 	}

@@ -71,6 +71,7 @@ var Decisions = []Decision{
 	{Group: "policy.karmada.io", Resource: "overridepolicies", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
 	{Group: "policy.karmada.io", Resource: "clusterpropagationpolicies", view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
 	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies", view: reads, edit: reads, admin: reads, operator: reads, Why: whyAllTenants},
+	{Group: "policy.karmada.io", Resource: "clustertaintpolicies", view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
 	{Group: "apps.karmada.io", Resource: "workloadrebalancers", Status: true, view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
 	{Group: "config.karmada.io", Resource: "replicaschedulingpolicies", Status: true, view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
 

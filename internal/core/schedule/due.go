@@ -9,6 +9,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
 // Reason is why a binding is due, for people.
@@ -157,14 +158,28 @@ func AppliedPlacement(p *policyv1alpha1.Placement) string {
 }
 
 // samePlacement compares texts, which mostly suffices, and then what they mean: other writers may order or default
-// fields in another way. A text that cannot be read is another placement.
+// fields in another way. Tolerations that only delay a failover place nothing, so admission may add them without a run.
+// A text that cannot be read is another placement.
 func samePlacement(applied string, p *policyv1alpha1.Placement) bool {
 	want := AppliedPlacement(p)
 	if applied == want {
 		return true
 	}
 	var was policyv1alpha1.Placement
-	return json.Unmarshal([]byte(applied), &was) == nil && AppliedPlacement(&was) == want
+	if json.Unmarshal([]byte(applied), &was) != nil {
+		return false
+	}
+	return AppliedPlacement(&was) == want || AppliedPlacement(withoutDelays(&was)) == AppliedPlacement(withoutDelays(p))
+}
+
+// withoutDelays returns the placement without tolerations that only delay a failover.
+func withoutDelays(p *policyv1alpha1.Placement) *policyv1alpha1.Placement {
+	if !slices.ContainsFunc(p.ClusterTolerations, membership.OnlyDelaysFailover) {
+		return p
+	}
+	rest := *p
+	rest.ClusterTolerations = slices.DeleteFunc(slices.Clone(p.ClusterTolerations), membership.OnlyDelaysFailover)
+	return &rest
 }
 
 // Confirm puts into the status of a binding that was created with its clusters what the run said that placed it, and

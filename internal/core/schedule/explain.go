@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
 // The reasons of a Rejection that explanations go into; that of a taint is recognised by Repels.
@@ -26,20 +25,6 @@ func (s Snapshot) Repels(r Rejection) (corev1.Taint, bool) {
 	if m := s.member(r.Cluster); m != nil {
 		if i := slices.IndexFunc(m.repels, func(x repulsion) bool { return x.reason == r.Reason }); i >= 0 {
 			return m.repels[i].taint, true
-		}
-	}
-	return corev1.Taint{}, false
-}
-
-// Outlasted is a NoExecute taint of a target of b that b does not tolerate, and that keeps nothing but new placements out; false if there is none.
-func (s Snapshot) Outlasted(b workv1alpha2.Binding, cluster string) (corev1.Taint, bool) {
-	m := s.member(cluster)
-	if m == nil || b.BindingSpec().Placement == nil || !s.plugins.Runs(TaintToleration) {
-		return corev1.Taint{}, false
-	}
-	for i := range m.repels {
-		if taint := m.repels[i].taint; taint.Effect == corev1.TaintEffectNoExecute && !capacity.Tolerates(b.BindingSpec().Placement.ClusterTolerations, taint) {
-			return taint, true
 		}
 	}
 	return corev1.Taint{}, false

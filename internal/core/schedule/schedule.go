@@ -260,3 +260,8 @@ func (s strategy) divided() bool { return s == static || s.byRoom() }
 func SharedByRoom(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return spec.Placement != nil && strategyOf(spec).byRoom()
 }
+
+// Divided says whether clusters share the replicas of a placement that is not nil.
+func Divided(spec *workv1alpha2.ResourceBindingSpec) bool {
+	return spec.Placement != nil && strategyOf(spec).divided()
+}

@@ -10,6 +10,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
 // Snapshot is the fleet at one moment, with what filters ask of it worked out. It never changes and may be shared by
@@ -168,6 +169,9 @@ func glance(c *clusterv1alpha1.Cluster) member {
 	}
 	for i := range c.Spec.Taints {
 		t := &c.Spec.Taints[i]
+		if t.Effect == corev1.TaintEffectNoExecute && membership.IsReadinessTaint(*t) {
+			continue // the NoSchedule taint beside it keeps new placements out; what leaves is for failover to decide
+		}
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
 			m.repels = append(m.repels, repulsion{taint: *t, reason: reasonTaint + "{" + t.ToString() + "}"})
 		}

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -23,13 +25,13 @@ type Change struct {
 	Objects []Object
 	// Namespace is that of objects and scalings that name none.
 	Namespace string
-	// Down are clusters that stop responding: what is placed there stays, and other workloads avoid them.
+	// Down are clusters that stop responding: workloads that fail over leave them, others stay, and new ones avoid them.
 	Down []string
 	// Drained are clusters that get the taint Drained and whose workloads are scheduled anew, as by a WorkloadRebalancer.
 	Drained []string
 	// Removed are clusters that leave the fleet, as by an unjoin, with all that runs in them.
 	Removed []string
-	// Taints are put on clusters. They move nothing that is placed: other workloads that do not tolerate them avoid the clusters.
+	// Taints are put on clusters. New workloads that do not tolerate them avoid the clusters, and with NoExecute, those there leave.
 	Taints []Taint
 	// Scale are workloads with another number of replicas.
 	Scale []Scale
@@ -104,14 +106,17 @@ func (s Scale) String() string {
 	return text
 }
 
-// putTaint puts a taint on a cluster, in the place of one with its key and effect.
-func putTaint(c *clusterv1alpha1.Cluster, t corev1.Taint) {
+// putTaint adds a taint to a cluster, or replaces the one with its key and effect.
+func putTaint(c *clusterv1alpha1.Cluster, t corev1.Taint, now time.Time) {
+	if t.Effect == corev1.TaintEffectNoExecute {
+		t.TimeAdded = &metav1.Time{Time: now}
+	}
 	c.Spec.Taints = append(slices.DeleteFunc(c.Spec.Taints, func(has corev1.Taint) bool { return has.MatchTaint(&t) }), t)
 }
 
 // changed is the fleet after the change: what was lost, tainted, applied and scaled, with nothing decided on it yet.
 // touched are the templates that are written. The error is a join of all that contradicts the fleet or itself.
-func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) interpret.Interpreter) (next *Fleet, touched map[ref]bool, err error) {
+func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) interpret.Interpreter, now time.Time) (next *Fleet, touched map[ref]bool, err error) {
 	next, touched, err = f.With(c.Objects, c.Namespace)
 	if err != nil {
 		return nil, nil, err
@@ -152,9 +157,9 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 		case "cluster-down":
 			cluster := edited(name)
 			meta.SetStatusCondition(&cluster.Status.Conditions, membership.Seen(membership.Probe{Err: "simulated"}))
-			cluster.Spec.Taints, _ = membership.Taints(cluster.Spec.Taints, membership.Readiness(cluster))
+			cluster.Spec.Taints, _ = membership.Taints(cluster.Spec.Taints, membership.Readiness(cluster), now)
 		case "cluster-drained":
-			putTaint(edited(name), Drained)
+			putTaint(edited(name), Drained, now)
 		}
 	}
 	for _, t := range c.Taints {
@@ -165,7 +170,7 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 			errs = append(errs, fmt.Errorf("taint: cluster %q is to be removed as well: leave one of the two out", t.Cluster))
 			continue
 		}
-		putTaint(edited(t.Cluster), t.Taint)
+		putTaint(edited(t.Cluster), t.Taint, now)
 	}
 	for _, name := range c.Removed {
 		delete(next.clusters, name)

@@ -23,6 +23,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dialect"
+	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/validate"
@@ -52,6 +53,8 @@ type Fleet struct {
 	// scheduler is the name of the hub's, plugins those that it runs with.
 	scheduler string
 	plugins   schedule.Plugins
+	// failover is how the hub fails over.
+	failover failover.Options
 }
 
 // ref names a template; an empty namespace is a cluster-scoped one.
@@ -88,6 +91,7 @@ type Object struct {
 func Load(objects []Object, namespace string) (*Fleet, error) {
 	f := &Fleet{
 		scheduler:      policyv1alpha1.DefaultSchedulerName,
+		failover:       failover.Defaults,
 		clusters:       map[string]*clusterv1alpha1.Cluster{},
 		members:        map[string]*Member{},
 		made:           map[string]bool{},

@@ -18,6 +18,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/capacity"
+	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -39,12 +40,14 @@ type Member struct {
 	capacity.Record `json:",inline"`
 }
 
-// Scheduler is how a hub's is set.
+// Scheduler is how a hub's scheduler and its failover are set.
 type Scheduler struct {
 	// Name is the one that policies are for which it places; the default one's if it is empty.
 	Name string `json:"name,omitempty"`
 	// Plugins are as in the hub's configuration, such as "*,-TaintToleration"; all if it is empty.
 	Plugins string `json:"plugins,omitempty"`
+	// Failover is how the hub fails over; nil is the default.
+	Failover *failover.Options `json:"failover,omitempty"`
 }
 
 // DocumentOf is a document about these clusters, and how the scheduler is set, unless that is nil.
@@ -159,6 +162,9 @@ func (f *Fleet) addMembers(o Object, said map[string]string) error {
 	if scheduler != nil {
 		f.scheduler = cmp.Or(scheduler.Name, f.scheduler)
 		f.plugins, _ = scheduler.plugins() // checked when it was read
+		if scheduler.Failover != nil {
+			f.failover = *scheduler.Failover
+		}
 	}
 	var errs []error
 	for i := range members {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -254,7 +255,7 @@ func list(text string) corev1.ResourceList {
 func live(t *testing.T, text string) *hub {
 	t.Helper()
 	f := load(t, text)
-	s := newState(f.clone(), rooms{members: map[string]*capacity.Rehearsal{}}, f.invented)
+	s := newState(f.clone(), rooms{members: map[string]*capacity.Rehearsal{}}, f.invented, time.Unix(1, 0))
 	for r := range s.templates {
 		if err := s.propagate(t.Context(), r); err != nil {
 			t.Fatal(err)

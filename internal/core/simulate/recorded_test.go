@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ import (
 // settled is a fleet as a hub would have it after a while: templates claimed, bindings placed, and what they take allocated.
 func settled(t testing.TB, text string) []Object {
 	t.Helper()
-	s := newState(load(t, text).clone(), roomsOf(t, load(t, text)), nil)
+	s := newState(load(t, text).clone(), roomsOf(t, load(t, text)), nil, time.Unix(1, 0))
 	s.touched = s.invented // their creation is a user's change
 	s.settle(t.Context())
 	var all []Object

@@ -71,6 +71,8 @@ type Workload struct {
 	Unplaced int64    `json:"unplaced,omitempty"`
 	Problem  string   `json:"problem,omitempty"`
 	WouldFit []string `json:"wouldFit,omitempty"`
+	// Stays says why the workload stays in clusters that it should leave, as "stays in m1: …".
+	Stays []string `json:"stays,omitempty"`
 	// Help is what the scheduler itself says would help, where nothing else is known to.
 	Help string `json:"help,omitempty"`
 	// Overridden are the manifests that changed overrides make different.
@@ -125,6 +127,9 @@ func report(c Change, before, after *state) Report {
 	r := Report{Change: words(c), Workloads: []Workload{}, Clusters: []Cluster{}, Warnings: slices.Clone(after.warnings)}
 	if off := after.plugins.Off(); len(off) > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the scheduler runs without the plugins %v, and does not ask what they would", off))
+	}
+	for _, name := range sortedKeys(after.paused) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("failover of cluster %s is paused: %s", name, after.paused[name]))
 	}
 	changedOverrides := changedOverrides(before, after)
 
@@ -282,6 +287,10 @@ func workload(k ref, key types.NamespacedName, before, after *state) Workload {
 	}
 	if failure != nil {
 		w.Unplaced = unplaced(b.BindingSpec())
+	}
+	var noReplacement string
+	if w.Stays, noReplacement = after.staying(key); w.Problem == "" {
+		w.Problem = noReplacement
 	}
 	if !same(w.Before.Clusters, w.After.Clusters) || failure != nil {
 		w.Reason = string(after.reasons[key])

@@ -13,22 +13,23 @@ import (
 // has settled, then once more with the change. The same arguments, in any order of objects, give the same report.
 // The error says what in the change contradicts the fleet or itself; that something does not fit is none.
 func Run(ctx context.Context, f *Fleet, c Change) (Report, error) {
+	now := f.latest()
 	rooms, err := newRooms(f)
 	if err != nil {
 		return Report{}, err
 	}
-	before := newState(f.clone(), rooms, f.invented)
+	before := newState(f.clone(), rooms, f.invented, now)
 	before.rebalancing = slices.Collect(maps.Values(f.rebalancers))
 	before.settle(ctx)
 
-	next, touched, err := before.changed(ctx, c, Meaning)
+	next, touched, err := before.changed(ctx, c, Meaning, now)
 	if err != nil {
 		return Report{}, err
 	}
 	if err := rooms.become(before.Fleet, next); err != nil {
 		return Report{}, err
 	}
-	after := newState(next, rooms, touched)
+	after := newState(next, rooms, touched, now)
 	for name, r := range next.rebalancers {
 		if before.rebalancers[name] != r {
 			after.rebalancing = append(after.rebalancing, r)

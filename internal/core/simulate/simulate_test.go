@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -158,7 +159,9 @@ func stories(t testing.TB) []struct {
 	name, fleet string
 	change      Change
 } {
-	shop := three + policy("shop", "", byRoom) + deployment("web", 9) + deployment("api", 6)
+	workloads := deployment("web", 9) + deployment("api", 6)
+	shop := three + policy("shop", "", byRoom) + workloads
+	movable := three + strings.Replace(policy("shop", "", byRoom), "spec: {", "spec: {failover: {cluster: {}}, ", 1) + workloads
 	return []struct {
 		name, fleet string
 		change      Change
@@ -167,7 +170,10 @@ func stories(t testing.TB) []struct {
 		{"a-cluster-is-removed", shop, Change{Removed: []string{"m1"}}},
 		{"two-of-three-are-removed-and-not-all-fits", shop, Change{Removed: []string{"m1", "m3"}}},
 		{"a-cluster-is-down", shop, Change{Down: []string{"m1"}, Scale: []Scale{scale(t, "deployment/web=12")}}},
-		{"a-taint-that-moves-nothing", shop, Change{Taints: []Taint{taint(t, "m2=disk=slow:NoExecute")}}},
+		{"a-lost-cluster-is-replaced", movable, Change{Down: []string{"m1"}}},
+		{"a-lost-cluster-is-replaced-in-part", movable + deployment("job", 12), Change{Down: []string{"m1"}}},
+		{"two-lost-clusters-of-three-move-nothing", movable, Change{Down: []string{"m1", "m2"}}},
+		{"a-noexecute-taint-moves-workloads", shop, Change{Taints: []Taint{taint(t, "m2=disk=slow:NoExecute")}}},
 		{"a-cluster-is-drained", shop, Change{Drained: []string{"m2"}}},
 		{"a-taint-that-keeps-new-ones-away", shop, Change{Taints: []Taint{taint(t, "m2=disk:NoSchedule")}, Scale: []Scale{scale(t, "deployment/web=12")}}},
 		{"a-scale-beyond-capacity", shop, Change{Scale: []Scale{scale(t, "default/deployments.apps/web=40")}}},
@@ -409,7 +415,7 @@ func TestTheRoomIsTheSchedulers(t *testing.T) {
 	}
 	for seed := range rounds {
 		f := load(t, anyFleet(rand.New(rand.NewPCG(seed, 4))))
-		s := newState(f.clone(), roomsOf(t, f), nil)
+		s := newState(f.clone(), roomsOf(t, f), nil, time.Unix(1, 0))
 		b := &workv1alpha2.ResourceBinding{}
 		b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: f.clusters["m0"].Status.ResourceSummary.Allocatable}
 		parts := &workv1alpha2.ResourceBinding{}

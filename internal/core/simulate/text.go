@@ -79,6 +79,16 @@ func (r Report) Print(out io.Writer, all bool) error {
 	}
 	header = false
 	for _, w := range r.Workloads {
+		for _, why := range w.Stays {
+			if !header {
+				header = true
+				section("Stays")
+			}
+			fmt.Fprintf(&b, "  %s %s\n", w.ref(), why)
+		}
+	}
+	header = false
+	for _, w := range r.Workloads {
 		for _, o := range w.Overridden {
 			for _, c := range o.Changes {
 				if !header {

@@ -21,6 +21,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
@@ -64,6 +65,11 @@ type state struct {
 	unlabelled map[string]bool
 	// policiesOf are the policies by the kind and name that a selector names; an empty name is any.
 	policiesOf map[selected][]policyv1alpha1.Propagation
+	// now is the time, stays are the workloads that should leave a cluster and cannot, by binding.
+	now   time.Time
+	stays map[types.NamespacedName][]failover.Waiting
+	// paused are the lost clusters from which nothing is evicted, with the reason for people.
+	paused map[string]string
 }
 
 type selected struct {
@@ -71,9 +77,9 @@ type selected struct {
 	name string
 }
 
-func newState(f *Fleet, r rooms, touched map[ref]bool) *state {
+func newState(f *Fleet, r rooms, touched map[ref]bool, now time.Time) *state {
 	s := &state{
-		Fleet: f, meaning: Meaning(f), rooms: r, touched: touched,
+		Fleet: f, meaning: Meaning(f), rooms: r, touched: touched, now: now, stays: map[types.NamespacedName][]failover.Waiting{},
 		problems: map[ref]error{}, failures: map[types.NamespacedName]error{}, reasons: map[types.NamespacedName]schedule.Reason{},
 		policiesOf: map[selected][]policyv1alpha1.Propagation{}, unlabelled: map[string]bool{},
 	}
@@ -124,6 +130,13 @@ func (s *state) settle(ctx context.Context) {
 			s.grouped = append(s.grouped, key)
 		}
 	}
+	s.scheduleAll(order)
+	s.failOver(order)
+	s.balances = s.rooms.balances(s.clusters)
+}
+
+// scheduleAll places what is due, in that order.
+func (s *state) scheduleAll(order []types.NamespacedName) {
 	for changed, pass := true, 0; changed && pass < passes; pass++ {
 		changed = false
 		for _, key := range order {
@@ -132,7 +145,6 @@ func (s *state) settle(ctx context.Context) {
 			}
 		}
 	}
-	s.balances = s.rooms.balances(s.clusters)
 }
 
 // rebalance asks for what the WorkloadRebalancers of this step ask for, as controller/rebalance does. One that no hub has dated is made

@@ -2,10 +2,12 @@ package validate
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	failoverplan "github.com/argosy-io/argosy/internal/core/failover"
 )
 
 func failover(f *policyv1alpha1.FailoverBehavior, propagateDeps bool, path *field.Path) field.ErrorList {
@@ -44,6 +46,8 @@ func statePreservation(s *policyv1alpha1.StatePreservation, path *field.Path) fi
 		errs = append(errs, labelKey(rule.AliasLabelName, at.Child("aliasLabelName"))...)
 		if rule.JSONPath == "" {
 			errs = append(errs, field.Required(at.Child("jsonPath"), "must name a value below .status"))
+		} else if _, err := failoverplan.ParsePath(rule.JSONPath); err != nil {
+			errs = append(errs, field.Invalid(at.Child("jsonPath"), rule.JSONPath, fmt.Sprintf("is not a JSONPath such as {.jobStatus.jobID}: %v", err)))
 		}
 	}
 	return errs
@@ -51,17 +55,27 @@ func statePreservation(s *policyv1alpha1.StatePreservation, path *field.Path) fi
 
 // PropagationAdvice is what the author of a valid policy should know, for people.
 func PropagationAdvice(p policyv1alpha1.Propagation) (advice []string) {
+	annotations := p.GetAnnotations()
+	if value, ok := annotations[failoverplan.MoveVolumesAnnotation]; ok && value != "true" && value != "false" {
+		advice = append(advice, fmt.Sprintf("metadata.annotations[%s]: %q is neither true nor false, so workloads with persistent volumes do not move", failoverplan.MoveVolumesAnnotation, value))
+	}
+	if value, ok := annotations[failoverplan.FailbackAnnotation]; ok {
+		if after, err := time.ParseDuration(value); err != nil || after <= 0 {
+			advice = append(advice, fmt.Sprintf("metadata.annotations[%s]: %q is not a duration such as 10m, so workloads do not return to their clusters", failoverplan.FailbackAnnotation, value))
+		}
+	}
 	f := p.PropagationSpec().Failover
 	if f == nil {
-		return nil
+		return advice
 	}
-	for _, part := range []struct {
-		name string
-		set  bool
-	}{{"application", f.Application != nil}, {"cluster", f.Cluster != nil}} {
-		if part.set {
-			advice = append(advice, fmt.Sprintf("spec.failover.%s: stored, but has no effect: this hub does not support failover yet, so nothing moves when an application or a cluster fails; `argosy simulate --cluster-down` shows what happens instead", part.name))
-		}
+	if f.Cluster != nil && f.Cluster.PurgeMode == policyv1alpha1.PurgeModeDirectly {
+		advice = append(advice, "spec.failover.cluster.purgeMode: with Directly, the replacement of a workload in a lost cluster starts when its old copy is deleted, which is when the cluster responds again or is removed; use Gracefully to start it at once")
+	}
+	if f.Application != nil && f.Application.PurgeMode == policyv1alpha1.PurgeModeNever {
+		advice = append(advice, "spec.failover.application.purgeMode: with Never, the old copy stays until suppressDeletion of its task in the binding is set to false")
+	}
+	if s := f.Application; s != nil && s.DecisionConditions.TolerationSeconds != nil && *s.DecisionConditions.TolerationSeconds == 0 {
+		advice = append(advice, "spec.failover.application.decisionConditions.tolerationSeconds: with 0, the application moves as soon as it is unhealthy")
 	}
 	return advice
 }

@@ -170,7 +170,7 @@ func (e *explanation) explainClusters() {
 			if why, next := e.rejected(rejection); refused && e.placedByRun(name) {
 				e.find(Attention, name, name+" has it, but is no longer eligible: it "+why, next)
 			}
-			e.outlasts(name)
+			e.explainFailover(name)
 		case works[name] != nil && e.ours(works[name]):
 			e.explainLeaving(&row, works[name], item)
 		case refused:
@@ -195,19 +195,6 @@ func (e *explanation) explainClusters() {
 		// Nothing was placed, and rows that all say so say nothing.
 		e.answer.Clusters = slices.DeleteFunc(e.answer.Clusters, func(c Cluster) bool { return c.State == Unused })
 	}
-}
-
-// outlasts says of a target why a NoExecute taint does not empty it.
-func (e *explanation) outlasts(cluster string) {
-	if e.own() == nil || !e.placedByRun(cluster) {
-		return
-	}
-	taint, ok := e.fleet.Outlasted(e.own(), cluster)
-	if !ok {
-		return
-	}
-	e.find(Attention, cluster, fmt.Sprintf("%s: the taint %s is not tolerated; what is placed there stays, and other workloads avoid the cluster", cluster, taint.ToString()),
-		"to move it, create a WorkloadRebalancer that names it; to accept the taint, add it to clusterTolerations of the placement")
 }
 
 // ours says whether a Work is the template's, and not one of another that shares its name.
@@ -394,11 +381,9 @@ func (e *explanation) backFirst(row *Cluster, away bool) string {
 func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) {
 	row.State, row.Work = Leaving, workOf(w, item)
 	row.Why = "it is being removed"
-	if b := e.own(); b != nil {
-		for _, t := range b.BindingSpec().GracefulEvictionTasks {
-			if t.FromCluster == row.Name {
-				row.Why = fmt.Sprintf("it stays until the copies elsewhere are healthy: eviction requested by %s, reason %s", t.Producer, t.Reason)
-			}
+	for _, m := range e.answer.Failovers {
+		if m.From == row.Name && m.Ended == nil {
+			row.Why = fmt.Sprintf("the old copy is kept until the copies elsewhere are healthy (%s): %s", m.Reason, m.Message)
 		}
 	}
 	next := ""

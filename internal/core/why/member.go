@@ -99,6 +99,9 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil && known.Status != metav1.ConditionTrue {
 		find(Attention, "not all kinds that the cluster serves are known: "+known.Message, "check which of the member's APIs do not respond")
 	}
+	if paused := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused); paused != nil && paused.Status == metav1.ConditionTrue {
+		find(Problem, "failover is paused: "+paused.Message, "")
+	}
 	for _, t := range c.Spec.Taints {
 		a.Taints = append(a.Taints, t.ToString())
 	}
@@ -163,7 +166,11 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	}
 	for _, t := range c.Spec.Taints {
 		if membership.IsReady(c) && (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute) {
-			find(Attention, "new workloads avoid the cluster: it has the taint "+t.ToString(), "remove the taint to let the cluster take new workloads again")
+			what := "new workloads avoid the cluster"
+			if t.Effect == corev1.TaintEffectNoExecute {
+				what += ", and those that do not tolerate the taint leave it"
+			}
+			find(Attention, what+": it has the taint "+t.ToString(), "remove the taint to let the cluster take new workloads again")
 		}
 	}
 	var missing, sick []string

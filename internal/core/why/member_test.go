@@ -20,6 +20,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/why"
 )
 
+// paused is a cluster that the brake of the failover protects.
+func paused(c *clusterv1alpha1.Cluster) {
+	c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{
+		Type: clusterv1alpha1.ClusterConditionFailoverPaused, Status: metav1.ConditionTrue,
+		Reason: clusterv1alpha1.ReasonTooManyClustersLost, Message: "3 of 4 clusters were lost"})
+}
+
 func TestMemberStories(t *testing.T) {
 	for _, s := range []struct {
 		name       string
@@ -49,6 +56,11 @@ func TestMemberStories(t *testing.T) {
 				return []workv1alpha2.Binding{in(t, c, "web", ""), in(t, c, "api", ""), there}
 			}},
 		{name: "cordoned", member: cluster("m1", tainted("cluster.karmada.io/unschedulable", corev1.TaintEffectNoSchedule)), want: "new workloads avoid the cluster: it has the taint cluster.karmada.io/unschedulable:NoSchedule", next: "remove the taint",
+			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
+		{name: "drained", member: cluster("m1", tainted("maintenance", corev1.TaintEffectNoExecute)),
+			want: "those that do not tolerate the taint leave it: it has the taint maintenance:NoExecute", next: "remove the taint",
+			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
+		{name: "lost with many others", member: cluster("m1", paused), want: "failover is paused: 3 of 4 clusters were lost",
 			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "refused, sick and leaving", member: cluster("m1"), want: "1 template not applied, such as Deployment.apps shop/refused", next: "see the table below",
 			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {

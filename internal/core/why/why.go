@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/text"
@@ -47,6 +49,10 @@ type Facts struct {
 	// Scheduler is the name of the hub's; empty is the default one. Plugins are those that it runs with.
 	Scheduler string
 	Plugins   schedule.Plugins
+	// Failover is how the hub fails over; the zero value is the default. Peers are other bindings of the same policy, Now is the time.
+	Failover failover.Options
+	Peers    []workv1alpha2.Binding
+	Now      time.Time
 	// Pods is what is known of its pods.
 	Pods Pods
 	// Room is what the scheduler's estimators say for the binding; nil is what the clusters' summaries say.
@@ -109,7 +115,9 @@ type Answer struct {
 	Placement *Placement `json:"placement,omitempty"`
 	// Clusters are the fleet: first those with a problem, last those that have nothing to do with the template.
 	Clusters []Cluster `json:"clusters,omitempty"`
-	Warnings []Warning `json:"warnings,omitempty"`
+	// Failovers are the clusters that the template should leave, is leaving, or has left lately.
+	Failovers []failover.Move `json:"failovers,omitempty"`
+	Warnings  []Warning       `json:"warnings,omitempty"`
 	// Only is the cluster that the answer was narrowed to.
 	Only string `json:"only,omitempty"`
 }
@@ -139,6 +147,7 @@ func Explain(f Facts) Answer {
 	e.explainPolicy()
 	e.explainBinding()
 	e.explainPlacement()
+	e.answer.Failovers = e.failovers()
 	e.explainClusters()
 	e.untoldPods()
 	e.explainService()

@@ -350,14 +350,14 @@ var stories = []struct {
 			h := start(t, deployment, cluster("m1"), cluster("m2"), cluster("m3", tainted("maintenance", corev1.TaintEffectNoSchedule)))
 			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
-	{name: "a taint that would evict", severity: why.Attention, want: "m2: the taint maintenance:NoExecute is not tolerated; what is placed there stays", next: "create a WorkloadRebalancer",
+	{name: "a taint that would evict", severity: why.Waiting, want: "m2: it should leave the cluster (TaintUntolerated): the hub is about to move it",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h = h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			tainted("maintenance", corev1.TaintEffectNoExecute)(h.Clusters[1])
 			return h
 		}},
-	{name: "a taint that would evict, of a cluster that is cordoned too", severity: why.Attention, want: "m2: the taint maintenance:NoExecute is not tolerated; what is placed there stays", next: "create a WorkloadRebalancer",
+	{name: "a taint that would evict, of a cluster that is cordoned too", severity: why.Waiting, want: "m2: it should leave the cluster (TaintUntolerated): the hub is about to move it",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h = h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -745,12 +745,14 @@ var stories = []struct {
 			h.Clusters = h.Clusters[:1]
 			return h
 		}},
-	{name: "leaving in good order", severity: why.Waiting, want: "m1: it stays until the copies elsewhere are healthy: eviction requested by TaintManager",
+	{name: "leaving in good order", severity: why.Waiting, want: "m1: the old copy is kept until the copies elsewhere are healthy (TaintUntolerated)",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"))
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Binding.BindingSpec().Clusters = h.Binding.BindingSpec().Clusters[1:]
 			h.Binding.BindingSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1", Producer: "TaintManager", Reason: "TaintUntolerated"}}
+			h.Binding.BindingStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m2", Applied: true, Health: workv1alpha1.ResourceHealthy,
+				Status: &runtime.RawExtension{Raw: []byte(`{"replicas":6,"readyReplicas":2}`)}}}
 			return h
 		}},
 	{name: "its sidecars are not in force yet", severity: why.Waiting, want: "m2: its first Work waits: SidecarSet logs", next: "argosy why sidecarset", tell: func(t *testing.T) *hub {

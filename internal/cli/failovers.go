@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/rest"
+
+	"github.com/argosy-io/argosy/internal/core/failover"
+	"github.com/argosy-io/argosy/internal/why"
+)
+
+// getFailovers prints the failovers of the hub, or those of a namespace.
+func getFailovers(cmd *cobra.Command, hub *hubFlags, output string) error {
+	if err := checkOutput(output); err != nil {
+		return err
+	}
+	config, err := hub.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	moves, err := failoversOf(cmd.Context(), config)
+	if err != nil {
+		return err
+	}
+	moves = slices.DeleteFunc(moves, func(m failover.Move) bool {
+		return hub.namespace != "" && m.Namespace != hub.namespace
+	})
+	switch output {
+	case "json":
+		return writeJSON(cmd.OutOrStdout(), map[string]any{"failovers": append([]failover.Move{}, moves...)})
+	case "yaml":
+		return writeYAML(cmd.OutOrStdout(), map[string]any{"failovers": append([]failover.Move{}, moves...)})
+	}
+	if len(moves) == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "No failovers found")
+		return nil
+	}
+	return printFailovers(cmd.OutOrStdout(), moves, time.Now())
+}
+
+// failoversOf asks the hub for what the failovers are planned from, and plans them.
+func failoversOf(ctx context.Context, hub *rest.Config) ([]failover.Move, error) {
+	hub = rest.CopyConfig(hub)
+	hub.QPS = -1 // a template is read for each failover
+	c, _, err := why.Connect(hub)
+	if err != nil {
+		return nil, err
+	}
+	return why.Failovers(ctx, c, why.SchedulerOf(ctx, hub), why.RoomOf(hub), time.Now())
+}
+
+func printFailovers(out io.Writer, moves []failover.Move, now time.Time) error {
+	table := &metav1.Table{}
+	for _, name := range []string{"Namespace", "Kind", "Name", "From", "To", "Reason", "Waiting for", "Since"} {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
+	for _, m := range moves {
+		waits := orNone(string(m.WaitingFor))
+		if m.Ended != nil {
+			waits = "ended " + duration.HumanDuration(now.Sub(*m.Ended)) + " ago"
+		}
+		since := "<unknown>"
+		if m.Since != nil {
+			since = duration.HumanDuration(now.Sub(*m.Since))
+		}
+		cells := []any{orNone(m.Namespace), m.Kind, m.Name, m.From, orNone(m.Destination()), orNone(m.Reason), waits, since}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+	}
+	return printTable(out, table, printers.PrintOptions{})
+}

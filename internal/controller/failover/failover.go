@@ -1,0 +1,435 @@
+// Package failover moves workloads out of clusters that are lost, drained or unhealthy for them. What moves, where to, and when the
+// old copy may go is decided by core/failover. This controller makes the plan when something it depends on changes, and at the
+// time that the plan names, and executes it in one write per binding.
+package failover
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/deschedule"
+	"github.com/argosy-io/argosy/internal/core/failover"
+	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// Options of the controller.
+type Options struct {
+	failover.Options
+	Fleet     *capacity.Fleet
+	Templates *template.Store
+	// Settle is how long nothing is evicted after the start: until the conditions of the clusters are up to date.
+	Settle time.Duration
+	// Gather is how long a change waits for others before the plan is made.
+	Gather time.Duration
+}
+
+const (
+	// staleRetry is how soon the plan is made again after a write over an old read.
+	staleRetry = 50 * time.Millisecond
+	// parallel is how many bindings are written at once.
+	parallel = 16
+	// eventsAtOnce and eventsPerSecond bound the events of bindings. The events of clusters count the rest.
+	eventsAtOnce, eventsPerSecond = 500, 50
+)
+
+type reconciler struct {
+	Options
+	client client.Client
+	events commit.Events
+	burst  commit.Burst
+	began  time.Time
+	// unhealthy is since when bindings are Unhealthy in clusters. A restart begins anew, which only delays.
+	unhealthy map[types.NamespacedName]map[string]time.Time
+	// recent are the times of the evictions of the last minute.
+	recent []time.Time
+	// pending are bindings that were written and may not be in the cache yet.
+	pending map[types.NamespacedName]workv1alpha2.Binding
+	// reported are the warnings that stand.
+	reported commit.Told[subject]
+}
+
+// subject is what a warning is about.
+type subject struct {
+	binding types.NamespacedName
+	cluster string
+}
+
+// Setup registers the controller with the manager.
+func Setup(mgr ctrl.Manager, o Options) error {
+	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "failover-controller"), began: time.Now(),
+		unhealthy: map[types.NamespacedName]map[string]time.Time{}, pending: map[types.NamespacedName]workv1alpha2.Binding{}}
+	r.burst.Most, r.burst.Rate = eventsAtOnce, eventsPerSecond
+	// One worker: a plan sees what the one before it did.
+	b := ctrl.NewControllerManagedBy(mgr).Named("failover").WatchesRawSource(changes{r})
+	for _, kind := range scope.Bindings.Kinds() {
+		b = b.Watches(kind, r.bindings())
+	}
+	for _, kind := range scope.Propagations.Kinds() {
+		b = b.Watches(kind, r.soon(), builder.WithPredicates(predicate.AnnotationChangedPredicate{}, updates))
+	}
+	return b.Complete(r)
+}
+
+// Reconcile makes the plan and executes it.
+func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	now := time.Now()
+	if wait := r.began.Add(r.Settle).Sub(now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	in, err := r.input(ctx, now)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	plan := failover.Make(in, now)
+	err = errors.Join(r.evict(ctx, plan.Evictions, now), r.finish(ctx, plan.Finishes, now), r.pause(ctx, plan.Paused, now))
+	r.report(plan)
+	if commit.Stale(err) {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	var after time.Duration
+	if !plan.Next.IsZero() {
+		after = max(plan.Next.Sub(now), r.Gather, time.Millisecond)
+	}
+	return ctrl.Result{RequeueAfter: after}, err
+}
+
+// input reads what the plan is made from.
+func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, error) {
+	snapshot := r.Fleet.Snapshot()
+	in := failover.Input{Options: r.Options.Options, Registered: map[string]bool{}, Unhealthy: r.unhealthy,
+		Fleet: deschedule.Fleet{Snapshot: snapshot, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+			r.Fleet.Decide(b, snapshot, decide)
+		}},
+		Facts:   func(b workv1alpha2.Binding) (failover.Facts, error) { return r.facts(ctx, b) },
+		HasWork: func(b workv1alpha2.Binding, cluster string) bool { return r.hasWork(ctx, b, cluster) },
+	}
+	var clusters clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return in, fmt.Errorf("list clusters: %w", err)
+	}
+	for i := range clusters.Items {
+		in.Registered[clusters.Items[i].Name] = true
+	}
+	all, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return in, fmt.Errorf("list bindings: %w", err)
+	}
+	in.Bindings = r.current(all)
+	r.observe(in.Bindings, now)
+	r.recent = slices.DeleteFunc(r.recent, func(t time.Time) bool { return now.Sub(t) >= time.Minute })
+	in.Recent = r.recent
+	return in, nil
+}
+
+// current are the bindings with those that were written and are not in the cache yet.
+func (r *reconciler) current(cached []workv1alpha2.Binding) []workv1alpha2.Binding {
+	pending := map[types.NamespacedName]workv1alpha2.Binding{}
+	for i, b := range cached {
+		key := client.ObjectKeyFromObject(b)
+		written := r.pending[key]
+		if written == nil || written.GetUID() != b.GetUID() {
+			continue
+		}
+		if order, err := resourceversion.CompareResourceVersion(b.GetResourceVersion(), written.GetResourceVersion()); err == nil && order < 0 {
+			cached[i], pending[key] = written, written
+		}
+	}
+	r.pending = pending
+	return cached
+}
+
+// observe notes since when bindings are Unhealthy in clusters.
+func (r *reconciler) observe(bindings []workv1alpha2.Binding, now time.Time) {
+	unhealthy := map[types.NamespacedName]map[string]time.Time{}
+	for _, b := range bindings {
+		if !failsOver(b) {
+			continue
+		}
+		key := client.ObjectKeyFromObject(b)
+		for _, item := range b.BindingStatus().AggregatedStatus {
+			if item.Health != workv1alpha1.ResourceUnhealthy {
+				continue
+			}
+			if unhealthy[key] == nil {
+				unhealthy[key] = map[string]time.Time{}
+			}
+			unhealthy[key][item.ClusterName] = now
+			if since, known := r.unhealthy[key][item.ClusterName]; known {
+				unhealthy[key][item.ClusterName] = since
+			}
+		}
+	}
+	clear(r.unhealthy)
+	for key, since := range unhealthy {
+		r.unhealthy[key] = since
+	}
+}
+
+// failsOver says whether a binding has application failover.
+func failsOver(b workv1alpha2.Binding) bool {
+	f := b.BindingSpec().Failover
+	return f != nil && f.Application != nil
+}
+
+// facts reads the template and the policy of a binding.
+func (r *reconciler) facts(ctx context.Context, b workv1alpha2.Binding) (failover.Facts, error) {
+	obj, found, err := r.Templates.Of(ctx, b)
+	if err != nil && !errors.Is(err, propagate.ErrReference) {
+		return failover.Facts{}, err
+	}
+	if !found {
+		return failover.Facts{}, fmt.Errorf("the template %s %s is not found", b.BindingSpec().Resource.Kind, b.BindingSpec().Resource.Name)
+	}
+	holder, held := propagate.Claimed(b)
+	if !held {
+		return failover.FactsOf(obj, nil), nil
+	}
+	policy, err := scope.Propagations.Get(ctx, r.client, holder.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		return failover.FactsOf(obj, nil), nil
+	}
+	if err != nil {
+		return failover.Facts{}, fmt.Errorf("read policy %s: %w", holder.NamespacedName, err)
+	}
+	return failover.FactsOf(obj, policy.GetAnnotations()), nil
+}
+
+// hasWork says whether the Work of a binding exists in a cluster; yes where that cannot be read.
+func (r *reconciler) hasWork(ctx context.Context, b workv1alpha2.Binding, cluster string) bool {
+	ref := b.BindingSpec().Resource
+	work := &workv1alpha1.Work{}
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.WorkFor(b.GetName(), propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name, ref.Namespace)}, work, client.UnsafeDisableDeepCopy)
+	return !apierrors.IsNotFound(err)
+}
+
+// each runs act for each of n, several at once, and joins their errors.
+func each(n int, act func(i int) error) error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	gate := make(chan struct{}, parallel)
+	for i := range n {
+		gate <- struct{}{}
+		all.Go(func() {
+			defer func() { <-gate }()
+			errs[i] = act(i)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// evict executes evictions, each in one write of its binding.
+func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, now time.Time) error {
+	written := make([]workv1alpha2.Binding, len(evictions))
+	err := each(len(evictions), func(i int) error {
+		e := &evictions[i]
+		want := e.Binding.DeepCopyObject().(workv1alpha2.Binding)
+		e.Apply(want)
+		if _, err := commit.Update(ctx, r.client, e.Binding, want); err != nil {
+			r.Fleet.Assume(e.Binding, e.Binding.BindingSpec().Clusters)
+			return fmt.Errorf("evict from cluster %q: %w", e.From, err)
+		}
+		written[i] = want
+		return nil
+	})
+	leaving := map[string]int{}
+	for i, b := range written {
+		e := &evictions[i]
+		if b == nil {
+			evicted.WithLabelValues(e.Reason(), "Failed").Inc()
+			continue
+		}
+		r.pending[client.ObjectKeyFromObject(b)] = b
+		r.recent = append(r.recent, now)
+		evicted.WithLabelValues(e.Reason(), "Evicted").Inc()
+		leaving[e.From]++
+		ctrl.LoggerFrom(ctx).Info("evicted", "binding", client.ObjectKeyFromObject(b), "from", e.From, "reason", e.Reason(), "result", placement(e.Placement))
+		if len(e.Warnings) > 0 {
+			r.warn(b, eventPreserveState, strings.Join(e.Warnings, "; "))
+		}
+		if r.burst.Tell(now) {
+			r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed, describe(e), b, scope.TemplateOf(b))
+		}
+	}
+	for cluster, n := range leaving {
+		if c := r.Fleet.Snapshot().Cluster(cluster); c != nil {
+			r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed, fmt.Sprintf("Evicted %d workloads from the cluster. Their copies in it are kept until their replacements are healthy, unless purgeMode is Directly.", n), c)
+		}
+	}
+	return err
+}
+
+// describe is an eviction for people.
+func describe(e *failover.Eviction) string {
+	text := fmt.Sprintf("Evicted from cluster %s: %s. Result: {%s}.", e.From, e.Tasks[0].Message, placement(e.Placement))
+	switch e.Tasks[0].PurgeMode {
+	case policyv1alpha1.PurgeModeDirectly:
+		return text + " The replacement starts when the old copy is deleted."
+	case policyv1alpha1.PurgeModeNever:
+		return text + " The old copy is kept until suppressDeletion of the task is set to false."
+	}
+	return text + " The old copy is kept until the replacement is healthy."
+}
+
+// placement is spec.clusters for people: "member1:2, member2:1".
+func placement(targets []workv1alpha2.TargetCluster) string {
+	var out []string
+	for _, t := range targets {
+		out = append(out, fmt.Sprintf("%s:%d", t.Name, t.Replicas))
+	}
+	return strings.Join(out, ", ")
+}
+
+// finish ends tasks, in one write per binding.
+func (r *reconciler) finish(ctx context.Context, finishes []failover.Finish, now time.Time) error {
+	written := make([]workv1alpha2.Binding, len(finishes))
+	err := each(len(finishes), func(i int) error {
+		f := &finishes[i]
+		want := f.Binding.DeepCopyObject().(workv1alpha2.Binding)
+		f.Apply(want)
+		if _, err := commit.Update(ctx, r.client, f.Binding, want); err != nil {
+			return fmt.Errorf("end the eviction of %s: %w", commit.Name(f.Binding), err)
+		}
+		written[i] = want
+		return nil
+	})
+	for i, b := range written {
+		if b == nil {
+			continue
+		}
+		r.pending[client.ObjectKeyFromObject(b)] = b
+		for _, ended := range finishes[i].Tasks {
+			evicted.WithLabelValues(ended.Task.Reason, string(ended.Result)).Inc()
+			text := fmt.Sprintf("The replacement is healthy. The copy in cluster %s is removed.", ended.Task.FromCluster)
+			switch ended.Result {
+			case failover.ReplacementHealthy:
+				if !ended.Since.IsZero() && ended.Task.Reason != failover.ReasonFailback {
+					duration.Observe(now.Sub(ended.Since).Seconds())
+				}
+			case failover.EndedByUser:
+				text = fmt.Sprintf("A user ended the eviction. The copy in cluster %s is removed.", ended.Task.FromCluster)
+			case failover.ClusterRemoved:
+				text = fmt.Sprintf("The eviction from cluster %s ended, because the cluster is no longer a member.", ended.Task.FromCluster)
+			}
+			ctrl.LoggerFrom(ctx).Info("ended eviction", "binding", client.ObjectKeyFromObject(b), "from", ended.Task.FromCluster, "result", ended.Result)
+			if r.burst.Tell(now) {
+				r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed, text, b, scope.TemplateOf(b))
+			}
+		}
+	}
+	return err
+}
+
+// pause sets the condition FailoverPaused on the clusters that the brake protects, and removes it from others.
+func (r *reconciler) pause(ctx context.Context, paused map[string]string, now time.Time) error {
+	pausedClusters.Set(float64(len(paused)))
+	var clusters clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list clusters: %w", err)
+	}
+	var errs []error
+	for i := range clusters.Items {
+		c := &clusters.Items[i]
+		message, isPaused := paused[c.Name]
+		was := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
+		if !isPaused && was == nil {
+			continue
+		}
+		want := c.DeepCopy()
+		if isPaused {
+			meta.SetStatusCondition(&want.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionFailoverPaused, Status: metav1.ConditionTrue,
+				Reason: clusterv1alpha1.ReasonTooManyClustersLost, Message: message, LastTransitionTime: metav1.NewTime(now)})
+		} else {
+			meta.RemoveStatusCondition(&want.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
+		}
+		wrote, err := commit.Status(ctx, r.client, c, want)
+		errs = append(errs, err)
+		switch {
+		case !wrote:
+		case isPaused && was == nil:
+			r.events.Event(c, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionFailoverPaused, message)
+		case !isPaused:
+			r.events.Succeeded(eventResumed, "Failover is no longer paused for the cluster.", c)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// report warns the users of what waits for them, once, and counts what waits.
+func (r *reconciler) report(plan failover.Plan) {
+	counts := map[failover.Code]int{}
+	stands := map[subject]bool{}
+	for _, w := range plan.Waiting {
+		counts[w.Code]++
+		if !w.Code.NeedsUser() {
+			continue
+		}
+		about := subject{w.Binding, w.From}
+		stands[about] = true
+		if !r.reported.News(about, string(w.Code)) || !r.burst.Tell(time.Now()) {
+			continue
+		}
+		message := fmt.Sprintf("Stays in cluster %s: %s", w.From, w.Message)
+		if w.Evicted {
+			message = fmt.Sprintf("The old copy in cluster %s is kept: %s. The grace period is over, and nothing is removed before the replacement is healthy.", w.From, w.Message)
+		}
+		for _, known := range []runtime.Object{reference(w), templateOf(w)} {
+			r.events.Event(known, corev1.EventTypeWarning, workv1alpha2.EventEvictWorkloadFromClusterFailed, message)
+		}
+	}
+	r.reported.ForgetAll(func(s subject) bool { return !stands[s] })
+	waiting.Reset()
+	for code, n := range counts {
+		waiting.WithLabelValues(string(code)).Set(float64(n))
+	}
+}
+
+// reference names the binding of what waits, and templateOf its template, for events.
+func reference(w failover.Waiting) *corev1.ObjectReference {
+	ref := &corev1.ObjectReference{APIVersion: workv1alpha2.GroupVersion.String(), Kind: "ResourceBinding", Namespace: w.Binding.Namespace, Name: w.Binding.Name, UID: w.UID}
+	if w.Binding.Namespace == "" {
+		ref.Kind = "ClusterResourceBinding"
+	}
+	return ref
+}
+
+func templateOf(w failover.Waiting) *corev1.ObjectReference {
+	ref := w.Resource
+	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
+}
+
+// warn records a warning on a binding and its template.
+func (r *reconciler) warn(b workv1alpha2.Binding, reason, message string) {
+	for _, obj := range []runtime.Object{b, scope.TemplateOf(b)} {
+		r.events.Event(obj, corev1.EventTypeWarning, reason, message)
+	}
+}

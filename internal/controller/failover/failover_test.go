@@ -1,0 +1,356 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/controller/schedule"
+	"github.com/argosy-io/argosy/internal/core/failover"
+	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// world is a hub that schedules and fails over, with a Deployment of two replicas in m1. Members report what the test says.
+type world struct {
+	*controllertest.Hub
+	t       *testing.T
+	policy  *policyv1alpha1.PropagationPolicy
+	binding *workv1alpha2.ResourceBinding
+	options failover.Options
+}
+
+func newWorld(t *testing.T, volumes ...any) *world {
+	w := &world{Hub: controllertest.New(t), t: t, options: failover.Defaults}
+	for _, name := range []string{"m1", "m2", "m3"} {
+		w.Join(name, controllertest.Deployment)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(2),
+		"template": map[string]any{"spec": map[string]any{"volumes": volumes}}}}}
+	u.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
+	u.SetNamespace("shop")
+	u.SetName("web")
+	w.Make(u)
+
+	placement := policyv1alpha1.Placement{
+		SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}},
+		ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
+	w.policy = &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}}
+	w.policy.Spec.Placement = placement
+	w.Make(w.policy)
+	w.binding = &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment",
+			Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"},
+			Annotations: map[string]string{policyv1alpha1.AppliedPlacementAnnotation: coreschedule.AppliedPlacement(&placement),
+				policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop", policyv1alpha1.PropagationPolicyNameAnnotation: "web"}},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: u.GetUID()},
+			Replicas: 2, Placement: &placement, Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}},
+			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{},
+			Failover:            &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully}},
+		},
+	}
+	return w
+}
+
+func (w *world) run() (stop func()) {
+	w.t.Helper()
+	return w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
+		fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
+		if err != nil {
+			return err
+		}
+		templates := template.New(dynamic.NewForConfigOrDie(w.Config), discovery.NewDiscoveryClientForConfigOrDie(w.Config))
+		if err := mgr.Add(templates); err != nil {
+			return err
+		}
+		if err := schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2}); err != nil {
+			return err
+		}
+		return Setup(mgr, Options{Options: w.options, Fleet: fleet, Templates: templates, Gather: time.Millisecond})
+	})
+}
+
+// lose has a cluster cease to respond, as the cluster controller reports it.
+func (w *world) lose(name string) {
+	w.Ready(name, metav1.ConditionFalse, "ClusterNotReachable")
+	w.taint(name, clusterv1alpha1.TaintNotReady)
+}
+
+func (w *world) taint(name, key string) {
+	at := metav1.NewTime(time.Now())
+	controllertest.Change(w.Hub, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(c *clusterv1alpha1.Cluster) {
+		c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: &at})
+	})
+}
+
+func (w *world) back(name string) {
+	w.Ready(name, metav1.ConditionTrue, "ClusterReady")
+	controllertest.Change(w.Hub, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil })
+}
+
+// reports has the members report, as "m1=Healthy m2=Unhealthy".
+func (w *world) reports(text string) {
+	w.t.Helper()
+	for {
+		w.Has(w.binding)
+		w.binding.Status.AggregatedStatus = nil
+		for _, f := range strings.Fields(text) {
+			name, health, _ := strings.Cut(f, "=")
+			w.binding.Status.AggregatedStatus = append(w.binding.Status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true,
+				Health: workv1alpha1.ResourceHealth(health), Status: &runtime.RawExtension{Raw: []byte(`{"replicas":2,"readyReplicas":2}`)}})
+		}
+		err := w.Status().Update(w.t.Context(), w.binding)
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), "has been modified") {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// is waits until the binding is placed and leaves clusters as "m2:2 leaves m1", confirmed by the scheduler.
+func (w *world) is(want string) {
+	w.t.Helper()
+	w.Eventually("the binding is at "+want, func() string {
+		w.Has(w.binding)
+		var out []string
+		for _, c := range w.binding.Spec.Clusters {
+			out = append(out, fmt.Sprintf("%s:%d", c.Name, c.Replicas))
+		}
+		for _, t := range w.binding.Spec.GracefulEvictionTasks {
+			out = append(out, "leaves "+t.FromCluster)
+		}
+		if got := strings.Join(out, " "); got != want || w.binding.Status.SchedulerObservedGeneration != w.binding.Generation || !meta.IsStatusConditionTrue(w.binding.Status.Conditions, workv1alpha2.Scheduled) {
+			return fmt.Sprintf("it is at %s, generation %d of %d", got, w.binding.Status.SchedulerObservedGeneration, w.binding.Generation)
+		}
+		return ""
+	})
+}
+
+// hears waits until an event says so, on objects of these kinds.
+func (w *world) hears(reason, text string, kinds ...string) {
+	w.t.Helper()
+	w.Eventually("users are told of "+reason, func() string {
+		for _, kind := range kinds {
+			if !slices.ContainsFunc(w.Events(), func(e string) bool { return strings.HasPrefix(e, kind+" "+reason+": ") && strings.Contains(e, text) }) {
+				return fmt.Sprintf("no %s is told %q: %q", kind, text, w.Events())
+			}
+		}
+		return ""
+	})
+}
+
+func TestLostClusterIsReplacedInOneWrite(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		stop := w.run()
+		w.is("m1:2")
+		generation := w.binding.Generation
+		before := testutil.ToFloat64(evicted.WithLabelValues(failover.ReasonTaintUntolerated, "Evicted"))
+
+		w.lose("m1")
+		w.Advance(4 * time.Minute)
+		w.is("m1:2")
+		w.Advance(time.Minute)
+		w.is("m2:2 leaves m1")
+		if w.binding.Generation != generation+1 {
+			t.Errorf("generation %d became %d, want one write", generation, w.binding.Generation)
+		}
+		w.hears("EvictWorkloadFromClusterSucceed", "Evicted from cluster m1", "ResourceBinding", "Deployment")
+		w.hears("EvictWorkloadFromClusterSucceed", "Evicted 1 workloads", "Cluster")
+		if got := testutil.ToFloat64(evicted.WithLabelValues(failover.ReasonTaintUntolerated, "Evicted")); got <= before {
+			t.Errorf("the metric is %v, and was %v", got, before)
+		}
+		stop()
+		w.run() // a restart continues
+		w.back("m1")
+		w.is("m2:2 leaves m1")
+		w.reports("m1=Healthy m2=Healthy")
+		w.is("m2:2")
+		w.hears("EvictWorkloadFromClusterSucceed", "The copy in cluster m1 is removed", "ResourceBinding", "Deployment")
+		if record := failover.RecordOf(w.binding); record["m1"].Ended == nil {
+			t.Errorf("the failover has not ended: %+v", record)
+		}
+	})
+}
+
+func TestGracePeriodIsReportedAndRemovesNothing(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.taint("m1", "maintenance")
+		w.is("m2:2 leaves m1")
+		w.reports("m1=Healthy m2=Unknown")
+		w.Advance(time.Hour)
+		w.hears("EvictWorkloadFromClusterFailed", "The grace period is over", "ResourceBinding", "Deployment")
+		w.is("m2:2 leaves m1")
+		// A user lets the old copy go.
+		controllertest.Change(w.Hub, w.binding, func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.GracefulEvictionTasks[0].SuppressDeletion = new(false)
+		})
+		w.is("m2:2")
+	})
+}
+
+func TestBrakeSetsAConditionOnEachCluster(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.is("m1:2")
+		w.lose("m1")
+		w.lose("m2")
+		paused := func(name string) bool {
+			c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			w.Has(c)
+			return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
+		}
+		w.Eventually("both clusters are paused", func() string {
+			if !paused("m1") || !paused("m2") || paused("m3") {
+				return fmt.Sprint(paused("m1"), paused("m2"), paused("m3"))
+			}
+			return ""
+		})
+		w.hears("FailoverPaused", "2 of 3 clusters were lost", "Cluster")
+		w.Advance(time.Hour)
+		w.is("m1:2")
+		w.back("m2")
+		w.is("m2:2 leaves m1")
+		w.Eventually("no cluster is paused", func() string {
+			if paused("m1") || paused("m2") {
+				return "one is"
+			}
+			return ""
+		})
+		w.hears("FailoverResumed", "", "Cluster")
+	})
+}
+
+func TestUnhealthyApplicationMovesWithItsState(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		seconds := int32(60)
+		w.binding.Spec.PropagateDeps = true
+		w.binding.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully,
+			DecisionConditions: policyv1alpha1.DecisionConditions{TolerationSeconds: &seconds},
+			StatePreservation:  &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "ready", JSONPath: "{.readyReplicas}"}, {AliasLabelName: "none", JSONPath: "{.none}"}}}}}
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.is("m1:2")
+		w.reports("m1=Unhealthy")
+		w.Advance(59 * time.Second)
+		w.is("m1:2")
+		w.Advance(2 * time.Second)
+		w.is("m2:2 leaves m1")
+		if got := w.binding.Spec.GracefulEvictionTasks[0].PreservedLabelState; len(got) != 1 || got["ready"] != "2" {
+			t.Errorf("the preserved state is %v", got)
+		}
+		w.hears("PreserveStateFailed", "{.none}", "ResourceBinding", "Deployment")
+	})
+}
+
+func TestVolumesMoveWhenThePolicyAllowsIt(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data"}})
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.is("m1:2")
+		w.taint("m1", "maintenance")
+		w.hears("EvictWorkloadFromClusterFailed", "it has persistent volumes", "ResourceBinding", "Deployment")
+		w.is("m1:2")
+		controllertest.Change(w.Hub, w.policy, func(p *policyv1alpha1.PropagationPolicy) {
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, failover.MoveVolumesAnnotation, "true")
+		})
+		w.is("m2:2 leaves m1")
+	})
+}
+
+func TestFailbackReturnsAfterTheWindow(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		metav1.SetMetaDataAnnotation(&w.policy.ObjectMeta, failover.FailbackAnnotation, "10m")
+		if err := w.Update(t.Context(), w.policy); err != nil {
+			t.Fatal(err)
+		}
+		w.binding.Spec.Placement.SpreadConstraints = nil
+		w.binding.Spec.Placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
+			{AffinityName: "first", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}},
+			{AffinityName: "second", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m2"}}}}
+		w.binding.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = coreschedule.AppliedPlacement(w.binding.Spec.Placement)
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.is("m1:2")
+		w.lose("m1")
+		w.Advance(5 * time.Minute)
+		w.is("m2:2 leaves m1")
+		w.reports("m2=Healthy")
+		w.is("m2:2")
+		at := metav1.NewTime(time.Now())
+		w.ClusterStatus("m1", func(s *clusterv1alpha1.ClusterStatus) {
+			ready := meta.FindStatusCondition(s.Conditions, clusterv1alpha1.ClusterConditionReady)
+			ready.Status, ready.LastTransitionTime = metav1.ConditionTrue, at
+		})
+		w.back("m1")
+		w.Advance(9 * time.Minute)
+		w.is("m2:2")
+		w.Advance(time.Minute)
+		w.is("m1:2 leaves m2")
+		w.reports("m1=Healthy m2=Healthy")
+		w.is("m1:2")
+		if w.binding.Status.SchedulerObservedAffinityName != "first" {
+			t.Errorf("the affinity term is %s", w.binding.Status.SchedulerObservedAffinityName)
+		}
+	})
+}
+
+func TestUnhealthyTimesEndWithTheFailure(t *testing.T) {
+	r := &reconciler{unhealthy: nil}
+	r.unhealthy = map[types.NamespacedName]map[string]time.Time{}
+	b := &workv1alpha2.ResourceBinding{}
+	b.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}}
+	say := func(health workv1alpha1.ResourceHealth, at int64) {
+		b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Health: health}}
+		r.observe([]workv1alpha2.Binding{b}, time.Unix(at, 0))
+	}
+	say(workv1alpha1.ResourceUnhealthy, 1)
+	say(workv1alpha1.ResourceUnhealthy, 2)
+	if got := r.unhealthy[types.NamespacedName{}]["m1"]; got != time.Unix(1, 0) {
+		t.Errorf("Unhealthy since %s", got)
+	}
+	say(workv1alpha1.ResourceUnknown, 3)
+	say(workv1alpha1.ResourceUnhealthy, 4)
+	if got := r.unhealthy[types.NamespacedName{}]["m1"]; got != time.Unix(4, 0) {
+		t.Errorf("Unhealthy again since %s", got)
+	}
+}

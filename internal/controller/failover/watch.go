@@ -1,0 +1,118 @@
+package failover
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/core/failover"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// plan is the one request.
+var plan = reconcile.Request{}
+
+// changes makes the plan when clusters change, and holds it up until the fleet is known.
+type changes struct{ r *reconciler }
+
+var _ source.SyncingSource = changes{}
+
+// Start implements source.Source.
+func (c changes) Start(_ context.Context, q queue) error {
+	q.Add(plan)
+	c.r.Fleet.OnChange(func(change capacity.Change) {
+		if !schedule.RoomAlone(change.Old, change.New) || readiness(change.Old) != readiness(change.New) {
+			q.AddAfter(plan, c.r.Gather)
+		}
+	})
+	c.r.Fleet.OnRoom(func(string) {
+		if slices.ContainsFunc(c.r.Fleet.Snapshot().Names(), c.r.troubled) {
+			q.AddAfter(plan, c.r.Gather)
+		}
+	})
+	return nil
+}
+
+// WaitForSync implements source.SyncingSource.
+func (c changes) WaitForSync(ctx context.Context) error { return c.r.Fleet.WaitForSync(ctx) }
+
+// readiness is the status of the condition Ready of a cluster, and whether it is paused.
+func readiness(c *clusterv1alpha1.Cluster) [2]string {
+	if c == nil {
+		return [2]string{}
+	}
+	var out [2]string
+	for i, kind := range []string{clusterv1alpha1.ClusterConditionReady, clusterv1alpha1.ClusterConditionFailoverPaused} {
+		if condition := meta.FindStatusCondition(c.Status.Conditions, kind); condition != nil {
+			out[i] = string(condition.Status)
+		}
+	}
+	return out
+}
+
+// troubled says whether a cluster has a NoExecute taint.
+func (r *reconciler) troubled(cluster string) bool {
+	c := r.Fleet.Snapshot().Cluster(cluster)
+	return c != nil && slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
+}
+
+// concerns says whether the plan may depend on a binding: it is leaving a cluster, or did and may return, or should leave one.
+func (r *reconciler) concerns(b workv1alpha2.Binding) bool {
+	spec := b.BindingSpec()
+	return len(spec.GracefulEvictionTasks) > 0 || len(failover.Current(b)) > 0 ||
+		slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return r.troubled(t.Name) }) ||
+		failsOver(b) && slices.ContainsFunc(b.BindingStatus().AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health == workv1alpha1.ResourceUnhealthy })
+}
+
+// bindings makes the plan when a binding changes that it may depend on. Each binding is planned at the start.
+func (r *reconciler) bindings() handler.EventHandler {
+	add := func(q queue) { q.AddAfter(plan, r.Gather) }
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			if !e.IsInInitialList && r.concerns(e.Object.(workv1alpha2.Binding)) {
+				add(q)
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			was, is := e.ObjectOld.(workv1alpha2.Binding), e.ObjectNew.(workv1alpha2.Binding)
+			if was.GetGeneration() == is.GetGeneration() && equality.Semantic.DeepEqual(was.BindingStatus(), is.BindingStatus()) {
+				return
+			}
+			if r.concerns(was) || r.concerns(is) {
+				add(q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			if r.concerns(e.Object.(workv1alpha2.Binding)) {
+				add(q)
+			}
+		},
+	}
+}
+
+// soon makes the plan for any change.
+func (r *reconciler) soon() handler.EventHandler {
+	return handler.Funcs{UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(plan, r.Gather) }}
+}
+
+// updates passes changes of objects alone.
+var updates = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}

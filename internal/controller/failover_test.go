@@ -1,0 +1,134 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	corefailover "github.com/argosy-io/argosy/internal/core/failover"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+// runs has a member report that so many pods of the Deployment are ready.
+func runs(m *membertest.Server, ready int64) {
+	d := m.Object(controllertest.Deployment, "shop", "web")
+	d.Object["status"] = map[string]any{"observedGeneration": d.GetGeneration(), "replicas": ready, "readyReplicas": ready, "availableReplicas": ready, "updatedReplicas": ready}
+	m.Put(d)
+}
+
+func TestWorkloadLeavesADrainedClusterStepByStep(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h, members := fleetWith(t, Options{Failover: &Failover{Options: corefailover.Defaults}},
+			controllertest.Deployment)
+		p := policy("shop", "apps/v1", "Deployment")
+		spec := p.PropagationSpec()
+		spec.PropagateDeps = true
+		spec.Placement = policyv1alpha1.Placement{
+			SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}},
+			ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
+		spec.Failover = &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully,
+			StatePreservation: &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "was-ready", JSONPath: "{.readyReplicas}"}}}}}
+		h.Make(p)
+		h.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
+		h.Make(claimed(parsed(t, controllertest.Deployment, "web", "replicas: 2, template: {spec: {containers: [{name: main, envFrom: [{configMapRef: {name: settings}}]}]}}"), p))
+		binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}
+		healthyIn := func(name string) {
+			t.Helper()
+			h.Eventually("the workload is in "+name, func() string {
+				if members[name].Object(controllertest.Deployment, "shop", "web") == nil {
+					return "it is not"
+				}
+				return ""
+			})
+			runs(members[name], 2)
+			h.Eventually("the binding knows that it is healthy in "+name, func() string {
+				if h.Has(binding); !slices.ContainsFunc(binding.Status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == name && i.Health == "Healthy" }) {
+					return fmt.Sprint(binding.Status.AggregatedStatus)
+				}
+				return ""
+			})
+		}
+		healthyIn("m1")
+		h.Quiet()
+
+		// The replacement starts after what it depends on; the old copy stays as it is.
+		at := metav1.Now()
+		controllertest.Change(h, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}, func(c *clusterv1alpha1.Cluster) {
+			c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at})
+		})
+		h.Eventually("the replacement is in m2", func() string {
+			if members["m2"].Object(controllertest.Deployment, "shop", "web") == nil {
+				return "it is not"
+			}
+			return ""
+		})
+		var order []string
+		for _, w := range members["m2"].Writes() {
+			for _, kind := range []string{"configmaps", "deployments"} {
+				if strings.Contains(w, " "+kind+" shop/") {
+					order = append(order, kind)
+				}
+			}
+		}
+		if !slices.Equal(order, []string{"configmaps", "deployments"}) {
+			t.Errorf("m2 got %v", order)
+		}
+		if got := members["m2"].Object(controllertest.Deployment, "shop", "web").GetLabels()["was-ready"]; got != "2" {
+			t.Errorf("the replacement has the label %q", got)
+		}
+		wrote := h.Quiet()
+		if n := ofBinding(wrote, "web-deployment"); n > 3 {
+			t.Errorf("placing the replacement took %d writes of the binding: %v", n, wrote)
+		}
+		if old := members["m1"].Object(controllertest.Deployment, "shop", "web"); old == nil || members["m1"].Object(membertest.ConfigMap, "shop", "settings") == nil {
+			t.Error("the old copy, or what it depends on, is gone")
+		}
+
+		// The old copy goes when the replacement is healthy, and then what it depends on.
+		healthyIn("m2")
+		h.Eventually("the old copy is gone", func() string {
+			if members["m1"].Object(controllertest.Deployment, "shop", "web") != nil || members["m1"].Object(membertest.ConfigMap, "shop", "settings") != nil {
+				return "it is there"
+			}
+			return ""
+		})
+		wrote = h.Quiet()
+		if n := ofBinding(wrote, "web-deployment"); n > 4 {
+			t.Errorf("ending the eviction took %d writes of the binding: %v", n, wrote)
+		}
+		template := &unstructured.Unstructured{}
+		template.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
+		template.SetNamespace("shop")
+		template.SetName("web")
+		h.Eventually("the template counts each pod once", func() string {
+			h.Has(template)
+			if ready, _, _ := unstructured.NestedInt64(template.Object, "status", "readyReplicas"); ready != 2 {
+				return fmt.Sprint(ready)
+			}
+			return ""
+		})
+		if got := members["m2"].Object(controllertest.Deployment, "shop", "web").GetLabels()["was-ready"]; got != "2" {
+			t.Errorf("after the eviction, the replacement has the label %q", got)
+		}
+	})
+}
+
+// ofBinding counts the writes of a binding and of its status.
+func ofBinding(writes []string, name string) (n int) {
+	for _, w := range writes {
+		if strings.Contains(w, "resourcebindings") && strings.HasSuffix(w, "shop/"+name) {
+			n++
+		}
+	}
+	return n
+}

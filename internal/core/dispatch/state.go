@@ -1,0 +1,29 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"slices"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// preservedState are the labels that carry state over to the copy in a cluster. A new copy gets those of the cluster that it
+// replaces, once: later they are what its Work says.
+func (in Input) preservedState(cluster string) (labels map[string]string) {
+	if in.Binding == nil {
+		return nil
+	}
+	if w := in.Existing[cluster]; w != nil {
+		if json.Unmarshal([]byte(w.Annotations[workv1alpha2.PreservedStateAnnotation]), &labels) != nil {
+			return nil
+		}
+		return labels
+	}
+	tasks := in.Binding.BindingSpec().GracefulEvictionTasks
+	for i := len(tasks) - 1; i >= 0; i-- { // the newest one first
+		if t := &tasks[i]; len(t.PreservedLabelState) > 0 && !slices.Contains(t.ClustersBeforeFailover, cluster) {
+			return t.PreservedLabelState
+		}
+	}
+	return nil
+}

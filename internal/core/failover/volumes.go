@@ -1,0 +1,66 @@
+package failover
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/deschedule"
+)
+
+const (
+	// MoveVolumesAnnotation on a policy, with the value "true", lets workloads with persistent volumes move without their data.
+	MoveVolumesAnnotation = "argosy.io/failover-persistent-volumes"
+	// FailbackAnnotation on a policy is how long a cluster must be ready again before workloads return to it, such as "10m".
+	// Without it they stay where they are.
+	FailbackAnnotation = "argosy.io/failback-after"
+)
+
+// Facts are what a plan has to know of the template and the policy of a binding.
+type Facts struct {
+	// Volumes says that the template uses persistent volumes, MoveVolumes that it may move nevertheless.
+	Volumes, MoveVolumes bool
+	// OwnScale says that each member decides how many replicas it runs.
+	OwnScale bool
+	// FailbackAfter is the stabilization window of a failback; 0 is no failback.
+	FailbackAfter time.Duration
+}
+
+// FactsOf reads a template and the annotations of its policy. A nil template has no volumes.
+func FactsOf(template *unstructured.Unstructured, policy map[string]string) Facts {
+	f := Facts{MoveVolumes: policy[MoveVolumesAnnotation] == "true"}
+	if after, err := time.ParseDuration(policy[FailbackAnnotation]); err == nil && after > 0 {
+		f.FailbackAfter = after
+	}
+	if template != nil {
+		f.Volumes, f.OwnScale = hasVolumes(template), deschedule.ScaledByMembers(template)
+	}
+	return f
+}
+
+// hasVolumes says whether a template is a persistent volume or a claim, has claim templates, or mounts a claim.
+func hasVolumes(template *unstructured.Unstructured) bool {
+	switch template.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}, schema.GroupKind{Kind: "PersistentVolume"}:
+		return true
+	}
+	return hasClaims(template.Object["spec"])
+}
+
+// hasClaims looks for volumes that mount a claim, and for claim templates, wherever a kind keeps its pod templates.
+func hasClaims(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			claims, _ := value.([]any)
+			if key == "persistentVolumeClaim" && value != nil || key == "volumeClaimTemplates" && len(claims) > 0 || hasClaims(value) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasClaims)
+	}
+	return false
+}
