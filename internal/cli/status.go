@@ -586,5 +586,5 @@ func mark(ok bool) string {
 	if ok {
 		return "ok"
 	}
-	return "WRONG"
+	return "FAIL"
 }
