@@ -297,6 +297,20 @@ func TestUnhealthyApplicationMovesAfterItsToleration(t *testing.T) {
 	w.plans("web ~a")
 }
 
+func TestUnhealthyCopyIsRemovedOnlyForANewOne(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	everywhere := w.deployment("everywhere", "a=2 b=2 c=2", duplicated())
+	once := w.deployment("once", "a=2", upTo(duplicated(), 1))
+	w.in.Unhealthy = map[types.NamespacedName]map[string]time.Time{}
+	for _, b := range []*workv1alpha2.ResourceBinding{everywhere, once} {
+		b.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}}
+		w.reports(b, "a", workv1alpha1.ResourceUnhealthy, 0)
+		w.in.Unhealthy[keyOf(b)] = map[string]time.Time{"a": w.now}
+	}
+	w.pass(5 * time.Minute)
+	w.plans("once -a: b=2; everywhere !a NothingFits")
+}
+
 func TestTaskOfARemovedClusterEnds(t *testing.T) {
 	w := newWorld(t, "b")
 	b := w.deployment("web", "b=2", byRoom())
