@@ -239,8 +239,8 @@ type planner struct {
 	plan Plan
 	// bindings are those of the input in the order in which they are planned, moved as planned.
 	bindings []workv1alpha2.Binding
-	// occupied counts the workloads of a policy that run in a cluster, or are leaving it.
-	occupied map[policyCluster]int
+	// placed counts the workloads of a policy that are placed in a cluster, occupied also those that are leaving it.
+	placed, occupied map[policyCluster]int
 	// left is the number of evictions that may still be made, and again when there may be more.
 	left  int
 	again time.Time
@@ -265,7 +265,7 @@ func policyOf(b workv1alpha2.Binding) string {
 
 // index counts where the workloads of each policy are.
 func (p *planner) index() {
-	p.occupied = map[policyCluster]int{}
+	p.placed, p.occupied = map[policyCluster]int{}, map[policyCluster]int{}
 	for _, b := range p.bindings {
 		p.count(b, 1)
 	}
@@ -275,6 +275,9 @@ func (p *planner) count(b workv1alpha2.Binding, n int) {
 	policy := policyOf(b)
 	if policy == "" || !isWorkload(b) || b.GetDeletionTimestamp() != nil {
 		return
+	}
+	for _, cluster := range names(b.BindingSpec().Clusters) {
+		p.placed[policyCluster{policy, cluster}] += n
 	}
 	for _, cluster := range holds(b) {
 		p.occupied[policyCluster{policy, cluster}] += n
@@ -424,7 +427,8 @@ func (p *planner) forbidden(b workv1alpha2.Binding, c cause) *Waiting {
 	if s := spec.Suspension; s != nil && (s.Dispatching != nil && *s.Dispatching || s.DispatchingOnClusters != nil) {
 		return because(Suspended, "dispatching is suspended, so a replacement would not start; resume it to let the workload move")
 	}
-	if !isWorkload(b) && p.occupied[policyCluster{policyOf(b), c.cluster}] > 0 {
+	// Once the workload is placed elsewhere, its new pods may need b there. The old copy of b stays until the workload has left.
+	if !isWorkload(b) && p.placed[policyCluster{policyOf(b), c.cluster}] > 0 {
 		return because(WorkloadFirst, "workloads of the same policy are still in the cluster")
 	}
 	if p.left <= 0 {

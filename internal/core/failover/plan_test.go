@@ -387,12 +387,24 @@ func TestConfigurationStaysWhileAWorkloadOfItsPolicyDoes(t *testing.T) {
 	w.taint("a", "maintenance")
 	w.plans("config !a WorkloadFirst; web !a NothingFits")
 	w.room["b"] = 1
-	w.execute(w.plans("web -a: b=1; config !a WorkloadFirst"))
+	w.execute(w.plans("web -a: b=1; config -a: b"))
+	w.healthy(c)
+	w.plans("config !a WorkloadFirst; web !a ReplacementNotHealthy")
 	w.healthy(b)
 	w.execute(w.plans("web ~a; config !a WorkloadFirst"))
-	w.execute(w.plans("config -a: b"))
-	w.healthy(c)
 	w.plans("config ~a")
+}
+
+func TestConfigurationReachesTheNewClusterWithItsWorkload(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.deployment("web", "a=1", upTo(byRoom(), 1))
+	c := w.configMap("config", "a", upTo(duplicated(), 1))
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("web -a: b=1; config -a: b"))
+	// The pods of web need config in b before they are healthy.
+	w.healthy(c)
+	w.plans("config !a WorkloadFirst; web !a ReplacementNotHealthy")
 }
 
 func TestClusterBeingDeletedIsNotEvicted(t *testing.T) {
