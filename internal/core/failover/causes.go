@@ -10,11 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
@@ -94,7 +96,7 @@ func (p *planner) pending(b workv1alpha2.Binding) (clusters []string, allLost bo
 }
 
 // causes has at most one cause per cluster of b, the taints of the cluster first. A cluster that is being deleted has none:
-// its bindings follow the removal of the cluster.
+// its bindings follow the removal of the cluster. Nor has a cluster where b has finished: elsewhere it would run again.
 func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	spec := b.BindingSpec()
 	if spec.Placement == nil {
@@ -102,7 +104,7 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	}
 	for _, t := range spec.Clusters {
 		cluster := p.Fleet.Snapshot.Cluster(t.Name)
-		if cluster == nil {
+		if cluster == nil || hasFinished(b, t.Name) {
 			continue
 		}
 		if c, ok := p.tainted(b, cluster); ok {
@@ -185,6 +187,13 @@ func itemOf(b workv1alpha2.Binding, cluster string) *workv1alpha2.AggregatedStat
 		}
 	}
 	return nil
+}
+
+// hasFinished reports whether b runs once and has finished in a cluster.
+func hasFinished(b workv1alpha2.Binding, cluster string) bool {
+	of := b.BindingSpec().Resource
+	item := itemOf(b, cluster)
+	return item != nil && aggregate.Final(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind).GroupKind(), item.Status)
 }
 
 // failed says whether the scheduler reports that b could not be placed.

@@ -80,6 +80,9 @@ func (p *planner) back(b workv1alpha2.Binding, returned []string, s schedule.Sna
 	var losers []workv1alpha2.TargetCluster
 	returns := false
 	for _, t := range spec.Clusters {
+		if hasFinished(b, t.Name) {
+			return Eviction{}, false
+		}
 		if n := t.Replicas - replicasIn(result.Clusters, t.Name); !contains(result.Clusters, t.Name) || divided && n > 0 {
 			losers = append(losers, workv1alpha2.TargetCluster{Name: t.Name, Replicas: n})
 		}

@@ -239,7 +239,8 @@ type planner struct {
 	plan Plan
 	// bindings are those of the input in the order in which they are planned, moved as planned.
 	bindings []workv1alpha2.Binding
-	// placed counts the workloads of a policy that are placed in a cluster, occupied also those that are leaving it.
+	// placed counts the workloads of a policy that are placed in a cluster and have not finished there, occupied also those
+	// that are leaving it.
 	placed, occupied map[policyCluster]int
 	// left is the number of evictions that may still be made, and again when there may be more.
 	left  int
@@ -276,11 +277,14 @@ func (p *planner) count(b workv1alpha2.Binding, n int) {
 	if policy == "" || !isWorkload(b) || b.GetDeletionTimestamp() != nil {
 		return
 	}
-	for _, cluster := range names(b.BindingSpec().Clusters) {
-		p.placed[policyCluster{policy, cluster}] += n
-	}
 	for _, cluster := range holds(b) {
+		if hasFinished(b, cluster) {
+			continue // it needs the other objects no more
+		}
 		p.occupied[policyCluster{policy, cluster}] += n
+		if contains(b.BindingSpec().Clusters, cluster) {
+			p.placed[policyCluster{policy, cluster}] += n
+		}
 	}
 }
 

@@ -407,6 +407,38 @@ func TestConfigurationReachesTheNewClusterWithItsWorkload(t *testing.T) {
 	w.plans("config !a WorkloadFirst; web !a ReplacementNotHealthy")
 }
 
+func TestFinishedJobDoesNotRunAgain(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	done, running := w.job("done", "a=1", upTo(byRoom(), 1)), w.job("running", "a=1", upTo(byRoom(), 1))
+	w.configMap("config", "a b c", duplicated())
+	w.reportsStatus(done, "a", complete)
+	w.taint("a", "maintenance")
+	w.execute(w.plans("running -a: b=1; config -a: b c"))
+	w.reportsStatus(running, "b", complete)
+	w.execute(w.plans("running ~a; config !a WorkloadFirst"))
+	w.plans("config ~a")
+}
+
+func TestFinishedJobDoesNotFailBack(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return Facts{FailbackAfter: time.Minute}, nil }
+	p := byRoom()
+	p.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
+		{AffinityName: "primary", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"a"}}},
+		{AffinityName: "backup", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"b"}}},
+	}
+	b := w.job("batch", "a=1", p)
+	b.Status.SchedulerObservedAffinityName = "primary"
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("batch -a: b=1"))
+	w.reportsStatus(b, "b", complete)
+	w.execute(w.plans("batch ~a"))
+	w.back("a")
+	w.pass(time.Minute)
+	w.execute(w.plans("batch forgets"))
+}
+
 func TestClusterBeingDeletedIsNotEvicted(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	w.deployment("web", "a=1", byRoom())
