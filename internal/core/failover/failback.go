@@ -25,7 +25,7 @@ func (p *planner) failBack(i int) {
 	}
 	s := p.snapshot(b)
 	facts, err := p.facts(b)
-	if err != nil || facts.FailbackAfter == 0 || facts.Volumes && !facts.MoveVolumes || !settled(b, s) {
+	if err != nil || facts.FailbackAfter == 0 || facts.Paused || facts.Volumes && !facts.MoveVolumes || !settled(b, s) {
 		return
 	}
 	var returned []string

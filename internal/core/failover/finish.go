@@ -116,8 +116,8 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 		case item.Health != workv1alpha1.ResourceHealthy:
 			return fmt.Sprintf("it is not healthy in cluster %q: %s", target.Name, item.Health)
 		case !facts.OwnScale:
-			if ready, known := deschedule.ReadyIn(b, target.Name); known && ready < target.Replicas {
-				return fmt.Sprintf("%d of %d replicas are ready in cluster %q", ready, target.Replicas, target.Name)
+			if missing := missingReplicas(b, target); missing != "" {
+				return missing
 			}
 		}
 		healthy++
@@ -129,4 +129,21 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 		return silent
 	}
 	return ""
+}
+
+// missingReplicas says how many replicas of a target are not ready; empty if none is known to be missing.
+func missingReplicas(b workv1alpha2.Binding, target workv1alpha2.TargetCluster) string {
+	ready, known := deschedule.ReadyIn(b, target.Name)
+	if (known || countsReady(b)) && ready < target.Replicas { // counters that are zero are often left out
+		return fmt.Sprintf("%d of %d replicas are ready in cluster %q", ready, target.Replicas, target.Name)
+	}
+	return ""
+}
+
+// countsReady reports whether a cluster, such as the one that is left, reports how many replicas of b are ready.
+func countsReady(b workv1alpha2.Binding) bool {
+	return slices.ContainsFunc(b.BindingStatus().AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool {
+		_, known := deschedule.ReadyIn(b, i.ClusterName)
+		return known
+	})
 }

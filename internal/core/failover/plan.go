@@ -156,6 +156,8 @@ const (
 	Volumes Code = "PersistentVolumes"
 	// Suspended waits because dispatching is suspended.
 	Suspended Code = "DispatchingSuspended"
+	// TemplatePaused waits because the template is paused.
+	TemplatePaused Code = "TemplatePaused"
 	// WorkloadFirst waits until workloads of the same policy have left the cluster.
 	WorkloadFirst Code = "WorkloadFirst"
 	// ReplacementNotHealthy keeps the old copy until the replacement is healthy.
@@ -172,7 +174,7 @@ const (
 
 // NeedsUser says whether the wait may not end without a user.
 func (c Code) NeedsUser() bool {
-	return slices.Contains([]Code{NothingFits, Volumes, Suspended, GracePeriodExceeded, Unread}, c)
+	return slices.Contains([]Code{NothingFits, Volumes, Suspended, TemplatePaused, GracePeriodExceeded, Unread}, c)
 }
 
 // Waiting is a binding that should leave a cluster, or has left it, and what it waits for.
@@ -446,6 +448,8 @@ func (p *planner) forbidden(b workv1alpha2.Binding, c cause) *Waiting {
 		return because(Unread, err.Error())
 	case facts.Volumes && !facts.MoveVolumes:
 		return because(Volumes, fmt.Sprintf("it has persistent volumes, which stay in the cluster; to move it without its data, set the annotation %s: \"true\" on its policy", MoveVolumesAnnotation))
+	case facts.Paused:
+		return because(TemplatePaused, "the template is paused, so a replacement would not start; set spec.paused to false to let the workload move")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -47,6 +48,30 @@ func TestReplicasReadyCountBeforeTheTaskEnds(t *testing.T) {
 	w.execute(w.plans("web -a: b=4"))
 	w.reports(b, "b", workv1alpha1.ResourceHealthy, 2) // as it was before the move
 	w.plans("web !a ReplacementNotHealthy")
+}
+
+func TestNewCopyWithoutCountersIsNotReady(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	b := w.deployment("web", "a=2", upTo(byRoom(), 1))
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("web -a: b=2"))
+	w.reportsStatus(b, "b", `{"observedGeneration":1}`) // such as a Deployment that was paused meanwhile
+	w.plans("web !a ReplacementNotHealthy")
+	w.healthy(b)
+	w.plans("web ~a")
+}
+
+func TestPausedTemplateStays(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.deployment("web", "a=1", byRoom())
+	template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"paused": true}}}
+	w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return FactsOf(template, nil), nil }
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.plans("web !a TemplatePaused")
+	unstructured.RemoveNestedField(template.Object, "spec", "paused")
+	w.plans("web -a: b=1")
 }
 
 func TestPolicyTolerationsDecide(t *testing.T) {
