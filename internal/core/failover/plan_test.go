@@ -74,6 +74,38 @@ func TestPausedTemplateStays(t *testing.T) {
 	w.plans("web -a: b=1")
 }
 
+func TestReportWithoutCountersMayBeFromBeforeTheMove(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	b := w.job("batch", "a=2 b=1", upTo(byRoom(), 2))
+	fresh := w.job("fresh", "a=2", upTo(byRoom(), 1))
+	w.room["c"] = 0
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("batch -a: b=3; fresh -a: b=2"))
+	w.reportsStatus(fresh, "b", `{"active":2}`) // of a copy that was not there before
+	w.execute(w.plans("fresh ~a; batch !a ReplacementNotHealthy"))
+	w.pass(24 * time.Hour)
+	w.plans("batch !a GracePeriodExceeded")
+	w.reportsStatus(b, "b", complete)
+	w.plans("batch ~a")
+}
+
+func TestOldCopyIsKeptForTheGracePeriodWhereMembersScale(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	b := w.deployment("web", "a=2 b=2", byRoom())
+	w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return Facts{OwnScale: true}, nil }
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("web -a: b=4"))
+	w.pass(time.Minute)
+	p := w.plans("web !a ReplacementNotHealthy") // though b is Healthy: it may be as it was before the move
+	w.now = p.Next
+	w.reports(b, "b", workv1alpha1.ResourceUnknown, 2)
+	w.plans("web !a GracePeriodExceeded")
+	w.reports(b, "b", workv1alpha1.ResourceHealthy, 3)
+	w.plans("web ~a")
+}
+
 func TestPolicyTolerationsDecide(t *testing.T) {
 	seconds := int64(30)
 	for name, c := range map[string]struct {
