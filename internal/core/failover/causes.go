@@ -67,6 +67,10 @@ func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bo
 			w := p.waiting(b, candidate, Tolerated, "tolerated until "+candidate.due.UTC().Format(time.RFC3339))
 			w.Until = candidate.due
 			p.wait(w)
+		case candidate.lost && candidate.purge == policyv1alpha1.PurgeModeDirectly:
+			// To evict b would stop all its Works until this one is gone, and delete pods that run when the cluster returns.
+			p.wait(p.waiting(b, candidate, StillRunning,
+				"purgeMode is Directly, and the old copy cannot be deleted until the cluster responds again or is removed"))
 		case ok:
 			if candidate.lost && c.lost {
 				c.with = append(c.with, candidate.cluster)

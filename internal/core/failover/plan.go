@@ -166,7 +166,7 @@ const (
 	GracePeriodExceeded Code = "GracePeriodExceeded"
 	// KeptByPolicy keeps the old copy until a user lets it go: purgeMode is Never.
 	KeptByPolicy Code = "KeptByPolicy"
-	// StillRunning waits until the old copy is deleted: purgeMode is Directly.
+	// StillRunning waits until the old copy is deleted, or its cluster responds so that it can be: purgeMode is Directly.
 	StillRunning Code = "OldCopyNotDeleted"
 	// Unread waits because the template or its policy could not be read.
 	Unread Code = "TemplateUnread"

@@ -414,14 +414,27 @@ func TestDirectlyWaitsUntilTheOldCopyIsGone(t *testing.T) {
 	b.Spec.Failover.Cluster.PurgeMode = policyv1alpha1.PurgeModeDirectly
 	exists := true
 	w.in.HasWork = func(_ workv1alpha2.Binding, cluster string) bool { return cluster == "a" && exists }
-	w.lose("a")
-	w.pass(10 * time.Minute)
+	w.taint("a", "maintenance")
 	w.execute(w.plans("web -a: b=1"))
 	w.plans("web !a OldCopyNotDeleted")
 	exists = false
 	w.plans("web !a ReplacementNotHealthy")
 	w.reports(b, "b", workv1alpha1.ResourceUnhealthy, 0) // it is there
 	w.plans("web ~a")
+}
+
+func TestDirectlyKeepsTheCopyInALostCluster(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	b := w.deployment("web", "a=1 b=1", byRoom())
+	b.Spec.Failover.Cluster.PurgeMode = policyv1alpha1.PurgeModeDirectly
+	w.lose("a")
+	w.pass(10 * time.Minute)
+	w.plans("web !a OldCopyNotDeleted")
+	w.taint("b", "maintenance") // which responds
+	w.plans("web -b: a=1 c=1; web !a OldCopyNotDeleted")
+	w.untaint("b", "maintenance")
+	w.back("a")
+	w.plans("")
 }
 
 func TestVolumesStayUnlessThePolicySaysOtherwise(t *testing.T) {

@@ -46,7 +46,7 @@ func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule
 	if errors.Is(err, errTerms) && len(c.with) > 0 {
 		return question(b, s, append(slices.Clone(c.with), c.cluster)...).moved(c, room)
 	}
-	if err == nil || !schedule.Divided(b.BindingSpec()) || !c.lost || c.purge == policyv1alpha1.PurgeModeDirectly || schedule.PartsOf(b) != nil {
+	if err == nil || !schedule.Divided(b.BindingSpec()) || !c.lost || schedule.PartsOf(b) != nil {
 		return to, err
 	}
 	q.ask = inOneTerm(q.ask)
