@@ -149,6 +149,9 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	if taint.TimeAdded != nil {
 		c.since = taint.TimeAdded.Time
 	}
+	if earliest := c.since.Add(lossDelay); isLossTaint(taint) && c.due.Before(earliest) {
+		c.due = earliest
+	}
 	if rule != nil {
 		c.purge, c.preserve = cmp.Or(rule.PurgeMode, c.purge), rule.StatePreservation
 	}

@@ -233,7 +233,19 @@ func (w *world) execute(p Plan) {
 		f.Apply(f.Binding)
 		f.Binding.(*workv1alpha2.ResourceBinding).Generation++
 	}
+	w.pause(p)
 	w.confirm(p.Evictions...)
+}
+
+// pause sets the condition FailoverPaused on the clusters that the brake protects, and removes it from others.
+func (w *world) pause(p Plan) {
+	for _, c := range w.clusters {
+		meta.RemoveStatusCondition(&c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
+		if p.Paused[c.Name] != "" {
+			meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
+				Type: clusterv1alpha1.ClusterConditionFailoverPaused, Status: metav1.ConditionTrue, Reason: "Test"})
+		}
+	}
 }
 
 // confirm has the scheduler look at the bindings. It is an error if it moves what was just evicted.

@@ -214,7 +214,10 @@ const defaultGracePeriod = 10 * time.Minute
 
 // Make plans. The same input gives the same plan.
 func Make(in Input, now time.Time) Plan {
-	p := &planner{Input: in, now: now, plan: Plan{Paused: brake(in.Fleet.Snapshot, in.BrakeShare)}}
+	p := &planner{Input: in, now: now}
+	var resume time.Time
+	p.plan.Paused, resume = brake(in.Fleet.Snapshot, in.BrakeShare, now)
+	p.wake(resume)
 	p.bindings = slices.Clone(in.Bindings)
 	slices.SortFunc(p.bindings, func(a, b workv1alpha2.Binding) int {
 		if x, y := isWorkload(a), isWorkload(b); x != y { // what has no replicas follows the workloads of its policy

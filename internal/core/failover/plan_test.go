@@ -263,12 +263,36 @@ func TestBrakeHoldsForClustersLostTogether(t *testing.T) {
 	w.pass(4 * time.Minute)
 	w.lose("c")
 	w.pass(10 * time.Minute)
-	w.plans("web !a FailoverPaused")
+	w.execute(w.plans("web !a FailoverPaused"))
 	w.taint("a", "user") // which says that the cluster is to be evicted
 	w.plans("web -a: d=2")
 	w.untaint("a", "user")
 	w.back("c")
-	w.plans("web -a: c=1 d=1")
+	p := w.plans("web !a FailoverPaused") // the others may become ready, too
+	w.execute(p)
+	w.pass(time.Minute)
+	w.back("b")
+	w.now = p.Next
+	p = w.plans("web !a FailoverPaused")
+	w.execute(p)
+	w.now = p.Next
+	w.plans("web -a: b=1 c=1")
+}
+
+func TestBrakeSeesTheTaintsOfAllLostClusters(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "d")
+	p := byRoom()
+	p.ClusterTolerations = []corev1.Toleration{{Key: clusterv1alpha1.TaintNotReady, Operator: corev1.TolerationOpExists,
+		Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64)}}
+	w.deployment("web", "a=2", p)
+	w.lose("a")
+	w.pass(20 * time.Second)
+	w.plans("web !a Tolerated")
+	w.lose("b", "c")
+	w.pass(10 * time.Second)
+	w.plans("web !a FailoverPaused")
+	w.back("b", "c")
+	w.plans("web -a: b=1 c=1") // no brake was reported
 }
 
 func TestClustersLostFarApartAreEvicted(t *testing.T) {
