@@ -243,6 +243,9 @@ func TestBrakeSetsAConditionOnEachCluster(t *testing.T) {
 		w.Advance(time.Hour)
 		w.is("m1:2")
 		w.back("m2")
+		w.Advance(time.Minute)
+		w.is("m1:2") // m1 may become ready, too
+		w.Advance(time.Minute)
 		w.is("m2:2 leaves m1")
 		w.Eventually("no cluster is paused", func() string {
 			if paused("m1") || paused("m2") {

@@ -5,23 +5,35 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // brakeWindow is the time within which clusters count as lost at about the same time.
 const brakeWindow = 5 * time.Minute
 
-// brake are the lost clusters that are not evicted, because more than a share of the fleet, and at least two clusters, were lost
-// within one window and are still lost: then the network of the hub is the likely cause. The value is the reason for people.
-func brake(s schedule.Snapshot, share float64) map[string]string {
+// lossDelay is how long a cluster is lost at least before workloads leave it, so that clusters that are lost at the same time have
+// their taints. resumeAfter is how long clusters stay paused after another cluster has become ready. Both span several probes.
+const lossDelay, resumeAfter = 30 * time.Second, 2 * time.Minute
+
+// brake returns the lost clusters that are not evicted, with the reason for people. They are those of a group of more than a share
+// of the fleet, and at least two clusters, that were lost within one window and are still lost: then the network of the hub is
+// the likely cause. When a cluster becomes ready and too few are lost, those that are paused stay so until resume: they may become
+// ready, too. resume is zero if there are none.
+func brake(s schedule.Snapshot, share float64, now time.Time) (paused map[string]string, resume time.Time) {
 	type loss struct {
 		cluster string
 		at      time.Time
 	}
 	var losses []loss
+	var ready time.Time // when the last cluster became ready
 	for _, name := range s.Names() {
+		c := s.Cluster(name)
 		var at time.Time
-		for _, t := range s.Cluster(name).Spec.Taints {
+		for _, t := range c.Spec.Taints {
 			if isLossTaint(t) && t.TimeAdded != nil && (at.IsZero() || t.TimeAdded.Time.Before(at)) {
 				at = t.TimeAdded.Time
 			}
@@ -29,9 +41,12 @@ func brake(s schedule.Snapshot, share float64) map[string]string {
 		if !at.IsZero() {
 			losses = append(losses, loss{name, at})
 		}
+		if r := membership.Readiness(c); membership.IsReady(c) && r.LastTransitionTime.After(ready) {
+			ready = r.LastTransitionTime.Time
+		}
 	}
 	slices.SortStableFunc(losses, func(a, b loss) int { return a.at.Compare(b.at) })
-	paused := map[string]string{}
+	paused = map[string]string{}
 	for i := range losses {
 		group := losses[i:]
 		if end := slices.IndexFunc(group, func(l loss) bool { return l.at.Sub(losses[i].at) > brakeWindow }); end >= 0 {
@@ -45,5 +60,13 @@ func brake(s schedule.Snapshot, share float64) map[string]string {
 				"Check that the hub reaches its clusters. If the clusters are lost indeed, add a NoExecute taint of your own to those that should be evicted.", len(group), s.Len(), brakeWindow)
 		}
 	}
-	return paused
+	for _, l := range losses {
+		was := meta.IsStatusConditionTrue(s.Cluster(l.cluster).Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
+		if paused[l.cluster] == "" && was && ready.Add(resumeAfter).After(now) {
+			resume = ready.Add(resumeAfter)
+			paused[l.cluster] = fmt.Sprintf("other clusters became ready, so this one may become ready too: nothing is evicted from it before %s",
+				resume.UTC().Format(time.RFC3339))
+		}
+	}
+	return paused, resume
 }

@@ -10,11 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
@@ -65,6 +67,10 @@ func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bo
 			w := p.waiting(b, candidate, Tolerated, "tolerated until "+candidate.due.UTC().Format(time.RFC3339))
 			w.Until = candidate.due
 			p.wait(w)
+		case candidate.lost && candidate.purge == policyv1alpha1.PurgeModeDirectly:
+			// To evict b would stop all its Works until this one is gone, and delete pods that run when the cluster returns.
+			p.wait(p.waiting(b, candidate, StillRunning,
+				"purgeMode is Directly, and the old copy cannot be deleted until the cluster responds again or is removed"))
 		case ok:
 			if candidate.lost && c.lost {
 				c.with = append(c.with, candidate.cluster)
@@ -94,7 +100,7 @@ func (p *planner) pending(b workv1alpha2.Binding) (clusters []string, allLost bo
 }
 
 // causes has at most one cause per cluster of b, the taints of the cluster first. A cluster that is being deleted has none:
-// its bindings follow the removal of the cluster.
+// its bindings follow the removal of the cluster. Nor has a cluster where b has finished: elsewhere it would run again.
 func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	spec := b.BindingSpec()
 	if spec.Placement == nil {
@@ -102,7 +108,7 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	}
 	for _, t := range spec.Clusters {
 		cluster := p.Fleet.Snapshot.Cluster(t.Name)
-		if cluster == nil {
+		if cluster == nil || hasFinished(b, t.Name) {
 			continue
 		}
 		if c, ok := p.tainted(b, cluster); ok {
@@ -142,6 +148,9 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 		message: fmt.Sprintf("the taint %s of the cluster is not tolerated", taint.ToString())}
 	if taint.TimeAdded != nil {
 		c.since = taint.TimeAdded.Time
+	}
+	if earliest := c.since.Add(lossDelay); isLossTaint(taint) && c.due.Before(earliest) {
+		c.due = earliest
 	}
 	if rule != nil {
 		c.purge, c.preserve = cmp.Or(rule.PurgeMode, c.purge), rule.StatePreservation
@@ -185,6 +194,13 @@ func itemOf(b workv1alpha2.Binding, cluster string) *workv1alpha2.AggregatedStat
 		}
 	}
 	return nil
+}
+
+// hasFinished reports whether b runs once and has finished in a cluster.
+func hasFinished(b workv1alpha2.Binding, cluster string) bool {
+	of := b.BindingSpec().Resource
+	item := itemOf(b, cluster)
+	return item != nil && aggregate.Final(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind).GroupKind(), item.Status)
 }
 
 // failed says whether the scheduler reports that b could not be placed.

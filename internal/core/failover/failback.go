@@ -25,7 +25,7 @@ func (p *planner) failBack(i int) {
 	}
 	s := p.snapshot(b)
 	facts, err := p.facts(b)
-	if err != nil || facts.FailbackAfter == 0 || facts.Volumes && !facts.MoveVolumes || !settled(b, s) {
+	if err != nil || facts.FailbackAfter == 0 || facts.Paused || facts.Volumes && !facts.MoveVolumes || !settled(b, s) {
 		return
 	}
 	var returned []string
@@ -80,6 +80,9 @@ func (p *planner) back(b workv1alpha2.Binding, returned []string, s schedule.Sna
 	var losers []workv1alpha2.TargetCluster
 	returns := false
 	for _, t := range spec.Clusters {
+		if hasFinished(b, t.Name) {
+			return Eviction{}, false
+		}
 		if n := t.Replicas - replicasIn(result.Clusters, t.Name); !contains(result.Clusters, t.Name) || divided && n > 0 {
 			losers = append(losers, workv1alpha2.TargetCluster{Name: t.Name, Replicas: n})
 		}

@@ -115,9 +115,13 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 			// The old copy is gone already.
 		case item.Health != workv1alpha1.ResourceHealthy:
 			return fmt.Sprintf("it is not healthy in cluster %q: %s", target.Name, item.Health)
-		case !facts.OwnScale:
-			if ready, known := deschedule.ReadyIn(b, target.Name); known && ready < target.Replicas {
-				return fmt.Sprintf("%d of %d replicas are ready in cluster %q", ready, target.Replicas, target.Name)
+		case facts.OwnScale && isWorkload(b):
+			if deadlineOf(t).After(p.now) { // the other clusters may have to scale up first
+				return "each cluster decides how many replicas it runs, so the old copy is kept for the grace period"
+			}
+		default:
+			if missing := missingReplicas(b, t, target); missing != "" {
+				return missing
 			}
 		}
 		healthy++
@@ -129,4 +133,27 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 		return silent
 	}
 	return ""
+}
+
+// missingReplicas says how many replicas of a target are not ready; empty if none is known to be missing, and what the cluster
+// reports is not only of the copy that it had before the task.
+func missingReplicas(b workv1alpha2.Binding, t workv1alpha2.GracefulEvictionTask, target workv1alpha2.TargetCluster) string {
+	ready, known := deschedule.ReadyIn(b, target.Name)
+	grew := slices.Contains(t.ClustersBeforeFailover, target.Name) && replicasIn(RecordOf(b)[t.FromCluster].To, target.Name) > 0
+	switch {
+	case (known || countsReady(b)) && ready < target.Replicas: // counters that are zero are often left out
+		return fmt.Sprintf("%d of %d replicas are ready in cluster %q", ready, target.Replicas, target.Name)
+	case !known && grew && !hasFinished(b, target.Name):
+		return fmt.Sprintf("cluster %q does not report whether the replicas that it gained are ready: if they are, "+
+			"set suppressDeletion of the task to false", target.Name)
+	}
+	return ""
+}
+
+// countsReady reports whether a cluster, such as the one that is left, reports how many replicas of b are ready.
+func countsReady(b workv1alpha2.Binding) bool {
+	return slices.ContainsFunc(b.BindingStatus().AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool {
+		_, known := deschedule.ReadyIn(b, i.ClusterName)
+		return known
+	})
 }

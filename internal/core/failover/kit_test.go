@@ -42,6 +42,7 @@ func newWorld(t *testing.T, clusters ...string) *world {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: clusterv1alpha1.ClusterStatus{
 			APIEnablements: []clusterv1alpha1.APIEnablement{
 				{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}},
+				{GroupVersion: "batch/v1", Resources: []clusterv1alpha1.APIResource{{Name: "jobs", Kind: "Job"}}},
 				{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}}},
 			},
 			Conditions: []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionTrue}},
@@ -153,6 +154,25 @@ func (w *world) configMap(name, at string, p policyv1alpha1.Placement) *workv1al
 	return b
 }
 
+// job is the same of a Job.
+func (w *world) job(name, at string, p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
+	b := w.deployment(name, at, p)
+	b.Spec.Resource.APIVersion, b.Spec.Resource.Kind = "batch/v1", "Job"
+	for _, t := range b.Spec.Clusters {
+		w.reportsStatus(b, t.Name, `{"active":1}`)
+	}
+	return b
+}
+
+// reportsStatus has a cluster report that a binding is healthy, with a status.
+func (w *world) reportsStatus(b *workv1alpha2.ResourceBinding, cluster, status string) {
+	w.reports(b, cluster, workv1alpha1.ResourceHealthy, 0)
+	itemOf(b, cluster).Status = &runtime.RawExtension{Raw: []byte(status)}
+}
+
+// complete is the status of a Job that is over.
+const complete = `{"succeeded":1,"conditions":[{"type":"Complete","status":"True"}]}`
+
 // reports has a cluster report the health and the ready replicas of a binding.
 func (w *world) reports(b *workv1alpha2.ResourceBinding, cluster string, health workv1alpha1.ResourceHealth, ready int32) {
 	items := slices.DeleteFunc(slices.Clone(b.Status.AggregatedStatus), func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster })
@@ -213,7 +233,19 @@ func (w *world) execute(p Plan) {
 		f.Apply(f.Binding)
 		f.Binding.(*workv1alpha2.ResourceBinding).Generation++
 	}
+	w.pause(p)
 	w.confirm(p.Evictions...)
+}
+
+// pause sets the condition FailoverPaused on the clusters that the brake protects, and removes it from others.
+func (w *world) pause(p Plan) {
+	for _, c := range w.clusters {
+		meta.RemoveStatusCondition(&c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
+		if p.Paused[c.Name] != "" {
+			meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
+				Type: clusterv1alpha1.ClusterConditionFailoverPaused, Status: metav1.ConditionTrue, Reason: "Test"})
+		}
+	}
 }
 
 // confirm has the scheduler look at the bindings. It is an error if it moves what was just evicted.

@@ -156,6 +156,8 @@ const (
 	Volumes Code = "PersistentVolumes"
 	// Suspended waits because dispatching is suspended.
 	Suspended Code = "DispatchingSuspended"
+	// TemplatePaused waits because the template is paused.
+	TemplatePaused Code = "TemplatePaused"
 	// WorkloadFirst waits until workloads of the same policy have left the cluster.
 	WorkloadFirst Code = "WorkloadFirst"
 	// ReplacementNotHealthy keeps the old copy until the replacement is healthy.
@@ -164,7 +166,7 @@ const (
 	GracePeriodExceeded Code = "GracePeriodExceeded"
 	// KeptByPolicy keeps the old copy until a user lets it go: purgeMode is Never.
 	KeptByPolicy Code = "KeptByPolicy"
-	// StillRunning waits until the old copy is deleted: purgeMode is Directly.
+	// StillRunning waits until the old copy is deleted, or its cluster responds so that it can be: purgeMode is Directly.
 	StillRunning Code = "OldCopyNotDeleted"
 	// Unread waits because the template or its policy could not be read.
 	Unread Code = "TemplateUnread"
@@ -172,7 +174,7 @@ const (
 
 // NeedsUser says whether the wait may not end without a user.
 func (c Code) NeedsUser() bool {
-	return slices.Contains([]Code{NothingFits, Volumes, Suspended, GracePeriodExceeded, Unread}, c)
+	return slices.Contains([]Code{NothingFits, Volumes, Suspended, TemplatePaused, GracePeriodExceeded, Unread}, c)
 }
 
 // Waiting is a binding that should leave a cluster, or has left it, and what it waits for.
@@ -212,7 +214,10 @@ const defaultGracePeriod = 10 * time.Minute
 
 // Make plans. The same input gives the same plan.
 func Make(in Input, now time.Time) Plan {
-	p := &planner{Input: in, now: now, plan: Plan{Paused: brake(in.Fleet.Snapshot, in.BrakeShare)}}
+	p := &planner{Input: in, now: now}
+	var resume time.Time
+	p.plan.Paused, resume = brake(in.Fleet.Snapshot, in.BrakeShare, now)
+	p.wake(resume)
 	p.bindings = slices.Clone(in.Bindings)
 	slices.SortFunc(p.bindings, func(a, b workv1alpha2.Binding) int {
 		if x, y := isWorkload(a), isWorkload(b); x != y { // what has no replicas follows the workloads of its policy
@@ -239,8 +244,9 @@ type planner struct {
 	plan Plan
 	// bindings are those of the input in the order in which they are planned, moved as planned.
 	bindings []workv1alpha2.Binding
-	// occupied counts the workloads of a policy that run in a cluster, or are leaving it.
-	occupied map[policyCluster]int
+	// placed counts the workloads of a policy that are placed in a cluster and have not finished there, occupied also those
+	// that are leaving it.
+	placed, occupied map[policyCluster]int
 	// left is the number of evictions that may still be made, and again when there may be more.
 	left  int
 	again time.Time
@@ -265,7 +271,7 @@ func policyOf(b workv1alpha2.Binding) string {
 
 // index counts where the workloads of each policy are.
 func (p *planner) index() {
-	p.occupied = map[policyCluster]int{}
+	p.placed, p.occupied = map[policyCluster]int{}, map[policyCluster]int{}
 	for _, b := range p.bindings {
 		p.count(b, 1)
 	}
@@ -277,7 +283,13 @@ func (p *planner) count(b workv1alpha2.Binding, n int) {
 		return
 	}
 	for _, cluster := range holds(b) {
+		if hasFinished(b, cluster) {
+			continue // it needs the other objects no more
+		}
 		p.occupied[policyCluster{policy, cluster}] += n
+		if contains(b.BindingSpec().Clusters, cluster) {
+			p.placed[policyCluster{policy, cluster}] += n
+		}
 	}
 }
 
@@ -424,7 +436,8 @@ func (p *planner) forbidden(b workv1alpha2.Binding, c cause) *Waiting {
 	if s := spec.Suspension; s != nil && (s.Dispatching != nil && *s.Dispatching || s.DispatchingOnClusters != nil) {
 		return because(Suspended, "dispatching is suspended, so a replacement would not start; resume it to let the workload move")
 	}
-	if !isWorkload(b) && p.occupied[policyCluster{policyOf(b), c.cluster}] > 0 {
+	// Once the workload is placed elsewhere, its new pods may need b there. The old copy of b stays until the workload has left.
+	if !isWorkload(b) && p.placed[policyCluster{policyOf(b), c.cluster}] > 0 {
 		return because(WorkloadFirst, "workloads of the same policy are still in the cluster")
 	}
 	if p.left <= 0 {
@@ -438,6 +451,8 @@ func (p *planner) forbidden(b workv1alpha2.Binding, c cause) *Waiting {
 		return because(Unread, err.Error())
 	case facts.Volumes && !facts.MoveVolumes:
 		return because(Volumes, fmt.Sprintf("it has persistent volumes, which stay in the cluster; to move it without its data, set the annotation %s: \"true\" on its policy", MoveVolumesAnnotation))
+	case facts.Paused:
+		return because(TemplatePaused, "the template is paused, so a replacement would not start; set spec.paused to false to let the workload move")
 	}
 	return nil
 }

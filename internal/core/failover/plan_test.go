@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -47,6 +48,62 @@ func TestReplicasReadyCountBeforeTheTaskEnds(t *testing.T) {
 	w.execute(w.plans("web -a: b=4"))
 	w.reports(b, "b", workv1alpha1.ResourceHealthy, 2) // as it was before the move
 	w.plans("web !a ReplacementNotHealthy")
+}
+
+func TestNewCopyWithoutCountersIsNotReady(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	b := w.deployment("web", "a=2", upTo(byRoom(), 1))
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("web -a: b=2"))
+	w.reportsStatus(b, "b", `{"observedGeneration":1}`) // such as a Deployment that was paused meanwhile
+	w.plans("web !a ReplacementNotHealthy")
+	w.healthy(b)
+	w.plans("web ~a")
+}
+
+func TestPausedTemplateStays(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.deployment("web", "a=1", byRoom())
+	template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"paused": true}}}
+	w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return FactsOf(template, nil), nil }
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.plans("web !a TemplatePaused")
+	unstructured.RemoveNestedField(template.Object, "spec", "paused")
+	w.plans("web -a: b=1")
+}
+
+func TestReportWithoutCountersMayBeFromBeforeTheMove(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	b := w.job("batch", "a=2 b=1", upTo(byRoom(), 2))
+	fresh := w.job("fresh", "a=2", upTo(byRoom(), 1))
+	w.room["c"] = 0
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("batch -a: b=3; fresh -a: b=2"))
+	w.reportsStatus(fresh, "b", `{"active":2}`) // of a copy that was not there before
+	w.execute(w.plans("fresh ~a; batch !a ReplacementNotHealthy"))
+	w.pass(24 * time.Hour)
+	w.plans("batch !a GracePeriodExceeded")
+	w.reportsStatus(b, "b", complete)
+	w.plans("batch ~a")
+}
+
+func TestOldCopyIsKeptForTheGracePeriodWhereMembersScale(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	b := w.deployment("web", "a=2 b=2", byRoom())
+	w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return Facts{OwnScale: true}, nil }
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("web -a: b=4"))
+	w.pass(time.Minute)
+	p := w.plans("web !a ReplacementNotHealthy") // though b is Healthy: it may be as it was before the move
+	w.now = p.Next
+	w.reports(b, "b", workv1alpha1.ResourceUnknown, 2)
+	w.plans("web !a GracePeriodExceeded")
+	w.reports(b, "b", workv1alpha1.ResourceHealthy, 3)
+	w.plans("web ~a")
 }
 
 func TestPolicyTolerationsDecide(t *testing.T) {
@@ -206,12 +263,36 @@ func TestBrakeHoldsForClustersLostTogether(t *testing.T) {
 	w.pass(4 * time.Minute)
 	w.lose("c")
 	w.pass(10 * time.Minute)
-	w.plans("web !a FailoverPaused")
+	w.execute(w.plans("web !a FailoverPaused"))
 	w.taint("a", "user") // which says that the cluster is to be evicted
 	w.plans("web -a: d=2")
 	w.untaint("a", "user")
 	w.back("c")
-	w.plans("web -a: c=1 d=1")
+	p := w.plans("web !a FailoverPaused") // the others may become ready, too
+	w.execute(p)
+	w.pass(time.Minute)
+	w.back("b")
+	w.now = p.Next
+	p = w.plans("web !a FailoverPaused")
+	w.execute(p)
+	w.now = p.Next
+	w.plans("web -a: b=1 c=1")
+}
+
+func TestBrakeSeesTheTaintsOfAllLostClusters(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "d")
+	p := byRoom()
+	p.ClusterTolerations = []corev1.Toleration{{Key: clusterv1alpha1.TaintNotReady, Operator: corev1.TolerationOpExists,
+		Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64)}}
+	w.deployment("web", "a=2", p)
+	w.lose("a")
+	w.pass(20 * time.Second)
+	w.plans("web !a Tolerated")
+	w.lose("b", "c")
+	w.pass(10 * time.Second)
+	w.plans("web !a FailoverPaused")
+	w.back("b", "c")
+	w.plans("web -a: b=1 c=1") // no brake was reported
 }
 
 func TestClustersLostFarApartAreEvicted(t *testing.T) {
@@ -297,6 +378,20 @@ func TestUnhealthyApplicationMovesAfterItsToleration(t *testing.T) {
 	w.plans("web ~a")
 }
 
+func TestUnhealthyCopyIsRemovedOnlyForANewOne(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	everywhere := w.deployment("everywhere", "a=2 b=2 c=2", duplicated())
+	once := w.deployment("once", "a=2", upTo(duplicated(), 1))
+	w.in.Unhealthy = map[types.NamespacedName]map[string]time.Time{}
+	for _, b := range []*workv1alpha2.ResourceBinding{everywhere, once} {
+		b.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}}
+		w.reports(b, "a", workv1alpha1.ResourceUnhealthy, 0)
+		w.in.Unhealthy[keyOf(b)] = map[string]time.Time{"a": w.now}
+	}
+	w.pass(5 * time.Minute)
+	w.plans("once -a: b=2; everywhere !a NothingFits")
+}
+
 func TestTaskOfARemovedClusterEnds(t *testing.T) {
 	w := newWorld(t, "b")
 	b := w.deployment("web", "b=2", byRoom())
@@ -343,14 +438,27 @@ func TestDirectlyWaitsUntilTheOldCopyIsGone(t *testing.T) {
 	b.Spec.Failover.Cluster.PurgeMode = policyv1alpha1.PurgeModeDirectly
 	exists := true
 	w.in.HasWork = func(_ workv1alpha2.Binding, cluster string) bool { return cluster == "a" && exists }
-	w.lose("a")
-	w.pass(10 * time.Minute)
+	w.taint("a", "maintenance")
 	w.execute(w.plans("web -a: b=1"))
 	w.plans("web !a OldCopyNotDeleted")
 	exists = false
 	w.plans("web !a ReplacementNotHealthy")
 	w.reports(b, "b", workv1alpha1.ResourceUnhealthy, 0) // it is there
 	w.plans("web ~a")
+}
+
+func TestDirectlyKeepsTheCopyInALostCluster(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	b := w.deployment("web", "a=1 b=1", byRoom())
+	b.Spec.Failover.Cluster.PurgeMode = policyv1alpha1.PurgeModeDirectly
+	w.lose("a")
+	w.pass(10 * time.Minute)
+	w.plans("web !a OldCopyNotDeleted")
+	w.taint("b", "maintenance") // which responds
+	w.plans("web -b: a=1 c=1; web !a OldCopyNotDeleted")
+	w.untaint("b", "maintenance")
+	w.back("a")
+	w.plans("")
 }
 
 func TestVolumesStayUnlessThePolicySaysOtherwise(t *testing.T) {
@@ -373,12 +481,56 @@ func TestConfigurationStaysWhileAWorkloadOfItsPolicyDoes(t *testing.T) {
 	w.taint("a", "maintenance")
 	w.plans("config !a WorkloadFirst; web !a NothingFits")
 	w.room["b"] = 1
-	w.execute(w.plans("web -a: b=1; config !a WorkloadFirst"))
+	w.execute(w.plans("web -a: b=1; config -a: b"))
+	w.healthy(c)
+	w.plans("config !a WorkloadFirst; web !a ReplacementNotHealthy")
 	w.healthy(b)
 	w.execute(w.plans("web ~a; config !a WorkloadFirst"))
-	w.execute(w.plans("config -a: b"))
-	w.healthy(c)
 	w.plans("config ~a")
+}
+
+func TestConfigurationReachesTheNewClusterWithItsWorkload(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.deployment("web", "a=1", upTo(byRoom(), 1))
+	c := w.configMap("config", "a", upTo(duplicated(), 1))
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("web -a: b=1; config -a: b"))
+	// The pods of web need config in b before they are healthy.
+	w.healthy(c)
+	w.plans("config !a WorkloadFirst; web !a ReplacementNotHealthy")
+}
+
+func TestFinishedJobDoesNotRunAgain(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	done, running := w.job("done", "a=1", upTo(byRoom(), 1)), w.job("running", "a=1", upTo(byRoom(), 1))
+	w.configMap("config", "a b c", duplicated())
+	w.reportsStatus(done, "a", complete)
+	w.taint("a", "maintenance")
+	w.execute(w.plans("running -a: b=1; config -a: b c"))
+	w.reportsStatus(running, "b", complete)
+	w.execute(w.plans("running ~a; config !a WorkloadFirst"))
+	w.plans("config ~a")
+}
+
+func TestFinishedJobDoesNotFailBack(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return Facts{FailbackAfter: time.Minute}, nil }
+	p := byRoom()
+	p.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
+		{AffinityName: "primary", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"a"}}},
+		{AffinityName: "backup", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"b"}}},
+	}
+	b := w.job("batch", "a=1", p)
+	b.Status.SchedulerObservedAffinityName = "primary"
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("batch -a: b=1"))
+	w.reportsStatus(b, "b", complete)
+	w.execute(w.plans("batch ~a"))
+	w.back("a")
+	w.pass(time.Minute)
+	w.execute(w.plans("batch forgets"))
 }
 
 func TestClusterBeingDeletedIsNotEvicted(t *testing.T) {

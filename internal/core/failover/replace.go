@@ -38,15 +38,15 @@ type replacement struct {
 
 // replace finds the placement of b without a cluster. No other cluster loses replicas, and none gains any that is lost, tainted
 // or being left. Of a lost cluster as many replicas leave as others have room for; of a cluster that responds all or none.
-// Without replicas to divide, a new cluster takes the place of the one that is left; of a cluster that responds the copy
-// may also go if other clusters keep theirs.
+// Without replicas to divide, a new cluster takes the place of the one that is left. A copy may leave a drained cluster also
+// if other clusters keep theirs.
 func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule.Capacity) (replacement, error) {
 	q := question(b, s, c.cluster)
 	to, err := q.moved(c, room)
 	if errors.Is(err, errTerms) && len(c.with) > 0 {
 		return question(b, s, append(slices.Clone(c.with), c.cluster)...).moved(c, room)
 	}
-	if err == nil || !schedule.Divided(b.BindingSpec()) || !c.lost || c.purge == policyv1alpha1.PurgeModeDirectly || schedule.PartsOf(b) != nil {
+	if err == nil || !schedule.Divided(b.BindingSpec()) || !c.lost || schedule.PartsOf(b) != nil {
 		return to, err
 	}
 	q.ask = inOneTerm(q.ask)
@@ -230,7 +230,7 @@ func (q *query) copied(c cause) (replacement, error) {
 			return replacement{}, errOthers
 		}
 	}
-	if len(to) == len(has) && (c.lost || len(to) == 0) {
+	if len(to) == len(has) && (c.lost || c.reason == ReasonApplicationFailure || len(to) == 0) {
 		return replacement{}, errEverywhere
 	}
 	return q.whole(to, replicasIn(q.binding.BindingSpec().Clusters, q.from[0]))

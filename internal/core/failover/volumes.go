@@ -22,6 +22,8 @@ const (
 type Facts struct {
 	// Volumes says that the template uses persistent volumes, MoveVolumes that it may move nevertheless.
 	Volumes, MoveVolumes bool
+	// Paused says that spec.paused of the template is true, so that a new copy would start no pods.
+	Paused bool
 	// OwnScale says that each member decides how many replicas it runs.
 	OwnScale bool
 	// FailbackAfter is the stabilization window of a failback; 0 is no failback.
@@ -36,6 +38,7 @@ func FactsOf(template *unstructured.Unstructured, policy map[string]string) Fact
 	}
 	if template != nil {
 		f.Volumes, f.OwnScale = hasVolumes(template), deschedule.ScaledByMembers(template)
+		f.Paused, _, _ = unstructured.NestedBool(template.Object, "spec", "paused")
 	}
 	return f
 }

@@ -2,14 +2,17 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/deschedule"
 	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/membership"
@@ -148,15 +151,28 @@ func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
 	return in
 }
 
-// healthy are the reports of a binding whose copies are healthy in all clusters that respond.
+// healthy are the reports of a binding whose copies are healthy, with all replicas, in all clusters that respond. What has
+// finished has finished.
 func (s *state) healthy(b workv1alpha2.Binding) (items []workv1alpha2.AggregatedStatusItem) {
+	of := b.BindingSpec().Resource
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		if aggregate.Final(propagate.GroupKind(of.APIVersion, of.Kind), item.Status) {
+			items = append(items, item)
+		}
+	}
 	for _, t := range b.BindingSpec().Clusters {
-		if !membership.Silent(s.snapshot.Cluster(t.Name)) {
-			items = append(items, workv1alpha2.AggregatedStatusItem{
-				ClusterName: t.Name, Applied: true, Health: workv1alpha1.ResourceHealthy})
+		finished := slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == t.Name })
+		if !finished && !membership.Silent(s.snapshot.Cluster(t.Name)) {
+			items = append(items, readyItem(t))
 		}
 	}
 	return items
+}
+
+// readyItem is the report of a cluster with all replicas of a target.
+func readyItem(t workv1alpha2.TargetCluster) workv1alpha2.AggregatedStatusItem {
+	return workv1alpha2.AggregatedStatusItem{ClusterName: t.Name, Applied: true, Health: workv1alpha1.ResourceHealthy,
+		Status: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"readyReplicas":%d}`, t.Replicas)}}
 }
 
 // facts are those of the template and the policy of a binding.

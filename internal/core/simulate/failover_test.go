@@ -130,12 +130,11 @@ func (s *state) report(b workv1alpha2.Binding, placed map[types.NamespacedName]m
 		if placed[key][t.Name].IsZero() {
 			placed[key][t.Name] = s.now
 		}
-		health := workv1alpha1.ResourceUnknown
-		if s.now.Sub(placed[key][t.Name]) >= time.Minute {
-			health = workv1alpha1.ResourceHealthy
+		item := readyItem(t)
+		if s.now.Sub(placed[key][t.Name]) < time.Minute {
+			item.Health = workv1alpha1.ResourceUnknown
 		}
-		status.AggregatedStatus = append(status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{
-			ClusterName: t.Name, Applied: true, Health: health})
+		status.AggregatedStatus = append(status.AggregatedStatus, item)
 	}
 	status.LastScheduledTime = &metav1.Time{Time: s.now}
 }
