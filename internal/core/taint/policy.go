@@ -35,8 +35,9 @@ func (s Step) String() string {
 	return "policy " + s.Policy + " " + what + " " + s.Taint.ToString()
 }
 
-// Apply returns the cluster's taints after the policies, the older ones first, and what each of them changed. The taints that follow
-// from the condition Ready are no policy's to change, and a policy that is being deleted changes none.
+// Apply returns the cluster's taints after the policies, and what each policy changed. Older policies apply first. A policy that is being
+// deleted changes nothing, and no policy changes the taints that follow from the condition Ready. A NoExecute taint without timeAdded,
+// whoever set it, gets the time now, so that its tolerations end.
 func Apply(c *clusterv1alpha1.Cluster, taints []corev1.Taint, policies []policyv1alpha1.ClusterTaintPolicy, now time.Time) ([]corev1.Taint, []Step) {
 	ordered := slices.SortedFunc(slices.Values(policies), func(a, b policyv1alpha1.ClusterTaintPolicy) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
@@ -60,16 +61,17 @@ func Apply(c *clusterv1alpha1.Cluster, taints []corev1.Taint, policies []policyv
 			at := slices.IndexFunc(taints, func(has corev1.Taint) bool { return has.MatchTaint(&t) })
 			switch {
 			case add && at < 0:
-				if t.Effect == corev1.TaintEffectNoExecute {
-					since := metav1.NewTime(now).Rfc3339Copy()
-					t.TimeAdded = &since
-				}
 				taints = append(taints, t)
 				steps = append(steps, Step{Policy: p.Name, Taint: t})
 			case remove && at >= 0:
 				steps = append(steps, Step{Policy: p.Name, Taint: taints[at], Removed: true})
 				taints = slices.Delete(taints, at, at+1)
 			}
+		}
+	}
+	for i := range taints {
+		if t := &taints[i]; t.Effect == corev1.TaintEffectNoExecute && t.TimeAdded.IsZero() {
+			t.TimeAdded = new(metav1.NewTime(now).Rfc3339Copy())
 		}
 	}
 	return taints, steps

@@ -120,6 +120,20 @@ func TestPoliciesAddAndRemoveTaints(t *testing.T) {
 	}
 }
 
+func TestNoExecuteTaintGetsATimeOnce(t *testing.T) {
+	given := parse("drain:NoExecute", "gpu:NoSchedule")
+	got, steps := Apply(clusterWith("eu"), given, nil, start)
+	if len(steps) > 0 || got[0].TimeAdded == nil || !got[0].TimeAdded.Time.Equal(start) || got[1].TimeAdded != nil {
+		t.Fatalf("got %v by %v, want the time %s for the NoExecute taint alone", got, steps, start)
+	}
+	if given[0].TimeAdded != nil {
+		t.Error("the given taint was changed")
+	}
+	if again, _ := Apply(clusterWith("eu"), got, nil, start.Add(time.Hour)); !again[0].TimeAdded.Time.Equal(start) {
+		t.Errorf("the time became %s", again[0].TimeAdded)
+	}
+}
+
 func TestEvictsByPresentCondition(t *testing.T) {
 	up := when("Ready In True")
 	p := policy("p", 0, up, nil, "a:NoExecute")
