@@ -37,8 +37,11 @@ func (s Step) String() string {
 
 // Apply returns the cluster's taints after the policies, and what each policy changed. Older policies apply first. A policy that is being
 // deleted changes nothing, and no policy changes the taints that follow from the condition Ready. A NoExecute taint without timeAdded,
-// whoever set it, gets the time now, so that its tolerations end.
-func Apply(c *clusterv1alpha1.Cluster, taints []corev1.Taint, policies []policyv1alpha1.ClusterTaintPolicy, now time.Time) ([]corev1.Taint, []Step) {
+// whoever set it, gets the time now, so that its tolerations end. Policies add NoExecute taints only if noExecute permits it, and never by
+// conditions that say that the cluster is lost: stored policies may be older than these rules of admission.
+func Apply(
+	c *clusterv1alpha1.Cluster, taints []corev1.Taint, policies []policyv1alpha1.ClusterTaintPolicy, noExecute bool, now time.Time,
+) ([]corev1.Taint, []Step) {
 	ordered := slices.SortedFunc(slices.Values(policies), func(a, b policyv1alpha1.ClusterTaintPolicy) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
@@ -55,7 +58,8 @@ func Apply(c *clusterv1alpha1.Cluster, taints []corev1.Taint, policies []policyv
 		}
 		for _, of := range p.Spec.Taints {
 			t := corev1.Taint{Key: of.Key, Value: of.Value, Effect: of.Effect}
-			if membership.IsReadinessTaint(t) {
+			if membership.IsReadinessTaint(t) ||
+				add && t.Effect == corev1.TaintEffectNoExecute && (!noExecute || AddsByLoss(p)) {
 				continue
 			}
 			at := slices.IndexFunc(taints, func(has corev1.Taint) bool { return has.MatchTaint(&t) })
@@ -90,6 +94,14 @@ func Evicts(p *policyv1alpha1.ClusterTaintPolicy, c *clusterv1alpha1.Cluster) bo
 // AddsNoExecute reports whether one of the policy's taints is NoExecute.
 func AddsNoExecute(p *policyv1alpha1.ClusterTaintPolicy) bool {
 	return slices.ContainsFunc(p.Spec.Taints, func(t policyv1alpha1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
+}
+
+// AddsByLoss reports whether the policy adds its taints by a condition that changes when the hub loses the cluster. With NoExecute, such a
+// taint would evict workloads although failover is paused because too many clusters are lost.
+func AddsByLoss(p *policyv1alpha1.ClusterTaintPolicy) bool {
+	return slices.ContainsFunc(p.Spec.AddOnConditions, func(m policyv1alpha1.MatchCondition) bool {
+		return m.ConditionType == clusterv1alpha1.ClusterConditionReady || m.ConditionType == clusterv1alpha1.ClusterConditionFailoverPaused
+	})
 }
 
 // matches reports whether all conditions match, and there are any. A condition that the cluster does not have matches nothing.
