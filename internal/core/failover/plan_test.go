@@ -194,6 +194,7 @@ func TestBrakeHoldsForClustersLostTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := []string{"a", "b", "c", "d"}[:c.fleet]
 			w := newWorld(t, all...)
+			w.deployment("web", "a=1 b=1", equally())
 			w.lose(all[:c.lost]...)
 			if got := len(w.plan().Paused); got > 0 != c.paused {
 				t.Errorf("%d clusters are paused", got)
@@ -212,6 +213,34 @@ func TestBrakeHoldsForClustersLostTogether(t *testing.T) {
 	w.untaint("a", "user")
 	w.back("c")
 	w.plans("web -a: c=1 d=1")
+}
+
+func TestOnlyClustersThatWorkloadsWouldLeaveArePaused(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	w.deployment("kept", "a=1 b=1", equally()).Spec.Failover = nil
+	w.deployment("web", "a=1", byRoom())
+	w.lose("a", "b")
+	if p := w.plans("web !a FailoverPaused"); len(p.Paused) != 1 || p.Paused["a"] == "" {
+		t.Errorf("paused are %v, want a alone", p.Paused)
+	}
+	w.bindings = w.bindings[:1]
+	if p := w.plans(""); len(p.Paused) > 0 {
+		t.Errorf("paused are %v, although no policy has failover", p.Paused)
+	}
+}
+
+func TestPauseLastsWhileATaskEnds(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	b := w.deployment("web", "a=1 b=1", equally())
+	w.taint("b", "maintenance")
+	w.execute(w.plans("web -b: a=1 c=1"))
+	w.healthy(b)
+	w.untaint("b", "maintenance")
+	b.Spec.GracefulEvictionTasks[0].SuppressDeletion = new(false)
+	w.lose("a", "b")
+	if p := w.plans("web ~b"); p.Paused["a"] == "" {
+		t.Errorf("paused are %v, want a", p.Paused)
+	}
 }
 
 func TestClustersLostFarApartAreEvicted(t *testing.T) {
