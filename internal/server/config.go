@@ -218,9 +218,10 @@ const (
 	FailoverOfAll = "All"
 )
 
-// options of the failover. Nothing is evicted after the start until a cluster that has recovered meanwhile can be Ready again.
+// options of the failover. Nothing is evicted after the start until a cluster that has recovered meanwhile can be Ready again: the first
+// probe can be one period late, and so can the probe after the success threshold.
 func (c FailoverConfig) options(m MembersConfig, t TaintsConfig) *controller.Failover {
-	return &controller.Failover{Settle: m.StatusUpdateFrequency.Duration + m.SuccessThreshold.Duration, Options: failover.Options{
+	return &controller.Failover{Settle: 2*m.StatusUpdateFrequency.Duration + m.SuccessThreshold.Duration, Options: failover.Options{
 		AllBindings: c.Cluster == FailoverOfAll, BrakeShare: c.BrakeShare, EvictionsPerMinute: c.EvictionsPerMinute, Tolerations: t.tolerations()}}
 }
 

@@ -115,7 +115,7 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 }
 
 // tainted is the NoExecute taint that b tolerates for the shortest time. Where the brake protects the cluster, a taint that somebody
-// else set comes first.
+// else set comes first. A cluster that is Ready is not left because of a loss taint, which is about to be removed.
 func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
 	if len(cluster.Spec.Taints) == 0 {
 		return cause{}, false
@@ -130,7 +130,7 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	taint, until, limited := membership.ToleratedUntil(others, tolerations, p.now)
 	_, braked := p.braked[cluster.Name]
 	paused := false
-	if (rule != nil || p.AllBindings) && !(braked && limited) {
+	if (rule != nil || p.AllBindings) && !membership.IsReady(cluster) && !(braked && limited) {
 		taint, until, limited = membership.ToleratedUntil(cluster.Spec.Taints, tolerations, p.now)
 		paused = braked
 	}

@@ -91,6 +91,17 @@ func TestDrainedClusterIsLeftByEveryBinding(t *testing.T) {
 	w.plans("web !a NothingFits") // all or none, since the cluster responds
 }
 
+func TestReadyClusterIsNotLeftForItsLossTaint(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.deployment("web", "a=2", byRoom())
+	w.lose("a")
+	w.pass(10 * time.Minute)
+	w.ready("a", true) // and the hub has not removed the taint yet
+	w.plans("")
+	w.taint("a", "maintenance")
+	w.plans("web -a: b=2")
+}
+
 func TestNothingFitsKeepsEverything(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	w.deployment("web", "a=2", byRoom())
