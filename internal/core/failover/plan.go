@@ -25,6 +25,8 @@ import (
 type Options struct {
 	// SchedulerName is the scheduler whose bindings are moved.
 	SchedulerName string `json:"-"`
+	// Off evicts nothing, whatever the cause. Evictions that were made before still end.
+	Off bool `json:"off,omitempty"`
 	// AllBindings moves bindings out of lost clusters also if their policy has no spec.failover.cluster.
 	AllBindings bool `json:"allBindings"`
 	// Tolerations apply to the taints not-ready and unreachable where a placement does not mention them.
@@ -327,7 +329,7 @@ func (p *planner) look(i int) {
 		return
 	}
 	var causes []cause
-	ours := schedule.Ours(b, p.SchedulerName)
+	ours := !p.Off && schedule.Ours(b, p.SchedulerName)
 	if ours {
 		causes = p.causes(b) // before tasks end, so that a cluster is reported as paused in each plan
 	}

@@ -91,6 +91,31 @@ func TestDrainedClusterIsLeftByEveryBinding(t *testing.T) {
 	w.plans("web !a NothingFits") // all or none, since the cluster responds
 }
 
+func TestFailoverThatIsOffEvictsNothing(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "d")
+	moved := w.deployment("moved", "a=1", upTo(byRoom(), 1))
+	w.taint("a", "maintenance")
+	w.execute(w.plans("moved -a: b=1"))
+
+	w.in.Off, w.in.AllBindings = true, true
+	w.deployment("lost", "c=1", byRoom())
+	w.deployment("drained", "a=1", byRoom())
+	ailing := w.deployment("ailing", "d=1", byRoom())
+	ailing.Spec.Failover.Application = &policyv1alpha1.ApplicationFailoverBehavior{}
+	w.reports(ailing, "d", workv1alpha1.ResourceUnhealthy, 0)
+	w.in.Unhealthy = map[types.NamespacedName]map[string]time.Time{{Namespace: "shop", Name: "ailing"}: {"d": w.now}}
+	w.lose("c")
+	w.pass(time.Hour)
+	w.reports(moved, "b", workv1alpha1.ResourceHealthy, 1)
+	w.execute(w.plans("moved ~a"))
+	w.plans("")
+	w.in.Off = false
+	w.taint("d", "maintenance")
+	if p := w.plan(); len(p.Evictions) != 3 {
+		t.Errorf("planned %q, want three evictions once failover is on", said(p))
+	}
+}
+
 func TestReadyClusterIsNotLeftForItsLossTaint(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	w.deployment("web", "a=2", byRoom())
