@@ -81,6 +81,8 @@ type Options struct {
 	Scheduler Scheduler
 	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute.
 	WorkDeletions int
+	// NoExecuteTaintPolicies permits ClusterTaintPolicies to add NoExecute taints.
+	NoExecuteTaintPolicies bool
 	// EmptyWorkloads has workloads that divide their replicas go also to clusters that get none of them.
 	EmptyWorkloads bool
 	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
@@ -285,7 +287,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		setup func() error
 	}{
 		{"cluster", func() error {
-			return cluster.Setup(mgr, cluster.Options{Members: members, Definitions: definitions, Grants: o.Grants, StatusUpdateFrequency: o.ClusterStatusFrequency, Thresholds: o.ClusterThresholds})
+			return cluster.Setup(mgr, cluster.Options{Members: members, Definitions: definitions, Grants: o.Grants, StatusUpdateFrequency: o.ClusterStatusFrequency,
+				Thresholds: o.ClusterThresholds, NoExecuteTaintPolicies: o.NoExecuteTaintPolicies})
 		}},
 		{"namespace", func() error { return namespace.Setup(mgr, namespace.Options{ForbidOverwrite: o.ForbidOverwrite}) }},
 		{"propagate", func() error {

@@ -202,7 +202,7 @@ func (c TaintsConfig) tolerations() membership.TolerationDefaults {
 
 // FailoverConfig is how workloads leave clusters that are lost, drained or unhealthy for them.
 type FailoverConfig struct {
-	// Cluster is which workloads leave lost clusters: FailoverByPolicy or FailoverOfAll.
+	// Cluster is which workloads leave lost clusters: FailoverByPolicy, FailoverOfAll or FailoverOff.
 	Cluster string `json:"cluster"`
 	// BrakeShare is the share of the fleet above which nothing is evicted from clusters that were lost within five minutes.
 	BrakeShare float64 `json:"brakeShare"`
@@ -216,18 +216,22 @@ const (
 	FailoverByPolicy = "Policy"
 	// FailoverOfAll moves all.
 	FailoverOfAll = "All"
+	// FailoverOff moves none, and evicts nothing for another cause either.
+	FailoverOff = "Off"
 )
 
-// options of the failover. Nothing is evicted after the start until a cluster that has recovered meanwhile can be Ready again.
+// options of the failover. Nothing is evicted after the start until a cluster that has recovered meanwhile can be Ready again: the first
+// probe can be one period late, and so can the probe after the success threshold.
 func (c FailoverConfig) options(m MembersConfig, t TaintsConfig) *controller.Failover {
-	return &controller.Failover{Settle: m.StatusUpdateFrequency.Duration + m.SuccessThreshold.Duration, Options: failover.Options{
-		AllBindings: c.Cluster == FailoverOfAll, BrakeShare: c.BrakeShare, EvictionsPerMinute: c.EvictionsPerMinute, Tolerations: t.tolerations()}}
+	return &controller.Failover{Settle: 2*m.StatusUpdateFrequency.Duration + m.SuccessThreshold.Duration, Options: failover.Options{
+		Off: c.Cluster == FailoverOff, AllBindings: c.Cluster == FailoverOfAll, BrakeShare: c.BrakeShare, EvictionsPerMinute: c.EvictionsPerMinute, Tolerations: t.tolerations()}}
 }
 
 func (c FailoverConfig) validate() error {
 	switch {
-	case c.Cluster != FailoverByPolicy && c.Cluster != FailoverOfAll:
-		return fmt.Errorf("failover.cluster %q is neither %s nor %s: give one with --cluster-failover", c.Cluster, FailoverByPolicy, FailoverOfAll)
+	case !slices.Contains([]string{FailoverByPolicy, FailoverOfAll, FailoverOff}, c.Cluster):
+		return fmt.Errorf("failover.cluster %q is not %s, %s or %s: give one with --cluster-failover",
+			c.Cluster, FailoverByPolicy, FailoverOfAll, FailoverOff)
 	case c.BrakeShare <= 0 || c.BrakeShare > 1:
 		return fmt.Errorf("failover.brakeShare %v is not greater than 0 and at most 1: give a value such as 0.5 with --failover-brake-share", c.BrakeShare)
 	case c.EvictionsPerMinute < 1:
@@ -363,7 +367,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.Int64Var(&c.Taints.NotReadySeconds, "default-not-ready-toleration-seconds", c.Taints.NotReadySeconds, "tolerationSeconds of the toleration for cluster.karmada.io/not-ready:NoExecute that is added to every policy that does not already have such a toleration")
 	fs.Int64Var(&c.Taints.UnreachableSeconds, "default-unreachable-toleration-seconds", c.Taints.UnreachableSeconds, "tolerationSeconds of the toleration for cluster.karmada.io/unreachable:NoExecute that is added to every policy that does not already have such a toleration")
 	fs.BoolVar(&c.Taints.AllowNoExecutePolicy, "allow-no-execute-taint-policy", c.Taints.AllowNoExecutePolicy, "permit ClusterTaintPolicies with NoExecute taints, which move workloads out of the clusters that match")
-	fs.StringVar(&c.Failover.Cluster, "cluster-failover", c.Failover.Cluster, "which workloads leave lost clusters: Policy (those whose policy has spec.failover.cluster) or All")
+	fs.StringVar(&c.Failover.Cluster, "cluster-failover", c.Failover.Cluster, "which workloads leave lost clusters: Policy (those whose policy has spec.failover.cluster), All, or Off (nothing is evicted, whatever the cause)")
 	fs.Float64Var(&c.Failover.BrakeShare, "failover-brake-share", c.Failover.BrakeShare, "if more than this share of all clusters, and at least two, are lost within five minutes, nothing is evicted from them")
 	fs.IntVar(&c.Failover.EvictionsPerMinute, "failover-evictions-per-minute", c.Failover.EvictionsPerMinute, "the maximum number of evictions of workloads from clusters within a minute")
 	a := &c.Autoscaling

@@ -130,3 +130,16 @@ func TestOnlyTheDataFolderOfAHubThatDoesNotRunIsPurged(t *testing.T) {
 		t.Errorf("it is left: %v", err)
 	}
 }
+
+func TestFailoverSettingsDecideWhatIsEvicted(t *testing.T) {
+	c := DefaultConfig()
+	for value, want := range map[string][2]bool{FailoverByPolicy: {}, FailoverOfAll: {true, false}, FailoverOff: {false, true}} {
+		c.Failover.Cluster = value
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: %v", value, err)
+		}
+		if o := c.Failover.options(c.Members, c.Taints); o.AllBindings != want[0] || o.Off != want[1] {
+			t.Errorf("%s: all bindings %v and off %v, want %v", value, o.AllBindings, o.Off, want)
+		}
+	}
+}

@@ -158,7 +158,7 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 		},
 		"a failover of an unknown kind": {
 			func(_ *testing.T, c *Config) { c.Failover.Cluster = "Always" },
-			[]string{`failover.cluster "Always" is neither Policy nor All`, "--cluster-failover"},
+			[]string{`failover.cluster "Always" is not Policy, All or Off`, "--cluster-failover"},
 		},
 		"a brake that never holds": {
 			func(_ *testing.T, c *Config) { c.Failover.BrakeShare = 2 },

@@ -107,6 +107,7 @@ func AllParts() Parts {
 				MemberLimits:           d.Members.limits(),
 				Successes:              d.Successes,
 				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},
+				NoExecuteTaintPolicies: d.Taints.AllowNoExecutePolicy,
 				EmptyWorkloads:         d.Members.EmptyWorkloads,
 				WorkDeletions:          d.Members.WorkDeletions,
 				LastReported:           d.Members.StaleStatus == StaleAsLastReported,

@@ -82,8 +82,8 @@ func TestPoliciesGetDefaultTolerations(t *testing.T) {
 
 func TestNoExecuteTaintPoliciesNeedTheFlag(t *testing.T) {
 	p := object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterTaintPolicy, metadata: {name: p}, spec: {
-		addOnConditions: [{conditionType: Ready, operator: In, statusValues: ["True"]}], taints: [{key: disk, effect: NoExecute}]}}`)
-	eu := object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: eu}, spec: {syncMode: Push}, status: {conditions: [{type: Ready, status: "True"}]}}`)
+		addOnConditions: [{conditionType: DiskFull, operator: In, statusValues: ["True"]}], taints: [{key: disk, effect: NoExecute}]}}`)
+	eu := object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: eu}, spec: {syncMode: Push}, status: {conditions: [{type: DiskFull, status: "True"}]}}`)
 	newHub(t, eu).refuses("admin", p, nil, "spec.taints[0].effect", "--allow-no-execute-taint-policy")
 
 	hub := newHubWith(t, Options{NoExecuteTaintPolicies: true}, eu)

@@ -43,6 +43,8 @@ type Options struct {
 	StatusUpdateFrequency time.Duration
 	// Grants are who acts as himself in members; by default nobody.
 	Grants acting.Source
+	// NoExecuteTaintPolicies permits ClusterTaintPolicies to add NoExecute taints.
+	NoExecuteTaintPolicies bool
 	// Clock is the time; default the real one.
 	Clock clock.WithTicker
 }
@@ -74,6 +76,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		members:     o.Members,
 		definitions: o.Definitions,
 		clock:       o.Clock,
+		noExecute:   o.NoExecuteTaintPolicies,
 		events:      commit.Recorder(mgr, "cluster-controller"),
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("cluster").

@@ -43,6 +43,8 @@ type lifecycle struct {
 	// definitions are the hub's own.
 	definitions *definition.Watch
 	clock       clock.PassiveClock
+	// noExecute permits ClusterTaintPolicies to add NoExecute taints.
+	noExecute bool
 
 	// leaving are the clusters under deletion, by name; what they wait for wakes them.
 	leaving sync.Map
@@ -77,7 +79,7 @@ func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	controllerutil.AddFinalizer(want, workv1alpha2.ClusterFinalizer)
 	ready, now := membership.Readiness(cluster), l.clock.Now()
 	taints, changed := membership.Taints(want.Spec.Taints, ready, now)
-	taints, steps := taint.Apply(cluster, taints, policies.Items, now)
+	taints, steps := taint.Apply(cluster, taints, policies.Items, l.noExecute, now)
 	want.Spec.Taints = taints
 	wrote, err := commit.Update(ctx, l.client, cluster, want)
 	var reasons []string

@@ -74,12 +74,35 @@ func TestOutageTaintsKeepTheirTimeOverARestart(t *testing.T) {
 	l.wantTaints()
 }
 
+func TestPolicyAddsNoExecuteOnlyWithTheFlag(t *testing.T) {
+	l := spaced(t, metav1.ConditionTrue)
+	c := &clusterv1alpha1.Cluster{}
+	l.exists(c, "", "m1")
+	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "DiskFull", Status: metav1.ConditionTrue, Reason: "Test"})
+	if err := l.client.Status().Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	p := &policyv1alpha1.ClusterTaintPolicy{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: policyv1alpha1.ClusterTaintPolicySpec{
+		AddOnConditions: []policyv1alpha1.MatchCondition{{ConditionType: "DiskFull", Operator: policyv1alpha1.MatchConditionOpIn,
+			StatusValues: []metav1.ConditionStatus{"True"}}},
+		Taints: []policyv1alpha1.Taint{{Key: "disk", Effect: corev1.TaintEffectNoExecute}},
+	}}
+	if err := l.client.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	l.reconcile()
+	l.wantTaints()
+	l.noExecute = true
+	l.reconcile()
+	l.wantTaints("disk:NoExecute")
+}
+
 func TestPolicyTaintsAClusterInOneWrite(t *testing.T) {
 	l := spaced(t, metav1.ConditionTrue)
 	p := &policyv1alpha1.ClusterTaintPolicy{ObjectMeta: metav1.ObjectMeta{Name: "outage"}, Spec: policyv1alpha1.ClusterTaintPolicySpec{
 		AddOnConditions:    []policyv1alpha1.MatchCondition{{ConditionType: "Ready", Operator: policyv1alpha1.MatchConditionOpNotIn, StatusValues: []metav1.ConditionStatus{"True"}}},
 		RemoveOnConditions: []policyv1alpha1.MatchCondition{{ConditionType: "Ready", Operator: policyv1alpha1.MatchConditionOpIn, StatusValues: []metav1.ConditionStatus{"True"}}},
-		Taints:             []policyv1alpha1.Taint{{Key: "outage", Effect: corev1.TaintEffectNoExecute}},
+		Taints:             []policyv1alpha1.Taint{{Key: "outage", Effect: corev1.TaintEffectNoSchedule}},
 	}}
 	if err := l.client.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -92,7 +115,7 @@ func TestPolicyTaintsAClusterInOneWrite(t *testing.T) {
 
 	l.becomes(metav1.ConditionFalse)
 	l.reconcile()
-	l.wantTaints("cluster.karmada.io/not-ready:NoSchedule", "cluster.karmada.io/not-ready:NoExecute", "outage:NoExecute")
+	l.wantTaints("cluster.karmada.io/not-ready:NoSchedule", "cluster.karmada.io/not-ready:NoExecute", "outage:NoSchedule")
 	l.wantEvent("TaintClusterSucceed")
 	l.wantSilence()
 	_, version := l.taints()
@@ -115,5 +138,5 @@ func TestPolicyTaintsAClusterInOneWrite(t *testing.T) {
 	}
 	l.becomes(metav1.ConditionTrue)
 	l.reconcile()
-	l.wantTaints("outage:NoExecute")
+	l.wantTaints("outage:NoSchedule")
 }

@@ -45,7 +45,7 @@ type Options struct {
 	failover.Options
 	Fleet     *capacity.Fleet
 	Templates *template.Store
-	// Settle is how long nothing is evicted after the start: until the conditions of the clusters are up to date.
+	// Settle is how long nothing is evicted after the first plan is due: until the conditions of the clusters are up to date.
 	Settle time.Duration
 	// Gather is how long a change waits for others before the plan is made.
 	Gather time.Duration
@@ -65,7 +65,8 @@ type reconciler struct {
 	client client.Client
 	events commit.Events
 	burst  commit.Burst
-	began  time.Time
+	// began is when the first plan was due: the caches are filled, and this hub leads.
+	began time.Time
 	// unhealthy is since when bindings are Unhealthy in clusters. A restart begins anew, which only delays.
 	unhealthy map[types.NamespacedName]map[string]time.Time
 	// recent are the times of the evictions of the last minute.
@@ -85,7 +86,7 @@ type subject struct {
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "failover-controller"), began: time.Now(),
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "failover-controller"),
 		unhealthy: map[types.NamespacedName]map[string]time.Time{}, pending: map[types.NamespacedName]workv1alpha2.Binding{}}
 	r.burst.Most, r.burst.Rate = eventsAtOnce, eventsPerSecond
 	// One worker: a plan sees what the one before it did.
@@ -102,6 +103,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 // Reconcile makes the plan and executes it.
 func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	now := time.Now()
+	if r.began.IsZero() {
+		r.began = now
+	}
 	if wait := r.began.Add(r.Settle).Sub(now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/schedule"
 	"github.com/argosy-io/argosy/internal/core/failover"
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/template"
 )
 
@@ -219,7 +220,7 @@ func TestGracePeriodIsReportedAndRemovesNothing(t *testing.T) {
 	})
 }
 
-func TestBrakeSetsAConditionOnEachCluster(t *testing.T) {
+func TestBrakeSetsAConditionOnClustersThatWouldBeLeft(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.Make(w.binding)
@@ -233,8 +234,8 @@ func TestBrakeSetsAConditionOnEachCluster(t *testing.T) {
 			w.Has(c)
 			return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
 		}
-		w.Eventually("both clusters are paused", func() string {
-			if !paused("m1") || !paused("m2") || paused("m3") {
+		w.Eventually("m1, which alone has a workload, is paused", func() string {
+			if !paused("m1") || paused("m2") || paused("m3") {
 				return fmt.Sprint(paused("m1"), paused("m2"), paused("m3"))
 			}
 			return ""
@@ -333,6 +334,19 @@ func TestFailbackReturnsAfterTheWindow(t *testing.T) {
 		w.is("m1:2")
 		if w.binding.Status.SchedulerObservedAffinityName != "first" {
 			t.Errorf("the affinity term is %s", w.binding.Status.SchedulerObservedAffinityName)
+		}
+	})
+}
+
+func TestSettleTimeStartsWithTheFirstPlan(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		r := &reconciler{Options: Options{Settle: time.Minute}}
+		membertest.Advance(time.Hour) // the hub was on standby
+		for _, want := range []time.Duration{time.Minute, 40 * time.Second} {
+			if result, err := r.Reconcile(t.Context(), plan); err != nil || result.RequeueAfter != want {
+				t.Errorf("got %v (%v), want to wait for %s", result, err, want)
+			}
+			membertest.Advance(20 * time.Second)
 		}
 	})
 }

@@ -144,13 +144,19 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 	return b, nil
 }
 
-// occupied returns the clusters where the workload is, or which it has not left yet.
+// occupied returns the clusters where the workload is, then those that it is leaving, sorted by name. With purgeMode Directly, too,
+// pods run there until the old copy is deleted.
 func occupied(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
 	clusters := spec.DeepCopy().Clusters
-	for _, left := range spec.LeftGracefully() {
-		if !slices.ContainsFunc(clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == left }) {
-			clusters = append(clusters, workv1alpha2.TargetCluster{Name: left})
+	var left []string
+	for _, t := range spec.GracefulEvictionTasks {
+		if !slices.ContainsFunc(clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == t.FromCluster }) {
+			left = append(left, t.FromCluster)
 		}
+	}
+	slices.Sort(left)
+	for _, name := range slices.Compact(left) {
+		clusters = append(clusters, workv1alpha2.TargetCluster{Name: name})
 	}
 	return clusters
 }

@@ -310,7 +310,7 @@ func TestDependenciesAreRecordedAndReadBack(t *testing.T) {
 func TestDependencyStaysWhereItsWorkloadIsLeft(t *testing.T) {
 	web := independent("web", "m1")
 	web.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m2"}, {FromCluster: "m3", PurgeMode: policyv1alpha1.PurgeModeDirectly}, {FromCluster: "m1"}}
-	if got, want := wanted(attach(t, web, nil)), "ns/web in m1+m2"; got != want {
+	if got, want := wanted(attach(t, web, nil)), "ns/web in m1+m2+m3"; got != want {
 		t.Errorf("it is wanted by %s, want %s", got, want)
 	}
 	if got, want := wanted(attach(t, In(web, map[string]bool{"m1": true}).(*workv1alpha2.ResourceBinding), nil)), "ns/web in m1"; got != want {

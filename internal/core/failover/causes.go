@@ -62,7 +62,7 @@ func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bo
 	for _, candidate := range causes {
 		switch {
 		case candidate.paused:
-			p.wait(p.waiting(b, candidate, Paused, p.plan.Paused[candidate.cluster]))
+			p.wait(p.waiting(b, candidate, Paused, p.braked[candidate.cluster]))
 		case candidate.due.After(p.now):
 			w := p.waiting(b, candidate, Tolerated, "tolerated until "+candidate.due.UTC().Format(time.RFC3339))
 			w.Until = candidate.due
@@ -121,7 +121,7 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 }
 
 // tainted is the NoExecute taint that b tolerates for the shortest time. Where the brake protects the cluster, a taint that somebody
-// else set comes first.
+// else set comes first. A cluster that is Ready is not left because of a loss taint, which is about to be removed.
 func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
 	if len(cluster.Spec.Taints) == 0 {
 		return cause{}, false
@@ -134,14 +134,17 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	tolerations := p.Tolerations.WithDefaults(spec.Placement.ClusterTolerations)
 	others := slices.DeleteFunc(slices.Clone(cluster.Spec.Taints), isLossTaint)
 	taint, until, limited := membership.ToleratedUntil(others, tolerations, p.now)
-	_, braked := p.plan.Paused[cluster.Name]
+	_, braked := p.braked[cluster.Name]
 	paused := false
-	if (rule != nil || p.AllBindings) && !(braked && limited) {
+	if (rule != nil || p.AllBindings) && !membership.IsReady(cluster) && !(braked && limited) {
 		taint, until, limited = membership.ToleratedUntil(cluster.Spec.Taints, tolerations, p.now)
 		paused = braked
 	}
 	if !limited {
 		return cause{}, false
+	}
+	if paused {
+		p.plan.Paused[cluster.Name] = p.braked[cluster.Name]
 	}
 	c := cause{cluster: cluster.Name, reason: ReasonTaintUntolerated, producer: producerTaints, due: until, lost: lost(cluster),
 		paused: paused, purge: policyv1alpha1.PurgeModeGracefully,

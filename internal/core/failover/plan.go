@@ -25,6 +25,8 @@ import (
 type Options struct {
 	// SchedulerName is the scheduler whose bindings are moved.
 	SchedulerName string `json:"-"`
+	// Off evicts nothing, whatever the cause. Evictions that were made before still end.
+	Off bool `json:"off,omitempty"`
 	// AllBindings moves bindings out of lost clusters also if their policy has no spec.failover.cluster.
 	AllBindings bool `json:"allBindings"`
 	// Tolerations apply to the taints not-ready and unreachable where a placement does not mention them.
@@ -76,7 +78,7 @@ type Plan struct {
 	Finishes []Finish
 	// Waiting is sorted by workload, then by cluster.
 	Waiting []Waiting
-	// Paused are the lost clusters that the brake protects, by name, with the reason for people.
+	// Paused are the lost clusters that workloads would leave, if the brake did not protect them, by name, with the reason for people.
 	Paused map[string]string
 	// Next is when to plan again though nothing happens; zero is never.
 	Next time.Time
@@ -214,9 +216,9 @@ const defaultGracePeriod = 10 * time.Minute
 
 // Make plans. The same input gives the same plan.
 func Make(in Input, now time.Time) Plan {
-	p := &planner{Input: in, now: now}
+	p := &planner{Input: in, now: now, plan: Plan{Paused: map[string]string{}}}
 	var resume time.Time
-	p.plan.Paused, resume = brake(in.Fleet.Snapshot, in.BrakeShare, now)
+	p.braked, resume = brake(in.Fleet.Snapshot, in.BrakeShare, now)
 	p.wake(resume)
 	p.bindings = slices.Clone(in.Bindings)
 	slices.SortFunc(p.bindings, func(a, b workv1alpha2.Binding) int {
@@ -242,6 +244,8 @@ type planner struct {
 	Input
 	now  time.Time
 	plan Plan
+	// braked are the clusters that the brake protects, and the reason for people.
+	braked map[string]string
 	// bindings are those of the input in the order in which they are planned, moved as planned.
 	bindings []workv1alpha2.Binding
 	// placed counts the workloads of a policy that are placed in a cluster and have not finished there, occupied also those
@@ -336,14 +340,18 @@ func (p *planner) look(i int) {
 	if b.GetDeletionTimestamp() != nil || len(spec.Clusters)+len(spec.GracefulEvictionTasks) == 0 {
 		return
 	}
+	var causes []cause
+	ours := !p.Off && schedule.Ours(b, p.SchedulerName)
+	if ours {
+		causes = p.causes(b) // before tasks end, so that a cluster is reported as paused in each plan
+	}
 	if f := p.finish(b); len(f.Tasks)+len(f.Forget) > 0 {
 		p.plan.Finishes = append(p.plan.Finishes, f)
 		return
 	}
-	if !schedule.Ours(b, p.SchedulerName) {
+	if !ours {
 		return
 	}
-	causes := p.causes(b)
 	if len(causes) == 0 {
 		p.failBack(i)
 		return

@@ -148,6 +148,42 @@ func TestDrainedClusterIsLeftByEveryBinding(t *testing.T) {
 	w.plans("web !a NothingFits") // all or none, since the cluster responds
 }
 
+func TestFailoverThatIsOffEvictsNothing(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "d")
+	moved := w.deployment("moved", "a=1", upTo(byRoom(), 1))
+	w.taint("a", "maintenance")
+	w.execute(w.plans("moved -a: b=1"))
+
+	w.in.Off, w.in.AllBindings = true, true
+	w.deployment("lost", "c=1", byRoom())
+	w.deployment("drained", "a=1", byRoom())
+	ailing := w.deployment("ailing", "d=1", byRoom())
+	ailing.Spec.Failover.Application = &policyv1alpha1.ApplicationFailoverBehavior{}
+	w.reports(ailing, "d", workv1alpha1.ResourceUnhealthy, 0)
+	w.in.Unhealthy = map[types.NamespacedName]map[string]time.Time{{Namespace: "shop", Name: "ailing"}: {"d": w.now}}
+	w.lose("c")
+	w.pass(time.Hour)
+	w.reports(moved, "b", workv1alpha1.ResourceHealthy, 1)
+	w.execute(w.plans("moved ~a"))
+	w.plans("")
+	w.in.Off = false
+	w.taint("d", "maintenance")
+	if p := w.plan(); len(p.Evictions) != 3 {
+		t.Errorf("planned %q, want three evictions once failover is on", said(p))
+	}
+}
+
+func TestReadyClusterIsNotLeftForItsLossTaint(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.deployment("web", "a=2", byRoom())
+	w.lose("a")
+	w.pass(10 * time.Minute)
+	w.ready("a", true) // and the hub has not removed the taint yet
+	w.plans("")
+	w.taint("a", "maintenance")
+	w.plans("web -a: b=2")
+}
+
 func TestNothingFitsKeepsEverything(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	w.deployment("web", "a=2", byRoom())
@@ -251,6 +287,7 @@ func TestBrakeHoldsForClustersLostTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := []string{"a", "b", "c", "d"}[:c.fleet]
 			w := newWorld(t, all...)
+			w.deployment("web", "a=1 b=1", equally())
 			w.lose(all[:c.lost]...)
 			if got := len(w.plan().Paused); got > 0 != c.paused {
 				t.Errorf("%d clusters are paused", got)
@@ -293,6 +330,34 @@ func TestBrakeSeesTheTaintsOfAllLostClusters(t *testing.T) {
 	w.plans("web !a FailoverPaused")
 	w.back("b", "c")
 	w.plans("web -a: b=1 c=1") // no brake was reported
+}
+
+func TestOnlyClustersThatWorkloadsWouldLeaveArePaused(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	w.deployment("kept", "a=1 b=1", equally()).Spec.Failover = nil
+	w.deployment("web", "a=1", byRoom())
+	w.lose("a", "b")
+	if p := w.plans("web !a FailoverPaused"); len(p.Paused) != 1 || p.Paused["a"] == "" {
+		t.Errorf("paused are %v, want a alone", p.Paused)
+	}
+	w.bindings = w.bindings[:1]
+	if p := w.plans(""); len(p.Paused) > 0 {
+		t.Errorf("paused are %v, although no policy has failover", p.Paused)
+	}
+}
+
+func TestPauseLastsWhileATaskEnds(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	b := w.deployment("web", "a=1 b=1", equally())
+	w.taint("b", "maintenance")
+	w.execute(w.plans("web -b: a=1 c=1"))
+	w.healthy(b)
+	w.untaint("b", "maintenance")
+	b.Spec.GracefulEvictionTasks[0].SuppressDeletion = new(false)
+	w.lose("a", "b")
+	if p := w.plans("web ~b"); p.Paused["a"] == "" {
+		t.Errorf("paused are %v, want a", p.Paused)
+	}
 }
 
 func TestClustersLostFarApartAreEvicted(t *testing.T) {

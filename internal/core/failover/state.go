@@ -14,10 +14,15 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// pathLimit is the most bytes of a JSONPath.
-const pathLimit = 1024
+const (
+	// pathLimit is the most bytes of a JSONPath.
+	pathLimit = 1024
+	// expressionLimit is the most expressions in braces of a JSONPath: each may name a whole status.
+	expressionLimit = 8
+)
 
-// ParsePath reads a JSONPath of statePreservation, in kubectl's syntax.
+// ParsePath reads a JSONPath of statePreservation: text, and expressions in braces of fields and indexes. The rest of kubectl's syntax is
+// refused, because a short path with ranges, unions or recursion can take minutes and gigabytes to evaluate.
 func ParsePath(path string) (*jsonpath.JSONPath, error) {
 	if len(path) > pathLimit {
 		return nil, fmt.Errorf("it has %d bytes, the maximum is %d", len(path), pathLimit)
@@ -25,11 +30,41 @@ func ParsePath(path string) (*jsonpath.JSONPath, error) {
 	if !strings.Contains(path, "{") {
 		return nil, errors.New("it has no expression in braces, such as {.jobID}")
 	}
-	j := jsonpath.New("statePreservation")
-	if err := j.Parse(path); err != nil {
+	parsed, err := jsonpath.Parse("statePreservation", path)
+	if err != nil {
 		return nil, err
 	}
-	return j, nil
+	expressions := 0
+	for _, node := range parsed.Root.Nodes {
+		list, isExpression := node.(*jsonpath.ListNode)
+		if !isExpression {
+			continue // text
+		}
+		if expressions++; expressions > expressionLimit {
+			return nil, fmt.Errorf("it has more than %d expressions in braces", expressionLimit)
+		}
+		for _, step := range list.Nodes {
+			if !isStep(step) {
+				return nil, errSteps
+			}
+		}
+	}
+	j := jsonpath.New("statePreservation")
+	return j, j.Parse(path)
+}
+
+var errSteps = errors.New("an expression may have only fields and indexes, such as {.a.b}, {.a['b']} and {.list[0]}; " +
+	"it may not have ranges, recursion, wildcards, slices, unions, filters or literals")
+
+// isStep says whether a node leads from a value to at most one other.
+func isStep(node jsonpath.Node) bool {
+	switch n := node.(type) {
+	case *jsonpath.FieldNode:
+		return true
+	case *jsonpath.ArrayNode:
+		return n.Params[0].Known && n.Params[1].Derived && !n.Params[2].Known
+	}
+	return false
 }
 
 // preserved are the labels that carry the state of b in a cluster over to its replacement, and a warning for each that has none.

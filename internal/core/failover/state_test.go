@@ -16,7 +16,8 @@ func TestStateIsReadFromTheLastStatus(t *testing.T) {
 		{ClusterName: "b"},
 	}}}
 	for path, want := range map[string]string{
-		"{.job.id}": "x1", "{.n}": "7", "{.job.id}-{.n}": "x1-7", "{.list[1]}": "2",
+		"{.job.id}": "x1", "{.n}": "7", "{.job.id}-{.n}": "x1-7", "{.list[1]}": "2", "{.list[-1]}": "2",
+		"{.job['id']}": "x1", "{$.n}": "7",
 		"{.nothing}": "!matches nothing", "{.empty}": "!matches nothing", "{.job}": "!not valid as a label", "{.long}": "!not valid as a label",
 		"{.list[9]}": "!matches nothing",
 	} {
@@ -35,9 +36,25 @@ func TestStateIsReadFromTheLastStatus(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"{.a", ".a", "{.a[}", strings.Repeat("x", 2000)} {
+	for _, path := range []string{"{.a", ".a", "{.a[}", strings.Repeat("x", 2000), strings.Repeat("{.a}", 9)} {
 		if _, err := ParsePath(path); err == nil {
 			t.Errorf("%q is taken for a path", path)
+		}
+	}
+}
+
+func TestStatePathsHaveOnlyFieldsAndIndexes(t *testing.T) {
+	status := map[string]any{"a": []any{map[string]any{"b": "c"}}}
+	for _, path := range []string{
+		"{range .a[*]}{range .a[*]}{.b}{end}{end}", strings.Repeat("{range $..*}", 8), "{range .a}", "{.b}{end}",
+		"{..}", "{..b}", "{.a..b}", "{.a['.b']}", "{.*}", "{.a[*]}", "{.a[*].b}", "{.a[:]}", "{.a[]}", "{.a[0:1]}", "{.a[0:]}", "{.a[0:1:1]}", "{.a[::1]}",
+		"{.a" + strings.Repeat("[0,0,0,0]", 20) + "}", "{['a','a']}", "{.a[?(@.b=='c')].b}", "{.a[?(@.b)]}", `{"c"}`, "{1}", "{true}", "{a}",
+	} {
+		if _, err := ParsePath(path); err == nil {
+			t.Errorf("%q is taken for a path", path)
+		}
+		if value, err := valueAt(path, status); err == nil {
+			t.Errorf("%q of a stored policy gives %q", path, value)
 		}
 	}
 }

@@ -42,8 +42,8 @@ func OnlyDelaysFailover(t corev1.Toleration) bool {
 
 // ToleratedUntil returns the NoExecute taint that is tolerated for the shortest time, and when that time ends: tolerationSeconds after
 // the taint's timeAdded, and at timeAdded itself if nothing tolerates it. limited is false if there is no NoExecute taint, or each is
-// tolerated for ever. Of several tolerations for one taint the longest counts. A taint that does not say when it was added, which
-// admission prevents, counts from now. Add the defaults to the tolerations before.
+// tolerated for ever. Of several tolerations for one taint the longest counts. A taint without timeAdded counts
+// from now, until the cluster controller sets it. Add the defaults to the tolerations before.
 func ToleratedUntil(taints []corev1.Taint, tolerations []corev1.Toleration, now time.Time) (first corev1.Taint, until time.Time, limited bool) {
 	for _, t := range taints {
 		if t.Effect != corev1.TaintEffectNoExecute {

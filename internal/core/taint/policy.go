@@ -35,9 +35,13 @@ func (s Step) String() string {
 	return "policy " + s.Policy + " " + what + " " + s.Taint.ToString()
 }
 
-// Apply returns the cluster's taints after the policies, the older ones first, and what each of them changed. The taints that follow
-// from the condition Ready are no policy's to change, and a policy that is being deleted changes none.
-func Apply(c *clusterv1alpha1.Cluster, taints []corev1.Taint, policies []policyv1alpha1.ClusterTaintPolicy, now time.Time) ([]corev1.Taint, []Step) {
+// Apply returns the cluster's taints after the policies, and what each policy changed. Older policies apply first. A policy that is being
+// deleted changes nothing, and no policy changes the taints that follow from the condition Ready. A NoExecute taint without timeAdded,
+// whoever set it, gets the time now, so that its tolerations end. Policies add NoExecute taints only if noExecute permits it, and never by
+// conditions that say that the cluster is lost: stored policies may be older than these rules of admission.
+func Apply(
+	c *clusterv1alpha1.Cluster, taints []corev1.Taint, policies []policyv1alpha1.ClusterTaintPolicy, noExecute bool, now time.Time,
+) ([]corev1.Taint, []Step) {
 	ordered := slices.SortedFunc(slices.Values(policies), func(a, b policyv1alpha1.ClusterTaintPolicy) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
@@ -54,22 +58,24 @@ func Apply(c *clusterv1alpha1.Cluster, taints []corev1.Taint, policies []policyv
 		}
 		for _, of := range p.Spec.Taints {
 			t := corev1.Taint{Key: of.Key, Value: of.Value, Effect: of.Effect}
-			if membership.IsReadinessTaint(t) {
+			if membership.IsReadinessTaint(t) ||
+				add && t.Effect == corev1.TaintEffectNoExecute && (!noExecute || AddsByLoss(p)) {
 				continue
 			}
 			at := slices.IndexFunc(taints, func(has corev1.Taint) bool { return has.MatchTaint(&t) })
 			switch {
 			case add && at < 0:
-				if t.Effect == corev1.TaintEffectNoExecute {
-					since := metav1.NewTime(now).Rfc3339Copy()
-					t.TimeAdded = &since
-				}
 				taints = append(taints, t)
 				steps = append(steps, Step{Policy: p.Name, Taint: t})
 			case remove && at >= 0:
 				steps = append(steps, Step{Policy: p.Name, Taint: taints[at], Removed: true})
 				taints = slices.Delete(taints, at, at+1)
 			}
+		}
+	}
+	for i := range taints {
+		if t := &taints[i]; t.Effect == corev1.TaintEffectNoExecute && t.TimeAdded.IsZero() {
+			t.TimeAdded = new(metav1.NewTime(now).Rfc3339Copy())
 		}
 	}
 	return taints, steps
@@ -88,6 +94,14 @@ func Evicts(p *policyv1alpha1.ClusterTaintPolicy, c *clusterv1alpha1.Cluster) bo
 // AddsNoExecute reports whether one of the policy's taints is NoExecute.
 func AddsNoExecute(p *policyv1alpha1.ClusterTaintPolicy) bool {
 	return slices.ContainsFunc(p.Spec.Taints, func(t policyv1alpha1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
+}
+
+// AddsByLoss reports whether the policy adds its taints by a condition that changes when the hub loses the cluster. With NoExecute, such a
+// taint would evict workloads although failover is paused because too many clusters are lost.
+func AddsByLoss(p *policyv1alpha1.ClusterTaintPolicy) bool {
+	return slices.ContainsFunc(p.Spec.AddOnConditions, func(m policyv1alpha1.MatchCondition) bool {
+		return m.ConditionType == clusterv1alpha1.ClusterConditionReady || m.ConditionType == clusterv1alpha1.ClusterConditionFailoverPaused
+	})
 }
 
 // matches reports whether all conditions match, and there are any. A condition that the cluster does not have matches nothing.

@@ -67,7 +67,7 @@ func texts(taints []corev1.Taint) (out []string) {
 }
 
 func TestPoliciesAddAndRemoveTaints(t *testing.T) {
-	down, up := when("Ready In False,Unknown"), when("Ready In True")
+	down, up := when("Fit In False,Unknown"), when("Fit In True")
 	disk := policy("disk", 0, down, up, "disk=full:NoSchedule", "disk=full:NoExecute")
 	only := func(p policyv1alpha1.ClusterTaintPolicy, a policyv1alpha1.ClusterAffinity) policyv1alpha1.ClusterTaintPolicy {
 		p.Spec.TargetClusters = &a
@@ -83,25 +83,28 @@ func TestPoliciesAddAndRemoveTaints(t *testing.T) {
 		want     []string
 		steps    int
 	}{
-		"no policy":                               {clusterWith("eu", "Ready=False"), []string{"gpu:NoSchedule"}, nil, []string{"gpu:NoSchedule"}, 0},
-		"the conditions match":                    {clusterWith("eu", "Ready=False"), []string{"gpu:NoSchedule"}, policies{disk}, []string{"gpu:NoSchedule", "disk=full:NoSchedule", "disk=full:NoExecute"}, 2},
-		"the conditions to remove match":          {clusterWith("eu", "Ready=True"), []string{"disk=full:NoExecute", "gpu:NoSchedule"}, policies{disk}, []string{"gpu:NoSchedule"}, 1},
+		"no policy":                               {clusterWith("eu", "Fit=False"), []string{"gpu:NoSchedule"}, nil, []string{"gpu:NoSchedule"}, 0},
+		"the conditions match":                    {clusterWith("eu", "Fit=False"), []string{"gpu:NoSchedule"}, policies{disk}, []string{"gpu:NoSchedule", "disk=full:NoSchedule", "disk=full:NoExecute"}, 2},
+		"the conditions to remove match":          {clusterWith("eu", "Fit=True"), []string{"disk=full:NoExecute", "gpu:NoSchedule"}, policies{disk}, []string{"gpu:NoSchedule"}, 1},
 		"a condition is missing":                  {clusterWith("eu"), []string{"disk=full:NoExecute"}, policies{disk}, []string{"disk=full:NoExecute"}, 0},
-		"a missing condition is not NotIn":        {clusterWith("eu"), nil, policies{policy("p", 0, when("Ready NotIn True"), nil, "a:NoSchedule")}, nil, 0},
-		"NotIn":                                   {clusterWith("eu", "Ready=Unknown"), nil, policies{policy("p", 0, when("Ready NotIn True"), nil, "a:NoSchedule")}, []string{"a:NoSchedule"}, 1},
-		"one of two conditions matches":           {clusterWith("eu", "Ready=False", "Disk=True"), nil, policies{policy("p", 0, when("Ready In False", "Disk In False"), nil, "a:NoSchedule")}, nil, 0},
-		"no conditions":                           {clusterWith("eu", "Ready=False"), []string{"b:NoSchedule"}, policies{policy("p", 0, nil, nil, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 0},
-		"both match":                              {clusterWith("eu", "Ready=False"), []string{"b:NoSchedule"}, policies{policy("p", 0, down, down, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 0},
-		"a taint of another value stays":          {clusterWith("eu", "Ready=False"), []string{"disk=slow:NoSchedule", "disk:NoExecute"}, policies{disk}, []string{"disk=slow:NoSchedule", "disk:NoExecute"}, 0},
-		"another cluster":                         {clusterWith("eu", "Ready=False"), nil, policies{only(disk, policyv1alpha1.ClusterAffinity{ClusterNames: []string{"us"}})}, nil, 0},
-		"a cluster by label":                      {clusterWith("eu", "Ready=False"), nil, policies{only(disk, policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "eu"}}})}, []string{"disk=full:NoSchedule", "disk=full:NoExecute"}, 2},
-		"a policy that is being deleted":          {clusterWith("eu", "Ready=False"), nil, policies{deleted}, nil, 0},
-		"the younger policy has the last word":    {clusterWith("eu", "Ready=True"), nil, policies{policy("young", 2, nil, up, "a:NoSchedule"), policy("old", 1, up, nil, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 3},
-		"the hub's own taints are not its to add": {clusterWith("eu", "Ready=True"), nil, policies{policy("p", 0, up, nil, "cluster.karmada.io/not-ready:NoExecute")}, nil, 0},
+		"a missing condition is not NotIn":        {clusterWith("eu"), nil, policies{policy("p", 0, when("Fit NotIn True"), nil, "a:NoSchedule")}, nil, 0},
+		"NotIn":                                   {clusterWith("eu", "Fit=Unknown"), nil, policies{policy("p", 0, when("Fit NotIn True"), nil, "a:NoSchedule")}, []string{"a:NoSchedule"}, 1},
+		"one of two conditions matches":           {clusterWith("eu", "Fit=False", "Disk=True"), nil, policies{policy("p", 0, when("Fit In False", "Disk In False"), nil, "a:NoSchedule")}, nil, 0},
+		"no conditions":                           {clusterWith("eu", "Fit=False"), []string{"b:NoSchedule"}, policies{policy("p", 0, nil, nil, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 0},
+		"both match":                              {clusterWith("eu", "Fit=False"), []string{"b:NoSchedule"}, policies{policy("p", 0, down, down, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 0},
+		"a taint of another value stays":          {clusterWith("eu", "Fit=False"), []string{"disk=slow:NoSchedule", "disk:NoExecute"}, policies{disk}, []string{"disk=slow:NoSchedule", "disk:NoExecute"}, 0},
+		"another cluster":                         {clusterWith("eu", "Fit=False"), nil, policies{only(disk, policyv1alpha1.ClusterAffinity{ClusterNames: []string{"us"}})}, nil, 0},
+		"a cluster by label":                      {clusterWith("eu", "Fit=False"), nil, policies{only(disk, policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "eu"}}})}, []string{"disk=full:NoSchedule", "disk=full:NoExecute"}, 2},
+		"a policy that is being deleted":          {clusterWith("eu", "Fit=False"), nil, policies{deleted}, nil, 0},
+		"the younger policy has the last word":    {clusterWith("eu", "Fit=True"), nil, policies{policy("young", 2, nil, up, "a:NoSchedule"), policy("old", 1, up, nil, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 3},
+		"the hub's own taints are not its to add": {clusterWith("eu", "Fit=True"), nil, policies{policy("p", 0, up, nil, "cluster.karmada.io/not-ready:NoExecute")}, nil, 0},
+		"NoExecute does not follow from Ready":    {clusterWith("eu", "Ready=False"), nil, policies{policy("p", 0, when("Ready In False"), nil, "a:NoSchedule", "a:NoExecute")}, []string{"a:NoSchedule"}, 1},
+		"nor from FailoverPaused and others":      {clusterWith("eu", "Fit=False", "FailoverPaused=True"), nil, policies{policy("p", 0, when("Fit In False", "FailoverPaused In True"), nil, "a:NoExecute")}, nil, 0},
+		"NoExecute is removed by Ready":           {clusterWith("eu", "Ready=True"), []string{"a:NoExecute"}, policies{policy("p", 0, when("Ready In False"), when("Ready In True"), "a:NoExecute")}, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := parse(tc.taints...)
-			got, steps := Apply(tc.cluster, given, tc.policies, start)
+			got, steps := Apply(tc.cluster, given, tc.policies, true, start)
 			if !slices.Equal(texts(got), tc.want) || len(steps) != tc.steps {
 				t.Fatalf("got %v by %v, want %v by %d steps", texts(got), steps, tc.want, tc.steps)
 			}
@@ -113,18 +116,43 @@ func TestPoliciesAddAndRemoveTaints(t *testing.T) {
 					t.Errorf("%s was added at %v", taint.ToString(), taint.TimeAdded)
 				}
 			}
-			if again, _ := Apply(tc.cluster, got, tc.policies, start.Add(time.Hour)); fmt.Sprint(again) != fmt.Sprint(got) {
+			if again, _ := Apply(tc.cluster, got, tc.policies, true, start.Add(time.Hour)); fmt.Sprint(again) != fmt.Sprint(got) {
 				t.Errorf("a second run changed %v to %v", texts(got), texts(again))
 			}
 		})
 	}
 }
 
+func TestStoredPolicyAddsNoExecuteOnlyWithTheFlag(t *testing.T) {
+	p := []policyv1alpha1.ClusterTaintPolicy{policy("p", 0, when("Fit In False"), when("Fit In True"), "a:NoSchedule", "a:NoExecute")}
+	got, _ := Apply(clusterWith("eu", "Fit=False"), nil, p, false, start)
+	if want := []string{"a:NoSchedule"}; !slices.Equal(texts(got), want) {
+		t.Errorf("without the flag the taints are %v, want %v", texts(got), want)
+	}
+	if got, _ := Apply(clusterWith("eu", "Fit=True"), parse("a:NoExecute"), p, false, start); len(got) > 0 {
+		t.Errorf("without the flag the policy does not remove %v", texts(got))
+	}
+}
+
+func TestNoExecuteTaintGetsATimeOnce(t *testing.T) {
+	given := parse("drain:NoExecute", "gpu:NoSchedule")
+	got, steps := Apply(clusterWith("eu"), given, nil, true, start)
+	if len(steps) > 0 || got[0].TimeAdded == nil || !got[0].TimeAdded.Time.Equal(start) || got[1].TimeAdded != nil {
+		t.Fatalf("got %v by %v, want the time %s for the NoExecute taint alone", got, steps, start)
+	}
+	if given[0].TimeAdded != nil {
+		t.Error("the given taint was changed")
+	}
+	if again, _ := Apply(clusterWith("eu"), got, nil, true, start.Add(time.Hour)); !again[0].TimeAdded.Time.Equal(start) {
+		t.Errorf("the time became %s", again[0].TimeAdded)
+	}
+}
+
 func TestEvictsByPresentCondition(t *testing.T) {
-	up := when("Ready In True")
+	up := when("Fit In True")
 	p := policy("p", 0, up, nil, "a:NoExecute")
 	mild := policy("p", 0, up, nil, "a:NoSchedule")
-	if !Evicts(&p, clusterWith("eu", "Ready=True")) || Evicts(&p, clusterWith("eu", "Ready=False")) || Evicts(&mild, clusterWith("eu", "Ready=True")) {
+	if !Evicts(&p, clusterWith("eu", "Fit=True")) || Evicts(&p, clusterWith("eu", "Fit=False")) || Evicts(&mild, clusterWith("eu", "Fit=True")) {
 		t.Error("the policy evicts from another cluster than it taints NoExecute")
 	}
 }

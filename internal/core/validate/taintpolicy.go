@@ -32,6 +32,9 @@ func ClusterTaintPolicy(p *policyv1alpha1.ClusterTaintPolicy, noExecute bool) fi
 			errs = append(errs, field.Forbidden(at, fmt.Sprintf("the hub sets and removes the taint %s by the cluster's condition Ready", list[i].ToString())))
 		case t.Effect == corev1.TaintEffectNoExecute && !noExecute:
 			errs = append(errs, field.Forbidden(at.Child("effect"), "a NoExecute taint moves workloads out of every cluster that the policy taints; start the hub with --allow-no-execute-taint-policy to permit it, or use NoSchedule"))
+		case t.Effect == corev1.TaintEffectNoExecute && taint.AddsByLoss(p):
+			errs = append(errs, field.Forbidden(at.Child("effect"), "a NoExecute taint must not follow from the condition Ready or FailoverPaused, "+
+				"because it would move workloads also while failover is paused; set spec.failover.cluster in the policies of the workloads, or use NoSchedule"))
 		}
 	}
 	return append(errs, taints(list, path.Child("taints"))...)

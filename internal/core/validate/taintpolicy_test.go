@@ -12,9 +12,9 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// taintPolicy adds taints to clusters whose condition Ready is of one of the statuses.
+// taintPolicy adds taints to clusters whose condition DiskHealthy has one of the statuses.
 func taintPolicy(statuses string, taints ...policyv1alpha1.Taint) *policyv1alpha1.ClusterTaintPolicy {
-	m := policyv1alpha1.MatchCondition{ConditionType: "Ready", Operator: policyv1alpha1.MatchConditionOpIn}
+	m := policyv1alpha1.MatchCondition{ConditionType: "DiskHealthy", Operator: policyv1alpha1.MatchConditionOpIn}
 	for _, s := range strings.Split(statuses, ",") {
 		m.StatusValues = append(m.StatusValues, metav1.ConditionStatus(s))
 	}
@@ -32,9 +32,15 @@ func TestClusterTaintPolicy(t *testing.T) {
 		noExecute bool
 		want      []string
 	}{
-		"a valid policy":               {taintPolicy("False", schedule), false, nil},
-		"NoExecute":                    {taintPolicy("False", schedule, execute), false, []string{"spec.taints[1].effect: Forbidden: a NoExecute taint moves workloads"}},
-		"NoExecute that is permitted":  {taintPolicy("False", schedule, execute), true, nil},
+		"a valid policy":              {taintPolicy("False", schedule), false, nil},
+		"NoExecute":                   {taintPolicy("False", schedule, execute), false, []string{"spec.taints[1].effect: Forbidden: a NoExecute taint moves workloads"}},
+		"NoExecute that is permitted": {taintPolicy("False", schedule, execute), true, nil},
+		"NoExecute by Ready": {with(taintPolicy("False", schedule, execute), func(s *policyv1alpha1.ClusterTaintPolicySpec) {
+			s.AddOnConditions[0].ConditionType = "Ready"
+		}), true, []string{"spec.taints[1].effect: Forbidden: a NoExecute taint must not follow from the condition Ready"}},
+		"NoExecute removed by Ready": {with(taintPolicy("False", execute), func(s *policyv1alpha1.ClusterTaintPolicySpec) {
+			s.RemoveOnConditions = []policyv1alpha1.MatchCondition{{ConditionType: "Ready", Operator: "In", StatusValues: []metav1.ConditionStatus{"True"}}}
+		}), true, nil},
 		"another effect":               {taintPolicy("False", policyv1alpha1.Taint{Key: "disk", Effect: "PreferNoSchedule"}), true, []string{"spec.taints[0].effect: Unsupported value"}},
 		"the same taint twice":         {taintPolicy("False", schedule, schedule), false, []string{"spec.taints[1]: Duplicate value"}},
 		"a bad key":                    {taintPolicy("False", policyv1alpha1.Taint{Key: "a b", Effect: "NoSchedule"}), false, []string{"spec.taints[0].key"}},
@@ -65,7 +71,7 @@ func TestPolicyThatEvictsEverythingIsWarnedOf(t *testing.T) {
 	fleet := func(statuses ...metav1.ConditionStatus) (clusters []*clusterv1alpha1.Cluster) {
 		for i, s := range statuses {
 			c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: string(rune('a' + i))}}
-			c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: s}}
+			c.Status.Conditions = []metav1.Condition{{Type: "DiskHealthy", Status: s}}
 			clusters = append(clusters, c)
 		}
 		return clusters

@@ -67,6 +67,8 @@ var propagations = []refusal{
 		[]string{"spec.failover.application.statePreservation.rules[0].jsonPath", "is not a JSONPath"}},
 	{"state at a path without braces", `{failover: {cluster: {statePreservation: {rules: [{aliasLabelName: a, jsonPath: ".x"}]}}}}`,
 		[]string{"spec.failover.cluster.statePreservation.rules[0].jsonPath", "no expression in braces"}},
+	{"state at many places", `{failover: {cluster: {statePreservation: {rules: [{aliasLabelName: a, jsonPath: "{range .x[*]}{..y}{end}"}]}}}}`,
+		[]string{"spec.failover.cluster.statePreservation.rules[0].jsonPath", "only fields and indexes"}},
 	{"state kept under a name that is no label", `{propagateDeps: true, failover: {application: {decisionConditions: {}, statePreservation: {rules: [{aliasLabelName: "a b", jsonPath: "{.x}"}]}}}}`,
 		[]string{"spec.failover.application.statePreservation.rules[0].aliasLabelName"}},
 	{"suspension of all and of some", `{suspension: {dispatching: true, dispatchingOnClusters: {clusterNames: [a]}}}`,
