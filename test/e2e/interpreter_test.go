@@ -215,7 +215,7 @@ webhooks:
 	})
 	kit.Eventually(t, "and the binding says it", func() string {
 		c := meta.FindStatusCondition(binding(t, ns, "b-barge").Status.Conditions, "InterpretReplica")
-		if c == nil || c.Status != "False" || !strings.Contains(c.Message, "answers 500 Internal Server Error") {
+		if c == nil || c.Status != "False" || !strings.Contains(c.Message, "returned 500 Internal Server Error") {
 			return fmt.Sprintf("the condition is %+v", c)
 		}
 		return ""

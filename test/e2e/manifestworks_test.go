@@ -177,7 +177,7 @@ func TestAManifestWorkSaysWhatItIsNot(t *testing.T) {
 	if err := create(strings.Replace(manifestWork(t, "it", "", configMap(ns, "a", "1")), "namespace: m1", "namespace: "+ns, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if got := heard.take(); !strings.Contains(got, fmt.Sprintf("no cluster %q has joined", ns)) {
+	if got := heard.take(); !strings.Contains(got, fmt.Sprintf("there is no cluster %q", ns)) {
 		t.Errorf("warned is %q", got)
 	}
 }

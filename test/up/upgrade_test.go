@@ -380,7 +380,7 @@ func TestAHubDoesNotStartOnWhatALaterVersionWrote(t *testing.T) {
 		} {
 			t.Run(story+" in the "+where, func(t *testing.T) {
 				put()
-				refused(t, this, []string{where, "argosy v9.1.0 (store format", "this is argosy", "use argosy v9.1.0 or later", "restore a backup from before"}, "up", "--data-dir", data, "--port", port)
+				refused(t, this, []string{where, "argosy v9.1.0 (store format", "is too old to read it", "use argosy v9.1.0 or later", "restore a backup from before"}, "up", "--data-dir", data, "--port", port)
 				inStore, inFolder, _ := e.recorded()
 				if (where == "store") != (inStore == string(raw)) || (where == "folder") != (inFolder == string(raw)) {
 					t.Errorf("the refused start wrote: %s, %s", inStore, inFolder)

@@ -411,9 +411,8 @@ func (r *reconciler) report(plan failover.Plan) {
 		}
 	}
 	r.reported.ForgetAll(func(s subject) bool { return !stands[s] })
-	waiting.Reset()
-	for code, n := range counts {
-		waiting.WithLabelValues(string(code)).Set(float64(n))
+	for _, code := range failover.Codes() {
+		waiting.WithLabelValues(string(code)).Set(float64(counts[code]))
 	}
 }
 

@@ -174,6 +174,12 @@ const (
 	Unread Code = "TemplateUnread"
 )
 
+// Codes returns all codes, such as for metrics by code.
+func Codes() []Code {
+	return []Code{Tolerated, Paused, NothingFits, Budget, OneAtATime, Volumes, Suspended, TemplatePaused, WorkloadFirst,
+		ReplacementNotHealthy, GracePeriodExceeded, KeptByPolicy, StillRunning, Unread}
+}
+
 // NeedsUser says whether the wait may not end without a user.
 func (c Code) NeedsUser() bool {
 	return slices.Contains([]Code{NothingFits, Volumes, Suspended, TemplatePaused, GracePeriodExceeded, Unread}, c)
