@@ -28,6 +28,10 @@ type companion struct {
 
 type companionKey struct{}
 
+// ContextKey is the key under which Whole passes the status to Amend in a context. A transport to the server of this process that
+// passes few values has to pass this one.
+var ContextKey any = companionKey{}
+
 // Amend is for the server of this process: it puts the status that goes with an update into the object that is about to be stored,
 // with its new generation.
 func Amend(ctx context.Context, obj *unstructured.Unstructured) error {

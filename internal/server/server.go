@@ -394,7 +394,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	if h.etcd != nil {
 		e.Servers = []string{h.etcd.Endpoint}
 	}
-	loopback := apiserver.NewLoopback()
+	loopback := apiserver.NewLoopback(commit.ContextKey)
 	done := make(chan struct{})
 	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members, Scheduler: h.config.Scheduler,
 		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite, Taints: h.config.Taints, Successes: commit.Successes(h.config.SuccessEvents)}

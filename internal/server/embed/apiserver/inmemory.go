@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,8 @@ const windowBytes = 256 << 10
 // it has stopped, requests fail.
 type Loopback struct {
 	target atomic.Pointer[target]
+	// passed are the keys of the values of a caller's context that the handler's context has.
+	passed []any
 }
 
 // target is a running server.
@@ -44,8 +47,9 @@ type target struct {
 	closed context.Context
 }
 
-// NewLoopback is not connected to a server yet; Options.Loopback does that.
-func NewLoopback() *Loopback { return &Loopback{} }
+// NewLoopback returns a loopback that is not connected to a server yet; Options.Loopback connects it. Of the values of a caller's
+// context, handlers get those of the passed keys only.
+func NewLoopback(passed ...any) *Loopback { return &Loopback{passed: passed} }
 
 // Config is a client configuration with every right and no rate limit. Clients choose their own content type.
 func (l *Loopback) Config() *rest.Config {
@@ -62,15 +66,16 @@ func (l *Loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, errNotRunning
 	}
+	ctx := onlyPassed{req.Context(), l.passed}
 	if t.longRunning(req) {
-		return t.stream(req)
+		return t.stream(ctx, req)
 	}
-	return t.answer(req)
+	return t.answer(ctx, req)
 }
 
 // answer handles req here and now.
-func (t *target) answer(req *http.Request) (*http.Response, error) {
-	ctx, release := context.WithTimeout(withoutValues{req.Context()}, t.timeout)
+func (t *target) answer(caller context.Context, req *http.Request) (*http.Response, error) {
+	ctx, release := context.WithTimeout(caller, t.timeout)
 	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -85,8 +90,8 @@ func (t *target) answer(req *http.Request) (*http.Response, error) {
 }
 
 // stream handles req in a goroutine that lasts as long as the stream does.
-func (t *target) stream(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(withoutValues{req.Context()})
+func (t *target) stream(caller context.Context, req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(caller)
 	x := newExchange(ctx, cancel, req)
 	stop := context.AfterFunc(t.closed, func() { cancel(errNotRunning) })
 	wake := context.AfterFunc(ctx, x.wake)
@@ -111,14 +116,22 @@ func (t *target) stream(req *http.Request) (*http.Response, error) {
 	return x.response, nil
 }
 
-// withoutValues ends with a context and has none of its values. A caller that serves a request itself, such as one into a member,
-// passes on that request's context: its audit event, user and trace are not those of the new request.
-type withoutValues struct{ context.Context }
+// onlyPassed ends with a context and has its values of the passed keys only. A caller that serves a request itself, such as one into
+// a member, calls with that request's context: its audit event, user and trace are not those of the new request.
+type onlyPassed struct {
+	context.Context
+	passed []any
+}
 
-func (withoutValues) Value(any) any { return nil }
+func (c onlyPassed) Value(key any) any {
+	if slices.Contains(c.passed, key) {
+		return c.Context.Value(key)
+	}
+	return nil
+}
 
 // AfterFunc saves contexts that derive from this one a goroutine.
-func (c withoutValues) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.Context, f) }
+func (c onlyPassed) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.Context, f) }
 
 // inbound is req as a handler would get it from a connection, and may change it.
 func (t *target) inbound(ctx context.Context, req *http.Request) *http.Request {

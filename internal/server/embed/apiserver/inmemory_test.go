@@ -99,24 +99,31 @@ func TestAWatchIsReadableAsItIsFlushed(t *testing.T) {
 	}
 }
 
-func TestLoopbackPassesNoValuesOfTheCaller(t *testing.T) {
-	type key struct{}
-	c, _ := connect(t, func(w http.ResponseWriter, r *http.Request) {
-		if v := r.Context().Value(key{}); v != nil {
-			t.Errorf("%s: the handler has the caller's %v", r.URL, v)
+func TestLoopbackPassesOnlyChosenValuesOfTheCaller(t *testing.T) {
+	type audit struct{}
+	type status struct{}
+	handler := func(_ http.ResponseWriter, r *http.Request) {
+		if v := r.Context().Value(audit{}); v != nil {
+			t.Errorf("the handler has %q of the caller", v)
 		}
-	})
-	ctx := context.WithValue(t.Context(), key{}, "audit event")
-	for _, url := range []string{"https://loopback/a", "https://loopback/a?watch=1"} {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if v := r.Context().Value(status{}); v != "status" {
+			t.Errorf("the handler has %v, want the value that is passed", v)
+		}
+	}
+	l := NewLoopback(status{})
+	l.target.Store(&target{handler: http.HandlerFunc(handler), closed: t.Context(), timeout: time.Minute,
+		longRunning: func(r *http.Request) bool { return r.URL.Query().Has("watch") }})
+	ctx := context.WithValue(context.WithValue(t.Context(), audit{}, "audit event"), status{}, "status")
+	for _, path := range []string{"/a?watch=1", "/a"} {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://loopback"+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := c.Do(req)
+		resp, err := (&http.Client{Transport: l}).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp.Body.Close()
+		_ = resp.Body.Close()
 	}
 }
 
