@@ -142,13 +142,13 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 // A report without counters may be from before a move, so it says nothing of replicas that the cluster gained.
 func missingReplicas(b workv1alpha2.Binding, target workv1alpha2.TargetCluster) string {
 	ready, known := deschedule.ReadyIn(b, target.Name)
-	record := RecordOf(b)
 	switch {
 	case (known || countsReady(b)) && ready < target.Replicas: // counters that are zero are often left out
 		return fmt.Sprintf("%d of %d replicas are ready in cluster %q", ready, target.Replicas, target.Name)
 	case known, hasFinished(b, target.Name):
 		return ""
 	}
+	record := RecordOf(b)
 	for _, t := range b.BindingSpec().GracefulEvictionTasks {
 		if slices.Contains(t.ClustersBeforeFailover, target.Name) && replicasIn(record[t.FromCluster].To, target.Name) > 0 {
 			return fmt.Sprintf("cluster %q does not report whether the replicas that it gained are ready: if they are, "+
