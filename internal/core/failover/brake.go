@@ -15,14 +15,18 @@ import (
 // brakeWindow is the time within which clusters count as lost at about the same time.
 const brakeWindow = 5 * time.Minute
 
-// lossDelay is how long a cluster is lost at least before workloads leave it, so that clusters that are lost at the same time have
-// their taints. resumeAfter is how long clusters stay paused after another cluster has become ready. Both span several probes.
-const lossDelay, resumeAfter = 30 * time.Second, 2 * time.Minute
+// Both span several probes, so that clusters that are lost or recover together are seen together.
+const (
+	// lossDelay is how long a cluster is lost before workloads leave it, whatever they tolerate.
+	lossDelay = 30 * time.Second
+	// resumeAfter is how long paused clusters stay paused after a cluster became ready.
+	resumeAfter = 2 * time.Minute
+)
 
-// brake returns the lost clusters that are not evicted, with the reason for people. They are those of a group of more than a share
-// of the fleet, and at least two clusters, that were lost within one window and are still lost: then the network of the hub is
-// the likely cause. When a cluster becomes ready and too few are lost, those that are paused stay so until resume: they may become
-// ready, too. resume is zero if there are none.
+// brake returns the lost clusters that are not evicted, with the reason for people. If more than a share of the fleet, and at
+// least two clusters, were lost within one window and are still lost, the network of the hub is the likely cause. When so many
+// become ready that the share is no longer exceeded, the others stay paused until resume, because they may become ready too.
+// resume is zero if no cluster waits for it.
 func brake(s schedule.Snapshot, share float64, now time.Time) (paused map[string]string, resume time.Time) {
 	type loss struct {
 		cluster string
@@ -61,11 +65,12 @@ func brake(s schedule.Snapshot, share float64, now time.Time) (paused map[string
 		}
 	}
 	for _, l := range losses {
-		was := meta.IsStatusConditionTrue(s.Cluster(l.cluster).Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
+		conditions := s.Cluster(l.cluster).Status.Conditions
+		was := meta.IsStatusConditionTrue(conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
 		if paused[l.cluster] == "" && was && ready.Add(resumeAfter).After(now) {
 			resume = ready.Add(resumeAfter)
-			paused[l.cluster] = fmt.Sprintf("other clusters became ready, so this one may become ready too: nothing is evicted from it before %s",
-				resume.UTC().Format(time.RFC3339))
+			paused[l.cluster] = fmt.Sprintf("other clusters became ready, so this one may become ready too: "+
+				"nothing is evicted from it before %s", resume.UTC().Format(time.RFC3339))
 		}
 	}
 	return paused, resume

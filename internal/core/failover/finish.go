@@ -116,11 +116,14 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 		case item.Health != workv1alpha1.ResourceHealthy:
 			return fmt.Sprintf("it is not healthy in cluster %q: %s", target.Name, item.Health)
 		case facts.OwnScale && isWorkload(b):
-			if deadlineOf(t).After(p.now) { // the other clusters may have to scale up first
+			switch {
+			case deadlineOf(t).After(p.now): // the other clusters may have to scale up first
 				return "each cluster decides how many replicas it runs, so the old copy is kept for the grace period"
+			case facts.Paused: // a new copy starts no pods, and is Healthy
+				return "the template is paused"
 			}
 		default:
-			if missing := missingReplicas(b, t, target); missing != "" {
+			if missing := missingReplicas(b, target); missing != "" {
 				return missing
 			}
 		}
@@ -135,17 +138,22 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 	return ""
 }
 
-// missingReplicas says how many replicas of a target are not ready; empty if none is known to be missing, and what the cluster
-// reports is not only of the copy that it had before the task.
-func missingReplicas(b workv1alpha2.Binding, t workv1alpha2.GracefulEvictionTask, target workv1alpha2.TargetCluster) string {
+// missingReplicas says how many replicas of a target are not ready; empty if none is known to be missing.
+// A report without counters may be from before a move, so it says nothing of replicas that the cluster gained.
+func missingReplicas(b workv1alpha2.Binding, target workv1alpha2.TargetCluster) string {
 	ready, known := deschedule.ReadyIn(b, target.Name)
-	grew := slices.Contains(t.ClustersBeforeFailover, target.Name) && replicasIn(RecordOf(b)[t.FromCluster].To, target.Name) > 0
 	switch {
 	case (known || countsReady(b)) && ready < target.Replicas: // counters that are zero are often left out
 		return fmt.Sprintf("%d of %d replicas are ready in cluster %q", ready, target.Replicas, target.Name)
-	case !known && grew && !hasFinished(b, target.Name):
-		return fmt.Sprintf("cluster %q does not report whether the replicas that it gained are ready: if they are, "+
-			"set suppressDeletion of the task to false", target.Name)
+	case known, hasFinished(b, target.Name):
+		return ""
+	}
+	record := RecordOf(b)
+	for _, t := range b.BindingSpec().GracefulEvictionTasks {
+		if slices.Contains(t.ClustersBeforeFailover, target.Name) && replicasIn(record[t.FromCluster].To, target.Name) > 0 {
+			return fmt.Sprintf("cluster %q does not report whether the replicas that it gained are ready: if they are, "+
+				"set suppressDeletion of the task to false", target.Name)
+		}
 	}
 	return ""
 }

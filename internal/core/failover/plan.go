@@ -254,8 +254,8 @@ type planner struct {
 	braked map[string]string
 	// bindings are those of the input in the order in which they are planned, moved as planned.
 	bindings []workv1alpha2.Binding
-	// placed counts the workloads of a policy that are placed in a cluster and have not finished there, occupied also those
-	// that are leaving it.
+	// placed counts the workloads of a policy that are placed in a cluster and have not finished there.
+	// occupied also counts those that are leaving it.
 	placed, occupied map[policyCluster]int
 	// left is the number of evictions that may still be made, and again when there may be more.
 	left  int
@@ -450,7 +450,7 @@ func (p *planner) forbidden(b workv1alpha2.Binding, c cause) *Waiting {
 	if s := spec.Suspension; s != nil && (s.Dispatching != nil && *s.Dispatching || s.DispatchingOnClusters != nil) {
 		return because(Suspended, "dispatching is suspended, so a replacement would not start; resume it to let the workload move")
 	}
-	// Once the workload is placed elsewhere, its new pods may need b there. The old copy of b stays until the workload has left.
+	// Once the workload is placed elsewhere, its new pods may need b there. The old copy of b stays until it has left.
 	if !isWorkload(b) && p.placed[policyCluster{policyOf(b), c.cluster}] > 0 {
 		return because(WorkloadFirst, "workloads of the same policy are still in the cluster")
 	}
@@ -466,7 +466,8 @@ func (p *planner) forbidden(b workv1alpha2.Binding, c cause) *Waiting {
 	case facts.Volumes && !facts.MoveVolumes:
 		return because(Volumes, fmt.Sprintf("it has persistent volumes, which stay in the cluster; to move it without its data, set the annotation %s: \"true\" on its policy", MoveVolumesAnnotation))
 	case facts.Paused:
-		return because(TemplatePaused, "the template is paused, so a replacement would not start; set spec.paused to false to let the workload move")
+		return because(TemplatePaused,
+			"the template is paused, so a replacement would not start; set spec.paused to false to let the workload move")
 	}
 	return nil
 }

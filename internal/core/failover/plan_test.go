@@ -90,10 +90,27 @@ func TestReportWithoutCountersMayBeFromBeforeTheMove(t *testing.T) {
 	w.plans("batch ~a")
 }
 
+func TestReplacementThatIsLostIsReplacedFirst(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	w.job("batch", "a=1 b=1 c=1", byRoom())
+	w.room["b"], w.room["c"] = 1, 0
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("batch -a: b=2 c=1"))
+	w.room["c"] = 2
+	w.pass(time.Minute)
+	w.lose("b")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("batch -b: c=3; batch !a ReplacementNotHealthy"))
+	// What c reports may be from before both moves.
+	w.plans("batch !a ReplacementNotHealthy; batch !b ReplacementNotHealthy")
+}
+
 func TestOldCopyIsKeptForTheGracePeriodWhereMembersScale(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	b := w.deployment("web", "a=2 b=2", byRoom())
-	w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return Facts{OwnScale: true}, nil }
+	facts := Facts{OwnScale: true}
+	w.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return facts, nil }
 	w.lose("a")
 	w.pass(5 * time.Minute)
 	w.execute(w.plans("web -a: b=4"))
@@ -103,6 +120,9 @@ func TestOldCopyIsKeptForTheGracePeriodWhereMembersScale(t *testing.T) {
 	w.reports(b, "b", workv1alpha1.ResourceUnknown, 2)
 	w.plans("web !a GracePeriodExceeded")
 	w.reports(b, "b", workv1alpha1.ResourceHealthy, 3)
+	facts.Paused = true
+	w.plans("web !a GracePeriodExceeded")
+	facts.Paused = false
 	w.plans("web ~a")
 }
 

@@ -1,10 +1,13 @@
 package failover
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,13 +24,19 @@ import (
 type copyKey struct{ binding, cluster string }
 
 // copyState is what a cluster runs: replicas that are there, and those of them that are ready.
-type copyState struct{ replicas, ready int32 }
+type copyState struct {
+	replicas, ready int32
+	// started is false of a copy that was created paused, done is true of a Job that has finished.
+	started, done bool
+}
 
 // members is what really runs, while clusters come and go.
 type members struct {
 	*world
 	r    *rand.Rand
 	runs map[copyKey]*copyState
+	// facts are those of each binding.
+	facts map[string]*Facts
 	// evictions are the times of all evictions.
 	evictions []time.Time
 }
@@ -35,7 +44,7 @@ type members struct {
 // TestNothingIsLostInRandomFleets lets fleets live through random events and checks each plan.
 func TestNothingIsLostInRandomFleets(t *testing.T) {
 	evictions, finishes, partial := 0, 0, 0
-	for seed := range uint64(60) {
+	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := randomFleet(t, r)
 		for step := range 60 {
@@ -54,14 +63,18 @@ func TestNothingIsLostInRandomFleets(t *testing.T) {
 		}
 	}
 	t.Logf("%d evictions, %d of them in part, %d finishes", evictions, partial, finishes)
-	if evictions < 250 || finishes < 150 || partial < 2 {
+	if evictions < 700 || finishes < 600 || partial < 4 {
 		t.Errorf("the fleets hardly moved: %d evictions, %d of them in part, %d finishes", evictions, partial, finishes)
 	}
 }
 
 func randomFleet(t *testing.T, r *rand.Rand) *members {
 	all := []string{"a", "b", "c", "d", "e", "f"}[:2+r.IntN(5)]
-	m := &members{world: newWorld(t, all...), r: r, runs: map[copyKey]*copyState{}}
+	m := &members{world: newWorld(t, all...), r: r, runs: map[copyKey]*copyState{}, facts: map[string]*Facts{}}
+	var failback time.Duration
+	if r.IntN(2) == 0 {
+		failback = 10 * time.Minute
+	}
 	m.in.EvictionsPerMinute = 1 + r.IntN(6)
 	m.in.AllBindings = r.IntN(2) == 0
 	for _, name := range all {
@@ -84,7 +97,10 @@ func randomFleet(t *testing.T, r *rand.Rand) *members {
 			m.bindings = m.bindings[:len(m.bindings)-1]
 			b = m.configMap(name, "", p)
 			b.Spec.Replicas = 0
+		} else if r.IntN(4) == 0 {
+			b.Spec.Resource.APIVersion, b.Spec.Resource.Kind = "batch/v1", "Job"
 		}
+		m.facts[name] = &Facts{FailbackAfter: failback, OwnScale: isWorkload(b) && r.IntN(6) == 0}
 		result, err := schedule.Schedule(b, m.snapshot(), func(cluster string) (int32, bool) { return m.room[cluster], true })
 		if err != nil {
 			m.bindings = m.bindings[:len(m.bindings)-1]
@@ -99,11 +115,7 @@ func randomFleet(t *testing.T, r *rand.Rand) *members {
 		}
 	}
 	m.in.HasWork = func(b workv1alpha2.Binding, cluster string) bool { return m.runs[copyKey{b.GetName(), cluster}] != nil }
-	facts := Facts{}
-	if r.IntN(2) == 0 {
-		facts.FailbackAfter = 10 * time.Minute
-	}
-	m.in.Facts = func(workv1alpha2.Binding) (Facts, error) { return facts, nil }
+	m.in.Facts = func(b workv1alpha2.Binding) (Facts, error) { return *m.facts[b.GetName()], nil }
 	m.confirm()
 	m.dispatch()
 	return m
@@ -112,7 +124,7 @@ func randomFleet(t *testing.T, r *rand.Rand) *members {
 // happens is a random event in the fleet.
 func (m *members) happens() {
 	name := m.clusters[m.r.IntN(len(m.clusters))].Name
-	switch m.r.IntN(8) {
+	switch m.r.IntN(10) {
 	case 0:
 		if !lost(m.cluster(name)) {
 			m.lose(name)
@@ -126,10 +138,20 @@ func (m *members) happens() {
 		}
 	case 4:
 		m.room[name] += int32(m.r.IntN(10))
+	case 5, 6:
+		if len(m.bindings) > 0 {
+			b := m.bindings[m.r.IntN(len(m.bindings))]
+			m.facts[b.Name].Paused = b.Spec.Resource.Kind == "Deployment" && !m.facts[b.Name].Paused
+		}
 	}
 	m.pass(time.Duration(m.r.IntN(400)) * time.Second)
-	for key, run := range m.runs {
-		if m.r.IntN(3) > 0 && !lost(m.cluster(key.cluster)) {
+	for _, key := range slices.SortedFunc(maps.Keys(m.runs), func(a, b copyKey) int {
+		return cmp.Or(strings.Compare(a.binding, b.binding), strings.Compare(a.cluster, b.cluster))
+	}) {
+		run := m.runs[key]
+		run.started = run.started || !m.facts[key.binding].Paused
+		if m.r.IntN(3) > 0 && run.started && !lost(m.cluster(key.cluster)) {
+			run.done = run.done || run.ready == run.replicas && m.isJob(key.binding) && m.r.IntN(8) == 0
 			run.ready = run.replicas
 		}
 	}
@@ -147,10 +169,16 @@ func (m *members) report() {
 				continue
 			}
 			health := workv1alpha1.ResourceUnknown
-			if run.ready == run.replicas && !membership.Silent(c) {
+			if (run.ready == run.replicas || !run.started) && !membership.Silent(c) {
 				health = workv1alpha1.ResourceHealthy
 			}
 			m.reports(b, c.Name, health, run.ready)
+			switch item := itemOf(b, c.Name); {
+			case run.done:
+				item.Status.Raw = []byte(complete)
+			case !run.started || b.Spec.Resource.Kind == "Job":
+				item.Status.Raw = []byte("{}")
+			}
 		}
 	}
 }
@@ -180,14 +208,33 @@ func (m *members) dispatch() {
 		}
 		for _, t := range b.Spec.Clusters {
 			if key := (copyKey{b.Name, t.Name}); !membership.Silent(m.cluster(t.Name)) && !leaves[t.Name] {
-				if m.runs[key] == nil {
-					m.runs[key] = &copyState{}
+				run := m.runs[key]
+				late := len(leaves) > 0 && (run == nil || m.before(b, t.Name)) && m.r.IntN(2) == 0
+				if late || run != nil && run.done {
+					continue // the member has not got it yet, or it has finished
+				}
+				if run == nil {
+					m.runs[key] = &copyState{started: !m.facts[b.Name].Paused}
 				}
 				m.runs[key].replicas, m.runs[key].ready = t.Replicas, min(m.runs[key].ready, t.Replicas)
 			}
 		}
 	}
 	m.report()
+}
+
+func (m *members) isJob(binding string) bool {
+	return slices.ContainsFunc(m.bindings, func(b *workv1alpha2.ResourceBinding) bool {
+		return b.Name == binding && b.Spec.Resource.Kind == "Job"
+	})
+}
+
+// before reports whether a binding had a copy in a cluster before each of its evictions.
+func (m *members) before(b *workv1alpha2.ResourceBinding, cluster string) bool {
+	tasks := b.Spec.GracefulEvictionTasks
+	return len(tasks) > 0 && !slices.ContainsFunc(tasks, func(t workv1alpha2.GracefulEvictionTask) bool {
+		return !slices.Contains(t.ClustersBeforeFailover, cluster)
+	})
 }
 
 // checks holds a plan to the rules.
@@ -228,6 +275,14 @@ func (m *members) checks(p Plan, about string) {
 		if why, paused := p.Paused[e.From]; paused && !slices.ContainsFunc(m.cluster(e.From).Spec.Taints, func(t corev1.Taint) bool { return t.Key == "maintenance" }) {
 			fail("%s leaves %s though %s", b.Name, e.From, why)
 		}
+		if m.facts[b.Name].Paused {
+			fail("%s leaves %s though it is paused", b.Name, e.From)
+		}
+		for _, task := range e.Tasks {
+			if run := m.runs[copyKey{b.Name, task.FromCluster}]; run != nil && run.done {
+				fail("%s leaves %s, where it has finished", b.Name, task.FromCluster)
+			}
+		}
 		divided := schedule.Divided(&b.Spec)
 		var was, is int32
 		for _, t := range b.Spec.Clusters {
@@ -264,13 +319,18 @@ func (m *members) checks(p Plan, about string) {
 // replaced checks that what runs without the copy that is let go is what the binding asks for.
 func (m *members) replaced(b *workv1alpha2.ResourceBinding, task workv1alpha2.GracefulEvictionTask, fail func(string, ...any)) {
 	m.t.Helper()
+	ownScale := m.facts[b.Name].OwnScale
+	if ownScale && m.now.Sub(task.CreationTimestamp.Time) < defaultGracePeriod {
+		fail("%s lets the copy in %s go before the others could scale up", b.Name, task.FromCluster)
+	}
 	healthy := 0
 	for _, t := range b.Spec.Clusters {
 		if slices.ContainsFunc(b.Spec.GracefulEvictionTasks, func(task workv1alpha2.GracefulEvictionTask) bool { return task.FromCluster == t.Name }) {
 			continue
 		}
 		run := m.runs[copyKey{b.Name, t.Name}]
-		ok := run != nil && run.ready >= t.Replicas && !membership.Silent(m.cluster(t.Name))
+		ok := run != nil && (run.done || run.ready >= t.Replicas || ownScale && run.ready == run.replicas) &&
+			!membership.Silent(m.cluster(t.Name))
 		if ok {
 			healthy++
 		}

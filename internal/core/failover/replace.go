@@ -38,8 +38,8 @@ type replacement struct {
 
 // replace finds the placement of b without a cluster. No other cluster loses replicas, and none gains any that is lost, tainted
 // or being left. Of a lost cluster as many replicas leave as others have room for; of a cluster that responds all or none.
-// Without replicas to divide, a new cluster takes the place of the one that is left. A copy may leave a drained cluster also
-// if other clusters keep theirs.
+// Without replicas to divide, a new cluster takes the place of the one that is left. A copy may also leave a drained
+// cluster if other clusters keep theirs.
 func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule.Capacity) (replacement, error) {
 	q := question(b, s, c.cluster)
 	to, err := q.moved(c, room)
