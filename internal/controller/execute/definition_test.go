@@ -189,7 +189,7 @@ func TestADefinitionThatWasThereBeforeStays(t *testing.T) {
 			work.Annotations = map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
 		})
 		w.Gone(w.work)
-		w.released("was there before")
+		w.released("existed before")
 	})
 }
 

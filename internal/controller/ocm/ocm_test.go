@@ -399,7 +399,7 @@ func TestAManifestWorkOfNoClusterWaitsAndSaysSo(t *testing.T) {
 
 		// When it leaves, nothing is known any more.
 		w.Gone(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m9"}})
-		w.says(mw, "Applied", `False AppliedManifestWorkFailed no cluster "m9" has joined`)
+		w.says(mw, "Applied", `False AppliedManifestWorkFailed there is no cluster "m9"`)
 		if meta.FindStatusCondition(mw.Status.Conditions, "Available") != nil || len(mw.Status.ResourceStatus.Manifests) > 0 {
 			t.Errorf("it says %+v of a cluster that has left", mw.Status)
 		}

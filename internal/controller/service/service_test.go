@@ -244,7 +244,7 @@ func TestWhatIsNobodysFaultIsTriedAgainAtItsOwnPaceAndNotTold(t *testing.T) {
 		{"the execution space comes or goes", apierrors.NewNotFound(resource, "w"), spaceRetry, ""},
 		{"the binding of the Service that was is going", fmt.Errorf("bind: %w", propagate.ErrTerminating), endingRetry, ""},
 		{"the binding of the Service that was is there", fmt.Errorf("bind: %w", propagate.ErrOutlived), endingRetry, ""},
-		{"the Work is another's", errors.Join(&takenError{"Work w", "another owner"}), takenRetry, "Work w belongs to somebody else"},
+		{"the Work is another's", errors.Join(&takenError{"Work w", "another owner"}), takenRetry, "Work w belongs to another owner"},
 		{"refused", errors.Join(errors.New("a quota"), errors.New("another")), 0, "a quota; another"},
 	} {
 		result, err := outcome(c.err)
