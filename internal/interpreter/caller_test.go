@@ -145,8 +145,8 @@ func TestAWebhookThatDoesNotAnswerIsToldInWords(t *testing.T) {
 		want   string
 	}{
 		"down":      {url: gone.URL, ca: goneCA, want: "connection refused"},
-		"500":       {answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "out of beer", 500) }, want: `answers 500 Internal Server Error: "out of beer"`},
-		"elsewhere": {answer: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, good.URL, http.StatusFound) }, want: "answers 302 Found"},
+		"500":       {answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "out of beer", 500) }, want: `returned 500 Internal Server Error: "out of beer"`},
+		"elsewhere": {answer: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, good.URL, http.StatusFound) }, want: "returned 302 Found"},
 		"by drops": {answer: func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				_, _ = w.Write([]byte(" "))

@@ -46,7 +46,7 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 				write(t, file, "")
 				c.DataDir = filepath.Join(file, "data")
 			},
-			[]string{"cannot be made (not a directory)", "--data-dir"},
+			[]string{"cannot be created (not a directory)", "--data-dir"},
 		},
 		"a data folder without the right to write": {
 			func(t *testing.T, c *Config) {

@@ -411,7 +411,7 @@ var s002 = []row{
 	}},
 	{id: "94", block: "S002-Deployment-RIC", chain: "Deployment", want: "ReplicasCount is called, with a warning; lint of Retain", see: func(s *story) string {
 		s.drop(s.nginxDoc("nginx", 6))
-		s.apply(s.doc("S002", 912), "ReplicasCount is called")
+		s.apply(s.doc("S002", 912), "ReplicasCount is used")
 		s.until("the customization answers", func() string {
 			out, _ := s.argosy("argosy", "interpret", "explain", "Deployment")
 			if !strings.Contains(out, "deployment-interpreter") {
