@@ -82,7 +82,7 @@ func TestFailedStartExitsWithOneSentence(t *testing.T) {
 		says []string
 	}{
 		"a port in use":                     {[]string{"--data-dir", t.TempDir(), "--port", strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)}, []string{"is in use", "--port"}},
-		"a folder that nobody may write":    {[]string{"--data-dir", "/proc/argosy", "--port", "0"}, []string{"cannot be made", "--data-dir"}},
+		"a folder that nobody may write":    {[]string{"--data-dir", "/proc/argosy", "--port", "0"}, []string{"cannot be created", "--data-dir"}},
 		"a configuration that is not there": {[]string{"--config", "/nothing-here"}, []string{"/nothing-here"}},
 		"a flag that does not exist":        {[]string{"--colour", "blue"}, []string{"unknown flag: --colour"}},
 		"a word too many":                   {[]string{"now"}, []string{"now"}},
