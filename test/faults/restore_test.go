@@ -244,7 +244,7 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 		seen.mu.Unlock()
 	}
 	kit.Eventually(t, "status tells", func() string {
-		if orphans, held := d.statusOf("20 in f1, 20 in f2"), d.statusOf("40 objects in clusters are left as they are"); orphans == "" || held == "" {
+		if orphans, held := d.statusOf("20 in f1, 20 in f2"), d.statusOf("40 objects in clusters are held"); orphans == "" || held == "" {
 			out, _ := fleet.Lab.Argosy(t.Context(), "status")
 			return out
 		}
