@@ -150,7 +150,7 @@ func (p *painter) line(s string) string {
 		if column := p.columns[at(i)]; column != "" {
 			of = colorOf(column, text(i))
 		} else if i == 0 && c[0] == 0 && p.columns == nil {
-			of = map[string]color{"ok": green, "WRONG": red}[text(i)] // a check of `argosy status`
+			of = map[string]color{"ok": green, "FAIL": red}[text(i)] // a check of `argosy status`
 		}
 		b.WriteString(s[end:c[0]])
 		b.WriteString(of.paint(text(i)))

@@ -35,8 +35,8 @@ func TestColorsSayWhatIsWrongAndWhatIsWell(t *testing.T) {
 		},
 		{
 			"the checks of status",
-			"HUB https://127.0.0.1:6443\nok      etcd    reads and writes\nWRONG   store   full\n\nFAILED CHECKS\nstore: full\n",
-			"HUB https://127.0.0.1:6443\n<green>ok</>      etcd    reads and writes\n<red>WRONG</>   store   full\n\n<red>FAILED CHECKS</>\nstore: full\n",
+			"HUB https://127.0.0.1:6443\nok      etcd    reads and writes\nFAIL   store   full\n\nFAILED CHECKS\nstore: full\n",
+			"HUB https://127.0.0.1:6443\n<green>ok</>      etcd    reads and writes\n<red>FAIL</>   store   full\n\n<red>FAILED CHECKS</>\nstore: full\n",
 		},
 		{"a last line without an end", "All checks passed.", "<green>All checks passed.</>"},
 	} {

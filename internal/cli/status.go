@@ -530,5 +530,5 @@ func mark(ok bool) string {
 	if ok {
 		return "ok"
 	}
-	return "WRONG"
+	return "FAIL"
 }

@@ -37,11 +37,11 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		err     bool
 	}{
 		"all is well":            {ready: "True", want: []string{"ok    etcd", "ok    controllers", "All checks passed."}},
-		"the store is silent":    {ready: "True", readyz: "etcd", want: []string{"WRONG   etcd", "next: check the disk", "readiness: failing: etcd"}, err: true},
+		"the store is silent":    {ready: "True", readyz: "etcd", want: []string{"FAIL   etcd", "next: check the disk", "readiness: failing: etcd"}, err: true},
 		"a cluster is silent":    {ready: "True", silent: true, want: []string{`cluster us: cluster "us" is not reachable`, "next: argosy why cluster us", "<none>"}, err: true},
 		"a cluster is not ready": {ready: "False", want: []string{"cluster eu: not ready for 5m", "ClusterNotReachable: no answer", "next: argosy why cluster eu"}, err: true},
-		"controllers do not run": {ready: "True", stopped: true, want: []string{"WRONG   controllers", "not running, or still starting", "next: a hub that has just started"}, err: true},
-		"a definition is gone": {ready: "True", gone: "works.work.karmada.io", want: []string{"WRONG   definitions", "definitions: missing or being deleted: works.work.karmada.io; nothing is deleted",
+		"controllers do not run": {ready: "True", stopped: true, want: []string{"FAIL   controllers", "not running, or still starting", "next: a hub that has just started"}, err: true},
+		"a definition is gone": {ready: "True", gone: "works.work.karmada.io", want: []string{"FAIL   definitions", "definitions: missing or being deleted: works.work.karmada.io; nothing is deleted",
 			"next: the hub recreates them"}, err: true},
 		"Works were deleted":           {ready: "True", kept: "True", want: []string{"cluster eu: WorksDeletedByOthers: 12 Works", "next: find out who deleted them"}, err: true},
 		"Works were deleted, long ago": {ready: "True", kept: "False", want: []string{"ok    definitions", "All checks passed."}},

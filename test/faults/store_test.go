@@ -180,7 +180,7 @@ func TestAFullStoreIsToldAndMended(t *testing.T) {
 		t.Fatalf("nothing can be deleted in a full store: %v", err)
 	}
 	out, err := l.argosy("defrag", "--data-dir", l.data())
-	if err != nil || !strings.Contains(out, "Alarm NOSPACE is raised") {
+	if err != nil || !strings.Contains(out, "Alarm NOSPACE is active") {
 		t.Errorf("%v: %s", err, out)
 	}
 	if err := l.put("still", 10); err == nil {
