@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -92,10 +92,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	// One worker: a plan sees what the one before it did.
 	b := ctrl.NewControllerManagedBy(mgr).Named("failover").WatchesRawSource(changes{r})
 	for _, kind := range scope.Bindings.Kinds() {
-		b = b.Watches(kind, r.bindings())
+		b = b.Watches(kind, r.planOnBindingChange())
 	}
 	for _, kind := range scope.Propagations.Kinds() {
-		b = b.Watches(kind, r.soon(), builder.WithPredicates(predicate.AnnotationChangedPredicate{}, updates))
+		b = b.Watches(kind, r.planOnUpdate(), builder.WithPredicates(predicate.AnnotationChangedPredicate{}))
 	}
 	return b.Complete(r)
 }
@@ -227,7 +227,7 @@ func (r *reconciler) facts(ctx context.Context, b workv1alpha2.Binding) (failove
 	return failover.FactsOf(obj, policy.GetAnnotations()), nil
 }
 
-// hasWork says whether the Work of a binding exists in a cluster; yes where that cannot be read.
+// hasWork reports whether the Work of a binding for a cluster exists. It returns true if the Work cannot be read.
 func (r *reconciler) hasWork(ctx context.Context, b workv1alpha2.Binding, cluster string) bool {
 	ref := b.BindingSpec().Resource
 	work := &workv1alpha1.Work{}
@@ -235,26 +235,25 @@ func (r *reconciler) hasWork(ctx context.Context, b workv1alpha2.Binding, cluste
 	return !apierrors.IsNotFound(err)
 }
 
-// each runs act for each of n, several at once, and joins their errors.
-func each(n int, act func(i int) error) error {
+// runParallel calls act with 0 to n-1, several at once, and joins the errors.
+func runParallel(n int, act func(i int) error) error {
 	errs := make([]error, n)
-	var all sync.WaitGroup
-	gate := make(chan struct{}, parallel)
+	var calls errgroup.Group
+	calls.SetLimit(parallel)
 	for i := range n {
-		gate <- struct{}{}
-		all.Go(func() {
-			defer func() { <-gate }()
+		calls.Go(func() error {
 			errs[i] = act(i)
+			return nil
 		})
 	}
-	all.Wait()
+	_ = calls.Wait() // errs has all errors
 	return errors.Join(errs...)
 }
 
 // evict executes evictions, each in one write of its binding.
 func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, now time.Time) error {
 	written := make([]workv1alpha2.Binding, len(evictions))
-	err := each(len(evictions), func(i int) error {
+	err := runParallel(len(evictions), func(i int) error {
 		e := &evictions[i]
 		want := e.Binding.DeepCopyObject().(workv1alpha2.Binding)
 		e.Apply(want)
@@ -316,7 +315,7 @@ func placement(targets []workv1alpha2.TargetCluster) string {
 // finish ends tasks, in one write per binding.
 func (r *reconciler) finish(ctx context.Context, finishes []failover.Finish, now time.Time) error {
 	written := make([]workv1alpha2.Binding, len(finishes))
-	err := each(len(finishes), func(i int) error {
+	err := runParallel(len(finishes), func(i int) error {
 		f := &finishes[i]
 		want := f.Binding.DeepCopyObject().(workv1alpha2.Binding)
 		f.Apply(want)

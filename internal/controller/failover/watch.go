@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -24,10 +23,10 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// plan is the one request.
+// plan is the only request: each reconciliation plans for all bindings.
 var plan = reconcile.Request{}
 
-// changes makes the plan when clusters change, and holds it up until the fleet is known.
+// changes enqueues the plan when clusters change. It is synced when the fleet is known.
 type changes struct{ r *reconciler }
 
 var _ source.SyncingSource = changes{}
@@ -41,7 +40,7 @@ func (c changes) Start(_ context.Context, q queue) error {
 		}
 	})
 	c.r.Fleet.OnRoom(func(string) {
-		if slices.ContainsFunc(c.r.Fleet.Snapshot().Names(), c.r.troubled) {
+		if slices.ContainsFunc(c.r.Fleet.Snapshot().Names(), c.r.hasNoExecuteTaint) {
 			q.AddAfter(plan, c.r.Gather)
 		}
 	})
@@ -51,7 +50,7 @@ func (c changes) Start(_ context.Context, q queue) error {
 // WaitForSync implements source.SyncingSource.
 func (c changes) WaitForSync(ctx context.Context) error { return c.r.Fleet.WaitForSync(ctx) }
 
-// readiness is the status of the condition Ready of a cluster, and whether it is paused.
+// readiness returns the statuses of the conditions Ready and FailoverPaused of a cluster.
 func readiness(c *clusterv1alpha1.Cluster) [2]string {
 	if c == nil {
 		return [2]string{}
@@ -65,26 +64,26 @@ func readiness(c *clusterv1alpha1.Cluster) [2]string {
 	return out
 }
 
-// troubled says whether a cluster has a NoExecute taint.
-func (r *reconciler) troubled(cluster string) bool {
+// hasNoExecuteTaint reports whether a cluster has a NoExecute taint.
+func (r *reconciler) hasNoExecuteTaint(cluster string) bool {
 	c := r.Fleet.Snapshot().Cluster(cluster)
 	return c != nil && slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 }
 
-// concerns says whether the plan may depend on a binding: it is leaving a cluster, or did and may return, or should leave one.
-func (r *reconciler) concerns(b workv1alpha2.Binding) bool {
+// mayAffectPlan reports whether the plan may depend on a binding: it leaves a cluster, may return to one, or should leave one.
+func (r *reconciler) mayAffectPlan(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	return len(spec.GracefulEvictionTasks) > 0 || len(failover.Current(b)) > 0 ||
-		slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return r.troubled(t.Name) }) ||
+		slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return r.hasNoExecuteTaint(t.Name) }) ||
 		failsOver(b) && slices.ContainsFunc(b.BindingStatus().AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health == workv1alpha1.ResourceUnhealthy })
 }
 
-// bindings makes the plan when a binding changes that it may depend on. Each binding is planned at the start.
-func (r *reconciler) bindings() handler.EventHandler {
+// planOnBindingChange enqueues the plan when a binding that it may depend on changes. The first plan covers all bindings.
+func (r *reconciler) planOnBindingChange() handler.EventHandler {
 	add := func(q queue) { q.AddAfter(plan, r.Gather) }
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			if !e.IsInInitialList && r.concerns(e.Object.(workv1alpha2.Binding)) {
+			if !e.IsInInitialList && r.mayAffectPlan(e.Object.(workv1alpha2.Binding)) {
 				add(q)
 			}
 		},
@@ -93,26 +92,19 @@ func (r *reconciler) bindings() handler.EventHandler {
 			if was.GetGeneration() == is.GetGeneration() && equality.Semantic.DeepEqual(was.BindingStatus(), is.BindingStatus()) {
 				return
 			}
-			if r.concerns(was) || r.concerns(is) {
+			if r.mayAffectPlan(was) || r.mayAffectPlan(is) {
 				add(q)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
-			if r.concerns(e.Object.(workv1alpha2.Binding)) {
+			if r.mayAffectPlan(e.Object.(workv1alpha2.Binding)) {
 				add(q)
 			}
 		},
 	}
 }
 
-// soon makes the plan for any change.
-func (r *reconciler) soon() handler.EventHandler {
+// planOnUpdate enqueues the plan when an object is updated.
+func (r *reconciler) planOnUpdate() handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(plan, r.Gather) }}
-}
-
-// updates passes changes of objects alone.
-var updates = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
 }

@@ -293,8 +293,8 @@ func text(list []workv1alpha2.TargetCluster) string {
 	return strings.Join(out, " ")
 }
 
-// said is a plan in short: "web -a: b=2 c=1; idle ~a; app !a NothingFits".
-func said(p Plan) string {
+// planText returns a plan in short: "web -a: b=2 c=1; idle ~a; app !a NothingFits".
+func planText(p Plan) string {
 	var out []string
 	for _, e := range p.Evictions {
 		var from []string
@@ -321,7 +321,7 @@ func said(p Plan) string {
 func (w *world) plans(want string) Plan {
 	w.t.Helper()
 	p := w.plan()
-	if got := said(p); got != want {
+	if got := planText(p); got != want {
 		w.t.Fatalf("planned %q, want %q", got, want)
 	}
 	return p

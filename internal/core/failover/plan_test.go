@@ -189,7 +189,7 @@ func TestFailoverThatIsOffEvictsNothing(t *testing.T) {
 	w.in.Off = false
 	w.taint("d", "maintenance")
 	if p := w.plan(); len(p.Evictions) != 3 {
-		t.Errorf("planned %q, want three evictions once failover is on", said(p))
+		t.Errorf("planned %q, want three evictions once failover is on", planText(p))
 	}
 }
 
@@ -402,11 +402,11 @@ func TestEvictionsPerMinuteAreBounded(t *testing.T) {
 	w.execute(p)
 	p = w.plan()
 	if want := w.now.Add(time.Minute); !p.Next.Equal(want) || len(p.Evictions) > 0 {
-		t.Errorf("%s, again at %s, want %s", said(p), p.Next, want)
+		t.Errorf("%s, again at %s, want %s", planText(p), p.Next, want)
 	}
 	w.pass(time.Minute)
 	if p := w.plan(); len(p.Evictions) != 1 {
-		t.Errorf("%s", said(p))
+		t.Errorf("%s", planText(p))
 	}
 }
 

@@ -50,7 +50,7 @@ func TestNothingIsLostInRandomFleets(t *testing.T) {
 		for step := range 60 {
 			m.happens()
 			p := m.plan()
-			m.checks(p, fmt.Sprintf("seed %d, step %d: %s", seed, step, said(p)))
+			m.checks(p, fmt.Sprintf("seed %d, step %d: %s", seed, step, planText(p)))
 			evictions, finishes = evictions+len(p.Evictions), finishes+len(p.Finishes)
 			for _, e := range p.Evictions {
 				if stays(e) > 0 {
@@ -251,8 +251,8 @@ func (m *members) checks(p Plan, about string) {
 	m.bindings = shuffled
 	again := m.plan()
 	m.bindings = kept
-	if said(again) != said(p) || !reflect.DeepEqual(again.Paused, p.Paused) || !again.Next.Equal(p.Next) {
-		fail("with the bindings in another order: %s", said(again))
+	if planText(again) != planText(p) || !reflect.DeepEqual(again.Paused, p.Paused) || !again.Next.Equal(p.Next) {
+		fail("with the bindings in another order: %s", planText(again))
 	}
 	// Budget: over any minute.
 	recent := len(p.Evictions)

@@ -146,7 +146,7 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 				continue
 			}
 			if has := fate[name]; has != "" && has != f.flag {
-				errs = append(errs, fmt.Errorf("%s: cluster %q is given to %s as well: leave one of the two out", f.flag, name, has))
+				errs = append(errs, fmt.Errorf("%s: cluster %q is given to %s as well: keep one of the two", f.flag, name, has))
 				continue
 			}
 			fate[name] = f.flag
@@ -167,7 +167,7 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 			continue
 		}
 		if fate[t.Cluster] == "cluster-removed" {
-			errs = append(errs, fmt.Errorf("taint: cluster %q is to be removed as well: leave one of the two out", t.Cluster))
+			errs = append(errs, fmt.Errorf("taint: cluster %q is to be removed as well: keep one of the two", t.Cluster))
 			continue
 		}
 		putTaint(edited(t.Cluster), t.Taint, now)
@@ -183,7 +183,7 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 		}
 		r, err := next.find(s)
 		if err == nil && scaled[r] != (Scale{}) && scaled[r].Replicas != s.Replicas {
-			err = fmt.Errorf("scale %s: another one gives it %d replicas: leave one of the two out", s, scaled[r].Replicas)
+			err = fmt.Errorf("scale %s: another one gives it %d replicas: keep one of the two", s, scaled[r].Replicas)
 		}
 		if err == nil {
 			scaled[r] = s

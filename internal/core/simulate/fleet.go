@@ -226,7 +226,7 @@ func (f *Fleet) add(objects []Object, namespace string, recorded bool) error {
 		}
 		r := refOf(u)
 		if at, twice := seen[r]; twice {
-			errs = append(errs, fmt.Errorf("%s: %s is in %s already: leave one of the two out", o.Source, r, at))
+			errs = append(errs, fmt.Errorf("%s: %s is in %s already: keep one of the two", o.Source, r, at))
 			continue
 		}
 		seen[r] = o.Source

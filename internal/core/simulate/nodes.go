@@ -170,7 +170,7 @@ func (f *Fleet) addMembers(o Object, said map[string]string) error {
 	for i := range members {
 		m := &members[i]
 		if at, twice := said[m.Name]; twice {
-			errs = append(errs, fmt.Errorf("cluster %q is in %s already: leave one of the two out, or give it another name", m.Name, at))
+			errs = append(errs, fmt.Errorf("cluster %q is in %s already: keep one of the two, or give it another name", m.Name, at))
 			continue
 		}
 		said[m.Name] = o.Source

@@ -115,7 +115,7 @@ func TestWhatAFleetSaysWronglyIsToldWhereItIs(t *testing.T) {
 		`document 1: clusters[1].nodes[0].allocatable.memory: "64 GB" is no amount: write such as 500m, 16 or 64Gi`: fleet("[{name: a}, {name: b, nodes: [{name: n1, allocatable: {memory: 64 GB}}]}]"),
 		`document 1: clusters[0] (b): unknown field "node"`:                                                         fleet("[{name: b, node: []}]"),
 		"clusters[0] (): set the name":                                                                              fleet("[{region: eu}]"),
-		`cluster "a" is in document 1 already: leave one of the two out`:                                            fleet("[{name: a}]") + "\n---\n" + fleet("[{name: a}]"),
+		`cluster "a" is in document 1 already: keep one of the two`:                                                 fleet("[{name: a}]") + "\n---\n" + fleet("[{name: a}]"),
 		`clusters[0] (a): apis: "Deployment": write it as apps/v1/Deployment`:                                       fleet("[{name: a, apis: [Deployment]}]"),
 		`clusters[0] (a): nodes[1]: there is already a node "n1"`:                                                   fleet("[{name: a, nodes: [{name: n1}, {name: n1}]}]"),
 		"and this version of argosy reads simulate.argosy.io/v1alpha1, kind Fleet: use the version that wrote it":   strings.Replace(fleet("[]"), "v1alpha1", "v2", 1),

@@ -61,7 +61,7 @@ func ParseEdit(args []string) (Edit, error) {
 	}
 	for _, d := range e.Drop {
 		if slices.ContainsFunc(e.Put, func(p corev1.Taint) bool { return removes(d, p) }) {
-			return Edit{}, fmt.Errorf("taint %s is to be both set and removed: leave one of the two out", d.ToString())
+			return Edit{}, fmt.Errorf("taint %s is both set and removed: keep one of the two", d.ToString())
 		}
 	}
 	if len(e.Put)+len(e.Drop) == 0 {
