@@ -34,7 +34,7 @@ not tolerate it, or no longer, leaves once another cluster has a replacement. to
   argosy taint clusters eu dedicated=ai:NoSchedule --overwrite
   argosy taint clusters eu dedicated:NoSchedule-
   argosy taint clusters eu dedicated-`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someArgs("the name of a cluster"),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return []string{"clusters"}, cobra.ShellCompDirectiveNoFileComp
@@ -97,7 +97,7 @@ func cordoning(hub *hubFlags, verb, short, long string, edit taint.Edit) *cobra.
 	cmd := &cobra.Command{
 		Use: verb + " NAME...", Short: short, Long: long,
 		Example:           "  argosy " + verb + " eu\n  argosy " + verb + " eu us --dry-run",
-		Args:              cobra.MinimumNArgs(1),
+		Args:              someArgs("the name of a cluster"),
 		ValidArgsFunction: named(hub, "clusters.cluster.karmada.io"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return t.each(cmd, hub, args, func(name string) error {

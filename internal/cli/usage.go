@@ -42,6 +42,16 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
+// someArgs is for commands that take one or more arguments; what says what each is.
+func someArgs(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageError(cmd, "%s is missing", what)
+		}
+		return nil
+	}
+}
+
 // optionalObject is for commands that take an object as KIND NAME or KIND/NAME, or none.
 func optionalObject(cmd *cobra.Command, args []string) error {
 	if len(args) > 2 {

@@ -20,6 +20,8 @@ func TestWrongCommandLineIsExplainedInOneSentence(t *testing.T) {
 		{"status -xz", "unknown flag -x in -xz; `argosy status --help` lists the flags"},
 		{"unjoin eu --wait", "--wait needs a value: how long to wait"},
 		{"unjoin eu --wait soon", `--wait "soon" is not valid: `},
+		{"cordon", "the name of a cluster is missing; for example: "},
+		{"taint", "the name of a cluster is missing; for example: "},
 		{"statsu", `unknown command "statsu"; did you mean status?`},
 		{"-n shop nonsense", "unknown command \"nonsense\"; `argosy --help` lists the commands"},
 	} {
