@@ -217,6 +217,13 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 			return
 		}
 		stopped = true
+		// A manager that is canceled while it starts spins until its caches have filled (runnableGroup.Start of
+		// controller-runtime 0.24). The clock of a test stands still meanwhile, so that they never do.
+		select {
+		case <-mgr.Elected():
+		case err := <-ended:
+			ended <- err
+		}
 		// A queue that is shut down while it hands out an item is stuck, see commit.QueueStuck, and a cache leaks a goroutine for each event
 		// that it never took in.
 		synctest.Wait()

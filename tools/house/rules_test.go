@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const badFile = `package bad
+
+// tell does something that he wants.
+func tell() {}
+
+func TestANameThatGoesOnAndOnAndOnUntilNobodyKnowsHowItBeganAnyMore() {}
+
+var text = "ask his admin"
+`
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEachRuleFindsItsCase(t *testing.T) {
+	long := "var wide = `" + strings.Repeat("x", maxColumns) + "`\n"
+	findings, err := inspectFile("pkg/bad.go", []byte(badFile+long))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := count(findings)
+	for rule, want := range map[string]int{ruleColumns: 1, ruleFuncName: 1, ruleTestName: 1, rulePronoun: 2} {
+		if got := counts[key{rule, "pkg"}]; got != want {
+			t.Errorf("rule %s: %d findings, want %d: %v", rule, got, want, findings)
+		}
+	}
+}
+
+func TestFindingsAboveTheLimitFail(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "bad.go", badFile)
+	limits := filepath.Join(dir, "limits.txt")
+	if err := run(dir, limits, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(dir, limits, false); err != nil {
+		t.Errorf("the numbers of today are refused: %v", err)
+	}
+	write(t, dir, "worse.go", "package bad\n\nfunc told() {}\n")
+	if err := run(dir, limits, false); err == nil {
+		t.Error("one more bare function name is accepted")
+	}
+}
+
+func TestFewerFindingsThanTheLimitPass(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "good.go", "package good\n\nfunc pendingWrites() {}\n")
+	write(t, dir, "limits.txt", "func-name . 3\n")
+	if err := run(dir, filepath.Join(dir, "limits.txt"), false); err != nil {
+		t.Error(err)
+	}
+}
