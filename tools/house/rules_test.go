@@ -25,7 +25,8 @@ func write(t *testing.T, dir, name, text string) {
 }
 
 func TestEachRuleFindsItsCase(t *testing.T) {
-	long := "var wide = `" + strings.Repeat("x", maxColumns) + "`\n"
+	long := "var wide = 1" + strings.Repeat(" + 1", maxColumns/4) + "\n" +
+		"var message = `" + strings.Repeat("x", maxColumns) + "`\n"
 	findings, err := inspectFile("pkg/bad.go", []byte(badFile+long))
 	if err != nil {
 		t.Fatal(err)
