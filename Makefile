@@ -58,7 +58,7 @@ check: ## Check format, vet, static analysis and generated files, in 2 minutes w
 	@sum() { find api -name 'zz_generated.*' -o -path 'api/crds/*.yaml' | LC_ALL=C sort | xargs sha256sum; }; before=$$(sum); $(MAKE) -s generate && \
 	if [ "$$before" != "$$(sum)" ]; then echo "generated files in api were out of date: make generate has updated them, commit them"; exit 1; fi
 
-bench: build ## Measure the figures of ARCHITECTURE.md section 6 and compare them with their targets; also writes bench.json.
+bench: build ## Measure the figures and compare them with their targets; also writes bench.json.
 	@bin/argosy bench --output bench.json $(ARGS)
 
 generate: ## Generate deepcopy functions and CRDs from the API types.

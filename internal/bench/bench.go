@@ -1,5 +1,5 @@
-// Package bench measures what the hub costs: time against a floor measured in the same run, writes, CPU and memory, beside
-// the targets of ARCHITECTURE.md. It measures; what is measured is decided by those targets.
+// Package bench measures what the hub costs: time against a floor measured in the same run, writes, CPU and memory,
+// beside targets.
 package bench
 
 import (
