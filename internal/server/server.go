@@ -452,7 +452,8 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	if err := server.WaitReady(ctx); err != nil {
 		server.Stop()
-		if file := h.config.Encryption.ProviderConfig; file != "" && strings.Contains(err.Error(), "kms-providers failed") {
+		notReady := &apiserver.NotReadyError{}
+		if file := h.config.Encryption.ProviderConfig; file != "" && errors.As(err, &notReady) && slices.Contains(notReady.Checks, "kms-providers") {
 			return nil, fmt.Errorf("the key management service configured in %s is not responding, so no Secret can be read: start it, or correct --encryption-provider-config (%w)", file, err)
 		}
 		return nil, err

@@ -2,7 +2,7 @@ package execute
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -128,7 +128,7 @@ func (r *reconciler) contested(ctx context.Context, m *member.Member, want *work
 		c.told = execute.Contested(m.Name, manifest, c.Path, r.contender(ctx, m, manifest, c.Path))
 		r.contests.tell(key, c.told)
 	}
-	r.unread(want, manifest, changedRepeatedly, errors.New(c.told))
+	r.unread(want, manifest, changedRepeatedly, fmt.Errorf("%s. To resolve: %s", c.told, execute.ContestedAdvice))
 	r.condition(want, workv1alpha1.WorkContested, metav1.ConditionTrue, changedRepeatedly, c.told, 0)
 	if pause := c.Pause(now); pause > 0 {
 		return pause

@@ -47,7 +47,7 @@ func (q *question) preferServed(candidates []Candidate, rejections Rejections, s
 	}
 	for _, c := range candidates {
 		if refused(c) {
-			rejections = append(rejections, Rejection{Cluster: c.Cluster.Name, Reason: reasonVersion, Remedy: q.remedy(reasonVersion)})
+			rejections = append(rejections, Rejection{Cluster: c.Cluster.Name, Cause: because(ReasonVersion), Remedy: q.remedy(because(ReasonVersion))})
 		}
 	}
 	slices.SortFunc(rejections, func(a, b Rejection) int { return strings.Compare(a.Cluster, b.Cluster) })
