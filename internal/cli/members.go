@@ -74,7 +74,8 @@ func (p *place) ToRESTMapper() (meta.RESTMapper, error) {
 	return placeMapper{mapper}, nil
 }
 
-// placeMapper gives a typed error for a kind that the place does not serve. kubectl makes a text of the mapper's own error.
+// placeMapper gives a typed error for a kind that the place does not serve. kubectl makes a text of the mapper's own
+// error.
 type placeMapper struct{ meta.RESTMapper }
 
 func (m placeMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
@@ -112,7 +113,8 @@ func (p *place) answers(ctx context.Context) error {
 	return nil
 }
 
-// aboutClusters returns the details of an API error that the hub gives about a Cluster, instead of the member about its objects; else nil.
+// aboutClusters returns the details of an API error that the hub gives about a Cluster, instead of the member about its
+// objects; else nil.
 func aboutClusters(err error) *metav1.StatusDetails {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -370,7 +372,8 @@ func (f *found) err() error {
 	return errors.Join(errs...)
 }
 
-// lacks returns whether the place answered that it has no such object or kind. That the hub has no such cluster is another error.
+// lacks returns whether the place answered that it has no such object or kind. That the hub has no such cluster is
+// another error.
 func (p *place) lacks(err error) bool {
 	var several utilerrors.Aggregate
 	if errors.As(err, &several) {

@@ -47,7 +47,8 @@ func notHub(host, why string, err error) error {
 	return &sentence{fmt.Sprintf("%s is not an Argosy hub: %s; check --kubeconfig and --karmada-context", host, why), err}
 }
 
-// unusable returns why the server of a client configuration cannot be used as a hub, by the error of a request; nil if it can.
+// unusable returns why the server of a client configuration cannot be used as a hub, by the error of a request; nil if
+// it can.
 func unusable(config *rest.Config, err error) error {
 	host := config.Host
 	var status apierrors.APIStatus

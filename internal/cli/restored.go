@@ -40,7 +40,8 @@ type heldWork struct {
 	work *workv1alpha1.Work
 }
 
-// why returns the reason without the advice. A hub of an earlier version did not record it: then it is the whole message.
+// why returns the reason without the advice. A hub of an earlier version did not record it: then it is the whole
+// message.
 func (h *heldWork) why() string {
 	if failure := execute.FailureOf(h.work); failure != nil && failure.Reason == workv1alpha1.ReasonRestored {
 		return failure.Message

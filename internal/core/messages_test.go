@@ -13,11 +13,13 @@ import (
 	"unicode"
 )
 
-// mayParse are the functions that may parse text for people, and why. Each stands for a program that gives no reason but a text.
+// mayParse are the functions that may parse text for people, and why. Each stands for a program that gives no reason
+// but a text.
 var mayParse = map[string]string{}
 
 // testSupport are folders that only tests use.
-var testSupport = []string{"test", "tools", "hack", "internal/core/coretest", "internal/controller/controllertest", "internal/member/membertest"}
+var testSupport = []string{"test", "tools", "hack", "internal/core/coretest", "internal/controller/controllertest",
+	"internal/member/membertest"}
 
 func TestNoCodeParsesMessages(t *testing.T) {
 	used := map[string]bool{}
@@ -71,8 +73,9 @@ func TestParsedMessagesAreFound(t *testing.T) {
 	}
 }
 
-// parsedMessages returns the complaints about code that concludes something from a text for people, by function. Such texts are the
-// messages of conditions, events and statuses, the texts of errors, parameters with the name message, and what is made of these.
+// parsedMessages returns the complaints about code that concludes something from a text for people, by function. Such
+// texts are the messages of conditions, events and statuses, the texts of errors, parameters with the name message, and
+// what is made of these.
 func parsedMessages(f file) map[string][]string {
 	complaints := map[string][]string{}
 	for _, d := range f.ast.Decls {
@@ -88,8 +91,9 @@ func parsedMessages(f file) map[string][]string {
 		}
 		ast.Inspect(function.Body, func(n ast.Node) bool {
 			if what := m.visit(n); what != "" {
-				complaints[function.Name.Name] = append(complaints[function.Name.Name],
-					f.at(n.Pos(), "%s: read a reason, a field or a typed error instead; text for people is not parsed", what))
+				at := function.Name.Name
+				complaints[at] = append(complaints[at],
+					f.at(n.Pos(), "%s: read a reason, a field or a typed error; text for people is not parsed", what))
 			}
 			return true
 		})
@@ -127,13 +131,16 @@ func (m *messages) visit(n ast.Node) string {
 			if text && !harmless(name, n.Args) {
 				return "strings." + name + " of a message"
 			}
-		case strings.HasPrefix(name, "MatchString"), strings.HasPrefix(name, "FindString"), strings.HasPrefix(name, "FindAllString"):
+		case slices.ContainsFunc([]string{"MatchString", "FindString", "FindAllString"}, func(prefix string) bool {
+			return strings.HasPrefix(name, prefix)
+		}):
 			if m.isText(n.Args[0]) {
 				return "a regular expression on a message"
 			}
 		}
 	case *ast.BinaryExpr:
-		if (n.Op == token.EQL || n.Op == token.NEQ) && (m.isText(n.X) && isConstant(n.Y) || m.isText(n.Y) && isConstant(n.X)) {
+		compares := n.Op == token.EQL || n.Op == token.NEQ
+		if compares && (m.isText(n.X) && isConstant(n.Y) || m.isText(n.Y) && isConstant(n.X)) {
 			return "a comparison of a message"
 		}
 	case *ast.SwitchStmt:
@@ -220,7 +227,8 @@ func isString(e ast.Expr) bool {
 	return ok && name.Name == "string"
 }
 
-// isConstant returns whether an expression is a text in the code: a literal, or a constant such as MessageApplied of another package.
+// isConstant returns whether an expression is a text in the code: a literal, or a constant such as MessageApplied of
+// another package.
 func isConstant(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -34,8 +34,8 @@ func (e *unreachableError) Error() string        { return fmt.Sprintf("%v: %v", 
 func (e *unreachableError) Unwrap() error        { return e.cause }
 func (e *unreachableError) Is(target error) bool { return target == ErrUnreachable }
 
-// Silence returns the reason for which a member did not answer, as the condition Failure of a Work records it, and the cause without the
-// request. ok is false if err does not come from a member's silence.
+// Silence returns the reason for which a member did not answer, as the condition Failure of a Work records it, and the
+// cause without the request. ok is false if err does not come from a member's silence.
 func Silence(err error) (reason, cause string, ok bool) {
 	var silence *unreachableError
 	if !errors.As(err, &silence) {
@@ -52,8 +52,8 @@ func Silence(err error) (reason, cause string, ok bool) {
 	return reason, silence.Error(), true
 }
 
-// Untrusted returns whether a request failed because the certificate of the server is not trusted: another authority signed it, it is for
-// another host, or it has expired.
+// Untrusted returns whether a request failed because the certificate of the server is not trusted: another authority
+// signed it, it is for another host, or it has expired.
 func Untrusted(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) ||
 		errors.As(err, new(x509.HostnameError)) || errors.As(err, new(x509.CertificateInvalidError))

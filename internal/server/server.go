@@ -453,7 +453,8 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	if err := server.WaitReady(ctx); err != nil {
 		server.Stop()
 		notReady := &apiserver.NotReadyError{}
-		if file := h.config.Encryption.ProviderConfig; file != "" && errors.As(err, &notReady) && slices.Contains(notReady.Checks, "kms-providers") {
+		noKMS := errors.As(err, &notReady) && slices.Contains(notReady.Checks, "kms-providers")
+		if file := h.config.Encryption.ProviderConfig; file != "" && noKMS {
 			return nil, fmt.Errorf("the key management service configured in %s is not responding, so no Secret can be read: start it, or correct --encryption-provider-config (%w)", file, err)
 		}
 		return nil, err

@@ -212,13 +212,16 @@ type sight struct {
 	more <-chan struct{}
 }
 
-// collect asks the member for its health and its resources, and changes the status accordingly. Fields for which there is no answer stay.
-// It does not set the condition Ready, but returns it. An error comes from the hub, not from the member.
-func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluster, status *clusterv1alpha1.ClusterStatus) (sight, error) {
+// collect asks the member for its health and its resources, and changes the status accordingly. Fields for which there
+// is no answer stay. It does not set the condition Ready, but returns it. An error comes from the hub, not from the
+// member.
+func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluster,
+	status *clusterv1alpha1.ClusterStatus) (sight, error) {
 	m, err := c.Members.Refresh(ctx, cluster.Name)
 	switch {
 	case errors.Is(err, member.ErrCredentials), apierrors.IsNotFound(err):
-		why := fmt.Sprintf("cannot create a client: %v; join the cluster again, or set token and caBundle in the secret of spec.secretRef", err)
+		why := fmt.Sprintf("cannot create a client: %v; join the cluster again, "+
+			"or set token and caBundle in the secret of spec.secretRef", err)
 		return sight{ready: membership.Uncollected(why)}, nil
 	case err != nil:
 		return sight{}, err

@@ -291,7 +291,9 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		r.missed.Delete(client.ObjectKeyFromObject(work))
 	}
 	if held := new(heldError); errors.As(err, &held) {
-		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, observed, scaledBy, held.why) }, 0, nil
+		return func() (time.Duration, error) {
+			return r.report(ctx, m, work, manifest, observed, scaledBy, held.why)
+		}, 0, nil
 	}
 	if err != nil {
 		r.restored.see(client.ObjectKeyFromObject(work))
@@ -350,9 +352,9 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	}, 0, nil
 }
 
-// scaledBy returns the message of the condition ScaledByMember; empty if no autoscaler in the member sets the replicas of the manifest's
-// object. It asks the member only if the replicas there are not the hub's, or the condition is set. While the member's autoscalers are
-// unknown, the condition stays.
+// scaledBy returns the message of the condition ScaledByMember; empty if no autoscaler in the member sets the replicas
+// of the manifest's object. It asks the member only if the replicas there are not the hub's, or the condition is set.
+// While the member's autoscalers are unknown, the condition stays.
 func (r *reconciler) scaledBy(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
 	manifest, observed *unstructured.Unstructured) string {
 	before := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkScaledByMember)
@@ -607,10 +609,10 @@ func observe(ctx context.Context, m *member.Member, manifest *unstructured.Unstr
 	return m.Get(ctx, manifest.GroupVersionKind(), namespace, manifest.GetName())
 }
 
-// act does what the core plans, and looks at the member itself when its object was another than it seemed.
-// The object is as it is afterwards; with an error, as it was. scaled says that an autoscaler in the member sets its replicas.
-func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured,
-	scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
+// act does what the core plans, and looks at the member itself when its object was another than it seemed. The object
+// is as it is afterwards; with an error, as it was. scaled says that an autoscaler in the member sets its replicas.
+func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
+	manifest, observed *unstructured.Unstructured, scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
 	for look := 1; ; look++ {
 		kind, after, err := r.actOn(ctx, m, work, observed, scaled)
 		if look == looks || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) || member.FieldConflict(err) {
@@ -622,8 +624,8 @@ func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alph
 	}
 }
 
-func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1alpha1.Work, observed *unstructured.Unstructured,
-	scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
+func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
+	observed *unstructured.Unstructured, scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
 	var desired *unstructured.Unstructured
 	if work.DeletionTimestamp == nil {
 		var err error

@@ -17,8 +17,8 @@ func (e *conflictError) Error() string { return e.action.Reason }
 
 // failureOf returns the reason and the message of the condition Failure for an error.
 //
-// A lack of rights and a denial by built-in admission have the same code, reason and details. Only a webhook that denies a request gives
-// no details.
+// A lack of rights and a denial by built-in admission have the same code, reason and details. Only a webhook that
+// denies a request gives no details.
 func failureOf(err error) (reason, message string) {
 	if reason, cause, silent := member.Silence(err); silent {
 		return reason, cause

@@ -31,10 +31,10 @@ import (
 )
 
 // report writes what the member answered, unless the same is written already or may wait. observed is our object in the
-// member, nil if there is none. scaledBy is the message of the condition ScaledByMember. held is why the object is left alone since the
-// hub was restored. Both are empty for none.
-func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured,
-	scaledBy, held string) (time.Duration, error) {
+// member, nil if there is none. scaledBy is the message of the condition ScaledByMember. held is why the object is left
+// alone since the hub was restored. Both are empty for none.
+func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
+	manifest, observed *unstructured.Unstructured, scaledBy, held string) (time.Duration, error) {
 	want := work.DeepCopy()
 	var deadline time.Duration
 	r.dispatching(want)
@@ -129,8 +129,8 @@ func (r *reconciler) retains(want *workv1alpha1.Work, manifest *unstructured.Uns
 	interpret.SetFault(&want.Status.Conditions, operation, cause, metav1.NewTime(r.Clock.Now()))
 }
 
-// failed reports an error in the conditions Applied and Failure. The hub retries with a backoff, or when the cluster is back.
-// gone says that our object is not in the member any more, so that its last status means nothing.
+// failed reports an error in the conditions Applied and Failure. The hub retries with a backoff, or when the cluster is
+// back. gone says that our object is not in the member any more, so that its last status means nothing.
 func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone bool, cause error) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, cause

@@ -158,7 +158,8 @@ func (r *reconciler) held(work *workv1alpha1.Work, action execute.Action, desire
 	return execute.Held(work, action, desired, observed, r.restored.unsettled(client.ObjectKeyFromObject(work)))
 }
 
-// holds sets the conditions of the Work that is to be written: the hub leaves the member's object alone, for the reason why.
+// holds sets the conditions of the Work that is to be written: the hub leaves the member's object alone, for the reason
+// why.
 func (r *reconciler) holds(want *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) {
 	message := execute.HeldMessage(want, manifest, why)
 	var last int64

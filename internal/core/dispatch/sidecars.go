@@ -80,8 +80,9 @@ func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, sch
 	return err == nil && in(result.Clusters)
 }
 
-// Awaited returns a line of the message of the condition SidecarsInForce: the workload waits in a cluster for what a SidecarSet lacks,
-// for patience at most.
+// Awaited returns a line of the message of the condition SidecarsInForce: the workload waits in a cluster for what a
+// SidecarSet lacks, for patience at most.
 func Awaited(cluster, lacking string, patience time.Duration) string {
-	return fmt.Sprintf("cluster %q: %s; the workload is dispatched when it is in effect, or %s after it was due", cluster, lacking, patience)
+	return fmt.Sprintf("cluster %q: %s; the workload is dispatched when it is in effect, or %s after it was due",
+		cluster, lacking, patience)
 }

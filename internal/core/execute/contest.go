@@ -66,9 +66,11 @@ func (c Contest) Left(now time.Time) time.Duration {
 }
 
 // ContestedAdvice is what users can do about an object that is contested.
-const ContestedAdvice = "stop it from doing so, or leave this to the member with a Retain interpretation, or by removing it from the template"
+const ContestedAdvice = "stop it from doing so, or leave this to the member with a Retain interpretation, " +
+	"or by removing it from the template"
 
-// Contested is the message of the condition Contested. manager is the field manager that changes the object; empty if it is not known.
+// Contested is the message of the condition Contested. manager is the field manager that changes the object; empty if
+// it is not known.
 func Contested(cluster string, manifest *unstructured.Unstructured, path, manager string) string {
 	who := "a user or controller"
 	if manager != "" {

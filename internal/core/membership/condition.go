@@ -48,17 +48,19 @@ func SetUntrusted(conditions *[]metav1.Condition, untrusted bool, now time.Time)
 		return
 	}
 	meta.SetStatusCondition(conditions, metav1.Condition{
-		Type:               clusterv1alpha1.ClusterConditionCertificateUntrusted,
-		Status:             metav1.ConditionTrue,
-		Reason:             clusterv1alpha1.ReasonCertificateUntrusted,
-		Message:            "the hub does not trust the certificate at spec.apiEndpoint: join the cluster again, or correct caBundle in the secret of spec.secretRef",
+		Type:   clusterv1alpha1.ClusterConditionCertificateUntrusted,
+		Status: metav1.ConditionTrue,
+		Reason: clusterv1alpha1.ReasonCertificateUntrusted,
+		Message: "the hub does not trust the certificate at spec.apiEndpoint: join the cluster again, " +
+			"or correct caBundle in the secret of spec.secretRef",
 		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
 	})
 }
 
 // Untrusted returns whether a cluster is not ready because the hub does not trust its certificate.
 func Untrusted(c *clusterv1alpha1.Cluster) bool {
-	return c != nil && meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionCertificateUntrusted)
+	return c != nil &&
+		meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionCertificateUntrusted)
 }
 
 // Seen is the condition Ready that the probe alone would give. Its text tells what happened and what to do,

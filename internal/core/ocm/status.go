@@ -183,7 +183,7 @@ type reason struct {
 	held bool
 }
 
-// applied says whether it is known what became of an object, and if it was not applied, why.
+// applied returns whether the result of applying an object is known, and the reason if it was not applied.
 func applied(item Item, seen Seen) (answered bool, why *reason) {
 	switch {
 	case item.Err != nil:

@@ -21,7 +21,8 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// answered returns w after its member has answered. A failure has the reason and the words around it that the controller adds.
+// answered returns w after its member has answered. A failure has the reason and the words around it that the
+// controller adds.
 func answered(w *workv1alpha1.Work, status metav1.ConditionStatus, message string) *workv1alpha1.Work {
 	if status == metav1.ConditionFalse {
 		w = answeredBefore(w, "Failed to apply all manifests (0/1): "+message)

@@ -113,8 +113,9 @@ func set(names []string) map[string]bool {
 	return has
 }
 
-// filters each return why a cluster may not take a binding. The first cause counts, so the user's own choice comes first: a cluster that
-// the policy does not select is not blamed on its taints. target says that the cluster has the template already.
+// filters each return why a cluster may not take a binding. The first cause counts, so the user's own choice comes
+// first: a cluster that the policy does not select is not blamed on its taints. target says that the cluster has the
+// template already.
 var filters = [...]struct {
 	plugin Plugin
 	ask    func(q *question, m *member, target bool) Cause
@@ -148,7 +149,7 @@ func clusterAffinity(q *question, m *member, _ bool) Cause {
 	return Cause{}
 }
 
-// unmeant is reject for its affinity alone.
+// unmeant is reject for the affinity alone.
 func (q *question) unmeant(m *member, target bool) Cause {
 	if !q.plugins.Runs(ClusterAffinity) {
 		return Cause{}
@@ -182,9 +183,9 @@ func clusterEviction(q *question, m *member, _ bool) Cause {
 	return Cause{}
 }
 
-// taintToleration: a taint does not drive out what is there already, NoExecute no more than NoSchedule: to leave is failover's to decide,
-// for all of an application at once, where this would take a Service away from its pods. Only who asks for a new placement by a
-// WorkloadRebalancer has things leave a cluster with a NoExecute taint.
+// taintToleration keeps a binding out of a cluster with a taint that it does not tolerate. A binding that the cluster
+// has already stays, with a NoExecute taint as well: failover decides about leaving, for a whole application at once.
+// Only a WorkloadRebalancer, which asks for a new placement, makes it leave a cluster with a NoExecute taint.
 func taintToleration(q *question, m *member, target bool) Cause {
 	for i := range m.repels {
 		r := &m.repels[i]
@@ -198,9 +199,9 @@ func taintToleration(q *question, m *member, target bool) Cause {
 	return Cause{}
 }
 
-// apiEnablement asks for the kind in any version: the object is sent in one that the member serves.
-// While discovery is incomplete, a kind that is not listed does not drive out what is there already. What is enclosed may define
-// the kinds that go with it, and the kinds of multi-cluster services are brought by the hub to whom they are placed in.
+// apiEnablement asks for the kind in any version: the hub sends the object in one that the member serves. While
+// discovery is incomplete, a binding that the cluster has already stays. Two kinds pass anywhere: EnclosedManifests may
+// define the kinds that they need, and the hub installs the kinds of multi-cluster services itself.
 func apiEnablement(q *question, m *member, target bool) Cause {
 	if q.kind == releasev1alpha1.EnclosedManifestKind || q.kind.Group == multiclusterv1alpha1.GroupVersion.Group || q.serves(m) || target && !m.discovered {
 		return Cause{}
@@ -280,7 +281,8 @@ type Candidate struct {
 	placed bool
 }
 
-// feasible asks every cluster about affinity term t. Candidates and rejections are sorted by name and nobody else's.
+// feasible asks every cluster about affinity term t. Candidates and rejections are sorted by name, and the caller may
+// change them.
 func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejections) {
 	q := newQuestion(b.BindingSpec(), t, s.plugins)
 	q.peers, q.anew = s.peers, fresh(b)

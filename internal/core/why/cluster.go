@@ -242,7 +242,7 @@ func (e *explanation) describeCluster(row *Cluster, c *clusterv1alpha1.Cluster) 
 	slices.SortFunc(row.Free, func(a, b Free) int { return strings.Compare(a.Resource, b.Resource) })
 }
 
-// explainTarget says how the template fares where it is meant to be.
+// explainTarget fills in how the template is doing in a cluster that it is placed in.
 func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) {
 	fail := func(what, next string) {
 		row.State, row.Why = Failed, what
@@ -294,7 +294,8 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 			fail("there is no Work: "+told.Message, "change the template or an override as the message says")
 			return
 		}
-		if b := e.own(); b != nil && meta.IsStatusConditionFalse(b.BindingStatus().Conditions, workv1alpha2.SidecarsInForce) {
+		b := e.own()
+		if b != nil && meta.IsStatusConditionFalse(b.BindingStatus().Conditions, workv1alpha2.SidecarsInForce) {
 			row.State, row.Why = Pending, "has no Work yet, which may wait for a SidecarSet"
 			return
 		}
@@ -476,39 +477,44 @@ func (e *explanation) resume() string {
 	return "remove spec.suspension from " + e.holderName()
 }
 
-// explainFailure returns why the template is not applied in a cluster, and what to do about it. failure is nil if a hub of an earlier
-// version wrote the Work's status, or the user may not read the Work; then only the message is known, and is for people.
+// explainFailure returns why the template is not applied in a cluster, and what to do about it. failure is nil if a hub
+// of an earlier version wrote the Work's status, or the user may not read the Work; then only the message is known, and
+// is for people.
 func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1.Condition, message string) (what, next string) {
+	const retries = "; the hub retries by itself"
+	unknown := cmp.Or(e.installKind(c.Name), "resolve what the message says"+retries)
 	if failure == nil {
-		return "not applied: " + message, cmp.Or(e.installKind(c.Name), "resolve what the message says; the hub retries by itself")
+		return "not applied: " + message, unknown
 	}
 	refused := "the member refused it: " + failure.Message
+	untouched := "the hub leaves the member's object alone: " + failure.Message
 	switch failure.Reason {
 	case workv1alpha1.ReasonTimeout:
 		return "the cluster did not answer in time, so it is not known whether it has the change",
-			"check that the API server of cluster " + c.Name + " is running and not overloaded; the hub retries by itself"
+			"check that the API server of cluster " + c.Name + " is running and not overloaded" + retries
 	case workv1alpha1.ReasonUnreachable:
-		return "the " + failure.Message, fmt.Sprintf("check that its API server is running and reachable at %s; the hub retries by itself", c.Spec.APIEndpoint)
+		return "the " + failure.Message,
+			"check that its API server is running and reachable at " + c.Spec.APIEndpoint + retries
 	case workv1alpha1.ReasonCertificateUntrusted:
 		return "the " + failure.Message, trustAgain(c)
 	case workv1alpha1.ReasonUnauthorized:
-		return refused, fmt.Sprintf("the credentials of the hub are not valid there: join cluster %s again, which renews them", c.Name)
+		return refused, "the credentials of the hub are not valid there: join cluster " + c.Name + " again, which renews them"
 	case workv1alpha1.ReasonForbidden:
-		return refused, fmt.Sprintf("if the message names a user, grant that to the hub's account in cluster %s, or join the cluster again, which does; "+
-			"otherwise change what admission there denies; the hub retries by itself", c.Name)
+		return refused, fmt.Sprintf("if the message names a user, grant that to the hub's account in cluster %s, "+
+			"or join the cluster again, which does; otherwise change what admission there denies", c.Name) + retries
+	case workv1alpha1.ReasonRejected:
+		return refused, cmp.Or(e.installKind(c.Name),
+			fmt.Sprintf("change what the member refuses, in the template or by an override for cluster %s", c.Name)+retries)
 	case workv1alpha1.ReasonObjectUnmanaged:
-		return "the hub leaves the member's object alone: " + failure.Message, fmt.Sprintf("to take the member's object over, set conflictResolution: Overwrite in %s "+
+		return untouched, fmt.Sprintf("to take the member's object over, set conflictResolution: Overwrite in %s "+
 			"or annotate the template %s: %s; else delete or rename the object in cluster %s",
 			e.holderName(), workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite, c.Name)
 	case workv1alpha1.ReasonObjectOfAnother:
-		return "the hub leaves the member's object alone: " + failure.Message, "do what the message says; the hub retries by itself"
+		return untouched, "do what the message says" + retries
 	case workv1alpha1.ReasonRestored:
 		return "held after a restore of the hub: " + failure.Message, e.acceptRestored()
-	case workv1alpha1.ReasonRejected:
-		return refused, cmp.Or(e.installKind(c.Name),
-			fmt.Sprintf("change what the member refuses, in the template or by an override for cluster %s; the hub retries by itself", c.Name))
 	}
-	return "not applied: " + failure.Message, cmp.Or(e.installKind(c.Name), "resolve what the message says; the hub retries by itself")
+	return "not applied: " + failure.Message, unknown
 }
 
 // installKind returns the advice for a cluster that does not serve the template's kind; empty if it serves it.
@@ -517,7 +523,8 @@ func (e *explanation) installKind(cluster string) string {
 	if len(e.fleet.Versions(cluster, gk)) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s, or exclude that cluster from the policy", gk, cluster)
+	return fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s, "+
+		"or exclude that cluster from the policy", gk, cluster)
 }
 
 // acceptRestored returns the command that applies the hub's state to what is held after a restore.
@@ -526,13 +533,14 @@ func (e *explanation) acceptRestored() string {
 	if e.template.Namespace != "" {
 		command += " -n " + e.template.Namespace
 	}
-	return "to apply the hub's state: " + command + "; to keep it as it is in the cluster, change the template to match it first"
+	return "to apply the hub's state: " + command +
+		"; to keep it as it is in the cluster, change the template to match it first"
 }
 
 // trustAgain returns the advice for a cluster whose certificate the hub does not trust.
 func trustAgain(c *clusterv1alpha1.Cluster) string {
-	return fmt.Sprintf("the certificate at %s is not the one that the hub trusts: join the cluster again, or correct caBundle in the secret that "+
-		"spec.secretRef of the Cluster names", c.Spec.APIEndpoint)
+	return fmt.Sprintf("the certificate at %s is not the one that the hub trusts: join the cluster again, "+
+		"or correct caBundle in the secret that spec.secretRef of the Cluster names", c.Spec.APIEndpoint)
 }
 
 // stale says whether what was applied is of an older generation of the Work.

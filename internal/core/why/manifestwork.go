@@ -104,7 +104,8 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 					row.Applied = c.Status
 					if c.Status != metav1.ConditionTrue {
 						row.Why = c.Message
-						if failure := execute.FailureOf(works[item.WorkName(mw.Name)]); failure != nil && failure.Reason != workv1alpha1.ReasonRestored {
+						failure := execute.FailureOf(works[item.WorkName(mw.Name)])
+						if failure != nil && failure.Reason != workv1alpha1.ReasonRestored {
 							row.Why = failure.Message
 						}
 					}

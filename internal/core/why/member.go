@@ -69,8 +69,8 @@ type Refusal struct {
 	Times  int      `json:"times"`
 	Such   []string `json:"such"`
 	Remedy string   `json:"remedy,omitempty"`
-	// notable says that the refusal is worth a finding: the policy selects the cluster, and the taint is not the hub's own of a cluster that
-	// is not ready.
+	// notable says that the refusal is worth a finding: the policy selects the cluster, and the taint is not the hub's
+	// own of a cluster that is not ready.
 	notable bool
 }
 
@@ -210,10 +210,11 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 // bringBack returns what to do about a cluster that is not ready. One that answers says what is wrong in the message of
 // its condition.
 func bringBack(c *clusterv1alpha1.Cluster, ready *metav1.Condition) string {
-	switch {
-	case membership.Untrusted(c):
+	if membership.Untrusted(c) {
 		return trustAgain(c)
-	case ready.Reason == clusterv1alpha1.ReasonClusterNotReady, ready.Reason == clusterv1alpha1.ReasonStatusCollectionFailed:
+	}
+	switch ready.Reason {
+	case clusterv1alpha1.ReasonClusterNotReady, clusterv1alpha1.ReasonStatusCollectionFailed:
 		return "resolve what the message says; the hub retries by itself"
 	}
 	return strings.TrimSuffix("check that its API server is running, not overloaded, and reachable at "+c.Spec.APIEndpoint, " at ")

@@ -106,7 +106,8 @@ func (e *explanation) explainBinding() {
 		}
 		if c.Status == bad && c.Type == workv1alpha2.SidecarsInForce {
 			for line := range strings.SplitSeq(c.Message, "\n") {
-				e.find(Waiting, "", "its first Work waits: "+line, "check that SidecarSet: argosy why sidecarset <name>")
+				e.find(Waiting, "", "its first Work waits: "+line,
+					"check that SidecarSet: argosy why sidecarset <name>")
 			}
 			continue
 		}

@@ -328,9 +328,9 @@ func (e *NotReadyError) Error() string {
 // Unwrap returns why the wait ended.
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
-// WaitReady returns nil once every readiness check of the server itself passes: storage, CRD discovery, RBAC's bootstrap.
-// Options.ReadyChecks do not count, since they may wait for what the caller does next. It returns a *NotReadyError when ctx ends, or at
-// once when the server ends.
+// WaitReady returns nil once every readiness check of the server itself passes: storage, CRD discovery, RBAC's
+// bootstrap. Options.ReadyChecks do not count, since they may wait for what the caller does next. It returns a
+// *NotReadyError when ctx ends, or at once when the server ends.
 func (s *Server) WaitReady(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(s.Loopback)
 	if err != nil {
@@ -381,7 +381,8 @@ func (s *Server) notReady(ctx context.Context, client *http.Client) *NotReadyErr
 	return failedChecks(string(body))
 }
 
-// failedChecks reads the failed checks from the body of a health endpoint, which has lines such as "[-]etcd failed: reason withheld".
+// failedChecks reads the failed checks from the body of a health endpoint, which has lines such as "[-]etcd failed:
+// reason withheld".
 func failedChecks(body string) *NotReadyError {
 	var failed NotReadyError
 	var lines []string

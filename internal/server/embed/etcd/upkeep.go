@@ -116,7 +116,8 @@ func Compact(ctx context.Context, c *Client) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.Compact(ctx, state.Revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+	_, err = c.Compact(ctx, state.Revision, clientv3.WithCompactPhysical())
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return fmt.Errorf("compact etcd: %w", err)
 	}
 	return nil
