@@ -159,7 +159,7 @@ func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone b
 		r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonAppliedFailed,
 			fmt.Sprintf("Failed to apply all manifests (0/%d): %v", len(work.Spec.Workload.Manifests), cause), last)
 		reason, message := failureOf(cause)
-		r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, reason, message, work.Generation)
+		r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, reason, message, last)
 	}
 	if err := r.write(ctx, work, want); err != nil {
 		return 0, err
