@@ -1,5 +1,5 @@
-// Package filter has the event filters that several controllers use. A watch of objects emits no generic events, so no filter is
-// about them.
+// Package filter has the event filters that several controllers use. A watch of objects emits no generic events, so
+// no filter is about them.
 package filter
 
 import (

@@ -136,7 +136,8 @@ func (e *excesses) first(now time.Time) error {
 // Excess is what the member sent more of than the hub takes, until it sends less; nil if there is nothing.
 func (m *Member) Excess() error { return m.excesses.first(m.o.Clock.Now()) }
 
-// meter is the transport that fails at once while the member is silent, and reads no more of a response than the limits allow.
+// meter is the transport that fails at once while the member is silent, and reads no more of a response than the
+// limits allow.
 type meter struct {
 	next http.RoundTripper
 	m    *Member

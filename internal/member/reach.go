@@ -94,7 +94,8 @@ func (r *reach) succeeded() {
 	}
 }
 
-// send sends a request unless the member is known to be silent, and records whether it answered. A redirect is an error.
+// send sends a request unless the member is known to be silent, and records whether it answered. A redirect is an
+// error.
 func (r *reach) send(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	beside := req.Context().Value(asideKey{}) != nil
 	admit := r.admit
@@ -154,8 +155,8 @@ func root(err error) error {
 	return err
 }
 
-// bounded is the transport that ends each request after the timeout, including its response body. The Timeout of http.Client would
-// hide the cause. A redirect is an error.
+// bounded is the transport that ends each request after the timeout, including its response body. The Timeout of
+// http.Client would hide the cause. A redirect is an error.
 type bounded struct {
 	next    http.RoundTripper
 	timeout time.Duration

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// refuseRedirect turns a member's redirect into an error. A client that followed it would send its request, with the credentials, to
-// an address that the member chooses.
+// refuseRedirect turns a member's redirect into an error. A client that followed it would send its request, with the
+// credentials, to an address that the member chooses.
 func refuseRedirect(resp *http.Response, err error) (*http.Response, error) {
 	if err == nil && Redirects(resp) {
 		_ = resp.Body.Close()

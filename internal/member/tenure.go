@@ -222,12 +222,13 @@ func (m *Member) Leave(ctx context.Context) error {
 	return err
 }
 
-// guestAnswerLimit is the most bytes of a response to a Guest, which reads single objects: etcd stores smaller ones only.
+// guestAnswerLimit is the most bytes of a response to a Guest, which reads single objects: etcd stores smaller ones
+// only.
 const guestAnswerLimit = 4 << 20
 
-// Guest is a client of a member for a replica of the hub that runs no controllers, and so has no Member. It follows no redirect, ends
-// requests after the timeout, and reads no response that is larger than an object. It writes only into a member that the hub owns; hub
-// returns the hub's identity. It never writes the ownership.
+// Guest is a client of a member for a replica of the hub that runs no controllers, and so has no Member. It follows
+// no redirect, ends requests after the timeout, and reads no response that is larger than an object. It writes only
+// into a member that the hub owns; hub returns the hub's identity. It never writes the ownership.
 func Guest(config *rest.Config, timeout time.Duration, cluster string, hub func(context.Context) (string, error)) (dynamic.Interface, error) {
 	g := &guest{cluster: cluster, hub: hub}
 	config = rest.CopyConfig(config)

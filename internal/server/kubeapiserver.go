@@ -24,7 +24,8 @@ import (
 
 // KubeAPIServerConfig is what can be set about the API server in the hub, in the words of kube-apiserver.
 type KubeAPIServerConfig struct {
-	// Args are further arguments of kube-apiserver, NAME=VALUE each, checked by checkArg. They come last, so they override the hub's.
+	// Args are further arguments of kube-apiserver, NAME=VALUE each, checked by checkArg. They come last, so they
+	// override the hub's.
 	Args []string `json:"args,omitempty"`
 	// Audit is who is told of requests.
 	Audit AuditConfig `json:"audit"`

@@ -10,9 +10,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/lint"
 )
 
-// acceptedArgs are the arguments of kube-apiserver that users may set. The hub manages all others, for example its store, address,
-// keys and authorizers: another value would break the hub or open it. An argument of a new Kubernetes version is refused until it is
-// added here.
+// acceptedArgs are the arguments of kube-apiserver that users may set. The hub manages all others, for example its
+// store, address, keys and authorizers: another value would break the hub or open it. An argument of a new Kubernetes
+// version is refused until it is added here.
 var acceptedArgs = []string{
 	"admission-control-config-file",
 	"anonymous-auth",
@@ -54,7 +54,8 @@ var requiredAdmission = map[string]string{
 	"CertificateSubjectRestriction": "certificates for system:masters could be requested",
 }
 
-// checkArg returns an error if users may not set an argument of kube-apiserver. ours are the names of the hub's own admission plugins.
+// checkArg returns an error if users may not set an argument of kube-apiserver. ours are the names of the hub's own
+// admission plugins.
 func checkArg(arg string, ours []string) error {
 	name, value, found := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	if name == "" || !found {
@@ -91,7 +92,8 @@ func checkArg(arg string, ours []string) error {
 	return nil
 }
 
-// unacceptedArg is the error for an argument that users may not set. It names the hub's own flag, or the argument that was meant.
+// unacceptedArg is the error for an argument that users may not set. It names the hub's own flag, or the argument
+// that was meant.
 func unacceptedArg(name string) error {
 	const text = "--kube-apiserver-arg does not accept %s: %s"
 	hub := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -136,11 +136,12 @@ var answered = predicate.Funcs{
 
 // rewritten passes bindings whose Works could not be written before and can be now, or the reverse.
 var rewritten = filter.Updates(func(was, is workv1alpha2.Binding) bool {
-	return !slices.Equal(aggregate.Unwritten(was.BindingStatus().Conditions), aggregate.Unwritten(is.BindingStatus().Conditions))
+	before, now := aggregate.Unwritten(was.BindingStatus().Conditions), aggregate.Unwritten(is.BindingStatus().Conditions)
+	return !slices.Equal(before, now)
 })
 
-// outage passes clusters whose outage begins, ends or has another reason. Each binding is reconciled when the hub starts, with the
-// clusters in the cache.
+// outage passes clusters whose outage begins, ends or has another reason. Each binding is reconciled when the hub
+// starts, with the clusters in the cache.
 var outage = filter.Updates(func(was, is *clusterv1alpha1.Cluster) bool {
 	return !equality.Semantic.DeepEqual(membership.OutageOf(was), membership.OutageOf(is))
 })

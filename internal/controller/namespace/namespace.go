@@ -108,8 +108,8 @@ func selects(policy client.Object) bool {
 	})
 }
 
-// workTouched passes all events of Works but updates of the status. Creations and deletions count too: the namespace of a Work may have
-// been deleted before the cache had the Work, or while the hub was down.
+// workTouched passes all events of Works but updates of the status. Creations and deletions count too: the namespace
+// of a Work may have been deleted before the cache had the Work, or while the hub was down.
 var workTouched = predicate.Funcs{UpdateFunc: filter.Touched}
 
 // Reconcile makes the Works of one namespace what they should be, or has them go.

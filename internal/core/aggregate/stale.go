@@ -34,7 +34,8 @@ func OutagesOf(b workv1alpha2.Binding, get func(name string) *clusterv1alpha1.Cl
 	return outages
 }
 
-// setStale sets the condition that names the clusters whose statuses are stale, and since when. It removes it if there are none.
+// setStale sets the condition that names the clusters whose statuses are stale, and since when. It removes it if
+// there are none.
 func setStale(conditions *[]metav1.Condition, clusters []string, outages Outages, now metav1.Time) {
 	slices.Sort(clusters)
 	var stale []string

@@ -15,8 +15,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// roomLacking returns what would give a binding room for its replicas: room in the clusters that may take it, or fewer replicas. It
-// returns nil if the scheduler failed for another reason; schedule.Help says then what helps.
+// roomLacking returns what would give a binding room for its replicas: room in the clusters that may take it, or
+// fewer replicas. It returns nil if the scheduler failed for another reason; schedule.Help says then what helps.
 func (s *state) roomLacking(b workv1alpha2.Binding, failure error) []string {
 	var short *schedule.UnschedulableError
 	if !errors.As(failure, &short) {
@@ -28,7 +28,8 @@ func (s *state) roomLacking(b workv1alpha2.Binding, failure error) []string {
 		where[i] = candidates[i].Cluster.Name
 	}
 	spec, missing := b.BindingSpec(), short.Wanted-short.Available
-	out := []string{fmt.Sprintf("room for %d more replicas%s in %s", missing, requests(spec.ReplicaRequirements, missing), few(where))}
+	needs := requests(spec.ReplicaRequirements, missing)
+	out := []string{fmt.Sprintf("room for %d more replicas%s in %s", missing, needs, few(where))}
 	if fewer := int64(spec.Replicas) - missing; fewer > 0 {
 		out = append(out, fmt.Sprintf("%d replicas instead of %d", fewer, spec.Replicas))
 	}

@@ -29,7 +29,8 @@ func Names(names []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(shown, ", "), more)
 }
 
-// Lines joins statements with semicolons. Of many it has the first most and the number of the others: "…; …; and 3 more".
+// Lines joins statements with semicolons. Of many it has the first most and the number of the others: "…; …; and 3
+// more".
 func Lines(lines []string, most int) string {
 	shown, more := first(lines, most)
 	if more == 0 {

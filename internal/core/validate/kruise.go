@@ -17,9 +17,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fleet"
 )
 
-// MemberAdvice returns warnings about what the webhooks of OpenKruise in the members will reject in a template, as far as the template
-// alone shows. old is its previous state, nil for a new template. The hub stores the template anyway: a member may have a newer version
-// that accepts it, and an override may change it.
+// MemberAdvice returns warnings about what the webhooks of OpenKruise in the members will reject in a template, as
+// far as the template alone shows. old is its previous state, nil for a new template. The hub stores the template
+// anyway: a member may have a newer version that accepts it, and an override may change it.
 func MemberAdvice(obj, old *unstructured.Unstructured) []string {
 	judge := memberRules[obj.GroupVersionKind().GroupKind()]
 	if judge == nil {

@@ -6,9 +6,10 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// matcher finds a pattern of Lua 5.1 in a string. It spends steps of the call, so that a pattern with exponential backtracking ends at
-// the deadline. gopher-lua's matcher cannot be interrupted, and no limit on its input helps: a*a*a*a*a*a*a*a*b takes minutes on 100
-// characters, while a limit low enough to be safe would refuse ^%s*(.-)%s*$ on a line of text. It also has no %f.
+// matcher finds a pattern of Lua 5.1 in a string. It spends steps of the call, so that a pattern with exponential
+// backtracking ends at the deadline. gopher-lua's matcher cannot be interrupted, and no limit on its input helps:
+// a*a*a*a*a*a*a*a*b takes minutes on 100 characters, while a limit low enough to be safe would refuse ^%s*(.-)%s*$ on
+// a line of text. It also has no %f.
 type matcher struct {
 	run             *run
 	machine         *lua.LState

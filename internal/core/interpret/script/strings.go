@@ -8,9 +8,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// stringFunctions are the functions of the string library that gopher-lua's cannot replace. Its pattern matcher takes exponential time,
-// cannot be interrupted, and uses a stack frame for each character; its gsub copies the whole string for each match; its format and rep
-// allocate without a limit; its byte without a position returns all bytes.
+// stringFunctions are the functions of the string library that gopher-lua's cannot replace. Its pattern matcher takes
+// exponential time, cannot be interrupted, and uses a stack frame for each character; its gsub copies the whole
+// string for each match; its format and rep allocate without a limit; its byte without a position returns all bytes.
 var stringFunctions = map[string]lua.LGFunction{
 	"byte": stringByte, "find": stringFind, "format": stringFormat, "gmatch": stringGmatch, "gsub": stringGsub,
 	"match": stringMatch, "rep": stringRep,
