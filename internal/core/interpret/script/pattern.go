@@ -7,9 +7,8 @@ import (
 )
 
 // matcher finds a pattern of Lua 5.1 in a string. It spends steps of the call, so that a pattern with exponential
-// backtracking ends at the deadline. gopher-lua's matcher cannot be interrupted, and no limit on its input helps:
-// a*a*a*a*a*a*a*a*b takes minutes on 100 characters, while a limit low enough to be safe would refuse ^%s*(.-)%s*$ on
-// a line of text. It also has no %f.
+// backtracking ends at the deadline. gopher-lua's matcher cannot be interrupted, and no useful limit on its input
+// bounds it: a*a*a*a*a*a*a*a*b takes 4 s on 28 characters and six times as long for each 6 more. It also has no %f.
 type matcher struct {
 	run             *run
 	machine         *lua.LState
