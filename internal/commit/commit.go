@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -96,7 +97,10 @@ func Absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// Stale says that an error comes from having read an old state: the next event, or another look, mends it.
+// StaleRetry is when to requeue after an error that is Stale: the cache is milliseconds behind the API server.
+const StaleRetry = 20 * time.Millisecond
+
+// Stale reports whether an error comes from a read of an old state. The next event, or another read, mends it.
 func Stale(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
@@ -122,9 +126,6 @@ func Name(obj client.Object) string {
 	return kind + " " + obj.GetName()
 }
 
-// messageLimit is the most bytes of a condition's message: the API takes 32768 characters.
-const messageLimit = 32 << 10
-
 // storable cuts, in place, the messages of a status's conditions that the API would refuse.
 func storable(status reflect.Value) {
 	field := status.FieldByName("Conditions")
@@ -133,7 +134,7 @@ func storable(status reflect.Value) {
 	}
 	conditions, _ := field.Interface().([]metav1.Condition)
 	for i := range conditions {
-		conditions[i].Message = text.Cut(conditions[i].Message, messageLimit)
+		conditions[i].Message = text.Message(conditions[i].Message)
 	}
 }
 

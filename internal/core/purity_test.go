@@ -28,6 +28,7 @@ var layers = []struct {
 	{"internal/version", 2},
 	{"internal/commit", 2},
 	{"internal/definition", 2},
+	{"internal/filter", 2},
 	{"internal/member", 2},
 	{"internal/template", 2},
 	{"internal/capacity", 2},

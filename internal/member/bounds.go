@@ -136,7 +136,8 @@ func (e *excesses) first(now time.Time) error {
 // Excess is what the member sent more of than the hub takes, until it sends less; nil if there is nothing.
 func (m *Member) Excess() error { return m.excesses.first(m.o.Clock.Now()) }
 
-// meter is the transport that reads no more of an answer than the limits allow.
+// meter is the transport that fails at once while the member is silent, and reads no more of a response than the
+// limits allow.
 type meter struct {
 	next http.RoundTripper
 	m    *Member
@@ -146,7 +147,7 @@ type meter struct {
 func (t meter) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := t.next.RoundTrip(req)
+	resp, err := t.m.reach.send(t.next, req)
 	if err != nil || resp.StatusCode == http.StatusSwitchingProtocols {
 		return resp, err
 	}

@@ -86,7 +86,7 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	config.UserAgent = Manager
 	config.Dial = m.o.Dial
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		return Bearer(tenant{meter{guard{ownWords{rt}, m.reach}, m}, m.mayWrite}, &m.token)
+		return Bearer(tenant{meter{rt, m}, m.mayWrite}, &m.token)
 	})
 	// API server warnings are for the author of a template, who does not read our log.
 	config.WarningHandler = rest.NoWarnings{}
@@ -95,7 +95,7 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	if err != nil {
 		return err
 	}
-	limited := &http.Client{Transport: bounded{unlimited.Transport, m.o.Timeout}}
+	limited := &http.Client{Transport: bounded{next: unlimited.Transport, timeout: m.o.Timeout}}
 	c := &connection{identity: identity, config: config, http: limited}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, limited); err != nil {
 		return err

@@ -122,37 +122,30 @@ func (r *reach) succeeded() {
 	}
 }
 
-// guard is the transport that asks reach before each request and tells it the outcome.
-type guard struct {
-	next  http.RoundTripper
-	reach *reach
-}
-
-func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
+// send sends a request unless the member is known to be silent, and records whether it answered. A redirect is an
+// error.
+func (r *reach) send(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	beside := req.Context().Value(asideKey{}) != nil
-	admit := g.reach.admit
+	admit := r.admit
 	if beside {
-		admit = g.reach.silent
+		admit = r.silent
 	}
 	if req.Context().Value(trialKey{}) == nil {
 		if err := admit(); err != nil {
 			return nil, err
 		}
 	}
-	resp, err := g.next.RoundTrip(req)
+	resp, err := refuseRedirect(next.RoundTrip(req))
 	if err == nil {
-		g.reach.succeeded()
+		r.succeeded()
 		return resp, nil
 	}
 	if ended := req.Context().Err(); errors.Is(ended, context.Canceled) || beside && ended != nil {
 		return nil, inBrief(err)
 	}
-	g.reach.failed(cause(err))
+	r.failed(cause(err))
 	return nil, &unreachableError{cause(err)}
 }
-
-// WrappedRoundTripper lets client-go look through.
-func (g guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 
 // trialKey marks the requests that are sent however long the member has been silent.
 type trialKey struct{}
@@ -190,18 +183,24 @@ func root(err error) error {
 	return err
 }
 
-// bounded is a transport that ends each request, its answer included, after a time. A client's own Timeout would hide the cause.
+// bounded is the transport that ends each request after the timeout, including its response body. The Timeout of
+// http.Client would hide the cause. A redirect is an error.
 type bounded struct {
 	next    http.RoundTripper
 	timeout time.Duration
+	// limit is the most bytes of a response body; 0 means no limit.
+	limit int64
 }
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), b.timeout)
-	resp, err := b.next.RoundTrip(req.WithContext(ctx))
+	resp, err := refuseRedirect(b.next.RoundTrip(req.WithContext(ctx)))
 	if err != nil {
 		cancel()
 		return nil, err
+	}
+	if b.limit > 0 {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, b.limit)
 	}
 	resp.Body = &endingBody{resp.Body, cancel}
 	return resp, nil

@@ -5,28 +5,22 @@ import (
 	"net/http"
 )
 
-// ownWords makes an error of a member's redirect. Following it, a client would send what it sends to the member, credentials among it,
-// to whom the member names.
-type ownWords struct{ next http.RoundTripper }
-
-func (o ownWords) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := o.next.RoundTrip(req)
+// refuseRedirect turns a member's redirect into an error. A client that followed it would send its request, with the
+// credentials, to an address that the member chooses.
+func refuseRedirect(resp *http.Response, err error) (*http.Response, error) {
 	if err == nil && Redirects(resp) {
-		_ = resp.Body.Close() // nothing of it is read
+		_ = resp.Body.Close()
 		return nil, RedirectError(resp)
 	}
 	return resp, err
 }
 
-// WrappedRoundTripper lets client-go look through.
-func (o ownWords) WrappedRoundTripper() http.RoundTripper { return o.next }
-
-// Redirects says whether an answer sends its reader elsewhere. One that says that nothing changed does not.
+// Redirects reports whether a response redirects the client. 304 Not Modified does not.
 func Redirects(resp *http.Response) bool {
 	return resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.StatusCode != http.StatusNotModified
 }
 
-// RedirectError is what is told of a redirect.
+// RedirectError describes a redirect that is not followed.
 func RedirectError(resp *http.Response) error {
 	const most = 200
 	to := resp.Header.Get("Location")

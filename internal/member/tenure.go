@@ -222,19 +222,20 @@ func (m *Member) Leave(ctx context.Context) error {
 	return err
 }
 
-// guestAnswerLimit is the most bytes of an answer to a Guest, which asks for single objects: more than any store takes as one.
+// guestAnswerLimit is the most bytes of a response to a Guest, which reads single objects: etcd stores smaller ones
+// only.
 const guestAnswerLimit = 4 << 20
 
-// Guest is a client of a member for who has no Member at hand, as a replica of the hub that runs no loops: it follows no redirect either, waits
-// for no answer longer than timeout, reads none that is larger than an object, and changes something only where the stamp is that of its hub, whose identity hub gives. It never
-// writes one.
+// Guest is a client of a member for a replica of the hub that runs no controllers, and so has no Member. It follows
+// no redirect, ends requests after the timeout, and reads no response that is larger than an object. It writes only
+// into a member that the hub owns; hub returns the hub's identity. It never writes the ownership.
 func Guest(config *rest.Config, timeout time.Duration, cluster string, hub func(context.Context) (string, error)) (dynamic.Interface, error) {
 	g := &guest{cluster: cluster, hub: hub}
 	config = rest.CopyConfig(config)
 	config.UserAgent, config.WarningHandler = Manager, rest.NoWarnings{}
 	config.QPS = -1 // callers are bounded by what they do
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		return tenant{bounded{small{ownWords{rt}}, timeout}, g.mayWrite}
+		return tenant{bounded{next: rt, timeout: timeout, limit: guestAnswerLimit}, g.mayWrite}
 	})
 	var err error
 	g.client, err = dynamic.NewForConfig(config)
@@ -278,20 +279,6 @@ func (g *guest) mayWrite(ctx context.Context) error {
 	}
 	return nil
 }
-
-// small is a transport that reads no more of an answer than one object may have.
-type small struct{ next http.RoundTripper }
-
-func (s small) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := s.next.RoundTrip(req)
-	if err == nil {
-		resp.Body = http.MaxBytesReader(nil, resp.Body, guestAnswerLimit)
-	}
-	return resp, err
-}
-
-// WrappedRoundTripper lets client-go look through.
-func (s small) WrappedRoundTripper() http.RoundTripper { return s.next }
 
 // Identity is the hub as its members know it: the UID of its namespace kube-system.
 func Identity(ctx context.Context, hub client.Reader) (string, error) {

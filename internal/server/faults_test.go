@@ -178,7 +178,7 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 		},
 		"an argument that would break the hub": {
 			func(_ *testing.T, c *Config) { c.KubeAPIServer.Args = []string{"etcd-servers=http://a:1"} },
-			[]string{"--kube-apiserver-arg", "the hub manages the store", "use --etcd-servers"},
+			[]string{"--kube-apiserver-arg does not accept etcd-servers", "use --etcd-servers of the hub"},
 		},
 		"an argument whose value is none": {
 			func(_ *testing.T, c *Config) { c.KubeAPIServer.Args = []string{"event-ttl=soon"} },

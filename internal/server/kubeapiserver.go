@@ -24,7 +24,8 @@ import (
 
 // KubeAPIServerConfig is what can be set about the API server in the hub, in the words of kube-apiserver.
 type KubeAPIServerConfig struct {
-	// Args are further arguments of kube-apiserver, NAME=VALUE each, checked by CheckArg. They come last, so that they win.
+	// Args are further arguments of kube-apiserver, NAME=VALUE each, checked by checkArg. They come last, so they
+	// override the hub's.
 	Args []string `json:"args,omitempty"`
 	// Audit is who is told of requests.
 	Audit AuditConfig `json:"audit"`
@@ -66,7 +67,7 @@ type OIDCConfig struct {
 }
 
 func (c *KubeAPIServerConfig) bindFlags(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&c.Args, "kube-apiserver-arg", c.Args, "NAME=VALUE, an additional argument for kube-apiserver; repeatable. Arguments that would break the hub are rejected")
+	fs.StringArrayVar(&c.Args, "kube-apiserver-arg", c.Args, "NAME=VALUE, an additional argument for kube-apiserver; repeatable. Only arguments that are safe for the hub are accepted")
 	fs.BoolVar(&c.PriorityAndFairness, "enable-priority-and-fairness", c.PriorityAndFairness, "enable API priority and fairness: requests queue per user, so that one busy user does not slow down the others")
 	fs.StringVar(&c.Audit.LogFile, "audit-log", c.Audit.LogFile, "audit log file, one JSON line per request; - is standard output")
 	fs.StringVar(&c.Audit.PolicyFile, "audit-policy", c.Audit.PolicyFile, "file with the audit policy (default: writes, Secrets and requests into members, never a body with data)")

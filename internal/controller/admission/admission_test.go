@@ -390,7 +390,7 @@ func TestWhatMembersWillRefuseIsWarnedOfOnceAndStored(t *testing.T) {
 			"apps.kruise.io/v1alpha1, kind: CloneSet": {pods + ", progressDeadlineSeconds: 5, minReadySeconds: 10",
 				"spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds: members reject it"},
 			"apps.kruise.io/v1beta1, kind: SidecarSet": {"selector: {matchLabels: {a: b}}",
-				"spec.containers: Required value: no initContainer or container defined for SidecarSet: members reject it"},
+				"spec.containers: Required value: the SidecarSet has no containers and no initContainers: members reject it"},
 			"policy.kruise.io/v1beta1, kind: PodUnavailableBudget": {"selector: {}",
 				"spec.maxUnavailable: Required value: exactly one of maxUnavailable and minAvailable must be set: members reject it"},
 		} {

@@ -45,6 +45,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -77,8 +78,6 @@ type Options struct {
 }
 
 const (
-	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
-	staleRetry = 20 * time.Millisecond
 	// firstRetry is the delay of the first attempt after other failures; it grows.
 	firstRetry = 100 * time.Millisecond
 	// progressRate is how many bindings a second tell of progress in a burst; each is a write of the template too.
@@ -129,35 +128,23 @@ func Setup(mgr ctrl.Manager, o Options) error {
 // answered passes Works whose member has said something new, and those that are gone. Each binding is looked at when the hub
 // starts, with its Works in memory.
 var answered = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
+	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return !equality.Semantic.DeepEqual(e.ObjectOld.(*workv1alpha1.Work).Status, e.ObjectNew.(*workv1alpha1.Work).Status)
 	},
 }
 
-// rewritten passes bindings of which it is news whether their Works could be made as they should be.
-var rewritten = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(workv1alpha2.Binding).BindingStatus(), e.ObjectNew.(workv1alpha2.Binding).BindingStatus()
-		return !slices.Equal(aggregate.Unwritten(was.Conditions), aggregate.Unwritten(is.Conditions))
-	},
-}
+// rewritten passes bindings whose Works could not be written before and can be now, or the reverse.
+var rewritten = filter.Updates(func(was, is workv1alpha2.Binding) bool {
+	before, now := aggregate.Unwritten(was.BindingStatus().Conditions), aggregate.Unwritten(is.BindingStatus().Conditions)
+	return !slices.Equal(before, now)
+})
 
-// outage passes clusters of which an outage has begun, ended or got another reason. Each binding is looked at when the hub starts, with
-// the clusters in memory.
-var outage = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := membership.OutageOf(e.ObjectOld.(*clusterv1alpha1.Cluster)), membership.OutageOf(e.ObjectNew.(*clusterv1alpha1.Cluster))
-		return !equality.Semantic.DeepEqual(was, is)
-	},
-}
+// outage passes clusters whose outage begins, ends or has another reason. Each binding is reconciled when the hub
+// starts, with the clusters in the cache.
+var outage = filter.Updates(func(was, is *clusterv1alpha1.Cluster) bool {
+	return !equality.Semantic.DeepEqual(membership.OutageOf(was), membership.OutageOf(is))
+})
 
 // placedIn are the bindings that have a Work in a cluster.
 func (r *reconciler) placedIn(ctx context.Context, cluster client.Object) (requests []reconcile.Request) {
@@ -194,7 +181,7 @@ func gathering(after time.Duration) handler.EventHandler {
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	after, err := r.fold(ctx, req.NamespacedName)
 	if commit.Stale(err) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+		return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
 	}
 	return ctrl.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
 }

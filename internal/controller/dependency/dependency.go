@@ -39,6 +39,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/text"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -387,21 +388,17 @@ func (r *reconciler) reportConflicts(ctx context.Context, b, attached workv1alph
 	return nil
 }
 
-// listed are the dependencies in words, as far as a message takes them.
+// listed names the first dependencies, with their kinds.
 func listed(refs []configv1alpha1.DependentObjectReference) string {
-	const most = 10
 	var out []string
-	for _, ref := range refs[:min(len(refs), most)] {
+	for _, ref := range refs {
 		name := ref.Name
 		if ref.LabelSelector != nil {
 			name = metav1.FormatLabelSelector(ref.LabelSelector)
 		}
 		out = append(out, ref.Kind+" "+types.NamespacedName{Namespace: ref.Namespace, Name: name}.String())
 	}
-	if more := len(refs) - most; more > 0 {
-		out = append(out, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(out, ", ")
+	return text.Names(out, 10)
 }
 
 // madeAgain says whether a binding is being deleted by nobody's order: what depends on it stays then, until it is made again. known is

@@ -63,8 +63,6 @@ type Options struct {
 }
 
 const (
-	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
-	staleRetry = 20 * time.Millisecond
 	// firstRetry is the delay of the first attempt after other failures; it grows.
 	firstRetry = 100 * time.Millisecond
 	// spaceRetry is how soon a cluster is tried again that has no execution space.
@@ -144,13 +142,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if missing {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+		return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
 	}
 	after, err := r.reconcile(ctx, b)
 	if !stale(err) {
 		return ctrl.Result{RequeueAfter: after}, err
 	}
-	return ctrl.Result{RequeueAfter: staleRetry}, nil
+	return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
 }
 
 // stale says whether all that went wrong comes from having read old state.

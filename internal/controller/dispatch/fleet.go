@@ -11,17 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // tellFleet puts what users should know of a template in its fleet into conditions of the binding, True for as long as it is so, and
@@ -39,7 +38,7 @@ func (r *reconciler) tellFleet(ctx context.Context, b workv1alpha2.Binding, tmpl
 		was := meta.FindStatusCondition(b.BindingStatus().Conditions, kind)
 		if i := slices.IndexFunc(conditions, func(c fleet.Condition) bool { return c.Type == kind }); i >= 0 {
 			err = errors.New(conditions[i].Message)
-			if message := limited(conditions[i].Message); was == nil || was.Message != message {
+			if message := text.Message(conditions[i].Message); was == nil || was.Message != message {
 				change(func(all *[]metav1.Condition) {
 					meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: message})
 				})
@@ -82,24 +81,10 @@ func (r *reconciler) record(ctx context.Context, b workv1alpha2.Binding, d dispa
 }
 
 // workMoved passes the statuses by which Works of a fleet wait for each other.
-var workMoved = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return dispatch.Moved(e.ObjectOld.(*workv1alpha1.Work), e.ObjectNew.(*workv1alpha1.Work))
-	},
-}
+var workMoved = filter.Updates(dispatch.Moved)
 
 // answersAnew passes clusters that stop or begin to answer.
-var answersAnew = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return dispatch.Reachability(e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster))
-	},
-}
+var answersAnew = filter.Updates(dispatch.Reachability)
 
 // following are the bindings with a Work in the cluster whose other Works depend on it.
 func (r *reconciler) following(ctx context.Context, cluster client.Object) []reconcile.Request {

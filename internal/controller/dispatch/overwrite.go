@@ -9,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -35,15 +34,10 @@ func (r *reconciler) forbidsOverwrite(ctx context.Context, tmpl *unstructured.Un
 }
 
 // overwriteForbidden passes namespaces in which it was forbidden, or allowed again, to overwrite.
-var overwriteForbidden = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		forbidden := func(ns client.Object) bool { return dispatch.Forbidden(false, ns.GetName(), ns.GetLabels()) != "" }
-		return forbidden(e.ObjectOld) != forbidden(e.ObjectNew)
-	},
-}
+var overwriteForbidden = filter.Updates(func(was, is client.Object) bool {
+	forbidden := func(ns client.Object) bool { return dispatch.Forbidden(false, ns.GetName(), ns.GetLabels()) != "" }
+	return forbidden(was) != forbidden(is)
+})
 
 // in are the bindings of a namespace.
 func (r *reconciler) in(ctx context.Context, ns client.Object) []reconcile.Request {

@@ -20,6 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // byPull is the index that finds the Works by which images are pulled for a binding.
@@ -90,7 +91,7 @@ func (r *reconciler) stopPulls(ctx context.Context, binding types.NamespacedName
 }
 
 // pulls passes Works by which images are pulled, when they come, go or tell something.
-var pulls = predicate.And[client.Object](predicate.NewPredicateFuncs(func(work client.Object) bool { return pullIndex(work) != nil }), later, predicate.Funcs{
+var pulls = predicate.And[client.Object](predicate.NewPredicateFuncs(func(work client.Object) bool { return pullIndex(work) != nil }), filter.AfterStart, predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 	},

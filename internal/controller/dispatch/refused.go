@@ -44,25 +44,12 @@ func lasting(err error) bool {
 	return lossyOf(err) == nil && interpret.FaultOf(err, configv1alpha1.InterpreterOperationReviseReplica) == nil
 }
 
-// messageLimit is how long the message of a condition may be, in bytes.
-const messageLimit = 32 << 10
-
-// limited is as much of a message as a condition bears.
-func limited(message string) string {
-	const more = "\n…"
-	if len(message) <= messageLimit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:messageLimit-len(more)], "") + more
-}
-
 // setCondition writes a condition of a binding if it changed; that all is well is said only where it was not before.
 // The binding returned is the one to go on with.
 func (r *reconciler) setCondition(ctx context.Context, b workv1alpha2.Binding, c metav1.Condition) (workv1alpha2.Binding, error) {
 	if c.Status == metav1.ConditionTrue && meta.FindStatusCondition(b.BindingStatus().Conditions, c.Type) == nil {
 		return b, nil
 	}
-	c.Message = limited(c.Message)
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
 	meta.SetStatusCondition(&want.BindingStatus().Conditions, c)
 	if _, err := commit.Status(ctx, r.client, b, want); err != nil {

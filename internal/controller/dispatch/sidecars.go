@@ -28,6 +28,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -200,16 +201,15 @@ func (r *reconciler) work(ctx context.Context, cluster string, template identity
 
 // sidecarsMoved passes Works of SidecarSets of which something became.
 var sidecarsMoved = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	DeleteFunc:  func(e event.DeleteEvent) bool { return ofSidecars(e.Object) },
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	DeleteFunc: func(e event.DeleteEvent) bool { return ofSidecars(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return ofSidecars(e.ObjectNew) && !equality.Semantic.DeepEqual(e.ObjectOld.(*workv1alpha1.Work).Status, e.ObjectNew.(*workv1alpha1.Work).Status)
 	},
 }
 
 // sidecarsPlaced passes bindings of SidecarSets that came, went or were placed.
-var sidecarsPlaced = predicate.And[client.Object](predicate.NewPredicateFuncs(func(b client.Object) bool { return bindsSidecars(client.ObjectKeyFromObject(b)) }), later)
+var sidecarsPlaced = predicate.And[client.Object](predicate.NewPredicateFuncs(func(b client.Object) bool { return bindsSidecars(client.ObjectKeyFromObject(b)) }), filter.AfterStart)
 
 // ofSidecars says whether a Work is of a SidecarSet, by the name of its binding.
 func ofSidecars(work client.Object) bool {

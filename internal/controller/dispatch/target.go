@@ -42,8 +42,7 @@ func (r *reconciler) target(ctx context.Context, tmpl *unstructured.Unstructured
 
 // replaced passes bindings whose replicas by cluster are new or others.
 var replaced = predicate.Funcs{
-	CreateFunc:  func(e event.CreateEvent) bool { return !e.IsInInitialList },
-	GenericFunc: func(event.GenericEvent) bool { return false },
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(workv1alpha2.Binding).BindingSpec(), e.ObjectNew.(workv1alpha2.Binding).BindingSpec()
 		return !slices.EqualFunc(was.Clusters, is.Clusters, func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name && a.Replicas == b.Replicas }) ||

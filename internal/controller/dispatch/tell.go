@@ -7,6 +7,7 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/text"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -39,18 +40,9 @@ func (r *reconciler) tellWritten(b workv1alpha2.Binding, in dispatch.Input, resu
 	}
 	if len(policies) > 0 {
 		r.events.Succeeded(workv1alpha2.EventApplyOverridePolicySucceed,
-			fmt.Sprintf("Apply %s for cluster(%s) succeed.", strings.Join(policies, ", "), few(clusters)), in.Template)
+			fmt.Sprintf("Apply %s for cluster(%s) succeed.", strings.Join(policies, ", "), text.Names(clusters, 10)), in.Template)
 	}
 	if written > 0 && failed == 0 {
 		r.events.Stepped(workv1alpha2.EventSyncWorkSucceed, "Sync work of "+scope.Describe(b)+" successful.", b, in.Template)
 	}
-}
-
-// few are names as far as a message takes them.
-func few(names []string) string {
-	const most = 10
-	if more := len(names) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }

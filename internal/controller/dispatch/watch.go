@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -39,7 +40,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 	}
 	b = b.Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.about), builder.WithPredicates(replaced))
 	for _, kind := range scope.Overrides.Kinds() {
-		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.selectedBy), builder.WithPredicates(later, predicate.GenerationChangedPredicate{}))
+		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.selectedBy), builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}))
 	}
 	return b.
 		WatchesRawSource(interpreter.Changes(r.Interpreter, r.client)).
@@ -50,14 +51,14 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(answersAnew)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			return r.targeting(ctx, obj.GetName())
-		}), builder.WithPredicates(later, clusterMoved)).
+		}), builder.WithPredicates(filter.AfterStart, clusterMoved)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			cluster, err := names.ClusterOf(obj.GetName())
 			if err != nil {
 				return nil
 			}
 			return r.targeting(ctx, cluster)
-		}), builder.WithPredicates(later, appears)).
+		}), builder.WithPredicates(filter.AfterStart, appears)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.in), builder.WithPredicates(overwriteForbidden)).
 		WatchesRawSource(source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
@@ -102,31 +103,21 @@ var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredica
 	},
 })
 
-// later passes all but what was there at the start.
-var later = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
-
 // appears passes what is new.
 var appears = predicate.Funcs{
-	UpdateFunc:  func(event.UpdateEvent) bool { return false },
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
 // workTouched passes Works that are no longer what was written, and those that are gone; not our own creations, not statuses.
 var workTouched = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld, e.ObjectNew
-		return was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetLabels(), is.GetLabels()) ||
-			!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !slices.Equal(was.GetFinalizers(), is.GetFinalizers())
-	},
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: filter.Touched,
 }
 
 // clusterMoved passes changes of a cluster by which an override may choose differently, or a manifest may go in another version, and
 // those that come and go.
 var clusterMoved = predicate.Funcs{
-	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
 		return !maps.Equal(was.Labels, is.Labels) || was.Spec.Provider != is.Spec.Provider ||

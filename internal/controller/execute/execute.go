@@ -114,8 +114,6 @@ type subject struct {
 }
 
 const (
-	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
-	staleRetry = 20 * time.Millisecond
 	// namespaceCheck is how soon an object is tried again whose namespace is on its way to the member; its arrival comes first.
 	namespaceCheck = time.Second
 	// deletionCheck is how soon an object is looked at again whose deletion the member has accepted; its event comes first.
@@ -234,7 +232,7 @@ func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.Na
 // unlessStale decides again soon what was decided on old state.
 func unlessStale(after time.Duration, err error) outcome {
 	if errors.As(err, new(*staleError)) {
-		return outcome{after: staleRetry}
+		return outcome{after: commit.StaleRetry}
 	}
 	return outcome{after: after, err: err}
 }
@@ -331,7 +329,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		if patch := rollout.Grant(cluster, observed); patch != nil {
 			granted, err := m.PatchStatus(ctx, observed, patch)
 			if apierrors.IsConflict(err) {
-				return nil, staleRetry, nil
+				return nil, commit.StaleRetry, nil
 			}
 			if err != nil {
 				return failed(false, err)

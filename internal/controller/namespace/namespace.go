@@ -33,6 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -50,8 +51,6 @@ type reconciler struct {
 }
 
 const (
-	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
-	staleRetry = 20 * time.Millisecond
 	// spaceRetry is how soon a cluster is tried again whose execution space goes.
 	spaceRetry = 2 * time.Second
 	// concurrency is the number of namespaces under way at once.
@@ -67,7 +66,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		For(&corev1.Namespace{}).
 		Watches(&corev1.Namespace{}, all, builder.WithPredicates(spaceOpens)).
 		Watches(&clusterv1alpha1.Cluster{}, all, builder.WithPredicates(clusterMoved)).
-		Watches(&policyv1alpha1.ClusterOverridePolicy{}, all, builder.WithPredicates(later, predicate.GenerationChangedPredicate{}, selectsNamespaces)).
+		Watches(&policyv1alpha1.ClusterOverridePolicy{}, all, builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}, selectsNamespaces)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 			if ns, ok := namespaceOf(obj.(*workv1alpha1.Work)); ok {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: ns}}}
@@ -77,15 +76,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
-// later passes all but what was there at the start, when each namespace is looked at with all else in memory.
-var later = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
-
 // spaceOpens passes execution spaces that are new: only then a cluster can have Works.
 var spaceOpens = predicate.Funcs{
-	CreateFunc:  func(e event.CreateEvent) bool { return !e.IsInInitialList && isSpace(e.Object) },
-	UpdateFunc:  func(event.UpdateEvent) bool { return false },
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList && isSpace(e.Object) },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
 func isSpace(obj client.Object) bool {
@@ -93,17 +88,11 @@ func isSpace(obj client.Object) bool {
 	return err == nil
 }
 
-// clusterMoved passes changes of a cluster by which an override may choose differently. One that is new has no space yet.
-var clusterMoved = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
-		return !maps.Equal(was.Labels, is.Labels) || was.Spec.Provider != is.Spec.Provider ||
-			was.Spec.Region != is.Spec.Region || was.Spec.Zone != is.Spec.Zone || !slices.Equal(was.Spec.Zones, is.Spec.Zones)
-	},
-}
+// clusterMoved passes changes of a cluster that overrides select by. A new cluster has no execution namespace yet.
+var clusterMoved = filter.Updates(func(was, is *clusterv1alpha1.Cluster) bool {
+	return !maps.Equal(was.Labels, is.Labels) || was.Spec.Provider != is.Spec.Provider ||
+		was.Spec.Region != is.Spec.Region || was.Spec.Zone != is.Spec.Zone || !slices.Equal(was.Spec.Zones, is.Spec.Zones)
+})
 
 // selectsNamespaces passes override policies that may select a namespace, or did.
 var selectsNamespaces = predicate.Funcs{
@@ -119,23 +108,16 @@ func selects(policy client.Object) bool {
 	})
 }
 
-// workTouched passes Works that are new, no longer what was written, or gone: the namespace of a Work may have gone before the
-// cache showed the Work, or while the hub was down.
-var workTouched = predicate.Funcs{
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld, e.ObjectNew
-		return was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetLabels(), is.GetLabels()) ||
-			!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !slices.Equal(was.GetFinalizers(), is.GetFinalizers())
-	},
-}
+// workTouched passes all events of Works but updates of the status. Creations and deletions count too: the namespace
+// of a Work may have been deleted before the cache had the Work, or while the hub was down.
+var workTouched = predicate.Funcs{UpdateFunc: filter.Touched}
 
 // Reconcile makes the Works of one namespace what they should be, or has them go.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	err := r.reconcile(ctx, req.Name)
 	switch {
 	case commit.Stale(err):
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+		return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
 	case errors.Is(err, errNoSpace):
 		return ctrl.Result{RequeueAfter: spaceRetry}, nil
 	}

@@ -66,8 +66,6 @@ type reconciler struct {
 }
 
 const (
-	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
-	staleRetry = 20 * time.Millisecond
 	// firstRetry is the delay of the first attempt after a failure; it grows.
 	firstRetry  = 100 * time.Millisecond
 	defaultLook = 30 * time.Second
@@ -77,7 +75,7 @@ const (
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	after, err := r.reconcile(ctx, req.NamespacedName)
 	if commit.Stale(err) {
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
+		return reconcile.Result{RequeueAfter: commit.StaleRetry}, nil
 	}
 	return reconcile.Result{RequeueAfter: after}, err
 }

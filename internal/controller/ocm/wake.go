@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/fields"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // What makes a ManifestWork be looked at: itself, its Works, their objects in the member, and its cluster.
@@ -63,13 +64,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		})).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, c client.Object) []reconcile.Request {
 			return r.of(ctx, c.GetName())
-		}), builder.WithPredicates(later, clusterTurned)).
+		}), builder.WithPredicates(filter.AfterStart, clusterTurned)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, space client.Object) []reconcile.Request {
 			if cluster, err := names.ClusterOf(space.GetName()); err == nil {
 				return r.of(ctx, cluster)
 			}
 			return nil
-		}), builder.WithPredicates(later, comesOrGoes)).
+		}), builder.WithPredicates(filter.AfterStart, comesOrGoes)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.queue.Store(&q)
 			return nil
@@ -93,9 +94,6 @@ var asked = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, 
 			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
 	},
 })
-
-// later passes all but what was there at the start, when each ManifestWork is looked at with all else in memory.
-var later = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 
 // comesOrGoes passes what is new, or no more.
 var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}

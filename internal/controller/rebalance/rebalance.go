@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/rebalance"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -43,8 +44,6 @@ type reconciler struct {
 }
 
 const (
-	// staleRetry is how soon a write over an old read is tried again: the cache is milliseconds behind.
-	staleRetry = 20 * time.Millisecond
 	// firstRetry is the delay of the first attempt after a failure; it grows.
 	firstRetry = 100 * time.Millisecond
 	// byWorkload finds the rebalancers that name a workload whose binding they have not triggered.
@@ -75,21 +74,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return b.Complete(r)
 }
 
-// replaced passes objects in the place of others of the same name, whose end nobody saw.
-var replaced = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	UpdateFunc:  func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() },
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-}
+// replaced passes objects that replaced another of the same name, whose deletion was missed.
+var replaced = filter.Updates(func(was, is client.Object) bool { return was.GetUID() != is.GetUID() })
 
 // appears passes bindings that are new, also in the place of one that was there. Those of the start are all in memory before the
 // first rebalancer is looked at.
 var appears = predicate.Funcs{
-	CreateFunc:  func(e event.CreateEvent) bool { return !e.IsInInitialList },
-	UpdateFunc:  replaced.UpdateFunc,
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+	UpdateFunc: replaced.UpdateFunc,
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
 // waiting are the rebalancers that wait for a binding.
@@ -110,7 +103,7 @@ func (r *reconciler) waiting(ctx context.Context, b client.Object) []reconcile.R
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	after, err := r.reconcile(ctx, req.Name)
 	if commit.Stale(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
+		return reconcile.Result{RequeueAfter: commit.StaleRetry}, nil
 	}
 	return reconcile.Result{RequeueAfter: after}, err
 }
@@ -149,7 +142,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (time.Duration,
 		}
 	}
 	if len(failures) > 0 {
-		return staleRetry, nil
+		return commit.StaleRetry, nil
 	}
 
 	// 3. Go when it is time.

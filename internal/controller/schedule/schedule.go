@@ -58,8 +58,6 @@ type Options struct {
 }
 
 const (
-	// staleRetry is how soon a write over an old read is tried again: the cache is milliseconds behind.
-	staleRetry = 20 * time.Millisecond
 	// confirmRate is how many bindings a second are confirmed in a burst without an answer of their members.
 	confirmRate = 20
 	// toldMost and toldRate bound the events of success, one for each binding: each is a write. In a burst beyond that
@@ -212,7 +210,7 @@ func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) 
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	after, err := r.schedule(ctx, req.NamespacedName)
 	if commit.Stale(err) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+		return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
 	}
 	return ctrl.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
 }

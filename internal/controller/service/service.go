@@ -48,8 +48,6 @@ type Options struct {
 }
 
 const (
-	// staleRetry is how soon something is decided again that was decided on old state: the cache is milliseconds behind.
-	staleRetry = 20 * time.Millisecond
 	// firstRetry is the delay of the first attempt after a failure; it grows.
 	firstRetry = 100 * time.Millisecond
 	// spaceRetry is how soon a Work is tried again whose execution space is not there.
@@ -327,7 +325,7 @@ func outcome(err error) (reconcile.Result, error) {
 	case err == nil:
 		return reconcile.Result{}, nil
 	case commit.Stale(err):
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
+		return reconcile.Result{RequeueAfter: commit.StaleRetry}, nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return reconcile.Result{RequeueAfter: spaceRetry}, nil // a cluster has just joined, or leaves
 	case errors.Is(err, propagate.ErrTerminating), errors.Is(err, propagate.ErrOutlived):

@@ -27,6 +27,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -240,7 +241,7 @@ func TestWhatIsNobodysFaultIsTriedAgainAtItsOwnPaceAndNotTold(t *testing.T) {
 		after time.Duration
 		told  string
 	}{
-		{"the cache is behind", apierrors.NewConflict(resource, "w", errors.New("modified")), staleRetry, ""},
+		{"the cache is behind", apierrors.NewConflict(resource, "w", errors.New("modified")), commit.StaleRetry, ""},
 		{"the execution space comes or goes", apierrors.NewNotFound(resource, "w"), spaceRetry, ""},
 		{"the binding of the Service that was is going", fmt.Errorf("bind: %w", propagate.ErrTerminating), endingRetry, ""},
 		{"the binding of the Service that was is there", fmt.Errorf("bind: %w", propagate.ErrOutlived), endingRetry, ""},

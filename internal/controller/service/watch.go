@@ -19,7 +19,6 @@ import (
 // placed passes bindings that are new, gone, or go to other clusters or are another's than before, or of which the scheduler says
 // something else.
 var placed = predicate.Funcs{
-	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*workv1alpha2.ResourceBinding), e.ObjectNew.(*workv1alpha2.ResourceBinding)
 		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) || !slices.EqualFunc(dispatch.Targets(was), dispatch.Targets(is),
@@ -43,7 +42,6 @@ func scheduled(b *workv1alpha2.ResourceBinding) (s struct {
 
 // worked passes Works that are new, gone, no longer what was written, or of which the cluster says something else.
 var worked = predicate.Funcs{
-	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*workv1alpha1.Work), e.ObjectNew.(*workv1alpha1.Work)
 		return was.UID != is.UID || was.Generation != is.Generation || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
@@ -65,8 +63,7 @@ func said(w *workv1alpha1.Work) (s struct {
 // moved passes clusters that join, are about to leave, are gone, answer or do not any more, or serve other kinds than before. A start
 // looks at everything anyway.
 var moved = predicate.Funcs{
-	CreateFunc:  func(e event.CreateEvent) bool { return !e.IsInInitialList },
-	GenericFunc: func(event.GenericEvent) bool { return false },
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
 		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) || membership.IsReady(was) != membership.IsReady(is) ||

@@ -171,17 +171,13 @@ func faults(works []workv1alpha1.Work, expected []string, operation configv1alph
 	return lines
 }
 
-// joined is the first of these lines as one error; nil for none.
+// joined returns the first of these lines as one error, nil for none.
 func joined(lines []string) error {
 	if len(lines) == 0 {
 		return nil
 	}
 	slices.Sort(lines)
-	const shown = 3
-	if n := len(lines); n > shown {
-		lines = append(lines[:shown], fmt.Sprintf("and in %d more clusters", n-shown))
-	}
-	return errors.New(strings.Join(lines, "; "))
+	return errors.New(text.Lines(lines, 3))
 }
 
 // Items are what the template's status is folded from: one item for every cluster that b wants the template in, an empty

@@ -3,7 +3,6 @@ package aggregate
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // Outages are the clusters that are not ready now, by name.
@@ -34,9 +34,9 @@ func OutagesOf(b workv1alpha2.Binding, get func(name string) *clusterv1alpha1.Cl
 	return outages
 }
 
-// setStale says in a condition which clusters' statuses are stale, and since when; there is no condition while none is.
+// setStale sets the condition that names the clusters whose statuses are stale, and since when. It removes it if
+// there are none.
 func setStale(conditions *[]metav1.Condition, clusters []string, outages Outages, now metav1.Time) {
-	const shown = 10
 	slices.Sort(clusters)
 	var stale []string
 	for _, cluster := range clusters {
@@ -46,12 +46,9 @@ func setStale(conditions *[]metav1.Condition, clusters []string, outages Outages
 		meta.RemoveStatusCondition(conditions, workv1alpha2.StatusCurrent)
 		return
 	}
-	if n := len(stale); n > shown {
-		stale = append(stale[:shown], fmt.Sprintf("and %d more clusters are not ready", n-shown))
-	}
 	meta.SetStatusCondition(conditions, metav1.Condition{Type: workv1alpha2.StatusCurrent, Status: metav1.ConditionFalse,
 		Reason: workv1alpha2.ReasonClusterNotReady, LastTransitionTime: now,
-		Message: strings.Join(stale, "; ") + ": the last reported status is used, and its pods are not counted as ready"})
+		Message: text.Lines(stale, 10) + ": the last reported status is used, and its pods are not counted as ready"})
 }
 
 // Counters and conditions that hold only of what is seen now. Kubernetes does the same for the pods of a node that does not respond: they

@@ -99,7 +99,7 @@ func TestManyOutagesAreSaidInShort(t *testing.T) {
 		outages[name] = &membership.Outage{Since: noon, Reason: "R"}
 	}
 	c := meta.FindStatusCondition(Binding(b, works, outages, noon).Conditions, workv1alpha2.StatusCurrent)
-	if want := "; and 2 more clusters are not ready: the last reported status"; c == nil || !strings.Contains(c.Message, want) || !strings.Contains(c.Message, `cluster "j"`) || strings.Contains(c.Message, `cluster "k"`) {
+	if want := "; and 2 more: the last reported status"; c == nil || !strings.Contains(c.Message, want) || !strings.Contains(c.Message, `cluster "j"`) || strings.Contains(c.Message, `cluster "k"`) {
 		t.Errorf("got %+v, want %q", c, want)
 	}
 }

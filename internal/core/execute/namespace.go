@@ -1,9 +1,7 @@
 package execute
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // CreatedAnnotation is on a namespace or definition in a member that the hub made, and did not find there and adopt: others are never
@@ -110,15 +109,10 @@ func EndNamespace(observed *unstructured.Unstructured, contents []Content, workO
 	return FateDeleted, "the hub created it, and it is empty"
 }
 
-// someOf are the first of the objects named, and how many there are besides.
+// someOf names the first objects by name.
 func someOf(names []string) string {
 	slices.Sort(names)
-	const named = 3
-	text := strings.Join(names[:min(named, len(names))], ", ")
-	if more := len(names) - named; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return text.Names(names, 3)
 }
 
 // injected are the objects that clusters put into every namespace.

@@ -59,12 +59,8 @@ func because(failed map[string]string) string {
 		return ""
 	}
 	var causes []string
-	for i, gv := range slices.Sorted(maps.Keys(failed)) {
-		if i == mostCauses {
-			causes = append(causes, fmt.Sprintf("and %d more", len(failed)-i))
-			break
-		}
+	for _, gv := range slices.Sorted(maps.Keys(failed)) {
 		causes = append(causes, text.Cut(fmt.Sprintf("%s: %s", gv, failed[gv]), causeLimit))
 	}
-	return ": " + strings.Join(causes, "; ")
+	return ": " + text.Lines(causes, mostCauses)
 }

@@ -280,11 +280,9 @@ type stamp struct {
 	now        metav1.Time
 }
 
-// messageLimit is how many bytes the message of a condition may have by its definition, which counts characters.
-const messageLimit = 32 * 1024
-
 func (s stamp) set(all *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: text.Cut(message, messageLimit), ObservedGeneration: s.generation, LastTransitionTime: s.now})
+	meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: text.Message(message),
+		ObservedGeneration: s.generation, LastTransitionTime: s.now})
 }
 
 // conditions are those of a type that the manifests have, as far as they are about the generation.

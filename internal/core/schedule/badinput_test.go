@@ -136,7 +136,7 @@ func TestWhatCannotBeSaysWhatWouldMakeItFit(t *testing.T) {
 				t.Errorf("got  %s: %s\nwant %s: %s. To fit: %s.", c.Reason, c.Message, test.reason, test.text, test.toFit)
 			}
 			if len(r.Clusters) > 0 {
-				t.Errorf("and is placed, in %q", text(r.Clusters))
+				t.Errorf("and is placed, in %q", targetList(r.Clusters))
 			}
 		})
 	}

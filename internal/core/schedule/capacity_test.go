@@ -118,8 +118,8 @@ func TestSeveralComponentsGoWhereAllOfThemFitTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := fleet(cluster("a", free(test.a)), cluster("b", free(test.b)), cluster("c", free(test.c)))
 			r, err := Schedule(b, s, s.Room(b))
-			if reason := Condition(err).Reason; text(r.Clusters) != test.want || (err == nil) != (test.want != "") || err != nil && reason != workv1alpha2.ReasonUnschedulable {
-				t.Errorf("got %q, %v (%s), want %q", text(r.Clusters), err, reason, test.want)
+			if reason := Condition(err).Reason; targetList(r.Clusters) != test.want || (err == nil) != (test.want != "") || err != nil && reason != workv1alpha2.ReasonUnschedulable {
+				t.Errorf("got %q, %v (%s), want %q", targetList(r.Clusters), err, reason, test.want)
 			}
 			if err != nil {
 				return

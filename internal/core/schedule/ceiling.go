@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // ceiling is what groups have at most, so that a search passes over those that cannot do, however their clusters are chosen.
@@ -184,7 +185,7 @@ func (c *ceiling) failInner(e, n, have int) {
 		return &SpreadError{
 			Text: lacking(inner),
 			Hint: fmt.Sprintf("clusters in %s by %s are in at most %d by %s, but %d are required: raise maxGroups by %s, or lower minGroups by %s to %d",
-				many(n, "group"), outer.name(), have, inner.name(), inner.MinGroups, outer.name(), inner.name(), have),
+				text.Count(n, "group"), outer.name(), have, inner.name(), inner.MinGroups, outer.name(), inner.name(), have),
 		}
 	})
 }

@@ -120,15 +120,15 @@ func TestARebalancingStartsAtTheFirstAffinity(t *testing.T) {
 	b.Status.SchedulerObservedAffinityName = "in-b"
 	b.Spec.Replicas = 6
 	r, err := Schedule(b, s, room("a=99 b=99"))
-	if err != nil || text(r.Clusters) != "b=6" || r.AffinityName != "in-b" {
-		t.Errorf("scaled: %q by %q (%v), want b=6 by in-b", text(r.Clusters), r.AffinityName, err)
+	if err != nil || targetList(r.Clusters) != "b=6" || r.AffinityName != "in-b" {
+		t.Errorf("scaled: %q by %q (%v), want b=6 by in-b", targetList(r.Clusters), r.AffinityName, err)
 	}
 	r, err = Schedule(rebalanced(b), s, room("a=99 b=99"))
-	if err != nil || text(r.Clusters) != "a=6" || r.AffinityName != "in-a" {
-		t.Errorf("rebalanced: %q by %q (%v), want a=6 by in-a", text(r.Clusters), r.AffinityName, err)
+	if err != nil || targetList(r.Clusters) != "a=6" || r.AffinityName != "in-a" {
+		t.Errorf("rebalanced: %q by %q (%v), want a=6 by in-a", targetList(r.Clusters), r.AffinityName, err)
 	}
 	r, err = Schedule(rebalanced(b), s, room("a=3 b=99"))
-	if err != nil || text(r.Clusters) != "b=6" || r.AffinityName != "in-b" {
-		t.Errorf("rebalanced without room: %q by %q (%v), want b=6 by in-b", text(r.Clusters), r.AffinityName, err)
+	if err != nil || targetList(r.Clusters) != "b=6" || r.AffinityName != "in-b" {
+		t.Errorf("rebalanced without room: %q by %q (%v), want b=6 by in-b", targetList(r.Clusters), r.AffinityName, err)
 	}
 }

@@ -115,7 +115,7 @@ func TestDivisionByRoomAgainstItsNaiveTwin(t *testing.T) {
 			if b.Spec.RescheduleTriggeredAt = nil; anew {
 				rebalanced(b)
 			}
-			at := fmt.Sprintf("seed %d, step %d: %d replicas over %q with room %v, fresh %v", seed, step, b.Spec.Replicas, text(b.Spec.Clusters), answers, anew)
+			at := fmt.Sprintf("seed %d, step %d: %d replicas over %q with room %v, fresh %v", seed, step, b.Spec.Replicas, targetList(b.Spec.Clusters), answers, anew)
 			want, ok := divideNaively(b, names, answers, anew)
 			result, err := Schedule(b, s, Answers(answers))
 			if ok != (err == nil) {
@@ -155,7 +155,7 @@ func TestNothingMovesWithoutAReason(t *testing.T) {
 		record(b, result, nil, time.Unix(100, 0))
 		take(answers, nil, result.Clusters)
 		strategy := strategyOf(&b.Spec)
-		at := fmt.Sprintf("seed %d: %d replicas by %s in %q", seed, b.Spec.Replicas, AppliedPlacement(b.Spec.Placement), text(result.Clusters))
+		at := fmt.Sprintf("seed %d: %d replicas by %s in %q", seed, b.Spec.Replicas, AppliedPlacement(b.Spec.Placement), targetList(result.Clusters))
 
 		for i := 0; i < len(clusters); i++ {
 			c := clusters[i].DeepCopy()
@@ -198,7 +198,7 @@ func TestNothingMovesWithoutAReason(t *testing.T) {
 		looked++
 		for _, was := range result.Clusters {
 			if !slices.ContainsFunc(next.Clusters, func(is workv1alpha2.TargetCluster) bool { return is.Name == was.Name && is.Replicas >= was.Replicas }) {
-				t.Fatalf("%s: became %q", at, text(next.Clusters))
+				t.Fatalf("%s: became %q", at, targetList(next.Clusters))
 			}
 		}
 	}

@@ -142,13 +142,13 @@ func TestNotEnoughRoom(t *testing.T) {
 		"an estimator that says less than 0": {deployment(6, byAvailability()), "a=-7 b=3", "Clusters available replicas 3 are not enough to schedule."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := text(test.binding.BindingSpec().Clusters)
+			before := targetList(test.binding.BindingSpec().Clusters)
 			r, err := Schedule(test.binding, s, room(test.room))
 			var unschedulable *UnschedulableError
 			if !errors.As(err, &unschedulable) || err.Error() != test.want {
 				t.Fatalf("got %v, want %q", err, test.want)
 			}
-			if got := text(r.Clusters); got != before {
+			if got := targetList(r.Clusters); got != before {
 				t.Errorf("%q became %q: nothing is moved", before, got)
 			}
 		})
@@ -233,7 +233,7 @@ func TestScaling(t *testing.T) {
 		s, answers, b := world(r)
 		byRoom := strategyOf(&b.Spec).byRoom()
 		for step := range 6 {
-			at := fmt.Sprintf("seed %d, step %d: %d replicas over %q with room %v", seed, step, b.Spec.Replicas, text(b.Spec.Clusters), answers)
+			at := fmt.Sprintf("seed %d, step %d: %d replicas over %q with room %v", seed, step, b.Spec.Replicas, targetList(b.Spec.Clusters), answers)
 			anew := b.Status.LastScheduledTime != nil && r.IntN(4) == 0
 			if anew {
 				rebalanced(b)
@@ -248,7 +248,7 @@ func TestScaling(t *testing.T) {
 				t.Fatalf("%s: %v", at, err)
 			}
 			after := result.Clusters
-			at += fmt.Sprintf(" became %q", text(after))
+			at += fmt.Sprintf(" became %q", targetList(after))
 			if sum(after) != b.Spec.Replicas {
 				t.Fatalf("%s: the shares add up to %d", at, sum(after))
 			}
@@ -280,8 +280,8 @@ func TestScaling(t *testing.T) {
 			for _, c := range shuffled(r, reordered) {
 				mixed = append(mixed, *c)
 			}
-			if other, err := Decide(b, mixed, Answers(answers)); err != nil || text(other) != text(after) {
-				t.Fatalf("%s: candidates in another order give %q (%v)", at, text(other), err)
+			if other, err := Decide(b, mixed, Answers(answers)); err != nil || targetList(other) != targetList(after) {
+				t.Fatalf("%s: candidates in another order give %q (%v)", at, targetList(other), err)
 			}
 
 			take(answers, before, after)
@@ -290,7 +290,7 @@ func TestScaling(t *testing.T) {
 			if reason, due := Due(b, s); due {
 				t.Fatalf("%s: due again, because %s", at, reason)
 			}
-			if again := schedule(t, b, s, Answers(answers)); again != text(after) {
+			if again := schedule(t, b, s, Answers(answers)); again != targetList(after) {
 				t.Fatalf("%s: a second run gives %q", at, again)
 			}
 			b.Spec.Replicas = int32(1 + r.IntN(60))

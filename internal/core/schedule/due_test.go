@@ -168,7 +168,7 @@ func TestAffectsMissesNothing(t *testing.T) {
 		}
 		if !says && (isDue && !wasDue || err != nil && errNow == nil) {
 			t.Fatalf("seed %d, plugins %s: %s of %s is said not to affect %q, due because %q (before: %v, now: %v)",
-				seed, plugins, change.name, old.Name, text(b.Spec.Clusters), reason, err, errNow)
+				seed, plugins, change.name, old.Name, targetList(b.Spec.Clusters), reason, err, errNow)
 		}
 	}
 	if affected == 0 || unaffected < affected/2 {

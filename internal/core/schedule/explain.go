@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // Repels returns the taint of the cluster that a Rejection is for; false if it is for something else.
@@ -58,7 +59,7 @@ func Copies(b workv1alpha2.Binding) string {
 		return ""
 	}
 	return fmt.Sprintf("Duplicated: %d×%d, each of the %d clusters runs all %s, %d in all; replicaSchedulingType Divided shares them out.",
-		spec.Replicas, n, n, many(int(spec.Replicas), "replica"), int64(spec.Replicas)*n)
+		spec.Replicas, n, n, text.Count(int(spec.Replicas), "replica"), int64(spec.Replicas)*n)
 }
 
 // Weights are those that static shares of chosen are divided by, in the same order, without seats; nil for another method.

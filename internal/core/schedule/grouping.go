@@ -1,13 +1,12 @@
 package schedule
 
 import (
-	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // grouping is a spread constraint with what it groups clusters by.
@@ -84,21 +83,8 @@ func fit(n int) string {
 	if n == 1 {
 		return "1 cluster fits"
 	}
-	return many(n, "cluster") + " fit"
+	return text.Count(n, "cluster") + " fit"
 }
 
-// many is a number of things: "1 cluster", "2 clusters".
-func many(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// listed is up to three names, and how many more.
-func listed(names []string) string {
-	if len(names) > 4 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
-	}
-	return strings.Join(names, ", ")
-}
+// listed has the first names or values.
+func listed(names []string) string { return text.Names(names, 3) }

@@ -173,8 +173,8 @@ func targets(text string) []workv1alpha2.TargetCluster {
 	return list
 }
 
-// text is what targets reads.
-func text(list []workv1alpha2.TargetCluster) string {
+// targetList formats clusters as targets reads them: "a=1 b".
+func targetList(list []workv1alpha2.TargetCluster) string {
 	var fields []string
 	for _, t := range list {
 		if t.Replicas == 0 {
@@ -226,7 +226,7 @@ func schedule(t *testing.T, b workv1alpha2.Binding, s Snapshot, room Capacity) s
 	if err != nil {
 		t.Fatalf("Schedule: %v", err)
 	}
-	return text(r.Clusters)
+	return targetList(r.Clusters)
 }
 
 // rng is seeded, so that a failure names the seed that shows it.

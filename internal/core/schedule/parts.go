@@ -11,6 +11,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // PartsAnnotation on a binding is Parts, as JSON; it is on those alone whose template has some.
@@ -293,14 +294,9 @@ func (part *Part) homeless(rejections Rejections, s Snapshot) error {
 		return e
 	}
 	const shown = 3
-	more := ""
-	if n := len(refused) - shown; n > 0 {
-		more = fmt.Sprintf("; and %d more", n)
-		refused = refused[:shown]
-	}
 	hints = append(hints[:min(len(hints), shown)], "or name other clusters in the subset's clusterAffinity")
 	return &PartError{
-		Text: fmt.Sprintf("subset %q is not scheduled to any cluster: none that its clusterAffinity selects fits (%s%s)", part.Name, strings.Join(refused, "; "), more),
+		Text: fmt.Sprintf("subset %q is not scheduled to any cluster: none that its clusterAffinity selects fits (%s)", part.Name, text.Lines(refused, shown)),
 		Hint: strings.Join(hints, "; "),
 	}
 }

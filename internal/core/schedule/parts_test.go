@@ -117,7 +117,7 @@ func TestASubsetWithoutAClusterSaysWhyAndMovesNothing(t *testing.T) {
 		if !errors.As(err, &failure) || failure.Text != c.text || !strings.Contains(failure.Hint, c.help) {
 			t.Errorf("%s: %v; %s", name, err, Help(err))
 		}
-		if got := text(r.Clusters); got != "a=2" {
+		if got := targetList(r.Clusters); got != "a=2" {
 			t.Errorf("%s: moved to %s", name, got)
 		}
 		if condition := Condition(err); condition.Reason != workv1alpha2.ReasonNoClusterFit || !strings.Contains(condition.Message, c.text) {

@@ -53,8 +53,8 @@ func TestWorkloadsOfAGroupGoTogetherOrApart(t *testing.T) {
 			if err == nil && test.message != "" || err != nil && Condition(err).Message != test.message {
 				t.Fatalf("got %v (%s)", err, Condition(err).Message)
 			}
-			if text(r.Clusters) != test.want {
-				t.Errorf("got %q, want %q", text(r.Clusters), test.want)
+			if targetList(r.Clusters) != test.want {
+				t.Errorf("got %q, want %q", targetList(r.Clusters), test.want)
 			}
 			record(test.binding, r, err, time.Unix(200, 0))
 			if reason, due := Due(test.binding, among); due && err == nil {

@@ -75,7 +75,7 @@ func TestAPinnedScaleDownIsExactAndMovesNothing(t *testing.T) {
 		if to == 0 {
 			continue
 		}
-		got := targets(schedule(t, pinnedTo(deployment(all, byAvailability()), text(has), text(leave), to), three, room("a=9 b=9 c=9")))
+		got := targets(schedule(t, pinnedTo(deployment(all, byAvailability()), targetList(has), targetList(leave), to), three, room("a=9 b=9 c=9")))
 		left := map[string]int32{}
 		var sum int32
 		for _, g := range got {

@@ -102,7 +102,7 @@ func TestOverflowWithoutClusterAffinityIsFilledFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := Schedule(deployment(3, placement), fleet(named("a", "b", "c")...).With(p), Answers(map[string]int32{"a": 9, "b": 1, "c": 1}))
-	if err != nil || text(r.Clusters) != "a=1 b=1 c=1" {
-		t.Errorf("placed %q (%v)", text(r.Clusters), err)
+	if err != nil || targetList(r.Clusters) != "a=1 b=1 c=1" {
+		t.Errorf("placed %q (%v)", targetList(r.Clusters), err)
 	}
 }

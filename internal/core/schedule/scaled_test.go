@@ -72,8 +72,8 @@ func TestClustersThatJoinGetReplicasOnce(t *testing.T) {
 		}
 		return r
 	}
-	if r := run(); text(r.Clusters) != "a=1 b=1 c=1" || r.Scaled != `{"a":3,"b":1,"c":1,"d":0,"e":0}` {
-		t.Fatalf("placed is %s, and the annotation becomes %s", text(r.Clusters), r.Scaled)
+	if r := run(); targetList(r.Clusters) != "a=1 b=1 c=1" || r.Scaled != `{"a":3,"b":1,"c":1,"d":0,"e":0}` {
+		t.Fatalf("placed is %s, and the annotation becomes %s", targetList(r.Clusters), r.Scaled)
 	}
 	if reason, due := Due(b, fleet); due {
 		t.Errorf("it is due again: %s", reason)
@@ -81,8 +81,8 @@ func TestClustersThatJoinGetReplicasOnce(t *testing.T) {
 	// a keeps what its autoscaler made of it, and the template follows: nobody else joins.
 	SetScaled(b, "web", map[string]int32{"a": 3, "b": 1, "c": 1})
 	b.Spec.Replicas = 5
-	if r := run(); text(r.Clusters) != "a=3 b=1 c=1" || r.Scaled != "" {
-		t.Errorf("placed is %s, and the annotation becomes %s", text(r.Clusters), r.Scaled)
+	if r := run(); targetList(r.Clusters) != "a=3 b=1 c=1" || r.Scaled != "" {
+		t.Errorf("placed is %s, and the annotation becomes %s", targetList(r.Clusters), r.Scaled)
 	}
 }
 

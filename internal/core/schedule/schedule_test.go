@@ -90,8 +90,8 @@ func TestAffinityTerms(t *testing.T) {
 			if got := Condition(err).Reason; got != test.reason {
 				t.Fatalf("reason %s (%v), want %s", got, err, test.reason)
 			}
-			if text(r.Clusters) != test.want || r.AffinityName != test.wantTerm {
-				t.Errorf("%q by %q, want %q by %q", text(r.Clusters), r.AffinityName, test.want, test.wantTerm)
+			if targetList(r.Clusters) != test.want || r.AffinityName != test.wantTerm {
+				t.Errorf("%q by %q, want %q by %q", targetList(r.Clusters), r.AffinityName, test.want, test.wantTerm)
 			}
 		})
 	}
@@ -153,15 +153,15 @@ func TestStandbyIsUntouchedWhileTheActiveOnesFit(t *testing.T) {
 		got, err := Schedule(b, s, Answers(answers))
 		if wantErr == nil {
 			fits++
-			if err != nil || text(got.Clusters) != text(want.Clusters) || got.AffinityName != "active" {
-				t.Fatalf("seed %d: %q by %q (%v), though the active clusters alone give %q", seed, text(got.Clusters), got.AffinityName, err, text(want.Clusters))
+			if err != nil || targetList(got.Clusters) != targetList(want.Clusters) || got.AffinityName != "active" {
+				t.Fatalf("seed %d: %q by %q (%v), though the active clusters alone give %q", seed, targetList(got.Clusters), got.AffinityName, err, targetList(want.Clusters))
 			}
 			continue
 		}
 		fails++
 		for _, target := range got.Clusters {
 			if err == nil && !slices.Contains(standby.ClusterNames, target.Name) {
-				t.Fatalf("seed %d: %q, though the active clusters cannot: %v", seed, text(got.Clusters), wantErr)
+				t.Fatalf("seed %d: %q, though the active clusters cannot: %v", seed, targetList(got.Clusters), wantErr)
 			}
 		}
 	}
@@ -174,13 +174,13 @@ func TestARunThatFailsSaysWhatTheBindingShouldHold(t *testing.T) {
 	t.Run("nothing, when nothing fits", func(t *testing.T) {
 		r, err := Schedule(placed(configMap(only(policyv1alpha1.Placement{}, "x")), "a"), fleet(named("a")...), nil)
 		if c := Condition(err); len(r.Clusters) != 0 || c.Reason != workv1alpha2.ReasonNoClusterFit || c.Status != metav1.ConditionFalse {
-			t.Errorf("%q with %v", text(r.Clusters), c)
+			t.Errorf("%q with %v", targetList(r.Clusters), c)
 		}
 	})
 	t.Run("what was there, without clusters that left, when there is no room", func(t *testing.T) {
 		r, err := Schedule(placed(deployment(9, byAvailability()), "a=2 gone=3"), fleet(named("a")...), room("a=1"))
-		if c := Condition(err); text(r.Clusters) != "a=2" || c.Reason != workv1alpha2.ReasonUnschedulable {
-			t.Errorf("%q with %v", text(r.Clusters), c)
+		if c := Condition(err); targetList(r.Clusters) != "a=2" || c.Reason != workv1alpha2.ReasonUnschedulable {
+			t.Errorf("%q with %v", targetList(r.Clusters), c)
 		}
 	})
 	t.Run("Decide without candidates", func(t *testing.T) {
@@ -210,8 +210,8 @@ func TestARunChangesNothingThatItReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	schedule(t, b, s, room("a=5 b=1 c=9 d=9"))
-	if text(b.Spec.Clusters) != text(before.Spec.Clusters) {
-		t.Errorf("the binding's clusters became %q", text(b.Spec.Clusters))
+	if targetList(b.Spec.Clusters) != targetList(before.Spec.Clusters) {
+		t.Errorf("the binding's clusters became %q", targetList(b.Spec.Clusters))
 	}
 	for i, name := range []string{"a", "b", "c", "d"} {
 		if candidates[i].Cluster.Name != name || candidates[i].Available != 0 {

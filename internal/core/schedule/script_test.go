@@ -158,7 +158,7 @@ func (s *story) look(t *testing.T, at, want string) {
 	s.now = s.now.Add(time.Hour)
 	_, due := Due(s.binding, s.snapshot)
 	if !due {
-		if got := text(s.binding.Spec.Clusters); want != "not due" && got != want {
+		if got := targetList(s.binding.Spec.Clusters); want != "not due" && got != want {
 			t.Errorf("%s: not due, with %q, want %q", at, got, want)
 		}
 		return
@@ -166,7 +166,7 @@ func (s *story) look(t *testing.T, at, want string) {
 	before := s.binding.Spec.Clusters
 	r, err := Schedule(s.binding, s.snapshot, Answers(s.free))
 	record(s.binding, r, err, s.now)
-	got := text(r.Clusters)
+	got := targetList(r.Clusters)
 	if err != nil {
 		c := Condition(err)
 		got = c.Reason + ": " + c.Message
@@ -180,7 +180,7 @@ func (s *story) look(t *testing.T, at, want string) {
 		t.Errorf("%s: due again, because %s", at, reason)
 	}
 	again, againErr := Schedule(s.binding, s.snapshot, Answers(s.free))
-	if text(again.Clusters) != text(r.Clusters) || Condition(againErr).Message != Condition(err).Message {
-		t.Errorf("%s: a second run gives %q (%v)", at, text(again.Clusters), againErr)
+	if targetList(again.Clusters) != targetList(r.Clusters) || Condition(againErr).Message != Condition(err).Message {
+		t.Errorf("%s: a second run gives %q (%v)", at, targetList(again.Clusters), againErr)
 	}
 }

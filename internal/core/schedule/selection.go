@@ -8,6 +8,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // selection chooses clusters so that the groups they are in are as many as the constraints want:
@@ -504,7 +505,7 @@ func (s *selection) failClusters(have int) {
 	s.fail(clustersMissing, func() error {
 		return &SpreadError{
 			Text: "the number of clusters is less than the cluster spreadConstraint.MinGroups",
-			Hint: fmt.Sprintf("the groups that may be used have %s, but at least %d are required: lower minGroups of the cluster spread constraint, or raise maxGroups by %s", many(have, "cluster"), s.clusters.MinGroups, s.groupings[0].name()),
+			Hint: fmt.Sprintf("the groups that may be used have %s, but at least %d are required: lower minGroups of the cluster spread constraint, or raise maxGroups by %s", text.Count(have, "cluster"), s.clusters.MinGroups, s.groupings[0].name()),
 		}
 	})
 }

@@ -73,7 +73,7 @@ func TestWhatIsPassedOverCouldNotDo(t *testing.T) {
 		limit := s.ceiling(0, all)
 		check := func(subset []group, what string) {
 			if chosen := anyChoice(s, s.within(0, everything, subset)); chosen != nil {
-				t.Fatalf("seed %d: %s is passed over, though %v of %s would do, by %s", seed, what, chosen, text(each(candidates, 0)), AppliedPlacement(b.Spec.Placement))
+				t.Fatalf("seed %d: %s is passed over, though %v of %s would do, by %s", seed, what, chosen, targetList(each(candidates, 0)), AppliedPlacement(b.Spec.Placement))
 			}
 		}
 		subset := slices.DeleteFunc(slices.Clone(all), func(group) bool { return r.IntN(2) == 0 })

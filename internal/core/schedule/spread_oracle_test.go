@@ -151,7 +151,7 @@ func TestSpreadingAgainstEveryChoice(t *testing.T) {
 			continue
 		}
 		placedSome++
-		at += fmt.Sprintf("\nbecame %q", text(result.Clusters))
+		at += fmt.Sprintf("\nbecame %q", targetList(result.Clusters))
 		check := func(r Result) {
 			t.Helper()
 			var used []Candidate
@@ -174,15 +174,15 @@ func TestSpreadingAgainstEveryChoice(t *testing.T) {
 		}
 		check(result)
 
-		if other, err := Decide(b, shuffled(r, candidates), Answers(answers)); err != nil || text(other) != text(result.Clusters) {
-			t.Fatalf("%s\ncandidates in another order give %q (%v)", at, text(other), err)
+		if other, err := Decide(b, shuffled(r, candidates), Answers(answers)); err != nil || targetList(other) != targetList(result.Clusters) {
+			t.Fatalf("%s\ncandidates in another order give %q (%v)", at, targetList(other), err)
 		}
 		record(b, result, nil, time.Unix(100, 0))
 		take(answers, nil, result.Clusters)
 		if reason, due := Due(b, s); due {
 			t.Fatalf("%s\ndue again, because %s", at, reason)
 		}
-		if again := schedule(t, b, s, Answers(answers)); again != text(result.Clusters) {
+		if again := schedule(t, b, s, Answers(answers)); again != targetList(result.Clusters) {
 			t.Fatalf("%s\na second run gives %q", at, again)
 		}
 		take(answers, result.Clusters, nil)
@@ -197,7 +197,7 @@ func TestSpreadingAgainstEveryChoice(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s\nfails when a cluster joins: %v", at, err)
 		}
-		at += fmt.Sprintf(" and, with one more cluster, %q", text(next.Clusters))
+		at += fmt.Sprintf(" and, with one more cluster, %q", targetList(next.Clusters))
 		check(next)
 		for _, was := range result.Clusters {
 			if divides && strategyOf(&b.Spec) == static {

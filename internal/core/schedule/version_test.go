@@ -47,8 +47,8 @@ func TestReplicasGoWhereTheTemplatesFieldsAreServed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Schedule(test.binding, s, nil)
-			if err != nil || text(r.Clusters) != test.want {
-				t.Errorf("got %q (%v), want %q", text(r.Clusters), err, test.want)
+			if err != nil || targetList(r.Clusters) != test.want {
+				t.Errorf("got %q (%v), want %q", targetList(r.Clusters), err, test.want)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // Event reasons, as the contract has them.
@@ -139,15 +140,8 @@ func Refused(d Decision, standing []*workv1alpha1.Work) []string {
 	return out
 }
 
-// shortened keeps a message readable however many clusters there are.
-func shortened(lines []string) string {
-	const most = 3
-	text := strings.Join(lines[:min(len(lines), most)], "; ")
-	if n := len(lines); n > most {
-		text += fmt.Sprintf("; and %d more", n-most)
-	}
-	return text
-}
+// shortened joins the first lines, so that a message stays readable however many clusters there are.
+func shortened(lines []string) string { return text.Lines(lines, 3) }
 
 // SetConditions puts the conditions into a status, dated when they change.
 func SetConditions(all []metav1.Condition, generation int64, now metav1.Time, set ...metav1.Condition) []metav1.Condition {

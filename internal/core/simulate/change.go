@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // Change is what is asked about.
@@ -222,16 +224,8 @@ func (f *Fleet) find(s Scale) (ref, error) {
 		found[0].GroupKind, found[1].GroupKind, strings.ToLower(found[0].Kind), found[0].Group)
 }
 
-func few(names []string) string {
-	const shown = 8
-	switch {
-	case len(names) == 0:
-		return "none"
-	case len(names) > shown:
-		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", len(names)-shown)
-	}
-	return strings.Join(names, ", ")
-}
+// few names the first clusters, or "none".
+func few(names []string) string { return cmp.Or(text.Names(names, 8), "none") }
 
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))

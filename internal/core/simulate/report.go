@@ -20,6 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/text"
 )
 
 // Report is what a simulation found, in an order of its own: equal fleets and changes make equal reports.
@@ -281,7 +282,7 @@ func workload(k ref, key types.NamespacedName, before, after *state) Workload {
 		w.Problem = after.problems[k].Error()
 	case failure != nil:
 		w.Problem = failure.Error()
-		if w.WouldFit = after.remedies(b, failure); len(w.WouldFit) == 0 {
+		if w.WouldFit = after.roomLacking(b, failure); len(w.WouldFit) == 0 {
 			w.Help = schedule.Help(failure)
 		}
 	}
@@ -463,9 +464,5 @@ func brief(v any) string {
 	if v == nil {
 		return "none"
 	}
-	text := fmt.Sprint(v)
-	if runes := []rune(text); len(runes) > 60 {
-		return string(runes[:59]) + "…"
-	}
-	return text
+	return text.Cut(fmt.Sprint(v), 60)
 }

@@ -1,4 +1,4 @@
-// Package text shortens what others say, for places that bear only so much of it, and counts in words.
+// Package text shortens and joins texts for messages of limited length, and counts in words.
 package text
 
 import (
@@ -15,6 +15,36 @@ func Cut(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most-len(ellipsis)], "") + ellipsis
+}
+
+// Message cuts the message of a condition to the length that the API accepts, 32768 characters.
+func Message(s string) string { return Cut(s, 32<<10) }
+
+// Names joins names with commas. Of many names it has the first most and the number of the others: "a, b and 3 more".
+func Names(names []string, most int) string {
+	shown, more := first(names, most)
+	if more == 0 {
+		return strings.Join(shown, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(shown, ", "), more)
+}
+
+// Lines joins statements with semicolons. Of many it has the first most and the number of the others: "…; …; and 3
+// more".
+func Lines(lines []string, most int) string {
+	shown, more := first(lines, most)
+	if more == 0 {
+		return strings.Join(shown, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(shown, "; "), more)
+}
+
+// first returns the first most items and the number of the others. A single other item is not left out.
+func first(items []string, most int) (shown []string, more int) {
+	if len(items) <= most+1 {
+		return items, 0
+	}
+	return items[:most], len(items) - most
 }
 
 // Count is "1 object", or "3 objects": of is what one of them is called.

@@ -35,3 +35,22 @@ func TestATextIsCutBetweenItsCharacters(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestManyNamesAndLinesAreSummedUp(t *testing.T) {
+	for _, tt := range []struct {
+		items        []string
+		names, lines string
+	}{
+		{nil, "", ""},
+		{[]string{"a"}, "a", "a"},
+		{[]string{"a", "b", "c"}, "a, b, c", "a; b; c"},
+		{[]string{"a", "b", "c", "d"}, "a, b and 2 more", "a; b; and 2 more"},
+	} {
+		if got := text.Names(tt.items, 2); got != tt.names {
+			t.Errorf("names of %q: %q, want %q", tt.items, got, tt.names)
+		}
+		if got := text.Lines(tt.items, 2); got != tt.lines {
+			t.Errorf("lines of %q: %q, want %q", tt.items, got, tt.lines)
+		}
+	}
+}

@@ -17,8 +17,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fleet"
 )
 
-// MemberAdvice says what the webhooks of OpenKruise in the members will refuse of a template, in their words, as far as the template
-// alone tells; old is what it was, nil for a new one. The hub stores it: a member may know better, and an override may change it.
+// MemberAdvice returns warnings about what the webhooks of OpenKruise in the members will reject in a template, as
+// far as the template alone shows. old is its previous state, nil for a new template. The hub stores the template
+// anyway: a member may have a newer version that accepts it, and an override may change it.
 func MemberAdvice(obj, old *unstructured.Unstructured) []string {
 	judge := memberRules[obj.GroupVersionKind().GroupKind()]
 	if judge == nil {
@@ -33,7 +34,7 @@ func MemberAdvice(obj, old *unstructured.Unstructured) []string {
 	return t.advice
 }
 
-// template is one under judgement.
+// template is the template that the rules check.
 type template struct {
 	obj, spec map[string]any
 	old       map[string]any // the spec that it had, nil for a new one
@@ -43,9 +44,6 @@ type template struct {
 
 var memberRules = func() map[schema.GroupKind]func(*template) {
 	const group = "apps.kruise.io"
-	kept := func(text string, names ...string) func(*template) {
-		return func(t *template) { t.fixed(text, names...) }
-	}
 	return map[schema.GroupKind]func(*template){
 		{Group: group, Kind: "CloneSet"}:           cloneSetRules,
 		{Group: group, Kind: "StatefulSet"}:        statefulSetRules,
@@ -54,10 +52,10 @@ var memberRules = func() map[schema.GroupKind]func(*template) {
 		{Group: group, Kind: "SidecarSet"}:         sidecarSetRules,
 		{Group: group, Kind: "AdvancedCronJob"}:    advancedCronJobRules,
 		{Group: group, Kind: "WorkloadSpread"}:     workloadSpreadRules,
-		{Group: group, Kind: "PersistentPodState"}: kept("targetRef is immutable", "targetRef"),
+		{Group: group, Kind: "PersistentPodState"}: func(t *template) { t.fixed("targetRef") },
 		{Group: group, Kind: "ContainerRecreateRequest"}: func(t *template) {
 			if t.old != nil && !reflect.DeepEqual(t.spec, t.old) {
-				t.refuse(field.Forbidden(field.NewPath("spec"), "spec of ContainerRecreateRequest is immutable"))
+				t.refuse(field.Forbidden(field.NewPath("spec"), "cannot be changed"))
 			}
 		},
 		{Group: group, Kind: "ImagePullJob"}:                      pullSecretsRule,
@@ -66,7 +64,7 @@ var memberRules = func() map[schema.GroupKind]func(*template) {
 	}
 }()
 
-// refuse tells one refusal.
+// refuse adds a warning that members reject the template.
 func (t *template) refuse(err *field.Error) {
 	t.advice = append(t.advice, err.Error()+": members reject it")
 }
@@ -82,11 +80,11 @@ func (t *template) invalid(detail string, path ...string) {
 	t.refuse(field.Invalid(at, v, detail))
 }
 
-// fixed refuses a change of these fields of the spec, of which a default may have been written since.
-func (t *template) fixed(text string, names ...string) {
+// fixed warns of a change of these fields of the spec. A field that was empty may have got its default since.
+func (t *template) fixed(names ...string) {
 	for _, name := range names {
 		if was := t.old[name]; was != nil && !reflect.DeepEqual(was, t.spec[name]) {
-			t.refuse(field.Forbidden(field.NewPath("spec"), text))
+			t.refuse(field.Forbidden(field.NewPath("spec", name), "cannot be changed"))
 			return
 		}
 	}
@@ -105,7 +103,7 @@ func (t *template) selects(labelsPath ...string) {
 		return
 	}
 	if selector.Empty() {
-		t.invalid("empty selector is invalid", "selector")
+		t.invalid("selects all pods", "selector")
 		return
 	}
 	pods := labels.Set{}
@@ -113,7 +111,7 @@ func (t *template) selects(labelsPath ...string) {
 		pods[key], _ = v.(string)
 	}
 	if !selector.Matches(pods) {
-		t.invalid("`selector` does not match template `labels`", labelsPath...)
+		t.invalid("spec.selector does not select these labels", labelsPath...)
 	}
 }
 
@@ -150,14 +148,13 @@ func cloneSetRules(t *template) {
 	}
 	unavailable, ok := t.amount(replicas, rounding, "20%", at("maxUnavailable")...)
 	if known && ok && replicas > 0 && surge < 1 && unavailable < 1 {
-		t.invalid("maxUnavailable and maxSurge should not both be less than 1", at("maxUnavailable")...)
+		t.invalid("no pod can be updated, because maxSurge is 0 too", at("maxUnavailable")...)
 		t.advice[len(t.advice)-1] += ", unless the hub divides the replicas: then one pod may be unavailable"
 	}
 	if d, ok := values.Whole(t.spec["progressDeadlineSeconds"]); ok && d <= values.Number(t.spec, "minReadySeconds") {
 		t.invalid("must be greater than minReadySeconds", "progressDeadlineSeconds")
 	}
-	t.fixed("updates to cloneset spec for fields other than 'replicas', 'template', 'lifecycle', 'scaleStrategy', 'updateStrategy', "+
-		"'minReadySeconds', 'volumeClaimTemplates', 'progressDeadlineSeconds' and 'revisionHistoryLimit' are forbidden", "selector")
+	t.fixed("selector")
 }
 
 func statefulSetRules(t *template) {
@@ -165,18 +162,16 @@ func statefulSetRules(t *template) {
 	rolling := []string{"updateStrategy", "rollingUpdate"}
 	in := func(name string) []string { return append(slices.Clone(rolling), name) }
 	if v := values.At(t.spec, in("maxUnavailable")...); v != nil && fmt.Sprint(v) != "1" && values.Text(t.spec, "podManagementPolicy") != "Parallel" {
-		t.invalid("can only work with Parallel PodManagementPolicyType", in("maxUnavailable")...)
+		t.invalid("must be 1 unless podManagementPolicy is Parallel", in("maxUnavailable")...)
 	}
 	const gate = "InPlaceUpdateReady"
 	if policy := values.Text(t.spec, in("podUpdatePolicy")...); strings.HasPrefix(policy, "InPlace") {
 		gates := values.Objects(t.spec, "template", "spec", "readinessGates")
 		if !slices.ContainsFunc(gates, func(g map[string]any) bool { return values.Text(g, "conditionType") == gate }) {
-			t.invalid(fmt.Sprintf("must contains %s when podUpdatePolicy is %s", gate, policy), "template", "spec", "readinessGates")
+			t.invalid(fmt.Sprintf("podUpdatePolicy %s requires the readiness gate %s", policy, gate), "template", "spec", "readinessGates")
 		}
 	}
-	t.fixed("updates to statefulset spec for fields other than 'replicas', 'template', 'reserveOrdinals', 'lifecycle', 'revisionHistoryLimit', "+
-		"'persistentVolumeClaimRetentionPolicy', 'volumeClaimTemplates', 'VolumeClaimUpdateStrategy' and 'updateStrategy' are forbidden",
-		"selector", "serviceName", "podManagementPolicy")
+	t.fixed("selector", "serviceName", "podManagementPolicy")
 	names := func(spec map[string]any) (all []string) {
 		for _, c := range values.Objects(spec, "volumeClaimTemplates") {
 			all = append(all, values.Text(c, "metadata", "name"))
@@ -184,7 +179,7 @@ func statefulSetRules(t *template) {
 		return all
 	}
 	if t.old != nil && !slices.Equal(names(t.spec), names(t.old)) {
-		t.invalid("volumeClaimTemplate name can not be modified", "volumeClaimTemplates")
+		t.refuse(field.Forbidden(field.NewPath("spec", "volumeClaimTemplates"), "the names cannot be changed"))
 	}
 }
 
@@ -202,22 +197,22 @@ func daemonSetRules(t *template) {
 	switch {
 	case !known || !ok:
 	case surge == 0 && unavailable == 0:
-		t.invalid("cannot be 0 when maxSurge is 0", at("maxUnavailable")...)
+		t.invalid("no pod can be updated, because maxSurge is 0 too", at("maxUnavailable")...)
 	case surge > 0 && unavailable > 0:
-		t.invalid("may not be set when maxUnavailable is non-zero", at("maxSurge")...)
+		t.invalid("must be 0 unless maxUnavailable is 0", at("maxSurge")...)
 	case surge > 0 && values.Text(t.spec, at("rollingUpdateType")...) == "InPlaceIfPossible":
-		t.invalid("must be 0 for InPlaceIfPossible type", at("maxSurge")...)
+		t.invalid("must be 0 if rollingUpdateType is InPlaceIfPossible", at("maxSurge")...)
 	}
-	t.fixed("updates to daemonset spec: selector is immutable", "selector")
+	t.fixed("selector")
 }
 
-// pullSecretsRule tells of secrets that come too late: no member has them changed, and the hub sends the rest without them.
+// pullSecretsRule warns of changed pull secrets: members reject the change, and the hub sends the rest without it.
 func pullSecretsRule(t *template) {
 	was, is := values.List(t.old, "pullSecrets"), values.List(t.spec, "pullSecrets")
 	if t.old == nil || len(was)+len(is) == 0 || reflect.DeepEqual(was, is) {
 		return
 	}
-	t.advice = append(t.advice, field.Forbidden(field.NewPath("spec", "pullSecrets"), "pullSecrets is immutable").Error()+
+	t.advice = append(t.advice, field.Forbidden(field.NewPath("spec", "pullSecrets"), "cannot be changed").Error()+
 		": members that have the object reject this change and keep the original pullSecrets, and all other changes are applied; to use other pullSecrets, delete and recreate the object")
 }
 
@@ -230,7 +225,7 @@ func unitedDeploymentRules(t *template) {
 		}
 	}
 	if len(given) != 1 {
-		t.invalid("should provide one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate, or deploymentTemplate", "template")
+		t.invalid("exactly one of "+strings.Join(kinds, ", ")+" must be set", "template")
 	} else {
 		t.selects("template", given[0], "metadata", "labels")
 	}
@@ -252,18 +247,18 @@ func unitedDeploymentRules(t *template) {
 		t.invalid("at least one subset must not have maxReplicas", "topology", "subsets")
 	case !set || !numbers: // percentages are made numbers where replicas are divided
 	case all && sum != total:
-		t.invalid(fmt.Sprintf("if replicas of all subsets are provided, the sum of indicated subset replicas %d should equal UnitedDeployment replicas %d", sum, total), "topology", "subsets")
+		t.invalid(fmt.Sprintf("the replicas of all subsets are set and add up to %d, but spec.replicas is %d", sum, total), "topology", "subsets")
 	case sum > total:
-		t.invalid(fmt.Sprintf("the sum of indicated subset replicas %d should not be greater than UnitedDeployment replicas %d", sum, total), "topology", "subsets")
+		t.invalid(fmt.Sprintf("the replicas of the subsets add up to %d, more than spec.replicas, %d", sum, total), "topology", "subsets")
 	}
 }
 
 func sidecarSetRules(t *template) {
 	if selector := values.Object(t.spec, "selector"); len(values.Object(selector, "matchLabels"))+len(values.List(selector, "matchExpressions")) == 0 {
-		t.invalid("no selector defined for SidecarSet", "selector")
+		t.invalid("selects all pods", "selector")
 	}
 	if len(values.List(t.spec, "containers"))+len(values.List(t.spec, "initContainers")) == 0 {
-		t.invalid("no initContainer or container defined for SidecarSet", "containers")
+		t.invalid("the SidecarSet has no containers and no initContainers", "containers")
 	}
 	kind := values.Text(t.spec, "updateStrategy", "type")
 	lasting := func(c map[string]any) bool { return values.Text(c, "restartPolicy") == "Always" }
@@ -276,8 +271,6 @@ func sidecarSetRules(t *template) {
 }
 
 func advancedCronJobRules(t *template) {
-	const text = "updates to advancedcronjob spec for fields other than 'schedule', 'timeZone', 'concurrencyPolicy', 'successfulJobsHistoryLimit', " +
-		"'failedJobsHistoryLimit', 'startingDeadlineSeconds' and 'paused' are forbidden"
 	given := 0
 	for _, kind := range []string{"jobTemplate", "broadcastJobTemplate", "imageListPullJobTemplate"} {
 		if values.Object(t.spec, "template", kind) != nil {
@@ -292,7 +285,7 @@ func advancedCronJobRules(t *template) {
 	}
 	for _, kind := range []string{"jobTemplate", "broadcastJobTemplate"} {
 		if !reflect.DeepEqual(values.At(t.spec, "template", kind), values.At(t.old, "template", kind)) {
-			t.refuse(field.Forbidden(field.NewPath("spec"), text))
+			t.refuse(field.Forbidden(field.NewPath("spec", "template", kind), "cannot be changed"))
 			return
 		}
 	}
@@ -322,13 +315,13 @@ func workloadSpreadRules(t *template) {
 	of := values.Text(t.spec, "targetRef", "kind")
 	switch {
 	case numbers > 0 && percents > 0:
-		t.invalid("the maxReplicas type of all subsets must be the same", "subsets")
+		t.invalid("maxReplicas must be a number in all subsets, or a percentage in all", "subsets")
 	case percents > 0 && of == "StatefulSet":
 		t.invalid("the maxReplicas of subsets must be a number for a StatefulSet", "subsets")
 	case percents > 0 && !open && hundred != 100:
 		t.invalid(fmt.Sprintf("the maxReplicas of all subsets add up to %d%%, and must add up to 100%% unless the last subset has none", hundred), "subsets")
 	}
-	t.fixed("targetRef is immutable", "targetRef")
+	t.fixed("targetRef")
 }
 
 func podUnavailableBudgetRules(t *template) {
@@ -338,5 +331,5 @@ func podUnavailableBudgetRules(t *template) {
 	if t.spec["maxUnavailable"] != nil && t.spec["minAvailable"] != nil || t.spec["maxUnavailable"] == nil && t.spec["minAvailable"] == nil {
 		t.invalid("exactly one of maxUnavailable and minAvailable must be set", "maxUnavailable")
 	}
-	t.fixed("selector and targetRef are immutable", "selector", "targetRef")
+	t.fixed("selector", "targetRef")
 }

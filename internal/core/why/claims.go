@@ -321,13 +321,8 @@ func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity
 	return Attention, fmt.Sprintf("no %s in %s has these labels; %s has %s", gk, where, named[0], labelled), "correct the labels, of the selector or of the templates"
 }
 
-// some is up to three names.
-func some(names []string) string {
-	if len(names) > 4 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
-	}
-	return strings.Join(names, ", ")
-}
+// some names the first objects.
+func some(names []string) string { return text.Names(names, 3) }
 
 // explainPlacement says which clusters the placement means and why not the others, for each kind that the policy selects.
 func (e *policyExplanation) explainPlacement() {

@@ -2,12 +2,11 @@ package builtin
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	words "github.com/argosy-io/argosy/internal/core/text"
 )
 
 // broadcastJob is OpenKruise's BroadcastJob, v1alpha1 and v1beta1, which agree in what is read here: a pod on every node
@@ -43,10 +42,7 @@ func jobCondition(kind string, rs []report, when func(times ...string) string) m
 			reason = conditionText(r.status, kind, "reason")
 		}
 	}
-	if len(clusters) > told {
-		clusters = append(slices.Clip(clusters[:told]), "…")
-	}
-	c := map[string]any{"type": kind, "status": "True", "message": kind + " in " + strings.Join(clusters, ", ")}
+	c := map[string]any{"type": kind, "status": "True", "message": kind + " in " + words.Names(clusters, mostMessages)}
 	setText(c, "reason", reason)
 	for _, t := range []string{"lastProbeTime", "lastTransitionTime"} {
 		var times []string

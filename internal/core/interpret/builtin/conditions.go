@@ -3,11 +3,11 @@ package builtin
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	words "github.com/argosy-io/argosy/internal/core/text"
 )
 
 // nativeCondition is how a condition of a kind of Kubernetes itself is folded over clusters.
@@ -84,7 +84,6 @@ func (k nativeCondition) fold(rs []report) map[string]any {
 	worst, reported := state{severity: 3}, false
 	var status, reason, since, lately string
 	var messages []string
-	more := 0
 	for _, r := range rs {
 		is, why, at, message := "", "", "", ""
 		for _, c := range objects(r.status, "conditions") {
@@ -108,24 +107,17 @@ func (k nativeCondition) fold(rs []report) map[string]any {
 		if c := cmp.Or(cmp.Compare(s.severity, worst.severity), cmp.Compare(s.done, worst.done)); c > 0 {
 			continue
 		} else if c < 0 {
-			worst, status, reason, since, messages, more = s, is, why, "", nil, 0
+			worst, status, reason, since, messages = s, is, why, "", nil
 		}
 		since = latest(since, at)
-		if len(messages) == told {
-			more++
-			continue
-		}
 		messages = append(messages, said(r.cluster, cmp.Or(message, why)))
 	}
 	if !reported {
 		return nil
 	}
-	if more > 0 {
-		messages = append(messages, fmt.Sprintf("and %d more", more))
-	}
 	c := map[string]any{"type": k.kind, "status": status}
 	setText(c, "reason", reason)
-	setText(c, "message", strings.Join(messages, "; "))
+	setText(c, "message", words.Lines(messages, mostMessages))
 	if worst.done == 1 && k.fine != "" {
 		c["message"] = k.fine
 	}

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	words "github.com/argosy-io/argosy/internal/core/text"
 )
 
 type aggregator func(context.Context, *unstructured.Unstructured, []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
@@ -87,23 +87,15 @@ func attributed(name string) func(string, any) any {
 	}
 }
 
-// setMessages sets a text to what the clusters that have something to say say, with their names; the first of them, of many.
+// setMessages joins the clusters' messages in a field of the status, each after the name of its cluster.
 func setMessages(status map[string]any, rs []report, name string) {
 	var messages []string
-	more := 0
 	for _, r := range rs {
-		switch m := text(r.status, name); {
-		case m == "":
-		case len(messages) == told:
-			more++
-		default:
+		if m := text(r.status, name); m != "" {
 			messages = append(messages, said(r.cluster, m))
 		}
 	}
-	if more > 0 {
-		messages = append(messages, fmt.Sprintf("and %d more", more))
-	}
-	setText(status, name, strings.Join(messages, "; "))
+	setText(status, name, words.Lines(messages, mostMessages))
 }
 
 func said(cluster, message string) string { return strings.TrimSuffix(cluster+": "+message, ": ") }

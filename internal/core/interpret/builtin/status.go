@@ -17,6 +17,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	words "github.com/argosy-io/argosy/internal/core/text"
 )
 
 // What a reflected status says beyond the member's own: which generation the member's object is at, and which one of
@@ -356,8 +357,8 @@ func severity(state string, bad bool) int {
 	}
 }
 
-// told bounds how many clusters' messages a condition carries.
-const told = 10
+// mostMessages is the number of clusters whose messages a condition has.
+const mostMessages = 10
 
 // doneReasons are those of Progressing that say that nothing is left to do. They hold of the whole only if they do of every cluster.
 var doneReasons = []string{"CloneSetAvailable", "ProgressPartitionAvailable"}
@@ -368,7 +369,6 @@ func conditions(rs []report, bad func(kind string) bool, times ...string) []any 
 	type fold struct {
 		condition map[string]any
 		messages  []string
-		more      int
 	}
 	folds := map[string]*fold{}
 	for _, r := range rs {
@@ -389,19 +389,12 @@ func conditions(rs []report, bad func(kind string) bool, times ...string) []any 
 			for _, t := range times {
 				setText(f.condition, t, latest(text(f.condition, t), text(c, t)))
 			}
-			if len(f.messages) == told {
-				f.more++
-				continue
-			}
-			f.messages = append(f.messages, strings.TrimSuffix(r.cluster+": "+text(c, "message"), ": "))
+			f.messages = append(f.messages, said(r.cluster, text(c, "message")))
 		}
 	}
 	var out []any
 	for _, f := range folds {
-		if f.more > 0 {
-			f.messages = append(f.messages, fmt.Sprintf("and %d more", f.more))
-		}
-		f.condition["message"] = strings.Join(f.messages, "; ")
+		f.condition["message"] = words.Lines(f.messages, mostMessages)
 		out = append(out, f.condition)
 	}
 	slices.SortFunc(out, func(a, b any) int {

@@ -35,9 +35,9 @@ func newLibrary() *libraries {
 		"coroutine": "a script has one thread", "collectgarbage": "memory is managed automatically", "newproxy": "metatables are not available",
 	}}
 
-	// What of the machine's own library is harmless is taken as it is.
+	// Functions of gopher-lua's own library that are bounded are used as they are.
 	source := lua.NewState(lua.Options{SkipOpenLibs: true})
-	for _, open := range []lua.LGFunction{lua.OpenBase, lua.OpenMath, lua.OpenOs} {
+	for _, open := range []lua.LGFunction{lua.OpenBase, lua.OpenMath, lua.OpenOs, lua.OpenString} {
 		open(source)
 	}
 	builtin := func(path ...string) lua.LGFunction {
@@ -75,6 +75,12 @@ func newLibrary() *libraries {
 	base.RawSetString("_VERSION", lua.LString(lua.LuaVersion))
 
 	texts := table(stringFunctions)
+	for _, name := range []string{"char", "len", "sub"} {
+		texts.RawSetString(name, function(builtin("string", name)))
+	}
+	for _, name := range []string{"lower", "reverse", "upper"} {
+		texts.RawSetString(name, function(sized(builtin("string", name))))
+	}
 	base.RawSetString("string", frozen("string", texts))
 	base.RawSetString("table", frozen("table", table(map[string]lua.LGFunction{
 		"concat": tableConcat, "getn": tableLength, "insert": tableInsert, "maxn": tableMaxN, "remove": tableRemove, "sort": tableSort,

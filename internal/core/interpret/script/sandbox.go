@@ -12,6 +12,8 @@ import (
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
+
+	words "github.com/argosy-io/argosy/internal/core/text"
 )
 
 // The machine asks its context before each instruction whether it is done. That question is what bounds a call: it
@@ -494,11 +496,7 @@ func describe(v lua.LValue) string {
 	case lua.LBool, lua.LNumber:
 		return fmt.Sprintf("the %s %s", v.Type(), v)
 	case lua.LString:
-		s := string(v)
-		if len(s) > 40 {
-			s = s[:40] + "…"
-		}
-		return fmt.Sprintf("the string %q", s)
+		return fmt.Sprintf("the string %q", words.Cut(string(v), 40))
 	}
 	if v == nil || v == lua.LNil {
 		return "nil"

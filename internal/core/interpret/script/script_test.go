@@ -349,6 +349,8 @@ func TestFaultsAreToldToWhoWroteTheScript(t *testing.T) {
 		{"a method of a string", replicasOp, `function GetReplicas() return #("ab"):rep(1e8) end`, MemoryExceeded, `holds more than 4 MiB`},
 		{"joined elements", replicasOp, `function GetReplicas() local t = {} for i = 1, 1000 do t[i] = string.rep("a", 1e4) end return #table.concat(t, string.rep("b", 1e6)) end`, MemoryExceeded, `holds more than 4 MiB`},
 		{"a replaced string", replicasOp, `function GetReplicas() return #string.gsub(string.rep("a", 1e6), "a", string.rep("b", 1000)) end`, MemoryExceeded, `holds more than 4 MiB`},
+		{"reversed strings", replicasOp, `function GetReplicas() local s, t = string.rep("a", 1e6), {} for i = 1, 100 do t[i] = s:reverse() end return #t end`, MemoryExceeded, `holds more than 4 MiB`},
+		{"a format of huge width", replicasOp, `function GetReplicas() return #string.format("%999999999d", 1) end`, Runtime, `the directive "%999999999d" is wider than 99`},
 		{"a formatted string", replicasOp, `function GetReplicas() local s = string.rep("a", 1e6) local f = string.rep("%s", 200) return #string.format(f, unpack((function() local t = {} for i = 1, 200 do t[i] = s end return t end)())) end`, MemoryExceeded, `holds more than 4 MiB`},
 		{"many strings", replicasOp, `function GetReplicas() local t = {} for i = 1, 1e9 do t[i] = i .. "abcdefghij" end end`, MemoryExceeded, `holds more than 4 MiB`},
 		{"a table that grows", replicasOp, "function GetReplicas()\n  local t = {}\n  while true do t[#t + 1] = {} end\nend", MemoryExceeded, `line 3: holds more than 4 MiB`},

@@ -8,10 +8,20 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// stringFunctions are the string library. It is ours because the machine's own answers without asking how long it takes.
+// stringFunctions are the functions of the string library that gopher-lua's cannot replace. Its pattern matcher takes
+// exponential time, cannot be interrupted, and uses a stack frame for each character; its gsub copies the whole
+// string for each match; its format and rep allocate without a limit; its byte without a position returns all bytes.
 var stringFunctions = map[string]lua.LGFunction{
-	"byte": stringByte, "char": stringChar, "find": stringFind, "format": stringFormat, "gmatch": stringGmatch, "gsub": stringGsub,
-	"len": stringLen, "lower": stringLower, "match": stringMatch, "rep": stringRep, "reverse": stringReverse, "sub": stringSub, "upper": stringUpper,
+	"byte": stringByte, "find": stringFind, "format": stringFormat, "gmatch": stringGmatch, "gsub": stringGsub,
+	"match": stringMatch, "rep": stringRep,
+}
+
+// sized wraps a function of gopher-lua that returns a string as long as its first argument, to count that memory.
+func sized(f lua.LGFunction) lua.LGFunction {
+	return func(l *lua.LState) int {
+		of(l).grow(len(l.CheckString(1)))
+		return f(l)
+	}
 }
 
 func push(l *lua.LState, s string) int {
@@ -45,41 +55,6 @@ func stringByte(l *lua.LState) int {
 	return to - from
 }
 
-func stringChar(l *lua.LState) int {
-	s := make([]byte, l.GetTop())
-	for i := range s {
-		s[i] = byte(l.CheckInt(i + 1))
-	}
-	return push(l, string(s))
-}
-
-func stringLen(l *lua.LState) int {
-	l.Push(lua.LNumber(len(l.CheckString(1))))
-	return 1
-}
-
-func stringLower(l *lua.LState) int {
-	s := l.CheckString(1)
-	of(l).grow(len(s))
-	return push(l, strings.ToLower(s))
-}
-
-func stringUpper(l *lua.LState) int {
-	s := l.CheckString(1)
-	of(l).grow(len(s))
-	return push(l, strings.ToUpper(s))
-}
-
-func stringReverse(l *lua.LState) int {
-	s := l.CheckString(1)
-	of(l).grow(len(s))
-	b := make([]byte, len(s))
-	for i := range b {
-		b[i] = s[len(s)-1-i]
-	}
-	return push(l, string(b))
-}
-
 func stringRep(l *lua.LState) int {
 	s, n := l.CheckString(1), l.CheckInt(2)
 	if n <= 0 || s == "" {
@@ -92,12 +67,6 @@ func stringRep(l *lua.LState) int {
 	}
 	r.grow(n * len(s))
 	return push(l, strings.Repeat(s, n))
-}
-
-func stringSub(l *lua.LState) int {
-	s := l.CheckString(1)
-	from, to := between(s, l.CheckInt(2), l.OptInt(3, -1))
-	return push(l, s[from:to])
 }
 
 // matching prepares a search in the first argument for the pattern that is the second.

@@ -457,17 +457,7 @@ func flagSet(s *options.ServerRunOptions) *pflag.FlagSet {
 	return flags
 }
 
-// FlagNames are the names of all flags of kube-apiserver, sorted.
-func FlagNames() []string {
-	globals.Lock()
-	defer globals.Unlock()
-	var names []string
-	flagSet(options.NewServerRunOptions()).VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	slices.Sort(names)
-	return names
-}
-
-// CheckFlags says which of the flags has a value that kube-apiserver cannot read.
+// CheckFlags returns an error if kube-apiserver does not have one of the flags, or cannot parse its value.
 func CheckFlags(flags []string) error {
 	globals.Lock()
 	defer globals.Unlock()

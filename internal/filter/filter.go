@@ -1,0 +1,31 @@
+// Package filter has the event filters that several controllers use. A watch of objects emits no generic events, so
+// no filter is about them.
+package filter
+
+import (
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// AfterStart passes all events except those for the objects that exist when the hub starts.
+var AfterStart = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+
+// Updates passes the updates for which changed returns true, and no creations and deletions.
+func Updates[T client.Object](changed func(before, now T) bool) predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld.(T), e.ObjectNew.(T)) },
+	}
+}
+
+// Touched reports whether an update changed anything but the status: the spec, labels, annotations or finalizers.
+func Touched(e event.UpdateEvent) bool {
+	before, now := e.ObjectOld, e.ObjectNew
+	return before.GetGeneration() != now.GetGeneration() || !maps.Equal(before.GetLabels(), now.GetLabels()) ||
+		!maps.Equal(before.GetAnnotations(), now.GetAnnotations()) || !slices.Equal(before.GetFinalizers(), now.GetFinalizers())
+}
