@@ -1,10 +1,13 @@
 package simulate
 
 import (
+	"errors"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/service"
 )
 
@@ -43,7 +46,10 @@ func (s *state) expose(r ref) (exposed bool, err error) {
 		s.templates[r] = claimed
 	}
 	b, err := service.Binding(s.templates[r], owner, service.ClustersOf(owner, sortedKeys(s.clusters)), existing, "simulated "+r.String())
-	if err != nil {
+	switch {
+	case errors.Is(err, propagate.ErrOutlived):
+		return true, nil // that binding is deleted first
+	case err != nil:
 		return true, err
 	}
 	return true, s.bind(r, b)
