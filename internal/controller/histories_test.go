@@ -67,7 +67,7 @@ func (x *history) next() (u *unstructured.Unstructured, deletes bool) {
 		x.pick("Always", "Never"), x.pick("", "", ", activationPreference: Lazy"), x.pick("", "", ", suspension: {dispatching: true}"), x.pick("", "", ", dependentOverrides: [o]"))
 	override := fmt.Sprintf("apiVersion: policy.karmada.io/v1alpha1\nkind: %sOverridePolicy\nmetadata: {%sname: o}\nspec: {overrideRules: []}", cluster, namespace)
 	exposure := fmt.Sprintf("apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\nmetadata: {namespace: shop, name: %s}\n"+
-		"spec: {types: [%s], providerClusters: [{name: %s}], consumerClusters: [{name: %s}]}", x.pick("a", "b"), x.pick("CrossCluster", "LoadBalancer"), x.pick("m1", "m3"), x.pick("m1", "m2"))
+		"spec: {types: [CrossCluster], providerClusters: [{name: %s}], consumerClusters: [{name: %s}]}", x.pick("a", "b"), x.pick("m1", "m3"), x.pick("m1", "m2"))
 	texts := []string{template, template, template, template, template, policy, policy, policy, policy, policy, override, exposure}
 	i := x.random.IntN(len(texts))
 	deletes = x.random.IntN(4) == 0 && texts[i] != exposure // a record without it does not show whether it is gone
@@ -152,13 +152,9 @@ func (x *history) placed() map[string]string {
 	}
 	out := map[string]string{}
 	for _, b := range bindings {
-		claim, _ := propagate.Claimed(b)
 		policy := ""
-		switch {
-		case claim.Namespace != "":
-			policy = "PropagationPolicy " + claim.String()
-		case claim.Name != "":
-			policy = "ClusterPropagationPolicy " + claim.Name
+		if claim, claimed := propagate.Claimed(b); claimed {
+			policy = claim.String()
 		}
 		of := b.BindingSpec().Resource
 		out[of.Kind+" "+of.Namespace+"/"+of.Name] = fmt.Sprintf("%s to %v", policy, b.BindingSpec().Clusters)

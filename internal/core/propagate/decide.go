@@ -34,13 +34,10 @@ type Action string
 
 // The actions. KeepBinding also applies without a binding.
 const (
-	KeepBinding Action = ""
-	// UpdateBinding writes Decision.Binding.
-	UpdateBinding Action = "Update"
-	// MakeBinding makes the binding of the template under Decision.Policy, see Binding.
-	MakeBinding Action = "Make"
-	// DeleteBinding deletes a binding whose template was deleted and created again.
-	DeleteBinding Action = "Delete"
+	KeepBinding   Action = ""
+	UpdateBinding Action = "Update" // writes Decision.Binding
+	MakeBinding   Action = "Make"   // makes the binding under Decision.Policy, see Binding
+	DeleteBinding Action = "Delete" // the template of the binding was deleted and created again
 )
 
 // Decision is which policy claims a template, and what follows.

@@ -52,7 +52,7 @@ func (h hub) settle(t *testing.T) map[ref]bool {
 	return nil
 }
 
-// exposing is the MultiClusterService of a template; nil if there is none.
+// exposing is the MultiClusterService that exposes a template; nil if none does.
 func (h hub) exposing(t *testing.T, r ref) *networkingv1alpha1.MultiClusterService {
 	t.Helper()
 	u := h.templates[ref{multiClusterService, r.Namespace, r.Name}]
@@ -62,6 +62,9 @@ func (h hub) exposing(t *testing.T, r ref) *networkingv1alpha1.MultiClusterServi
 	s := &networkingv1alpha1.MultiClusterService{}
 	if err := decode(u, s, true); err != nil {
 		t.Fatal(err)
+	}
+	if !service.Exposes(s) {
+		return nil
 	}
 	return s
 }
@@ -74,40 +77,25 @@ func (h hub) expose(t *testing.T, r ref) (wrote bool) {
 		return false
 	}
 	key := types.NamespacedName{Namespace: r.Namespace, Name: r.Name + "-service"}
-	template, b := h.templates[r].DeepCopy(), h.bindings[key]
-	if service.Exposes(s) {
-		if claimed := service.Claim(template, s); claimed != nil {
-			template, wrote = claimed, true
-		}
-		want, err := service.Binding(template, s, service.ClustersOf(s, sortedKeys(h.clusters)), b, "id")
-		if err != nil {
-			return false // the binding is being deleted first
-		}
-		wrote = wrote || b == nil || !equality.Semantic.DeepEqual(b, want)
-		h.templates[r], h.bindings[key] = template, want
-		return wrote
+	template, b := h.templates[r], h.bindings[key]
+	if claimed := service.Claim(template, s); claimed != nil {
+		template, wrote = claimed, true
 	}
-	owner := service.Owner{Kind: networkingv1alpha1.MultiClusterServiceKind, Namespace: r.Namespace, Name: r.Name}
-	if !service.Holds(owner, template) {
-		return false
+	want, err := service.Binding(template, s, service.ClustersOf(s, sortedKeys(h.clusters)), b, "id")
+	if err != nil {
+		return false // the binding is deleted first
 	}
-	service.Release(template)
-	h.templates[r] = template
-	if b != nil {
-		b = b.DeepCopyObject().(workv1alpha2.Binding)
-		service.Release(b)
-		h.bindings[key] = b
-	}
-	return true
+	wrote = wrote || b == nil || !equality.Semantic.DeepEqual(b, want)
+	h.templates[r], h.bindings[key] = template, want
+	return wrote
 }
 
 // reconcile carries a decision out as controller/propagate does, write by write.
 func (h hub) reconcile(t *testing.T, r ref, waits map[ref]bool) (wrote bool) {
 	t.Helper()
 	existing, free, _ := propagate.Find(r.GroupKind, r.Namespace, r.Name, func(key types.NamespacedName) (workv1alpha2.Binding, error) { return h.bindings[key], nil })
-	s := h.exposing(t, r)
 	d := propagate.Decide(propagate.Observed{Template: h.templates[r], Binding: existing, Policies: slices.Collect(maps.Values(h.policies)),
-		Exposed: s != nil && service.Exposes(s), OverrideExists: h.overrideExists})
+		Exposed: h.exposing(t, r) != nil, OverrideExists: h.overrideExists})
 	waits[r] = len(d.MissingOverrides) > 0 || d.Pending != nil && existing == nil
 	if d.Claimed != nil {
 		h.templates[r], wrote = d.Claimed, true
@@ -140,11 +128,11 @@ func claims(f *Fleet, waits map[ref]bool) map[string]string {
 	out := map[string]string{}
 	for r, u := range f.templates {
 		claim, _ := propagate.Claimed(u)
-		out[r.String()] = fmt.Sprintf("claimed by %q, managed by %q, awaits a change: %t, waits: %t", claim, u.GetLabels()[policyv1alpha1.ClaimedByLabel], propagate.Waiting(u), waits[r])
+		out[r.String()] = fmt.Sprintf("claimed by %s, managed by %q, awaits a change: %t, waits: %t", claim, u.GetLabels()[policyv1alpha1.ClaimedByLabel], propagate.Waiting(u), waits[r])
 	}
 	for key, b := range f.bindings {
 		claim, _ := propagate.Claimed(b)
-		text := fmt.Sprintf("claimed by %q, managed by %q", claim, b.GetLabels()[workv1alpha2.BindingManagedByLabel])
+		text := fmt.Sprintf("claimed by %s, managed by %q", claim, b.GetLabels()[workv1alpha2.BindingManagedByLabel])
 		if spec := b.BindingSpec(); spec.Placement != nil {
 			text += fmt.Sprintf(", to %v", spec.Placement.ClusterAffinity.ClusterNames)
 			if s := spec.Suspension; s != nil && s.Dispatching != nil {
@@ -235,8 +223,8 @@ func anyEvent(r *rand.Rand, number int) event {
 	case 12:
 		return remove(scope+"OverridePolicy o", func(f *Fleet) { delete(f.overrides, types.NamespacedName{Namespace: name.Namespace, Name: "o"}) })
 	}
-	return write(fmt.Sprintf("\napiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\nmetadata: {name: %s}\nspec: {types: [%s], consumerClusters: [{name: %s}], providerClusters: [{name: %s}]}\n",
-		pick("a", "b"), pick("CrossCluster", "LoadBalancer"), pick("m1", "m2"), pick("m1", "m3")))
+	return write(fmt.Sprintf("\napiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\nmetadata: {name: %s}\nspec: {types: [CrossCluster], consumerClusters: [{name: %s}], providerClusters: [{name: %s}]}\n",
+		pick("a", "b"), pick("m1", "m2"), pick("m1", "m3")))
 }
 
 func TestASimulationClaimsAsTheControllersDo(t *testing.T) {

@@ -328,9 +328,7 @@ func (s *state) placed(k ref, key types.NamespacedName) Placed {
 		return p
 	}
 	if claim, ok := propagate.Claimed(held); ok {
-		if p.Policy = "ClusterPropagationPolicy " + claim.Name; claim.Namespace != "" {
-			p.Policy = "PropagationPolicy " + claim.Namespace + "/" + claim.Name
-		}
+		p.Policy = claim.String()
 	}
 	return p
 }

@@ -232,7 +232,7 @@ func (s *state) propagate(ctx context.Context, r ref) error {
 	})
 	for _, changed := range []*unstructured.Unstructured{d.Claimed, d.Released} {
 		if changed != nil {
-			s.templates[r] = changed
+			template, s.templates[r] = changed, changed
 		}
 	}
 	switch d.Action {
@@ -249,7 +249,7 @@ func (s *state) propagate(ctx context.Context, r ref) error {
 		if err != nil {
 			return err
 		}
-		b, err := propagate.Binding(s.templates[r], d.Policy, m, existing)
+		b, err := propagate.Binding(template, d.Policy, m, existing)
 		if err != nil {
 			return err
 		}
@@ -264,9 +264,9 @@ func (s *state) propagate(ctx context.Context, r ref) error {
 	}
 	switch {
 	case len(d.MissingOverrides) > 0:
-		return fmt.Errorf("%s waits for the override policies that it depends on: %s", describe(d.Pending), strings.Join(d.MissingOverrides, ", "))
+		return fmt.Errorf("%s waits for the override policies that it depends on: %s", propagate.HolderOf(d.Pending), strings.Join(d.MissingOverrides, ", "))
 	case d.Pending != nil && existing == nil:
-		return fmt.Errorf("its policy %s is Lazy and has no effect until the template is changed", describe(d.Pending))
+		return fmt.Errorf("its policy %s is Lazy and has no effect until the template is changed", propagate.HolderOf(d.Pending))
 	}
 	return nil
 }
@@ -298,9 +298,11 @@ func (s *state) bind(r ref, b workv1alpha2.Binding) error {
 
 // pin records from which clusters replicas leave. Which pods are where is not known.
 func (s *state) pin(r ref, existing, want workv1alpha2.Binding) error {
-	template := s.templates[r]
-	if schedule.Placed(existing.BindingSpec()) > want.BindingSpec().Replicas && (fleet.LeavesByOrdinal(template) || fleet.PodsToDelete(template) != nil) {
-		s.warnings = append(s.warnings, fmt.Sprintf("%s: the template determines the pods that leave, and the fleet does not show their clusters: the placement can differ", r))
+	template, spec := s.templates[r], want.BindingSpec()
+	fewer := spec.Replicas < existing.BindingSpec().Replicas && spec.Placement.DividesReplicas()
+	if fewer && (fleet.LeavesByOrdinal(template) || fleet.PodsToDelete(template) != nil) {
+		s.warnings = append(s.warnings, fmt.Sprintf("%s: the template determines the pods that leave, and a simulation does not know their clusters: "+
+			"the placement can differ", r))
 	}
 	_, err := propagate.Pin(template, existing, want, nil, func(string) ([]string, bool) { return nil, true })
 	return err
@@ -321,7 +323,7 @@ func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Uns
 	if class := p.PropagationSpec().SchedulePriority; class != nil {
 		value, ok := s.priorities[class.PriorityClassName]
 		if !ok {
-			return m, fmt.Errorf("schedulePriority of %s: there is no PriorityClass %q: create it, or put it into the files", describe(p), class.PriorityClassName)
+			return m, fmt.Errorf("schedulePriority of %s: there is no PriorityClass %q: create it, or put it into the files", propagate.HolderOf(p), class.PriorityClassName)
 		}
 		m.SchedulePriority = &value
 	}
@@ -472,11 +474,4 @@ func revise(ctx context.Context, meaning interpret.Interpreter, f *Fleet, r ref,
 		return template, errors.Join(fmt.Errorf("scale %s: %s cannot be scaled: it has %d replicas whatever it is given", s, r, before), err)
 	}
 	return out, nil
-}
-
-func describe(p policyv1alpha1.Propagation) string {
-	if propagate.Namespaced(p) {
-		return "PropagationPolicy " + p.GetNamespace() + "/" + p.GetName()
-	}
-	return "ClusterPropagationPolicy " + p.GetName()
 }
