@@ -18,6 +18,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/service"
 )
 
@@ -255,6 +256,81 @@ func TestASimulationClaimsAsTheControllersDo(t *testing.T) {
 			if diff := cmp.Diff(claims(h.Fleet, h.settle(t)), claims(s.Fleet, waits)); diff != "" {
 				t.Fatalf("seed %d: the simulation differs (-controllers +simulation):\n%s\nafter:\n%s", seed, diff, strings.Join(story, "\n"))
 			}
+		}
+	}
+}
+
+func TestAMultiClusterServicePlacesItsService(t *testing.T) {
+	const exposure = `
+apiVersion: networking.karmada.io/v1alpha1
+kind: MultiClusterService
+metadata: {name: web, namespace: default}
+spec: {types: [CrossCluster], providerClusters: [{name: m1}], consumerClusters: [{name: m2}]}
+---
+`
+	serving := strings.ReplaceAll(three, "{name: secrets, kind: Secret}", "{name: secrets, kind: Secret}, {name: services, kind: Service}")
+	fleet := load(t, serving+policy("services", "[{apiVersion: v1, kind: Service}]", "{clusterAffinity: {clusterNames: [m3]}}")+
+		"\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {selector: {app: web}}\n---\n")
+	where := func(p Placed) string { return p.Policy + " in " + shares(p) }
+	r := run(t, fleet, Change{Objects: objects(t, exposure)})
+	if len(r.Workloads) != 1 || len(r.Warnings) != 0 {
+		t.Fatalf("%+v, %q", r.Workloads, r.Warnings)
+	}
+	if got := where(r.Workloads[0].Before) + " → " + where(r.Workloads[0].After); got != "PropagationPolicy default/services in m3 →  in m1 m2" {
+		t.Errorf("the Service goes from %s", got)
+	}
+	r = run(t, fleet, Change{Objects: objects(t, strings.Replace(exposure, "CrossCluster", "LoadBalancer", 1))})
+	if w := r.Workloads[0]; w.Changed() {
+		t.Errorf("a load balancer moves the Service: %+v", w)
+	}
+}
+
+func TestScalingDownIgnoresTheFormerPin(t *testing.T) {
+	clones := policy("clones", "[{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}]", equally) +
+		strings.Replace(manifest("apps.kruise.io/v1alpha1", "CloneSet", "c", 6), "replicas: 6", "replicas: 6\n  scaleStrategy: {podsToDelete: [c-a]}", 1)
+	recorded := settled(t, three+clones)
+	for _, o := range recorded {
+		if o.GetKind() == "ResourceBinding" {
+			o.SetAnnotations(joined(o.GetAnnotations(), map[string]string{schedule.PinAnnotation: `{"from":6,"to":4,"clusters":{"m1":2}}`}))
+		}
+	}
+	fleet, err := Load(recorded, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, fleet, Change{Scale: []Scale{scale(t, "cloneset/c=4")}})
+	for _, c := range r.Workloads[0].After.Clusters {
+		if c.Replicas == 0 {
+			t.Errorf("the pin of an earlier change empties %s: %+v", c.Name, r.Workloads[0].After)
+		}
+	}
+	if !slices.ContainsFunc(r.Warnings, func(w string) bool {
+		return strings.HasPrefix(w, "CloneSet default/c: the template determines the pods that leave")
+	}) {
+		t.Errorf("it warns %q", r.Warnings)
+	}
+}
+
+func TestAClusterThatJoinsIsRecordedForTheAutoscalersOfMembers(t *testing.T) {
+	recorded := settled(t, cluster("m1", 10, "")+cluster("m2", 10, "")+policy("shop", "", equally)+deployment("web", 6))
+	for _, o := range recorded {
+		if o.GetKind() == "ResourceBinding" {
+			o.SetAnnotations(joined(o.GetAnnotations(), map[string]string{schedule.ScaledAnnotation: `{"m1":3,"m2":3}`}))
+		}
+	}
+	fleet, err := Load(recorded, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet, touched, err := fleet.With(objects(t, cluster("m3", 10, "")+deployment("web", 9)), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newState(fleet, roomsOf(t, fleet), touched, time.Unix(1, 0))
+	s.settle(t.Context())
+	for _, b := range s.bindings {
+		if got := b.GetAnnotations()[schedule.ScaledAnnotation]; !strings.Contains(got, "m3") {
+			t.Errorf("the binding is in %v, and records %s", b.BindingSpec().Clusters, got)
 		}
 	}
 }
