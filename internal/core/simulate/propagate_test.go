@@ -22,11 +22,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/service"
 )
 
-// hub is a hub whose controllers act at once. It has all data of its templates, which a recorded fleet has not.
-type hub struct{ *Fleet }
+// controllers act on a hub at once. It has all data of its templates, which a recorded fleet has not.
+type controllers struct{ *Fleet }
 
 // create claims the templates that are being created, as admission does.
-func (h hub) create() {
+func (h controllers) create() {
 	for r := range h.invented {
 		d := propagate.Decide(propagate.Observed{Template: h.templates[r], Policies: slices.Collect(maps.Values(h.policies)), Creating: true, OverrideExists: h.overrideExists})
 		if d.Claimed != nil && d.Preempted == nil {
@@ -35,10 +35,10 @@ func (h hub) create() {
 	}
 }
 
-func (h hub) overrideExists(key types.NamespacedName) bool { return h.overrides[key] != nil }
+func (h controllers) overrideExists(key types.NamespacedName) bool { return h.overrides[key] != nil }
 
 // settle runs the controllers until they write nothing. It returns the templates that wait.
-func (h hub) settle(t *testing.T) map[ref]bool {
+func (h controllers) settle(t *testing.T) map[ref]bool {
 	t.Helper()
 	for range 10 {
 		wrote, waits := false, map[ref]bool{}
@@ -54,7 +54,7 @@ func (h hub) settle(t *testing.T) map[ref]bool {
 }
 
 // exposing is the MultiClusterService that exposes a template; nil if none does.
-func (h hub) exposing(t *testing.T, r ref) *networkingv1alpha1.MultiClusterService {
+func (h controllers) exposing(t *testing.T, r ref) *networkingv1alpha1.MultiClusterService {
 	t.Helper()
 	u := h.templates[ref{multiClusterService, r.Namespace, r.Name}]
 	if u == nil || r.Kind != "Service" {
@@ -71,7 +71,7 @@ func (h hub) exposing(t *testing.T, r ref) *networkingv1alpha1.MultiClusterServi
 }
 
 // expose acts as the controller of MultiClusterServices.
-func (h hub) expose(t *testing.T, r ref) (wrote bool) {
+func (h controllers) expose(t *testing.T, r ref) (wrote bool) {
 	t.Helper()
 	s := h.exposing(t, r)
 	if s == nil {
@@ -92,7 +92,7 @@ func (h hub) expose(t *testing.T, r ref) (wrote bool) {
 }
 
 // reconcile carries a decision out as controller/propagate does, write by write.
-func (h hub) reconcile(t *testing.T, r ref, waits map[ref]bool) (wrote bool) {
+func (h controllers) reconcile(t *testing.T, r ref, waits map[ref]bool) (wrote bool) {
 	t.Helper()
 	existing, free, _ := propagate.Find(r.GroupKind, r.Namespace, r.Name, func(key types.NamespacedName) (workv1alpha2.Binding, error) { return h.bindings[key], nil })
 	d := propagate.Decide(propagate.Observed{Template: h.templates[r], Binding: existing, Policies: slices.Collect(maps.Values(h.policies)),
@@ -235,7 +235,7 @@ func TestASimulationClaimsAsTheControllersDo(t *testing.T) {
 	}
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(seed, 26))
-		h, story := hub{load(t, three)}, []string{}
+		h, story := controllers{load(t, three)}, []string{}
 		for number := range 25 {
 			e := anyEvent(r, number)
 			story = append(story, e.what)
