@@ -58,13 +58,18 @@ func (x *history) next() (u *unstructured.Unstructured, deletes bool) {
 		"apiVersion: v1\nkind: Service\n" + metadata("namespace: shop, ", "a", "b") + "\nspec: {selector: {a: b}}",
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n" + metadata("", "a", "b") + "\nrules: []",
 	}[x.random.IntN(3)]
-	selector := x.pick("apps/v1, kind: Deployment", "v1, kind: Service", "rbac.authorization.k8s.io/v1, kind: ClusterRole") +
-		x.pick("", "", ", name: a", ", labelSelector: {matchLabels: {app: x}}")
+	selector := x.pick("apps/v1, kind: Deployment", "v1, kind: Service", "rbac.authorization.k8s.io/v1, kind: ClusterRole")
+	preemption := x.pick("Always", "Never")
+	if preemption == "Always" { // which needs names
+		selector += x.pick(", name: a", ", name: b")
+	} else {
+		selector += x.pick("", "", ", name: a", ", labelSelector: {matchLabels: {app: x}}")
+	}
 	divided := "replicaSchedulingType: Divided, replicaDivisionPreference: Weighted"
 	policy := fmt.Sprintf("apiVersion: policy.karmada.io/v1alpha1\nkind: %sPropagationPolicy\nmetadata: {%sname: %s}\n"+
 		"spec: {resourceSelectors: [{apiVersion: %s}], placement: {clusterAffinity: {clusterNames: [%s]}%s}, priority: %d, preemption: %s%s%s%s}",
 		cluster, namespace, x.pick("p", "q", "r"), selector, x.pick("m1", "m2", "m2, m3"), x.pick("", ", replicaScheduling: {"+divided+"}"), x.random.IntN(3),
-		x.pick("Always", "Never"), x.pick("", "", ", activationPreference: Lazy"), x.pick("", "", ", suspension: {dispatching: true}"), x.pick("", "", ", dependentOverrides: [o]"))
+		preemption, x.pick("", "", ", activationPreference: Lazy"), x.pick("", "", ", suspension: {dispatching: true}"), x.pick("", "", ", dependentOverrides: [o]"))
 	override := fmt.Sprintf("apiVersion: policy.karmada.io/v1alpha1\nkind: %sOverridePolicy\nmetadata: {%sname: o}\nspec: {overrideRules: []}", cluster, namespace)
 	exposure := fmt.Sprintf("apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\nmetadata: {namespace: shop, name: %s}\n"+
 		"spec: {types: [CrossCluster], providerClusters: [{name: %s}], consumerClusters: [{name: %s}]}", x.pick("a", "b"), x.pick("m1", "m3"), x.pick("m1", "m2"))

@@ -209,13 +209,17 @@ func anyEvent(r *rand.Rand, number int) event {
 		}}
 	case 6, 7, 8, 9:
 		var selectors []string
+		preemption, names := "Never", []string{"", "", ", name: a", ", labelSelector: {matchLabels: {app: x}}"}
+		if r.IntN(2) == 0 {
+			preemption, names = "Always", []string{", name: a", ", name: b"} // which preemption needs
+		}
 		for range 1 + r.IntN(2) {
 			gk := historyKinds[r.IntN(len(historyKinds))]
 			selectors = append(selectors, fmt.Sprintf("{apiVersion: %s, kind: %s%s}", strings.TrimPrefix(gk.Group+"/v1", "/"), gk.Kind,
-				pick("", "", ", name: a", ", labelSelector: {matchLabels: {app: x}}")))
+				pick(names...)))
 		}
 		return write(fmt.Sprintf("\napiVersion: policy.karmada.io/v1alpha1\nkind: %sPropagationPolicy\nmetadata: {name: %s}\nspec: {resourceSelectors: [%s], placement: {clusterAffinity: {clusterNames: [%s]}}, priority: %d, preemption: %s%s%s%s}\n",
-			scope, name.Name, strings.Join(selectors, ", "), pick("m1", "m2", "m3"), r.IntN(3), pick("Always", "Never"),
+			scope, name.Name, strings.Join(selectors, ", "), pick("m1", "m2", "m3"), r.IntN(3), preemption,
 			pick("", "", ", activationPreference: Lazy"), pick("", "", ", suspension: {dispatching: true}"), pick("", "", "", ", dependentOverrides: [o]")))
 	case 10:
 		return remove(scope+"PropagationPolicy "+name.String(), func(f *Fleet) { delete(f.policies, name) })
@@ -234,28 +238,31 @@ func TestASimulationClaimsAsTheControllersDo(t *testing.T) {
 		rounds /= 10
 	}
 	for seed := range rounds {
-		r := rand.New(rand.NewPCG(seed, 26))
-		h, story := controllers{load(t, three)}, []string{}
-		for number := range 25 {
-			e := anyEvent(r, number)
-			story = append(story, e.what)
-			recorded, err := Load(recordOf(t, h.Fleet), "default")
-			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-			next, touched := e.apply(t, recorded)
-			s := newState(next, roomsOf(t, next), touched, time.Unix(1, 0))
-			s.settle(t.Context())
-			waits := map[ref]bool{}
-			for r := range s.problems {
-				waits[r] = true
-			}
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { testHistory(t, rand.New(rand.NewPCG(seed, 26))) })
+	}
+}
 
-			h.Fleet, _ = e.apply(t, h.Fleet)
-			h.create()
-			if diff := cmp.Diff(claims(h.Fleet, h.settle(t)), claims(s.Fleet, waits)); diff != "" {
-				t.Fatalf("seed %d: the simulation differs (-controllers +simulation):\n%s\nafter:\n%s", seed, diff, strings.Join(story, "\n"))
-			}
+func testHistory(t *testing.T, r *rand.Rand) {
+	h, story := controllers{load(t, three)}, []string{}
+	for number := range 25 {
+		e := anyEvent(r, number)
+		story = append(story, e.what)
+		recorded, err := Load(recordOf(t, h.Fleet), "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, touched := e.apply(t, recorded)
+		s := newState(next, roomsOf(t, next), touched, time.Unix(1, 0))
+		s.settle(t.Context())
+		waits := map[ref]bool{}
+		for r := range s.problems {
+			waits[r] = true
+		}
+
+		h.Fleet, _ = e.apply(t, h.Fleet)
+		h.create()
+		if diff := cmp.Diff(claims(h.Fleet, h.settle(t)), claims(s.Fleet, waits)); diff != "" {
+			t.Fatalf("the simulation differs (-controllers +simulation):\n%s\nafter:\n%s", diff, strings.Join(story, "\n"))
 		}
 	}
 }
