@@ -51,6 +51,10 @@ type Options struct {
 	ConfigMaps, Deployments, Workers int
 	// Bindings are how many are scheduled in a hub without members.
 	Bindings int
+	// Failovers are how many Deployments leave a member that is lost; 0 leaves the figure out.
+	Failovers int
+	// FailoverOnly measures nothing else.
+	FailoverOnly bool
 	// Full shows also how the times of scheduling grow in a hub with its clusters and bindings, which takes a quarter of an hour.
 	Full bool
 	// HubArgs are more arguments of `argosy up`, to measure what a setting costs.
@@ -61,8 +65,11 @@ type Options struct {
 
 const members = 3
 
-// Run measures everything, in about four minutes.
+// Run measures everything, in about eight minutes.
 func Run(ctx context.Context, o Options) ([]Row, error) {
+	if o.FailoverOnly {
+		return failover(ctx, o)
+	}
 	var rows []Row
 	o.Say("scheduler decisions in core")
 	rows = append(rows, decisions(100, 10_000, "15–22/s end to end"), decisions(1000, 1000, ""))
@@ -93,6 +100,12 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 		return nil, err
 	}
 	rows = append(rows, scheduled...)
+
+	replaced, err := failover(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, replaced...)
 
 	o.Say("starting a hub and %d members", members)
 	lo := lab.Options{Binary: o.Binary, Dir: o.Dir, HubArgs: o.HubArgs}

@@ -29,6 +29,8 @@ type workload struct {
 	make      func(name string, replicas int64) *unstructured.Unstructured
 	replicas  int64
 	placement map[string]any
+	// failover is spec.failover of the policy; nil for none.
+	failover map[string]any
 	// done says of an object on the hub, or of one in a member where hubDone is false, that it has arrived.
 	done    func(u *unstructured.Unstructured) bool
 	hubDone bool
@@ -125,7 +127,7 @@ func (f *fleet) measure(ctx context.Context, o Options, w workload) ([]Row, erro
 
 // policy places all objects of the workload, as one policy for all.
 func (f *fleet) policy(ctx context.Context, w workload) error {
-	policy := object(policyv1alpha1.GroupVersion.WithResource("propagationpolicies"), "PropagationPolicy", w.name, map[string]any{"spec": map[string]any{
+	spec := map[string]any{
 		"resourceSelectors": []any{map[string]any{"apiVersion": w.gvr.GroupVersion().String(), "kind": w.kind,
 			"labelSelector": map[string]any{"matchLabels": map[string]any{"app": "bench"}}}},
 		"placement": func() map[string]any {
@@ -134,7 +136,11 @@ func (f *fleet) policy(ctx context.Context, w workload) error {
 			}
 			return w.placement
 		}(),
-	}})
+	}
+	if w.failover != nil {
+		spec["failover"] = w.failover
+	}
+	policy := object(policyv1alpha1.GroupVersion.WithResource("propagationpolicies"), "PropagationPolicy", w.name, map[string]any{"spec": spec})
 	_, err := f.hub.Resource(policyv1alpha1.GroupVersion.WithResource("propagationpolicies")).Namespace("default").Create(ctx, policy, metav1.CreateOptions{})
 	return err
 }

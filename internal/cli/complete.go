@@ -154,7 +154,7 @@ func completeAsPlugin(root *cobra.Command) {
 }
 
 // clustersFlags are the flags that name clusters of the fleet.
-var clustersFlags = []string{"cluster", "clusters", "cluster-down", "cluster-drained", "cluster-removed"}
+var clustersFlags = []string{"cluster", "clusters", "cluster-down", "cluster-drained", "cluster-removed", "unhealthy"}
 
 // completeFlags has the shell complete the values of flags, of root and all commands under it.
 func completeFlags(root *cobra.Command, hub *hubFlags) {

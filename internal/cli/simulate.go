@@ -17,6 +17,7 @@ import (
 type simulation struct {
 	files, taints, scale   []string
 	down, drained, removed []string
+	unhealthy              []string
 	fleet, output          string
 	scheduler              string
 	plugins                []string
@@ -36,6 +37,7 @@ hand. Each placement takes capacity from those after it, in the order of schedul
   --cluster-down     the cluster stops responding: workloads that fail over leave it, others stay, and no new ones are placed there
   --cluster-drained  the cluster gets a NoExecute taint, and its workloads are rescheduled, as with a WorkloadRebalancer
   --cluster-removed  the cluster leaves the fleet, as with unjoin: its workloads are rescheduled to other clusters
+  --unhealthy        the workloads in the cluster become unhealthy and stay so: those with spec.failover.application leave it
   --taint            the cluster gets a taint: new workloads that do not tolerate it avoid the cluster; with NoExecute, those there leave it
   --scale            a workload gets another number of replicas
   -f                 templates, policies and overrides are applied as on the hub, in every form that it accepts; clusters
@@ -56,6 +58,7 @@ a result, not an error; with --fail-on-unplaced the exit code is 1.`,
 	flags.StringSliceVar(&s.down, "cluster-down", nil, "clusters that stop responding, comma-separated")
 	flags.StringSliceVar(&s.drained, "cluster-drained", nil, "clusters that are drained, comma-separated")
 	flags.StringSliceVar(&s.removed, "cluster-removed", nil, "clusters that leave the fleet, comma-separated")
+	flags.StringSliceVar(&s.unhealthy, "unhealthy", nil, "clusters in which workloads with application failover are unhealthy, comma-separated")
 	flags.StringArrayVar(&s.taints, "taint", nil, "CLUSTER=KEY:EFFECT or CLUSTER=KEY=VALUE:EFFECT, a taint put on a cluster")
 	flags.StringArrayVar(&s.scale, "scale", nil, "[NAMESPACE/]KIND/NAME=N, a workload and its replicas")
 	flags.StringVar(&s.fleet, "fleet", "", "file with the fleet to simulate on, instead of the hub's")
@@ -102,7 +105,7 @@ func (s *simulation) run(cmd *cobra.Command, hub *hubFlags) error {
 
 // change is what is asked about; all that cannot be read is said at once.
 func (s *simulation) change(in io.Reader, namespace string) (simulate.Change, error) {
-	c := simulate.Change{Namespace: namespace, Down: s.down, Drained: s.drained, Removed: s.removed}
+	c := simulate.Change{Namespace: namespace, Down: s.down, Drained: s.drained, Removed: s.removed, Unhealthy: s.unhealthy}
 	var errs []error
 	for _, text := range s.taints {
 		t, err := simulate.ParseTaint(text)

@@ -319,7 +319,11 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 			return failover.Setup(mgr, failover.Options{Options: settings, Fleet: fleet, Templates: templates, Settle: o.Failover.Settle, Gather: gather})
 		}},
 		{"service", func() error {
-			return service.Setup(ctx, mgr, service.Options{Members: members, Templates: templates, Place: schedule.Placer(fleet, o.Scheduler.Name)})
+			lost := corefailover.Options{Off: true}
+			if o.Failover != nil {
+				lost = o.Failover.Options
+			}
+			return service.Setup(ctx, mgr, service.Options{Members: members, Templates: templates, Place: schedule.Placer(fleet, o.Scheduler.Name), Failover: lost})
 		}},
 		{"dispatch", func() error {
 			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Pods: dispatch.PodsOf(members),

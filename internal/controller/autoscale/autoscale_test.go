@@ -360,6 +360,49 @@ func TestASilentClusterTakesNothingAwayAndIsNamed(t *testing.T) {
 	})
 }
 
+// moves has a workload leave b for a, where all four replicas are placed; kept is suppressDeletion of the task.
+func (w *world) moves(kept *bool) {
+	controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) {
+		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "a", Replicas: 4}}
+		b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "b", SuppressDeletion: kept}}
+	})
+}
+
+func TestWorkloadThatLeavesASilentClusterIsNotScaledDown(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		f := w.scaler("web")
+		zero := int32(0)
+		f.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &zero}}
+		w.Make(f)
+		w.says("web", "ScalingActive=True")
+		w.members["b"].Down(true)
+		w.moves(nil)
+		w.use("a", "20m", "20m", "20m", "20m")
+		w.looks("a")
+		w.says("web", "MetricsComplete=False/ClustersUnknown", "cluster b: ")
+		if n := w.replicas(); n != 4 {
+			t.Errorf("a is idle, b is silent and may still serve, and the workload has %d replicas", n)
+		}
+		// A copy that a user keeps may be there for ever.
+		w.moves(new(true))
+		w.becomes(2)
+	})
+}
+
+func TestPodsOfTheOldCopyCountWhileTheyServe(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		w.moves(nil)
+		w.use("a", "50m", "50m", "50m", "50m")
+		w.use("b", "200m", "200m")
+		w.Make(w.scaler("web"))
+		w.becomes(8) // 600m of load ask for 12, of which behavior allows 8 at first
+	})
+}
+
 func TestAClusterWithoutMetricsIsNamed(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {

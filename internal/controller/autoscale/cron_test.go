@@ -206,6 +206,35 @@ func TestARuleSetsTheBoundsOfAFederatedHPA(t *testing.T) {
 	})
 }
 
+func TestRulesAreExecutedWhileAClusterIsLost(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		c := w.schedule(rule("morning", "0 8 * * *", 9))
+		w.Make(c)
+		bounds := w.schedule(rule("noon", "0 12 * * *", 0))
+		lowest, highest := int32(10), int32(30)
+		bounds.Name, bounds.Spec.ScaleTargetRef = "bounds", autoscalingv2.CrossVersionObjectReference{
+			APIVersion: "autoscaling.karmada.io/v1alpha1", Kind: "FederatedHPA", Name: "web"}
+		bounds.Spec.Rules[0].TargetReplicas, bounds.Spec.Rules[0].TargetMinReplicas, bounds.Spec.Rules[0].TargetMaxReplicas = nil, &lowest, &highest
+		w.Make(bounds)
+		w.executed("morning 0+0 next 08:00")
+
+		w.members["b"].Down(true)
+		w.Ready("b", metav1.ConditionFalse, "ClusterNotReachable")
+		w.at("08:00")
+		w.becomes(9)
+		w.executed("morning 1+0 next 08:00")
+
+		// The workload leaves it, and a FederatedHPA gets other bounds.
+		w.moves(nil)
+		w.Make(w.scaler("web"))
+		w.says("web", "MetricsComplete=False/ClustersUnknown")
+		w.at("12:00")
+		w.becomes(10)
+	})
+}
+
 // Whom it scales is named by its author, who may write it in his namespace alone.
 func TestATargetIsNeverOutsideTheNamespace(t *testing.T) {
 	t.Parallel()

@@ -74,7 +74,12 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 			failed = append(failed, err)
 		}
 	}
-	failed = append(failed, r.withdraw(ctx, key, shares))
+	// The autoscaler leaves a cluster after the workload.
+	stay := maps.Clone(shares)
+	for _, t := range spec.GracefulEvictionTasks {
+		stay[t.FromCluster] = autoscale.Share{}
+	}
+	failed = append(failed, r.withdraw(ctx, key, stay))
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}

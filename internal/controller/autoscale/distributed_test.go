@@ -225,6 +225,19 @@ func TestAutoscalersGoWithTheirFederatedHPAAlsoWhileTheHubIsDown(t *testing.T) {
 	})
 }
 
+func TestAutoscalerLeavesAClusterAfterTheWorkload(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		w.Make(w.distributed())
+		w.bounds("a 1-6, b 1-6")
+		w.moves(nil)
+		w.bounds("a 2-12, b 1-6")
+		controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) { b.Spec.GracefulEvictionTasks = nil })
+		w.bounds("a 2-12")
+	})
+}
+
 func TestAutoscalersGoWithTheirWorkload(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {

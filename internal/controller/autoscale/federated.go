@@ -116,7 +116,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 	in := autoscale.Input{Spec: &f.Spec, Current: t.replicas, Each: !t.binding.BindingSpec().Placement.DividesReplicas(),
 		History: r.history(f), Settings: r.Settings, Now: now}
 	if t.replicas > 0 {
-		in.Clusters = r.read(ctx, f, t.binding.BindingSpec().Clusters, selector)
+		in.Clusters = r.read(ctx, f, t.binding.BindingSpec(), selector)
 	}
 	d := autoscale.Decide(in)
 

@@ -2,6 +2,7 @@ package autoscale
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,15 +13,35 @@ import (
 	"github.com/argosy-io/argosy/internal/core/autoscale"
 )
 
-// read asks the clusters, all at once, for the pods of a workload and what they use. A cluster that does not answer is an answer, too.
-func (r *reconciler) read(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, targets []workv1alpha2.TargetCluster, selector string) []autoscale.Cluster {
+// read asks all clusters of a workload in parallel for its pods and what they use. A cluster that does not answer is in the result.
+func (r *reconciler) read(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, spec *workv1alpha2.ResourceBindingSpec, selector string) []autoscale.Cluster {
+	left := leaving(spec)
+	targets := slices.Clone(spec.Clusters)
+	for _, cluster := range left {
+		if !slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster }) {
+			targets = append(targets, workv1alpha2.TargetCluster{Name: cluster})
+		}
+	}
 	out := make([]autoscale.Cluster, len(targets))
 	var asking sync.WaitGroup
 	for i, t := range targets {
 		asking.Go(func() { out[i] = r.readCluster(ctx, f, t, selector) })
 	}
 	asking.Wait()
+	for i := range out {
+		out[i].Left = slices.Contains(left, out[i].Name)
+	}
 	return out
+}
+
+// leaving returns the clusters that a workload is leaving. Those where a user keeps its old copy do not count.
+func leaving(spec *workv1alpha2.ResourceBindingSpec) (clusters []string) {
+	for _, t := range spec.GracefulEvictionTasks {
+		if t.SuppressDeletion == nil || !*t.SuppressDeletion {
+			clusters = append(clusters, t.FromCluster)
+		}
+	}
+	return clusters
 }
 
 // metricsTimeout is how long a cluster may take for all of its metrics together: others wait for it.

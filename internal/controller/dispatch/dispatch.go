@@ -180,14 +180,25 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 	if err := r.remove(ctx, b, unwanted); err != nil {
 		return 0, err
 	}
-	if len(dispatch.Purging(b, works)) == 0 { // what leaves directly leaves first; that it is gone is an event
-		after, err = r.bring(ctx, b)
+	// What leaves directly leaves first. That it is gone, or that its cluster does not respond any more, is an event.
+	purging := dispatch.Purging(b, works)
+	if len(purging) == 0 || dispatch.PurgeIsStuck(purging, func(name string) *clusterv1alpha1.Cluster { return r.cluster(ctx, name) }) {
+		after, err = r.bring(ctx, b, len(purging) > 0)
 	}
 	return commit.Sooner(after, again), err
 }
 
-// bring makes the Works that a binding is to have. It also says when to look again; 0 for never.
-func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding) (after time.Duration, err error) {
+// cluster reads a cluster from the cache; nil if there is none, or it cannot be read.
+func (r *reconciler) cluster(ctx context.Context, name string) *clusterv1alpha1.Cluster {
+	c := &clusterv1alpha1.Cluster{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, c, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return c
+}
+
+// bring makes the Works of a binding; purging is Input.Purging. It also returns when to reconcile again; 0 is never.
+func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging bool) (after time.Duration, err error) {
 	template, found, err := r.Templates.Of(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
 		r.warn(b, nil, "", workv1alpha2.EventSyncWorkFailed, err)
@@ -204,6 +215,7 @@ func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding) (after t
 	if err != nil {
 		return 0, err
 	}
+	input.Purging = purging
 	if after, err = r.write(ctx, b, input); err != nil {
 		return after, err
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -440,6 +442,49 @@ func TestSuspensionReachesTheWorks(t *testing.T) {
 		suspended(false, true)
 		w.change(func(b workv1alpha2.Binding) { b.BindingSpec().Suspension = nil })
 		suspended(false, false)
+	})
+}
+
+func TestOtherClustersGoOnWhenADirectlyLeftClusterIsLost(t *testing.T) {
+	forBothScopes(t, func(w *world) {
+		w.bind("id", "m1", "m2")
+		w.becomes("m1:1 m2:1")
+		// What m1 has cannot be deleted for now.
+		var stuck atomic.Bool
+		stuck.Store(true)
+		w.Hub.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+			if !stuck.Load() || r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/"+names.ExecutionSpace("m1")+"/works/") {
+				return false
+			}
+			http.Error(rw, "it is stuck", http.StatusInternalServerError)
+			return true
+		})
+		w.change(func(b workv1alpha2.Binding) {
+			b.BindingSpec().Clusters = targets([]string{"m2"})
+			b.BindingSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
+				{FromCluster: "m1", PurgeMode: policyv1alpha1.PurgeModeDirectly, Reason: "TaintUntolerated", Producer: "TaintManager"}}
+		})
+		w.Eventually("the Work in m1 is being deleted", func() string {
+			if work := w.work("m1"); work == nil || work.DeletionTimestamp == nil {
+				return "it is not"
+			}
+			return ""
+		})
+		controllertest.Change(w.Hub, w.template, func(u *unstructured.Unstructured) {
+			if err := unstructured.SetNestedField(u.Object, "2", "data", "value"); err != nil {
+				w.t.Fatal(err)
+			}
+		})
+		w.change(func(b workv1alpha2.Binding) {
+			b.BindingSpec().Resource.ResourceVersion = w.template.GetResourceVersion()
+		})
+		w.Quiet()
+		w.becomes("m1:1 m2:1") // m1 responds, so it is about to be left
+
+		w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
+		w.becomes("m1:1 m2:2")
+		stuck.Store(false)
+		w.becomes("m2:2")
 	})
 }
 

@@ -24,6 +24,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/filter"
@@ -52,6 +53,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			return r.targeting(ctx, obj.GetName())
 		}), builder.WithPredicates(filter.AfterStart, clusterMoved)).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.purgedFrom), builder.WithPredicates(falls)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			cluster, err := names.ClusterOf(obj.GetName())
 			if err != nil {
@@ -194,8 +196,31 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 	return out
 }
 
+// falls passes clusters that cease to respond.
+var falls = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
+		return !membership.Silent(was) && membership.Silent(is)
+	},
+}
+
+// purgedFrom are the bindings that leave a cluster directly.
+func (r *reconciler) purgedFrom(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return r.bindings(ctx, cluster.GetName(), func(b workv1alpha2.Binding) bool { return dispatch.LeavesDirectly(b, cluster.GetName()) })
+}
+
 // targeting are the bindings that send something to the cluster.
 func (r *reconciler) targeting(ctx context.Context, cluster string) []reconcile.Request {
+	return r.bindings(ctx, cluster, func(b workv1alpha2.Binding) bool {
+		return slices.ContainsFunc(dispatch.Targets(b), func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	})
+}
+
+// bindings are those that match, because of a cluster.
+func (r *reconciler) bindings(ctx context.Context, cluster string, match func(workv1alpha2.Binding) bool) []reconcile.Request {
 	bindings, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of a cluster", "cluster", cluster)
@@ -203,7 +228,7 @@ func (r *reconciler) targeting(ctx context.Context, cluster string) []reconcile.
 	}
 	var out []reconcile.Request
 	for _, b := range bindings {
-		if slices.ContainsFunc(dispatch.Targets(b), func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster }) {
+		if match(b) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 		}
 	}

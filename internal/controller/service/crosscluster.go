@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,27 +128,28 @@ func claimed(obj metav1.Object) claim {
 
 // Reconcile has the consumers of a Service know the endpoints of its providers, and all of them the Service.
 func (r *crossCluster) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return outcome(r.reconcile(ctx, req.NamespacedName))
+	return r.result(r.reconcile(ctx, req.NamespacedName))
 }
 
-func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) error {
+// reconcile also returns when it is due again without an event; zero is never.
+func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) (next time.Time, err error) {
 	me := service.Owner{Kind: networkingv1alpha1.MultiClusterServiceKind, Namespace: key.Namespace, Name: key.Name}
 	read := &networkingv1alpha1.MultiClusterService{}
-	err := r.client.Get(ctx, key, read)
+	err = r.client.Get(ctx, key, read)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("get MultiClusterService %s: %w", key, err)
+		return next, fmt.Errorf("get MultiClusterService %s: %w", key, err)
 	}
 	if err != nil {
-		return r.gone(ctx, me)
+		return next, r.gone(ctx, me)
 	}
 	if !service.Exposes(read) {
-		return r.end(ctx, me)
+		return next, r.end(ctx, me)
 	}
 
 	// 1. Which clusters.
 	fleet, err := r.fleet(ctx)
 	if err != nil {
-		return err
+		return next, err
 	}
 	e, clusters := service.CrossCluster(read, fleet), service.ClustersOf(read, fleet)
 	missing := ""
@@ -158,13 +160,13 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 
 	// 2. The Service goes to all of them.
 	if len(clusters.All()) == 0 && len(clusters.Missing) == 0 {
-		return nil // a fleet without clusters: that one joins is an event
+		return next, nil // a fleet without clusters: that one joins is an event
 	}
 	trouble, sending, binding := "", error(nil), workv1alpha2.Binding(nil)
 	template, found, err := r.Templates.Get(ctx, serviceKind, key.Namespace, key.Name)
 	switch {
 	case err != nil:
-		return err
+		return next, err
 	case !found || template.GetDeletionTimestamp() != nil:
 		trouble = fmt.Sprintf("there is no Service %s on the hub: create it with the name of the MultiClusterService", key)
 		e.Consumers = nil
@@ -177,19 +179,22 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 
 	// 3. And the providers' endpoints to the consumers.
 	if err := r.follow(ctx, &e); err != nil {
-		return err
+		return next, err
+	}
+	if next, err = r.lost(ctx, &e); err != nil {
+		return next, err
 	}
 	standing, err := r.standing(ctx, me)
 	if err != nil {
-		return err
+		return next, err
 	}
 	services, err := r.services(ctx, e, clusters.All())
 	if err != nil {
-		return err
+		return next, err
 	}
 	d, err := service.Decide(e, standing, services, newID)
 	if err != nil {
-		return err
+		return next, err
 	}
 	written := r.write(ctx, d, standing)
 
@@ -205,13 +210,14 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 		refusal = dispatched.Message
 	}
 	r.warn(me, read, service.EventDispatchEndpointSliceFailed, refusal)
+	r.warn(me, read, service.EventProviderLost, service.WithdrawnMessage(d))
 	want := read.DeepCopy()
 	want.Status.Conditions = service.SetConditions(read.Status.Conditions, read.Generation, metav1.NewTime(r.Clock.Now()), applied, dispatched)
 	told, err := commit.Status(ctx, r.client, read, want)
 	if told && err == nil {
 		r.tellTurned(read, want)
 	}
-	return errors.Join(sending, written, client.IgnoreNotFound(err))
+	return next, errors.Join(sending, written, client.IgnoreNotFound(err))
 }
 
 // tellTurned tells which conditions are true that were not.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,56 +81,61 @@ func (r *imports) all(ctx context.Context, cluster client.Object) []reconcile.Re
 
 // Reconcile has the clusters that import a Service know the endpoints of those that export it.
 func (r *imports) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return outcome(r.reconcile(ctx, req.NamespacedName))
+	return r.result(r.reconcile(ctx, req.NamespacedName))
 }
 
-func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) error {
+// reconcile also returns when it is due again without an event; zero is never.
+func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) (next time.Time, err error) {
 	// Members need the kinds of what they export and import. What goes wrong there keeps no endpoints from anybody.
 	exporters, err := r.placed(ctx, multiclusterv1alpha1.ServiceExportKind, key)
 	if err != nil {
-		return err
+		return next, err
 	}
 	importers, err := r.placed(ctx, multiclusterv1alpha1.ServiceImportKind, key)
 	if err != nil {
-		return err
+		return next, err
 	}
 	defined := errors.Join(r.defineIn(ctx, multiclusterv1alpha1.ServiceExportKind, exporters), r.defineIn(ctx, multiclusterv1alpha1.ServiceImportKind, importers))
-	return errors.Join(defined, r.exchange(ctx, key, exporters, importers, defined))
+	next, err = r.exchange(ctx, key, exporters, importers, defined)
+	return next, errors.Join(defined, err)
 }
 
-// exchange has the importers know the endpoints of the exporters, or nobody if there is no import. defined is what went wrong so far,
-// which is told.
-func (r *imports) exchange(ctx context.Context, key types.NamespacedName, exporters, importers []string, defined error) error {
-	// 1. Without an import nobody is told of anything.
+// exchange sends the endpoints of the exporters to the importers, or withdraws them if there is no import. It reports defined, the
+// error of the steps before. next is when it is due again without an event; zero is never.
+func (r *imports) exchange(ctx context.Context, key types.NamespacedName, exporters, importers []string, defined error) (next time.Time, err error) {
+	// 1. Without an import nothing is sent.
 	read := &multiclusterv1alpha1.ServiceImport{}
-	err := r.client.Get(ctx, key, read)
+	err = r.client.Get(ctx, key, read)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("get ServiceImport %s: %w", key, err)
+		return next, fmt.Errorf("get ServiceImport %s: %w", key, err)
 	}
 	me := service.Owner{Kind: multiclusterv1alpha1.ServiceImportKind.Kind, Namespace: key.Namespace, Name: key.Name}
 	if err != nil {
-		return r.gone(ctx, me)
+		return next, r.gone(ctx, me)
 	}
 	if read.DeletionTimestamp != nil {
-		return r.withdraw(ctx, me)
+		return next, r.withdraw(ctx, me)
 	}
 
 	// 2. The Works.
 	e := service.Import(read, exporters, importers)
 	if err := r.follow(ctx, &e); err != nil {
-		return err
+		return next, err
+	}
+	if next, err = r.lost(ctx, &e); err != nil {
+		return next, err
 	}
 	standing, err := r.standing(ctx, me)
 	if err != nil {
-		return err
+		return next, err
 	}
 	services, err := r.services(ctx, e, e.Consumers)
 	if err != nil {
-		return err
+		return next, err
 	}
 	d, err := service.Decide(e, standing, services, newID)
 	if err != nil {
-		return err
+		return next, err
 	}
 	written := r.write(ctx, d, standing)
 
@@ -142,14 +148,15 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	if why := obstacle(errors.Join(defined, written)); why != "" {
 		trouble = append(trouble, why)
 	}
+	r.warn(me, read, service.EventProviderLost, service.WithdrawnMessage(d))
 	r.warn(me, read, service.EventSyncDerivedServiceFailed, strings.Join(trouble, "; "))
 	want := read.DeepCopy()
 	want.Status = service.ImportStatus(d)
 	told, err := commit.Status(ctx, r.client, read, want)
-	if told && err == nil && len(trouble) == 0 && len(want.Status.Clusters) > 0 {
+	if told && err == nil && len(trouble)+len(d.Withdrawn) == 0 && len(want.Status.Clusters) > 0 {
 		r.events.Succeeded(service.EventSyncDerivedServiceSucceed, "Sync derived service for serviceImport("+read.Name+") succeed.", read)
 	}
-	return errors.Join(written, client.IgnoreNotFound(err))
+	return next, errors.Join(written, client.IgnoreNotFound(err))
 }
 
 // placed are the clusters in which a policy places the kind's object of that name.

@@ -27,6 +27,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/failover"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -43,6 +44,8 @@ type Options struct {
 	Templates *template.Store
 	// Place gives a binding that is about to be created its clusters; nil leaves that to the scheduler.
 	Place func(b workv1alpha2.Binding) (placed bool)
+	// Failover decides which clusters are lost, so that their endpoints are withdrawn.
+	Failover failover.Options
 	// Clock dates conditions; default the real one.
 	Clock clock.PassiveClock
 }
@@ -151,6 +154,22 @@ func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 		e.Providers[cluster] = service.Known{Slices: all, Listed: listed, Soon: !listed && answer[cluster]}
 	}
 	return nil
+}
+
+// lost sets the clusters that are lost, and returns when that changes without an event; zero is never.
+func (x *exchanges) lost(ctx context.Context, e *service.Exchange) (next time.Time, err error) {
+	var list clusterv1alpha1.ClusterList
+	if err := x.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return next, fmt.Errorf("list clusters: %w", err)
+	}
+	var clusters []*clusterv1alpha1.Cluster
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			clusters = append(clusters, &list.Items[i])
+		}
+	}
+	e.Lost, next = failover.Lost(x.Failover, clusters, x.Clock.Now())
+	return next, nil
 }
 
 // unfollow ends what follow began for an owner.
@@ -316,6 +335,18 @@ func (x *exchanges) stays(ctx context.Context, cluster string) (bool, error) {
 		return false, fmt.Errorf("get cluster %q: %w", cluster, err)
 	}
 	return err == nil && c.DeletionTimestamp == nil, nil
+}
+
+// result is the outcome of a reconciliation that is due again at a time; zero is never.
+func (x *exchanges) result(next time.Time, err error) (reconcile.Result, error) {
+	result, err := outcome(err)
+	if err != nil || next.IsZero() {
+		return result, err
+	}
+	if after := max(next.Sub(x.Clock.Now()), staleRetry); result.RequeueAfter == 0 || after < result.RequeueAfter {
+		result.RequeueAfter = after
+	}
+	return result, nil
 }
 
 // outcome is what a look at an object comes to.

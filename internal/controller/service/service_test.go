@@ -30,6 +30,8 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/failover"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/member"
@@ -61,7 +63,7 @@ func runWith(h *controllertest.Hub) (members *member.Members, stop func()) {
 				return err
 			}
 		}
-		return Setup(ctx, mgr, Options{Members: members, Templates: templates})
+		return Setup(ctx, mgr, Options{Members: members, Templates: templates, Failover: failover.Defaults})
 	})
 	return members, stop
 }
@@ -77,7 +79,8 @@ func bind(h *controllertest.Hub, kind string, clusters ...string) *workv1alpha2.
 	return b
 }
 
-// sent are the objects that Works bring to a cluster, definitions left out; taken has the cluster say that it has all of them.
+// sent are the objects that Works bring to a cluster, definitions left out; taken has the cluster say that it has all of them, and that
+// those of deleted Works are gone.
 func sent(t *testing.T, h *controllertest.Hub, cluster string, taken bool) (all []string) {
 	t.Helper()
 	var list workv1alpha1.WorkList
@@ -86,6 +89,12 @@ func sent(t *testing.T, h *controllertest.Hub, cluster string, taken bool) (all 
 	}
 	for i := range list.Items {
 		w := &list.Items[i]
+		if w.DeletionTimestamp != nil {
+			if w.Finalizers = nil; taken {
+				_ = h.Update(t.Context(), w) // it is tried again
+			}
+			continue
+		}
 		m, err := execute.Manifest(w)
 		if err != nil {
 			t.Fatal(err)
@@ -355,4 +364,62 @@ type clusterStatus = clusterv1alpha1.ClusterStatus
 
 func apiEnablement(plural, kind string) clusterv1alpha1.APIEnablement {
 	return clusterv1alpha1.APIEnablement{GroupVersion: multiclusterv1alpha1.GroupVersion.String(), Resources: []clusterv1alpha1.APIResource{{Name: plural, Kind: kind}}}
+}
+
+// taints gives a cluster the taints that follow from its condition Ready, as the cluster controller does.
+func taints(h *controllertest.Hub, cluster string) {
+	controllertest.Change(h, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}, func(c *clusterv1alpha1.Cluster) {
+		c.Spec.Taints, _ = membership.Taints(c.Spec.Taints, membership.Readiness(c), time.Now())
+	})
+}
+
+func TestEndpointsOfALostProviderLeaveAndReturn(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		h := controllertest.New(t)
+		servers := map[string]*membertest.Server{}
+		for _, name := range []string{"m1", "m2"} {
+			servers[name] = h.Join(name, controllertest.EndpointSlice)
+			provide(servers[name], "web-a")
+		}
+		h.Join("m3")
+		run(h)
+		bind(h, "ServiceExport", "m1", "m2")
+		bind(h, "ServiceImport", "m3")
+		i := serviceImport()
+		h.Make(i)
+		all := []string{"EndpointSlice imported-m1-web-a", "EndpointSlice imported-m2-web-a", "Service derived-web"}
+		gets(t, h, "m3", all...)
+
+		servers["m1"].Down(true)
+		h.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
+		taints(h, "m1")
+		h.Quiet() // the test's own writes
+		if got := h.Quiet(); len(got) > 0 {
+			t.Errorf("at once, the loss wrote %v", got)
+		}
+		h.Advance(30 * time.Second) // without another event
+		gets(t, h, "m3", all[1:]...)
+		h.Eventually("a warning says so", func() string {
+			if slices.ContainsFunc(h.Events(), func(e string) bool {
+				return strings.HasPrefix(e, "ServiceImport ProviderLost: The endpoints of m1 are withdrawn")
+			}) {
+				return ""
+			}
+			return fmt.Sprint(h.Events())
+		})
+		h.Has(i)
+		if c := i.Status.Clusters; len(c) != 1 || c[0].Cluster != "m2" {
+			t.Errorf("the import names the exporters %v", c)
+		}
+
+		servers["m1"].Down(false)
+		h.Ready("m1", metav1.ConditionTrue, "ClusterReady")
+		gets(t, h, "m3", all...)
+		h.Quiet()
+		taints(h, "m1")
+		if got := h.Quiet(); len(got) > 1 { // besides the test's own
+			t.Errorf("the end of the taint wrote %v", got)
+		}
+	})
 }

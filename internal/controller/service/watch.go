@@ -60,13 +60,14 @@ func said(w *workv1alpha1.Work) (s struct {
 	return s
 }
 
-// moved passes clusters that join, are about to leave, are gone, answer or do not any more, or serve other kinds than before. A start
-// looks at everything anyway.
+// moved passes clusters that join, leave, become or cease to be ready, get or lose a loss taint, or serve other kinds than before.
+// A start reconciles everything anyway.
 var moved = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
 		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) || membership.IsReady(was) != membership.IsReady(is) ||
+			slices.ContainsFunc(was.Spec.Taints, membership.IsLossTaint) != slices.ContainsFunc(is.Spec.Taints, membership.IsLossTaint) ||
 			len(was.Status.APIEnablements) != len(is.Status.APIEnablements)
 	},
 }

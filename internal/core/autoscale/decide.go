@@ -50,6 +50,8 @@ type Cluster struct {
 	Name string
 	// Replicas are those that it shall have.
 	Replicas int32
+	// Left says that the workload is leaving the cluster. Its pods there count as long as they run.
+	Left bool
 	// Pods are those that it has. Unknown says why nothing is known of them, and is empty otherwise.
 	Pods    []corev1.Pod
 	Unknown string
@@ -105,7 +107,8 @@ type Decision struct {
 // Decide works out the replicas of a template. The order of the clusters does not matter, and the result is within the bounds.
 //
 // A cluster of which nothing is known holds nothing up: its replicas count as idle where the rest asks for more, and as busy where the
-// rest asks for fewer, so that silence alone never takes replicas away.
+// rest asks for fewer, so that silence alone never takes replicas away. While the workload is leaving a cluster of which nothing is
+// known, it does not scale down: its pods there may still serve, and their load is not known.
 func Decide(in Input) Decision {
 	in.Settings = in.Settings.WithDefaults()
 	lowest, highest := int32(1), in.Spec.MaxReplicas
@@ -153,6 +156,9 @@ func Decide(in Input) Decision {
 		return d
 	}
 	d.say(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound", "the desired replica count is calculated from "+by)
+	if in.leavesSilent() {
+		proposal = max(proposal, in.Current)
+	}
 
 	// 3. Not too fast, not too early, and within the bounds.
 	steady, reason, message := in.stabilised(proposal, &d.History)
@@ -236,12 +242,23 @@ func Since(all, stood []autoscalingv2.HorizontalPodAutoscalerCondition) []autosc
 	return all
 }
 
+// leavesSilent reports whether the workload is leaving a cluster of which nothing is known.
+func (in Input) leavesSilent() bool {
+	return slices.ContainsFunc(in.Clusters, func(c Cluster) bool { return c.Left && c.Unknown != "" })
+}
+
 // copies is how many pods there shall be for each replica of the template.
 func (in Input) copies() int32 {
-	if in.Each {
-		return max(1, int32(len(in.Clusters)))
+	if !in.Each {
+		return 1
 	}
-	return 1
+	n := int32(0)
+	for _, c := range in.Clusters {
+		if !c.Left || c.Replicas > 0 {
+			n++
+		}
+	}
+	return max(1, n)
 }
 
 // total are the pods that there shall be.

@@ -21,9 +21,10 @@ import (
 var now = time.Unix(1_800_000_000, 0)
 
 // cluster has pods that request 100m of CPU each and use what is given, "100 50 ? new -": ? has no metrics, new is not ready yet, - is going.
-// "silent:3" is a cluster with three replicas of which nothing is known.
+// "silent:3" is a cluster with three replicas of which nothing is known. After "left" the workload is leaving it.
 func cluster(name, pods string) Cluster {
 	c := Cluster{Name: name, Readings: []Reading{{Pods: map[string]Value{}}}}
+	pods, c.Left = strings.CutPrefix(pods, "left ")
 	if n, silent := strings.CutPrefix(pods, "silent:"); silent {
 		_, _ = fmt.Sscan(n, &c.Replicas)
 		c.Unknown = "no answer in time"
@@ -114,6 +115,12 @@ func TestTheLoadOfAllClustersTogetherDecides(t *testing.T) {
 		{"a silent cluster holds no scale up", 4, false, map[string]string{"a": "150 150", "b": "silent:2"}, 6},
 		{"a silent cluster takes nothing away", 4, false, map[string]string{"a": "20 20", "b": "silent:2"}, 4},
 		{"a silent cluster of one in ten lets idle ones go", 10, false, map[string]string{"a": "10 10 10 10 10 10 10 10 10", "b": "silent:1"}, 4},
+		{"a silent cluster that it leaves takes nothing away", 4, false, map[string]string{"a": "20 20 20 20", "b": "left silent:0"}, 4},
+		{"a silent cluster that it leaves holds no scale up", 4, false, map[string]string{"a": "100 100 100 100", "b": "left silent:0"}, 8},
+		{"a silent cluster that it leaves is no copy", 2, true, map[string]string{"a": "100 100", "b": "left silent:0"}, 4},
+		{"the rest of a silent cluster that it leaves counts as busy", 4, false, map[string]string{"a": "20 20 20", "b": "left silent:1"}, 4},
+		{"pods in a cluster that it leaves serve", 4, false, map[string]string{"a": "33 33 33 33", "b": "left 33 33"}, 4},
+		{"and let idle ones go", 4, false, map[string]string{"a": "10 10 10 10", "b": "left 10 10"}, 2},
 		{"there are more than the maximum", 30, false, map[string]string{"a": "50"}, 20},
 	} {
 		d := Decide(Input{Spec: atOnce(spec()), Current: c.current, Each: c.each, Clusters: clusters(c.clusters), Now: now})

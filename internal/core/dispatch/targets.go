@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -79,24 +78,6 @@ func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work, now time.Tim
 		return true
 	})
 	return unwanted, again
-}
-
-// Purging are those of the existing Works that have to be gone before b's copies elsewhere may start: b is leaving
-// their clusters directly.
-func Purging(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha1.Work {
-	left := map[string]bool{}
-	for _, t := range b.BindingSpec().GracefulEvictionTasks {
-		if t.PurgeMode == policyv1alpha1.PurgeModeDirectly {
-			left[t.FromCluster] = true
-		}
-	}
-	if len(left) == 0 {
-		return nil
-	}
-	for _, c := range Targets(b) {
-		delete(left, c.Name)
-	}
-	return filter(b, existing, func(cluster string) bool { return left[cluster] })
 }
 
 // filter are b's own Works in the clusters asked for.

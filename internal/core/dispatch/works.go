@@ -43,6 +43,9 @@ type Input struct {
 	Overrides []policyv1alpha1.Override
 	// Existing are the Works that stand, by cluster: their permanent ids are kept.
 	Existing map[string]*workv1alpha1.Work
+	// Purging says that copies that must be deleted first are still there. Then existing copies are updated, and nothing that
+	// replaces the others is made.
+	Purging bool
 	// Pods are the clusters that have a pod of that name, of the names that fleet.PodsAskedFor gives; see fleet.Input.
 	Pods map[string][]string
 	// Target are the replicas by cluster of the workload that fleet.TargetOf names; nil if they are not known.
@@ -121,6 +124,10 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	spec := in.Binding.BindingSpec()
 	if waits, after := in.awaitsPlacement(); waits {
 		return Decision{Waits: true, RecheckAfter: after}
+	}
+	if in.Purging {
+		in = in.withoutReplacements(ctx, i)
+		spec = in.Binding.BindingSpec()
 	}
 	targets := Targets(in.Binding)
 	sent, err := content(in.Template)

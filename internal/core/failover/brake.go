@@ -36,13 +36,7 @@ func brake(s schedule.Snapshot, share float64, now time.Time) (paused map[string
 	var ready time.Time // when the last cluster became ready
 	for _, name := range s.Names() {
 		c := s.Cluster(name)
-		var at time.Time
-		for _, t := range c.Spec.Taints {
-			if isLossTaint(t) && t.TimeAdded != nil && (at.IsZero() || t.TimeAdded.Time.Before(at)) {
-				at = t.TimeAdded.Time
-			}
-		}
-		if !at.IsZero() {
+		if at, ok := lostSince(c); ok {
 			losses = append(losses, loss{name, at})
 		}
 		if r := membership.Readiness(c); membership.IsReady(c) && r.LastTransitionTime.After(ready) {

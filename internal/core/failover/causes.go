@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,14 +22,9 @@ import (
 // defaultUnhealthy is how long an application may be Unhealthy where its policy does not say.
 const defaultUnhealthy = 300 * time.Second
 
-// isLossTaint says whether the hub sets the taint on clusters that do not respond, for failover alone.
-func isLossTaint(t corev1.Taint) bool {
-	return t.Effect == corev1.TaintEffectNoExecute && membership.IsReadinessTaint(t)
-}
-
 // lost says whether a cluster is known not to respond.
 func lost(c *clusterv1alpha1.Cluster) bool {
-	return c != nil && (slices.ContainsFunc(c.Spec.Taints, isLossTaint) || membership.Silent(c))
+	return c != nil && (slices.ContainsFunc(c.Spec.Taints, membership.IsLossTaint) || membership.Silent(c))
 }
 
 // cause is why a binding should leave a cluster.
@@ -132,7 +126,7 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 		rule = spec.Failover.Cluster
 	}
 	tolerations := p.Tolerations.WithDefaults(spec.Placement.ClusterTolerations)
-	others := slices.DeleteFunc(slices.Clone(cluster.Spec.Taints), isLossTaint)
+	others := slices.DeleteFunc(slices.Clone(cluster.Spec.Taints), membership.IsLossTaint)
 	taint, until, limited := membership.ToleratedUntil(others, tolerations, p.now)
 	_, braked := p.braked[cluster.Name]
 	paused := false
@@ -152,7 +146,7 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	if taint.TimeAdded != nil {
 		c.since = taint.TimeAdded.Time
 	}
-	if earliest := c.since.Add(lossDelay); isLossTaint(taint) && c.due.Before(earliest) {
+	if earliest := c.since.Add(lossDelay); membership.IsLossTaint(taint) && c.due.Before(earliest) {
 		c.due = earliest
 	}
 	if rule != nil {

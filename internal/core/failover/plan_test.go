@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -295,6 +296,66 @@ func TestWithoutFailbackWorkloadsStayWhereTheyAre(t *testing.T) {
 	w.execute(w.plans("web ~a"))
 	w.pass(24 * time.Hour)
 	w.plans("")
+}
+
+func TestReturnedClusterKeepsItsCopyUntilTheReplacementIsHealthy(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	b := w.deployment("web", "a=2", upTo(byRoom(), 1))
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("web -a: b=2"))
+	w.reports(b, "b", workv1alpha1.ResourceUnknown, 1)
+	w.back("a")
+	w.reports(b, "a", workv1alpha1.ResourceHealthy, 2) // it still runs there
+	w.pass(time.Hour)
+	w.plans("web !a GracePeriodExceeded")
+	w.healthy(b)
+	w.execute(w.plans("web ~a"))
+	w.plans("")
+}
+
+func TestRebalancerReturnsWhatAFailoverMoved(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	p := byRoom()
+	p.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
+		{AffinityName: "primary", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"a"}}},
+		{AffinityName: "backup", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"b"}}},
+	}
+	b := w.deployment("web", "a=2", p)
+	b.Status.SchedulerObservedAffinityName = "primary"
+	w.lose("a")
+	w.pass(5 * time.Minute)
+	w.execute(w.plans("web -a: b=2"))
+	w.back("a")
+	w.healthy(b)
+	w.execute(w.plans("web ~a"))
+	w.plans("")
+	w.pass(time.Minute)
+	b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: w.now}
+	w.confirm()
+	if got := text(b.Spec.Clusters); got != "a=2" {
+		t.Errorf("it is at %s", got)
+	}
+	w.plans("")
+}
+
+func TestClusterBeingDeletedTakesNoReplacement(t *testing.T) {
+	for name, p := range map[string]policyv1alpha1.Placement{"divided": upTo(byRoom(), 1), "copied": upTo(duplicated(), 1)} {
+		w := newWorld(t, "a", "b", "c")
+		w.deployment("web", "a=1", p)
+		w.cluster("b").DeletionTimestamp = &metav1.Time{Time: w.now}
+		w.in.Registered = map[string]bool{"b": true}
+		w.taint("c", "maintenance")
+		w.lose("a")
+		w.pass(5 * time.Minute)
+		if got := planText(w.plan()); got != "web !a NothingFits" {
+			t.Errorf("%s: planned %q while b is being deleted", name, got)
+		}
+		w.untaint("c", "maintenance")
+		if got := planText(w.plan()); got != "web -a: c=1" {
+			t.Errorf("%s: planned %q while b is being deleted", name, got)
+		}
+	}
 }
 
 func TestBrakeHoldsForClustersLostTogether(t *testing.T) {

@@ -123,7 +123,7 @@ func question(b workv1alpha2.Binding, s schedule.Snapshot, from ...string) *quer
 // accepts says whether a cluster may be given more of a binding.
 func accepts(p *policyv1alpha1.Placement, c *clusterv1alpha1.Cluster) bool {
 	return !membership.Silent(c) && !slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && (isLossTaint(t) || !capacity.Tolerates(p.ClusterTolerations, t))
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && (membership.IsLossTaint(t) || !capacity.Tolerates(p.ClusterTolerations, t))
 	})
 }
 

@@ -15,6 +15,11 @@ func IsReadinessTaint(t corev1.Taint) bool {
 		(t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute)
 }
 
+// IsLossTaint reports whether the hub sets the taint on clusters that are not ready, so that workloads and traffic leave them.
+func IsLossTaint(t corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoExecute && IsReadinessTaint(t)
+}
+
 // Taints returns the cluster's taints with those that follow from the condition Ready, and whether they differ from the given ones.
 // False means not-ready and Unknown means unreachable, each with NoSchedule and NoExecute. The time of the NoExecute taint is when the
 // cluster ceased to be ready: it stays when unreachable becomes not-ready. Taints that others set are left alone.

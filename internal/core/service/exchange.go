@@ -45,6 +45,8 @@ type Exchange struct {
 	Providers map[string]Known
 	// Consumers are the clusters that are to know the endpoints, sorted.
 	Consumers []string
+	// Lost are the clusters that traffic should leave.
+	Lost map[string]bool
 
 	// labels are on each Work.
 	labels map[string]string

@@ -677,3 +677,110 @@ func TestAClusterWithVeryManyEndpointSlicesHasOthersToldOfSome(t *testing.T) {
 		})
 	}
 }
+
+// endpointsIn are the EndpointSlices that stand, as "consumer: name".
+func (w *world) endpointsIn() (all []string) {
+	for _, work := range w.standing {
+		if work.Annotations[ProvisionClusterAnnotation] != "" {
+			all = append(all, strings.Replace(brief(work), "EndpointSlice ", "", 1))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestLostProviderIsWithdrawnWhileAnotherServes(t *testing.T) {
+	w := newWorld(t)
+	x := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m1", "m3", "m4"})
+	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+	known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
+	w.settle(x)
+
+	x.Lost = map[string]bool{"m1": true, "m4": true}
+	if diff := cmp.Diff([]string{"delete m3: EndpointSlice imported-m1-web-abc"}, w.settle(x)); diff != "" {
+		t.Errorf("clusters that are lost keep what they have: %s", diff)
+	}
+	d := w.decide(x)
+	if !slices.Equal(d.Withdrawn, []string{"m1"}) || !slices.Equal(d.From, []string{"m2"}) {
+		t.Errorf("withdrawn %v, from %v", d.Withdrawn, d.From)
+	}
+	c := Dispatched(d, w.works(), "", nil)
+	if c.Status != metav1.ConditionUnknown || c.Reason != EventProviderLost || !strings.Contains(c.Message, "m1") {
+		t.Errorf("the condition is %+v", c)
+	}
+
+	// The hub starts again while m1 is lost: nothing returns before m1 does.
+	x.Providers["m1"] = Known{}
+	if got := w.settle(x); len(got) > 0 {
+		t.Errorf("a start wrote %v", got)
+	}
+	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+	x.Lost = nil
+	if diff := cmp.Diff([]string{"create m3: EndpointSlice imported-m1-web-abc"}, w.settle(x)); diff != "" {
+		t.Error(diff)
+	}
+	if d := w.decide(x); len(d.Withdrawn) > 0 || WithdrawnMessage(d) != "" {
+		t.Errorf("withdrawn %v", d.Withdrawn)
+	}
+}
+
+func TestLostProviderStaysIfNoOtherServes(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		other Known
+		lost  bool
+	}{
+		{"the other has no endpoints", Known{Listed: true}, false},
+		{"the other's endpoints are not ready", Known{Listed: true, Slices: []Slice{func() Slice {
+			s := sliceIn("web-xyz", "10.1.0.1")
+			s.Endpoints[0].Conditions.Ready = new(false)
+			return s
+		}()}}, false},
+		{"the other is lost, too", Known{Listed: true, Slices: []Slice{sliceIn("web-xyz", "10.1.0.1")}}, true},
+		{"the other has not answered", Known{}, false},
+	} {
+		w := newWorld(t)
+		x := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m3"})
+		known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+		known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
+		w.settle(x)
+		x.Lost, x.Providers["m2"] = map[string]bool{"m1": true, "m2": c.lost}, c.other
+		w.settle(x)
+		if !slices.Contains(w.endpointsIn(), "m3: imported-m1-web-abc") {
+			t.Errorf("%s: m3 has only %v", c.name, w.endpointsIn())
+		}
+	}
+}
+
+func TestLostProviderOfAMultiClusterServiceReturns(t *testing.T) {
+	x := CrossCluster(crossCluster(t, `{types: [CrossCluster], providerClusters: [{name: m1}, {name: m2}], consumerClusters: [{name: m3}]}`), []string{"m1", "m2", "m3"})
+	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+	known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
+	x.Lost = map[string]bool{"m1": true}
+	services := map[string]*workv1alpha1.Work{}
+	for _, c := range []string{"m1", "m2", "m3"} {
+		services[c] = &workv1alpha1.Work{}
+		say(services[c], metav1.ConditionTrue, "")
+	}
+	say(services["m1"], metav1.ConditionFalse, "cluster is not reachable")
+	decide := func() Decision {
+		d, err := Decide(x, nil, services, func() string { return "id" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if d := decide(); !slices.Equal(d.Withdrawn, []string{"m1"}) || len(d.Works) != 1 {
+		t.Errorf("withdrawn %v, and %d Works", d.Withdrawn, len(d.Works))
+	}
+	// m2 stops serving, so the endpoints of m1 are better than none, though no Work has them any more.
+	known(x, "m2")
+	if d := decide(); !slices.Equal(d.From, []string{"m1"}) || len(d.Works) != 1 {
+		t.Errorf("from %v, and %d Works", d.From, len(d.Works))
+	}
+	// A Service of that name that was never the hub's provides nothing.
+	services["m1"].Status.ManifestStatuses = nil
+	if d := decide(); len(d.From)+len(d.Withdrawn) > 0 {
+		t.Errorf("from %v, withdrawn %v", d.From, d.Withdrawn)
+	}
+}

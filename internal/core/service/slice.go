@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Labels and annotations of the slices that the hub brings, as Karmada and the multi-cluster services API have them.
@@ -60,6 +61,11 @@ func sliceOf(name string, s *discoveryv1.EndpointSlice) Slice {
 		out.Ports = nil
 	}
 	return out
+}
+
+// ready reports whether the slice has an endpoint that takes traffic.
+func (s Slice) ready() bool {
+	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return ptr.Deref(e.Conditions.Ready, true) })
 }
 
 // Known is what is known of a cluster's slices of a Service.

@@ -26,6 +26,8 @@ const (
 	EventDispatchEndpointSliceFailed  = "DispatchEndpointSliceFailed"
 	EventDispatchEndpointSliceSucceed = "DispatchEndpointSliceSucceed"
 	EventClusterNotFound              = "ClusterNotFound"
+	// EventProviderLost warns that the endpoints of a lost cluster are withdrawn. It is also the reason of the condition.
+	EventProviderLost = "ProviderLost"
 )
 
 // The reasons and messages of success, as Karmada's users know them.
@@ -105,6 +107,8 @@ func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *
 	switch {
 	case trouble != "":
 		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: kind + "Failed", Message: trouble}
+	case len(d.Withdrawn) > 0:
+		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: EventProviderLost, Message: WithdrawnMessage(d)}
 	case len(d.Silent) == 0 && len(d.Soon) > 0 && was != nil:
 		return *was
 	case len(d.Silent)+len(d.Soon) > 0:
@@ -116,6 +120,15 @@ func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *
 			Message: "No report from " + strings.Join(silent, ", ") + " since the hub started; its last known state is used."}
 	}
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind + "Succeed", Message: messageDispatched}
+}
+
+// WithdrawnMessage says for people which providers are withdrawn; empty if none is.
+func WithdrawnMessage(d Decision) string {
+	if len(d.Withdrawn) == 0 {
+		return ""
+	}
+	return "The endpoints of " + strings.Join(d.Withdrawn, ", ") +
+		" are withdrawn from the other clusters, because the hub does not reach these clusters; they return when it does."
 }
 
 // Refused are the Works of the decision that their clusters refused, and the providers of which not all is told, a line for each

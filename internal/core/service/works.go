@@ -31,8 +31,10 @@ type Decision struct {
 	Works []*workv1alpha1.Work
 	// Gone are those that stand and are wanted no more.
 	Gone []*workv1alpha1.Work
-	// From are the providers of which slices are known, sorted.
+	// From are the providers whose endpoints the consumers get, sorted.
 	From []string
+	// Withdrawn are the lost providers whose endpoints the consumers do not get, sorted.
+	Withdrawn []string
 	// Silent are the providers that have not answered since the hub looks, sorted: of them counts what they said before. Soon are
 	// those of which the same is true, and that are about to.
 	Silent, Soon []string
@@ -47,7 +49,8 @@ type Decision struct {
 //
 // A consumer is told of endpoints once it has the Service: a Service of that name which is somebody else's must not get them. Nor
 // must the endpoints of such a one be taken for those of a provider, where the Service is not derived and comes to providers too.
-// Of a provider that has not answered yet, as after a start of the hub, what the standing Works say goes on to hold.
+// Of a provider that has not answered yet, as after a start of the hub, what the standing Works say goes on to hold. A provider that
+// is lost is withdrawn as long as another one has ready endpoints.
 func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*workv1alpha1.Work, newID func() string) (Decision, error) {
 	var d Decision
 	byKey := map[string]*workv1alpha1.Work{}
@@ -71,7 +74,9 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 	// 1. What the providers have.
 	from := map[string][]Slice{}
 	for _, provider := range slices.Sorted(maps.Keys(x.Providers)) {
-		if x.Derived == nil && !holds(services[provider], offered[provider]) {
+		// No Work may be left that shows that a withdrawn provider had the Service.
+		before := offered[provider] || x.Lost[provider] && hadManifest(services[provider])
+		if x.Derived == nil && !holds(services[provider], before) {
 			continue
 		}
 		known := x.Providers[provider]
@@ -84,7 +89,6 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 			known.Slices = recall(standing, provider)
 		}
 		if len(known.Slices) > 0 {
-			d.From = append(d.From, provider)
 			taken := bounded(sorted(known.Slices))
 			if from[provider] = taken; len(taken) < len(known.Slices) {
 				d.Cut = append(d.Cut, fmt.Sprintf("cluster %q: only %d of its %d EndpointSlices of the Service are shared with other clusters; the limit is %d slices and %s per cluster: check what creates so many there",
@@ -93,6 +97,15 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 		}
 	}
 	d.Portless = portless(x.Derived, from)
+	providers := slices.Sorted(maps.Keys(from))
+	withdrawn := x.withdrawn(from)
+	for _, provider := range providers {
+		if withdrawn[provider] {
+			d.Withdrawn = append(d.Withdrawn, provider)
+		} else {
+			d.From = append(d.From, provider)
+		}
+	}
 	// 2. What each consumer gets.
 	for _, consumer := range x.Consumers {
 		if x.Derived != nil {
@@ -103,8 +116,12 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 		if !holds(services[consumer], told[consumer]) {
 			continue
 		}
-		for _, provider := range d.From {
+		for _, provider := range providers {
 			if provider == consumer && !x.ownToo {
+				continue
+			}
+			// The hub does not reach a lost consumer, which may reach the lost provider.
+			if withdrawn[provider] && !x.Lost[consumer] {
 				continue
 			}
 			for _, s := range from[provider] {
@@ -122,7 +139,7 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 	}
 	unsaid := map[source]bool{} // by any Work that stays
 	for provider, all := range from {
-		if !x.Providers[provider].Listed && slices.ContainsFunc(x.Consumers, func(c string) bool { return x.ownToo || c != provider }) {
+		if !x.Providers[provider].Listed && !withdrawn[provider] && slices.ContainsFunc(x.Consumers, func(c string) bool { return x.ownToo || c != provider }) {
 			for _, s := range all {
 				unsaid[source{provider, s.Name}] = true
 			}
@@ -141,6 +158,23 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 		d.Gone = append(d.Gone, byKey[key])
 	}
 	return d, nil
+}
+
+// withdrawn returns the lost providers, if another provider that the hub has heard of has ready endpoints, else none: a cluster that
+// does not answer the hub may still serve.
+func (x Exchange) withdrawn(from map[string][]Slice) map[string]bool {
+	lost, instead := map[string]bool{}, false
+	for provider, all := range from {
+		if x.Lost[provider] {
+			lost[provider] = true
+		} else if x.Providers[provider].Listed && slices.ContainsFunc(all, Slice.ready) {
+			instead = true
+		}
+	}
+	if !instead {
+		return nil
+	}
+	return lost
 }
 
 // portless are the ports of the derived Service that none of the slices has. While no slice has any, nothing is known.
@@ -283,7 +317,12 @@ func holds(w *workv1alpha1.Work, before bool) bool {
 		return false
 	}
 	applied, refused := Applied(w)
-	return applied || before && (refused == "" || len(w.Status.ManifestStatuses) > 0)
+	return applied || before && (refused == "" || hadManifest(w))
+}
+
+// hadManifest reports whether a cluster has had what a Work brings; nil is no Work.
+func hadManifest(w *workv1alpha1.Work) bool {
+	return w != nil && len(w.Status.ManifestStatuses) > 0
 }
 
 // ServiceWorkNames are what the Work of a Service may be called in each execution space: kinds of other groups share its first name.

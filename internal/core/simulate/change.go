@@ -33,6 +33,8 @@ type Change struct {
 	Drained []string
 	// Removed are clusters that leave the fleet, as by an unjoin, with all that runs in them.
 	Removed []string
+	// Unhealthy are clusters where the workloads with application failover become unhealthy, and stay so.
+	Unhealthy []string
 	// Taints are put on clusters. New workloads that do not tolerate them avoid the clusters, and with NoExecute, those there leave.
 	Taints []Taint
 	// Scale are workloads with another number of replicas.
@@ -142,7 +144,7 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 	for _, f := range []struct {
 		flag     string
 		clusters []string
-	}{{"cluster-down", c.Down}, {"cluster-drained", c.Drained}, {"cluster-removed", c.Removed}} {
+	}{{"cluster-down", c.Down}, {"cluster-drained", c.Drained}, {"cluster-removed", c.Removed}, {"unhealthy", c.Unhealthy}} {
 		for _, name := range f.clusters {
 			if !exists(f.flag, name) {
 				continue

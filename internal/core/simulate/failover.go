@@ -88,6 +88,9 @@ func (s *state) failOver(order []types.NamespacedName) {
 
 // mayFailOver says whether a workload may have to leave a cluster, or may return to one.
 func (s *state) mayFailOver() bool {
+	if len(s.unhealthy) > 0 {
+		return true
+	}
 	for _, c := range s.clusters {
 		for _, t := range c.Spec.Taints {
 			if t.Effect == corev1.TaintEffectNoExecute {
@@ -132,7 +135,7 @@ func (s *state) decide(b workv1alpha2.Binding, choose chooser) {
 // has placed.
 func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
-		Fleet: deschedule.Fleet{Snapshot: s.snapshot, Decide: s.decide}}
+		Fleet: deschedule.Fleet{Snapshot: s.snapshot, Decide: s.decide}, Unhealthy: map[types.NamespacedName]map[string]time.Time{}}
 	in.SchedulerName = s.scheduler
 	for name := range s.clusters {
 		in.Registered[name] = true
@@ -146,9 +149,43 @@ func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
 			b.BindingStatus().AggregatedStatus = s.healthy(b)
 			s.bindings[key] = b
 		}
+		if since := s.unhealthyIn(b); len(since) > 0 {
+			b = s.reportUnhealthy(b, since)
+			s.bindings[key] = b
+			in.Unhealthy[key] = since
+		}
 		in.Bindings = append(in.Bindings, b)
 	}
 	return in
+}
+
+// unhealthyIn is since when a binding with application failover is unhealthy, by cluster.
+func (s *state) unhealthyIn(b workv1alpha2.Binding) map[string]time.Time {
+	if f := b.BindingSpec().Failover; f == nil || f.Application == nil {
+		return nil
+	}
+	since := map[string]time.Time{}
+	for _, t := range b.BindingSpec().Clusters {
+		if at, ok := s.unhealthy[t.Name]; ok {
+			since[t.Name] = at
+		}
+	}
+	return since
+}
+
+// reportUnhealthy is a binding that is reported unhealthy in clusters. What it reported before is kept, for statePreservation.
+func (s *state) reportUnhealthy(b workv1alpha2.Binding, in map[string]time.Time) workv1alpha2.Binding {
+	b = b.DeepCopyObject().(workv1alpha2.Binding)
+	status := b.BindingStatus()
+	for cluster := range in {
+		at := slices.IndexFunc(status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster })
+		if at < 0 {
+			at = len(status.AggregatedStatus)
+			status.AggregatedStatus = append(status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: true})
+		}
+		status.AggregatedStatus[at].Health = workv1alpha1.ResourceUnhealthy
+	}
+	return b
 }
 
 // healthy are the reports of a binding whose copies are healthy, with all replicas, in all clusters that respond. What has

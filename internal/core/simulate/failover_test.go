@@ -58,6 +58,44 @@ func TestFailoverIsAsPredicted(t *testing.T) {
 	}
 }
 
+func TestUnhealthyApplicationsMoveAsTheirPolicySays(t *testing.T) {
+	const once = "{spreadConstraints: [{spreadByField: cluster, maxGroups: 1}], clusterAffinity: {clusterNames: [m1, m2]}, " +
+		"replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}"
+	withFailover := strings.Replace(policy("p", "", once), "spec: {", "spec: {propagateDeps: true, failover: {application: {decisionConditions: {}}}, ", 1)
+	for _, c := range []struct {
+		name, fleet string
+		moves       bool
+		stays       string
+	}{
+		{"with application failover", three + withFailover + deployment("web", 4), true, ""},
+		{"without", three + policy("p", "", once) + deployment("web", 4), false, ""},
+		{"nothing fits", cluster("m1", 10, "") + cluster("m2", 1, "") + withFailover + deployment("web", 4), false, "stays in m1: no other cluster takes it"},
+	} {
+		f := load(t, c.fleet)
+		r := run(t, f, Change{Unhealthy: []string{"m1"}})
+		w := r.Workloads[0]
+		if got := shares(w.Before); got != "m1:4" {
+			t.Fatalf("%s: before, it is at %s", c.name, got)
+		}
+		want := "m1:4"
+		if c.moves {
+			want = "m2:4"
+		}
+		if got := shares(w.After); got != want {
+			t.Errorf("%s: it goes to %s, want %s", c.name, got, want)
+		}
+		if got := strings.Join(w.Stays, "\n"); !strings.Contains(got, c.stays) || c.stays == "" && got != "" {
+			t.Errorf("%s: it says %q, want %q", c.name, got, c.stays)
+		}
+		if r.Clusters[0].State != "unhealthy" || !slices.Contains(r.Change, "m1 has unhealthy applications") {
+			t.Errorf("%s: the report is about %s, %v", c.name, r.Clusters[0].State, r.Change)
+		}
+		if again := run(t, f, Change{}); again.Workloads[0].Changed() {
+			t.Errorf("%s: without a change it moves to %s", c.name, shares(again.Workloads[0].After))
+		}
+	}
+}
+
 // failsOver has a hub live through a change: it plans every 20 seconds, its scheduler confirms a placement in the next
 // step, and a copy is healthy one minute after it was placed.
 func failsOver(t *testing.T, f *Fleet, c Change) *state {

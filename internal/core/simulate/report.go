@@ -105,7 +105,7 @@ type Overridden struct {
 // Cluster is one cluster before and after.
 type Cluster struct {
 	Name string `json:"name"`
-	// State is what the change does to the cluster: "down", "drained", "removed" or "new"; empty for nothing of that.
+	// State is what the change does to the cluster: "down", "drained", "unhealthy", "removed" or "new"; else empty.
 	State string `json:"state,omitempty"`
 	// Replicas of the workloads of the report.
 	Before int64 `json:"replicasBefore"`
@@ -203,6 +203,8 @@ func report(c Change, before, after *state) Report {
 			cluster.State = "down"
 		case slices.Contains(c.Drained, name):
 			cluster.State = "drained"
+		case slices.Contains(c.Unhealthy, name):
+			cluster.State = "unhealthy"
 		case after.clusters[name] == nil:
 			cluster.State = "removed"
 		case before.clusters[name] == nil:
@@ -228,7 +230,7 @@ func words(c Change) []string {
 	for _, f := range []struct {
 		clusters []string
 		what     string
-	}{{c.Down, "is down"}, {c.Drained, "is drained"}, {c.Removed, "is removed"}} {
+	}{{c.Down, "is down"}, {c.Drained, "is drained"}, {c.Removed, "is removed"}, {c.Unhealthy, "has unhealthy applications"}} {
 		for _, name := range slices.Sorted(slices.Values(f.clusters)) {
 			out = append(out, name+" "+f.what)
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Run is what becomes of the fleet by the change: first the fleet is settled as it is, which moves nothing in one that a hub
@@ -30,6 +31,10 @@ func Run(ctx context.Context, f *Fleet, c Change) (Report, error) {
 		return Report{}, err
 	}
 	after := newState(next, rooms, touched, now)
+	after.unhealthy = map[string]time.Time{}
+	for _, cluster := range c.Unhealthy {
+		after.unhealthy[cluster] = now
+	}
 	for name, r := range next.rebalancers {
 		if before.rebalancers[name] != r {
 			after.rebalancing = append(after.rebalancing, r)

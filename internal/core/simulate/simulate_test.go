@@ -445,6 +445,7 @@ func TestContradictionsAreToldClearly(t *testing.T) {
 	}{
 		{"a cluster that is not there", Change{Removed: []string{"m9"}}, []string{`there is no cluster "m9"; there are m1, m2, m3`}},
 		{"a cluster that is both down and removed", Change{Down: []string{"m1"}, Removed: []string{"m1"}}, []string{`cluster "m1" is given to cluster-down as well`}},
+		{"a cluster that is both down and unhealthy", Change{Down: []string{"m1"}, Unhealthy: []string{"m1"}}, []string{`unhealthy: cluster "m1" is given to cluster-down as well`}},
 		{"a taint on a cluster that is removed", Change{Removed: []string{"m1"}, Taints: []Taint{{Cluster: "m1"}}}, []string{"to be removed as well"}},
 		{"a scale of what is not there", Change{Scale: []Scale{scale(t, "deployment/none=3")}}, []string{"default/deployment/none=3", "no such template"}},
 		{"a scale of what has no replicas", Change{Scale: []Scale{scale(t, "configmap/c=3")}}, []string{"ConfigMap default/c cannot be scaled", "no number of replicas"}},

@@ -69,6 +69,8 @@ type state struct {
 	// now is the time, stays are the workloads that should leave a cluster and cannot, by binding.
 	now   time.Time
 	stays map[types.NamespacedName][]failover.Waiting
+	// unhealthy is since when workloads with application failover are unhealthy, by cluster.
+	unhealthy map[string]time.Time
 	// paused are the lost clusters from which nothing is evicted, with the reason for people.
 	paused map[string]string
 }
