@@ -31,7 +31,8 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	spec := in.Binding.BindingSpec()
 	divided := divides(spec)
 	concerns, err := fleet.Concerns(in.Template, divided)
-	record := in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]
+	annotations := in.Binding.GetAnnotations()
+	record := annotations[fleet.OrdinalsAnnotation]
 	if err == nil && !concerns && in.Template.GetAnnotations()[fleet.UniqueOrdinalsAnnotation] == "true" {
 		// It has no replicas now; its volumes are where they were.
 		return fleet.Result{Record: record}, nil
@@ -43,8 +44,8 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
 	}
 	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods, History: in.History, Target: in.Target,
-		Progress: in.Binding.GetAnnotations()[fleet.ProgressAnnotation], Routed: in.Binding.GetAnnotations()[fleet.RoutedAnnotation], Now: in.Now,
-		Leaving: spec.LeftGracefully()}
+		Progress: annotations[fleet.ProgressAnnotation], Routed: annotations[fleet.RoutedAnnotation], Approved: annotations[fleet.ApprovedAnnotation],
+		Now: in.Now, Leaving: spec.LeftGracefully()}
 	for _, p := range parts {
 		if divided && !scheduled(p.Name) {
 			continue // it is there because another one requires it, whole

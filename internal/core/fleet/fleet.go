@@ -29,8 +29,8 @@ type Input struct {
 	Members []Member
 	// Record is the OrdinalsAnnotation of the binding, Progress its ProgressAnnotation.
 	Record, Progress string
-	// Routed is the RoutedAnnotation of the binding.
-	Routed string
+	// Routed is the RoutedAnnotation of the binding, Approved its ApprovedAnnotation.
+	Routed, Approved string
 	// Leaving are clusters that are no members and keep their copies until others have replaced them.
 	Leaving []string
 	// Now dates progress.
@@ -77,8 +77,8 @@ type Result struct {
 	Record string
 	// Progress is the value for ProgressAnnotation on the binding, empty for none.
 	Progress string
-	// Routed is the value for RoutedAnnotation on the binding, empty for none.
-	Routed string
+	// Routed is the value for RoutedAnnotation on the binding, Approved for ApprovedAnnotation; empty for none.
+	Routed, Approved string
 	// RecheckAfter is when to ask again though nothing has happened; 0 for never.
 	RecheckAfter time.Duration
 	// Conditions are what users should know, in a fixed order.
@@ -175,6 +175,13 @@ func Shares(in Input) (Result, error) {
 			return Result{}, err
 		}
 		f.members = append(f.members, m)
+	}
+	if o.order == inStages {
+		revision, err := Revision(in.Template)
+		if err != nil {
+			return Result{}, err
+		}
+		f.options.approved, f.result.Approved = o.approval.counts(revision, in.Approved)
 	}
 	if err := o.unknownClusters(names); err != nil {
 		return Result{}, err

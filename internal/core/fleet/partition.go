@@ -45,7 +45,7 @@ func (o options) staged(clusters []string, n int64, seats []Seat, done func([]in
 			}
 			targets = inOrder(n, named)
 		}
-		if !done(targets) || stage.Pause && o.released < int64(k+1) {
+		if !done(targets) || stage.Pause && o.approved < int64(k+1) {
 			return targets
 		}
 		for i := range seats {

@@ -77,7 +77,7 @@ func (h *hub) look() {
 	for _, c := range result.Conditions {
 		h.told = append(h.told, c.Type+": "+c.Message)
 	}
-	h.in.Record, h.in.Progress, h.recheck = result.Record, result.Progress, result.RecheckAfter
+	h.in.Record, h.in.Progress, h.in.Approved, h.recheck = result.Record, result.Progress, result.Approved, result.RecheckAfter
 	for i := range h.in.Members {
 		m := &h.in.Members[i]
 		if slices.Contains(result.Waiting, m.Cluster) {

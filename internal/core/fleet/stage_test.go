@@ -1,0 +1,121 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+)
+
+// staged is a CloneSet at rest that is rolled out in these stages, with these replicas.
+func staged(t *testing.T, stages string, replicas ...int64) *hub {
+	t.Helper()
+	h := newHub(t, plainCloneSet, replicas...)
+	h.edit("Stages", "metadata", "annotations", OrderAnnotation)
+	h.edit(stages, "metadata", "annotations", StagesAnnotation)
+	h.look()
+	h.allNew()
+	h.look()
+	return h
+}
+
+// allNew has every member report that all of its pods are new and available.
+func (h *hub) allNew() {
+	h.t.Helper()
+	reports := make([]string, len(h.in.Members))
+	for i, m := range h.in.Members {
+		reports[i] = up(m.Replicas, m.Replicas)
+	}
+	h.report(reports...)
+}
+
+// annotate sets an annotation of the template, which does not change its generation.
+func (h *hub) annotate(key, value string) {
+	h.t.Helper()
+	generation := h.in.Template.GetGeneration()
+	h.edit(value, "metadata", "annotations", key)
+	h.in.Template.SetGeneration(generation)
+}
+
+// revision is that of the template.
+func (h *hub) revision() string {
+	h.t.Helper()
+	revision, err := Revision(h.in.Template)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return revision
+}
+
+const threePauses = `[{"percent": 10, "pause": true}, {"percent": 30, "pause": true}, {"percent": 60, "pause": true}, {"percent": 100}]`
+
+func TestApprovedStagesApplyToOneRevision(t *testing.T) {
+	for name, approval := range map[string]func(h *hub) string{
+		"a number":                  func(*hub) string { return "3" },
+		"a number and its revision": func(h *hub) string { return Approval{3, h.revision()}.String() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := staged(t, threePauses, 5, 5)
+			h.edit(int64(2), "spec", "template", "a")
+			h.look()
+			h.report(up(5, 1), up(5, 0))
+			h.expect("without an approval", partitions+"4 5")
+
+			h.annotate(StageAnnotation, approval(h))
+			h.expect("approved up to the third stage", partitions+"3 4")
+			h.report(up(5, 2), up(5, 1))
+			h.expect("the third stage", partitions+"2 2")
+			h.report(up(5, 3), up(5, 3))
+			h.expect("the last stage", partitions+"0 0")
+			h.allNew()
+			h.look()
+
+			h.edit(int64(3), "spec", "template", "a")
+			h.look()
+			h.report(up(5, 1), up(5, 0))
+			h.expect("the next revision waits after the first stage", partitions+"4 5")
+			h.edit(int64(2), "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
+			h.report(up(5, 1), up(5, 0))
+			h.expect("and after another change of the template", partitions+"4 5")
+
+			h.annotate(StageAnnotation, Approval{1, h.revision()}.String())
+			h.expect("its own approval", partitions+"3 4")
+		})
+	}
+}
+
+func TestApprovalOfAStageIsCheckedAsWritten(t *testing.T) {
+	h := staged(t, threePauses, 5, 5)
+	for value, want := range map[string]string{
+		"-1":                              "neither the number of a stage",
+		"two":                             "neither the number of a stage",
+		`{"stage": 2}`:                    `"revision" is missing`,
+		`{"stage": 2, "revsion": "a"}`:    "neither the number of a stage",
+		`{"stage": -2, "revision": "a"}`:  "neither the number of a stage",
+		`{"stage": "2", "revision": "a"}`: "neither the number of a stage",
+	} {
+		h.annotate(StageAnnotation, value)
+		if _, err := Shares(h.in); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), StageAnnotation) {
+			t.Errorf("%s gives %v, want %q", value, err, want)
+		}
+	}
+}
+
+func TestApprovalWithoutRevisionIsForgottenWithTheAnnotation(t *testing.T) {
+	h := staged(t, threePauses, 5, 5)
+	h.annotate(StageAnnotation, "1")
+	h.edit(int64(2), "spec", "template", "a")
+	h.look()
+	if h.in.Approved == "" {
+		t.Fatal("the hub does not record the revision that the number counts for")
+	}
+	annotations := h.in.Template.GetAnnotations()
+	delete(annotations, StageAnnotation)
+	h.in.Template = h.in.Template.DeepCopy()
+	h.in.Template.SetAnnotations(annotations)
+	h.look()
+	if h.in.Approved != "" {
+		t.Errorf("the record %s stays without the annotation", h.in.Approved)
+	}
+	h.annotate(StageAnnotation, "1")
+	h.report(up(5, 1), up(5, 0))
+	h.expect("the same number, written again", partitions+"3 4")
+}
