@@ -176,6 +176,9 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 	}
 	done := func(targets []int64) bool {
 		for i, p := range parties {
+			if !p.reachable && ro.options.ignoreLost {
+				continue
+			}
 			if p.fixed < 0 && targets[i] > 0 && !(p.there && p.same && p.fresh && p.updatedAvailable >= targets[i]) {
 				return false
 			}

@@ -119,3 +119,38 @@ func TestApprovalWithoutRevisionIsForgottenWithTheAnnotation(t *testing.T) {
 	h.report(up(5, 1), up(5, 0))
 	h.expect("the same number, written again", partitions+"3 4")
 }
+
+func TestStageDoesNotWaitForLostClusterThatIsIgnored(t *testing.T) {
+	for policy, want := range map[string]string{"Ignore": "0 3 0", "CountAsDown": "3 3 3"} {
+		t.Run(policy, func(t *testing.T) {
+			h := staged(t, `[{"clusters": ["c2"]}, {"clusters": ["c1"]}, {"percent": 100}]`, 3, 3, 3)
+			h.annotate(UnreachableAnnotation, policy)
+			h.in.Members[1].Reachable = false
+			h.edit(int64(2), "spec", "template", "a")
+			h.look()
+			if policy == "Ignore" {
+				h.expect("the stage of the lost cluster is skipped", partitions+"0 3 3")
+				h.report(up(3, 3), silent, up(3, 0))
+			}
+			h.expect("then", partitions+want)
+
+			h.in.Members[1].Reachable = true
+			h.report(silent, up(3, 0), silent)
+			h.look()
+			h.look()
+			if got := h.say("spec", "updateStrategy", "rollingUpdate", "partition"); !strings.Contains(got, " 0 ") {
+				t.Errorf("when the cluster is back, the partitions are %s: it does not get the new pods", got)
+			}
+		})
+	}
+}
+
+func TestPausesHoldAlsoWhenLostClusterIsIgnored(t *testing.T) {
+	h := staged(t, `[{"clusters": ["c2"], "pause": true}, {"percent": 100}]`, 3, 3)
+	h.annotate(UnreachableAnnotation, "Ignore")
+	h.in.Members[1].Reachable = false
+	h.edit(int64(2), "spec", "template", "a")
+	h.expect("the stage waits for its approval", partitions+"3 3")
+	h.annotate(StageAnnotation, "1")
+	h.expect("approved", partitions+"0 3")
+}
