@@ -98,6 +98,7 @@ const (
 	PartitionRaisedNoRollback = "PartitionRaisedNoRollback"
 	FleetHalted               = "FleetHalted"
 	PodNotFound               = "PodNotFound"
+	StageClusterNotFound      = "StageClusterNotFound"
 	RevisionSkew              = "RevisionSkew"
 	RevisionMissing           = "RevisionMissing"
 	StaleVolume               = "StaleVolume"
@@ -112,7 +113,8 @@ const (
 
 // ConditionTypes are all types.
 func ConditionTypes() []string {
-	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, RevisionSkew, RevisionMissing, StaleVolume, OrdinalsUnassigned, BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, OverwriteForbidden}
+	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, RevisionSkew, RevisionMissing, StaleVolume, OrdinalsUnassigned,
+		BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, OverwriteForbidden}
 }
 
 // Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An error
@@ -183,9 +185,7 @@ func Shares(in Input) (Result, error) {
 		}
 		f.options.approved, f.result.Approved = o.approval.counts(revision, in.Approved)
 	}
-	if err := o.unknownClusters(names); err != nil {
-		return Result{}, err
-	}
+	f.tellAbsent()
 	// 2. By the kind.
 	if err := handler.share(f); err != nil {
 		return Result{}, fmt.Errorf("divide %s among clusters: %w", in.Template.GetKind(), err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 )
 
 // targets says where n new pods go: seats are the clusters by name, in order. done says whether as many pods are new,
@@ -55,14 +56,21 @@ func (o options) staged(clusters []string, n int64, seats []Seat, done func([]in
 	return targets
 }
 
-// unknownClusters are those that the stages name and that the workload does not run in.
-func (o options) unknownClusters(clusters []string) error {
-	for k, stage := range o.stages {
+// tellAbsent reports the clusters that stages name and where the workload does not run. The stages skip them.
+func (f *fleet) tellAbsent() {
+	var absent []string
+	if len(f.members) == 0 {
+		return // it runs nowhere yet
+	}
+	for k, stage := range f.options.stages {
 		for _, c := range stage.Clusters {
-			if !slices.Contains(clusters, c) {
-				return fmt.Errorf("annotation %s: stage %d names cluster %q, to which the workload is not scheduled", StagesAnnotation, k+1, c)
+			if !slices.Contains(f.clusters(), c) {
+				absent = append(absent, fmt.Sprintf("stage %d skips cluster %s", k+1, c))
 			}
 		}
 	}
-	return nil
+	if len(absent) > 0 {
+		f.tell(StageClusterNotFound, "%s, because the workload does not run there; correct the annotation %s, or ignore this if the cluster comes back",
+			strings.Join(absent, ", "), StagesAnnotation)
+	}
 }

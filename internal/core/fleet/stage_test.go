@@ -154,3 +154,20 @@ func TestPausesHoldAlsoWhenLostClusterIsIgnored(t *testing.T) {
 	h.annotate(StageAnnotation, "1")
 	h.expect("approved", partitions+"0 3")
 }
+
+func TestStageSkipsClusterWithoutTheWorkload(t *testing.T) {
+	h := staged(t, `[{"clusters": ["c9", "c2"]}, {"clusters": ["c8"], "pause": true}, {"percent": 100}]`, 3, 3)
+	h.tells("of both", "stage 1 skips cluster c9, stage 2 skips cluster c8, because the workload does not run there")
+	h.edit(int64(2), "spec", "template", "a")
+	h.expect("the first stage", partitions+"3 0")
+	h.in.Members[0].Replicas = 5
+	h.edit(int64(8), "spec", "replicas")
+	h.expect("scaling goes on", "spec.replicas=5 3", partitions+"5 0")
+	h.report(up(5, 0), up(3, 3))
+	h.expect("a stage without clusters still pauses", partitions+"5 0")
+	h.annotate(StageAnnotation, "2")
+	h.expect("the last stage", partitions+"0 0")
+	h.annotate(StagesAnnotation, `[{"clusters": ["c1"]}, {"percent": 100}]`)
+	h.look()
+	h.tells("when all stages name clusters of the workload", "")
+}
