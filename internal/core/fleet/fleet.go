@@ -160,7 +160,7 @@ func Shares(in Input) (Result, error) {
 		return Result{}, err
 	}
 	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
-	if len(in.Members) < 2 && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
+	if o.alone(len(in.Members)) && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
 		return Result{}, nil // one cluster does the arithmetic itself
 	}
 	// 1. In the order in which ties are broken.
@@ -463,7 +463,7 @@ var handlers = func() map[schema.GroupKind]handler {
 // cloneSet divides a CloneSet's rollout, if its replicas are divided, and routes the pods to delete in any case.
 func (f *fleet) cloneSet() error {
 	names := podsNamed(f.Template)
-	if len(f.members) < 2 {
+	if f.options.alone(len(f.members)) {
 		switch {
 		case len(names) == 0:
 		case f.placedTooMany():
@@ -475,7 +475,7 @@ func (f *fleet) cloneSet() error {
 				}
 			}
 		}
-		return nil // its member knows best
+		return nil // its member divides nothing
 	}
 	routes := f.podRoutes(names)
 	f.holdScaleDown(routes)

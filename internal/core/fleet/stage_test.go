@@ -171,3 +171,29 @@ func TestStageSkipsClusterWithoutTheWorkload(t *testing.T) {
 	h.look()
 	h.tells("when all stages name clusters of the workload", "")
 }
+
+func TestStagesHoldInSingleCluster(t *testing.T) {
+	for kind, template := range map[string]string{
+		"CloneSet":    plainCloneSet,
+		"StatefulSet": strings.Replace(plainCloneSet, "kind: CloneSet", "kind: StatefulSet", 1),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			h := newHub(t, template, 10)
+			h.edit("Parallel", "spec", "podManagementPolicy")
+			h.edit("Stages", "metadata", "annotations", OrderAnnotation)
+			h.edit(`[{"percent": 10, "pause": true}, {"percent": 100}]`, "metadata", "annotations", StagesAnnotation)
+			h.look()
+			h.allNew()
+			h.look()
+			h.edit(int64(2), "spec", "template", "a")
+			h.expect("the first stage", partitions+"9")
+			h.report(up(10, 1))
+			h.expect("it pauses", partitions+"9")
+			h.annotate(StageAnnotation, Approval{1, h.revision()}.String())
+			h.expect("approved", partitions+"0")
+		})
+	}
+	h := newHub(t, plainCloneSet, 10)
+	h.edit("50%", "spec", "updateStrategy", "rollingUpdate", "partition")
+	h.expect("without stages the member gets the partition of the template", partitions+"50%")
+}
