@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +15,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -67,9 +70,32 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		}
 		fin.Members = append(fin.Members, m)
 	}
-	rank := ranks(spec.Placement)
-	slices.SortStableFunc(fin.Members, func(x, y fleet.Member) int { return rank(x.Cluster) - rank(y.Cluster) })
+	inOrder(spec.Placement, fin.Members)
 	return fleet.Shares(fin)
+}
+
+// StageOf is the stage of the rollout of a template, by its Works in the clusters that it was scheduled to. lost are the clusters that do
+// not answer. ok is false for a template without stages.
+func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works []workv1alpha1.Work, lost func(cluster string) bool) (s fleet.Stage, ok bool) {
+	spec := b.BindingSpec()
+	in := fleet.Input{Template: template, Divided: divides(spec), Approved: b.GetAnnotations()[fleet.ApprovedAnnotation]}
+	for _, target := range spec.Clusters {
+		m := fleet.Member{Cluster: target.Name, Replicas: int64(target.Replicas), Reachable: !lost(target.Name)}
+		if i := slices.IndexFunc(works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace(target.Name) }); i >= 0 {
+			m.Work = &works[i]
+		}
+		in.Members = append(in.Members, m)
+	}
+	inOrder(spec.Placement, in.Members)
+	return fleet.StageOf(in)
+}
+
+// inOrder sorts members as a placement names them.
+func inOrder(p *policyv1alpha1.Placement, members []fleet.Member) {
+	rank := ranks(p)
+	slices.SortStableFunc(members, func(x, y fleet.Member) int {
+		return cmp.Or(rank(x.Cluster)-rank(y.Cluster), strings.Compare(x.Cluster, y.Cluster))
+	})
 }
 
 // leaving says whether a Work is being deleted: one made anew takes its place when it is gone.

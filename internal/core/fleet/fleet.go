@@ -163,30 +163,11 @@ func Shares(in Input) (Result, error) {
 	if o.alone(len(in.Members)) && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
 		return Result{}, nil // one cluster does the arithmetic itself
 	}
-	// 1. In the order in which ties are broken.
-	names := make([]string, len(in.Members))
-	byName := make(map[string]Member, len(in.Members))
-	for i, m := range in.Members {
-		names[i], byName[m.Cluster] = m.Cluster, m
-	}
-	f := &fleet{Input: in, options: o, result: Result{
-		Manifests: map[string]*unstructured.Unstructured{}, Notes: map[string]string{}, Revisions: map[string]string{}, Record: in.Record}}
-	for _, name := range o.sorted(names) {
-		m, err := observe(byName[name])
-		if err != nil {
-			return Result{}, err
-		}
-		f.members = append(f.members, m)
-	}
-	if o.order == inStages {
-		revision, err := Revision(in.Template)
-		if err != nil {
-			return Result{}, err
-		}
-		f.options.approved, f.result.Approved = o.approval.counts(revision, in.Approved)
+	f, err := newFleet(in, o)
+	if err != nil {
+		return Result{}, err
 	}
 	f.tellAbsent()
-	// 2. By the kind.
 	if err := handler.share(f); err != nil {
 		return Result{}, fmt.Errorf("divide %s among clusters: %w", in.Template.GetKind(), err)
 	}
@@ -197,8 +178,34 @@ func Shares(in Input) (Result, error) {
 type fleet struct {
 	Input
 	options options
+	// members are in the order in which ties are broken.
 	members []*member
 	result  Result
+}
+
+func newFleet(in Input, o options) (*fleet, error) {
+	names := make([]string, len(in.Members))
+	byName := make(map[string]Member, len(in.Members))
+	for i, m := range in.Members {
+		names[i], byName[m.Cluster] = m.Cluster, m
+	}
+	f := &fleet{Input: in, options: o, result: Result{
+		Manifests: map[string]*unstructured.Unstructured{}, Notes: map[string]string{}, Revisions: map[string]string{}, Record: in.Record}}
+	for _, name := range o.sorted(names) {
+		m, err := observe(byName[name])
+		if err != nil {
+			return nil, err
+		}
+		f.members = append(f.members, m)
+	}
+	if o.order == inStages {
+		revision, err := Revision(in.Template)
+		if err != nil {
+			return nil, err
+		}
+		f.options.approved, f.result.Approved = o.approval.counts(revision, in.Approved)
+	}
+	return f, nil
 }
 
 // member is one with what its Work and its member say.
@@ -299,19 +306,10 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	if !rolls(f.Template.Object) {
 		return nil
 	}
-	parties := make([]party, len(f.members))
-	var total int64
-	for i, m := range f.members {
-		p, err := w.party(m)
-		if err != nil {
-			return err
-		}
-		p.rewritten = m.before != nil && m.generation() != strconv.FormatInt(f.Template.GetGeneration(), 10)
-		parties[i] = p
-		total += p.replicas
+	ro, parties, total, err := f.begin(w)
+	if err != nil {
+		return err
 	}
-	ro := rollout{partition: strategy(f.Template.Object, "partition"), kept: w.kept, options: f.options,
-		single: ordered(f.Template.Object), targets: f.options.targets(f.clusters())}
 	clock, err := f.progress(w, parties)
 	if err != nil {
 		return err
@@ -326,12 +324,12 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		return err
 	}
 	if byOrdinal != nil && f.options.order == inProportion {
-		ro.targets = func(n int64, seats []Seat, _ func([]int64) bool) []int64 {
+		ro.targets = func(n int64, seats []Seat, _ func([]int64) bool) ([]int64, Stage) {
 			targets := byOrdinal(total - n)
 			for i := range targets {
 				targets[i] = max(min(targets[i], seats[i].Cap), min(seats[i].Floor, seats[i].Cap))
 			}
-			return targets
+			return targets, Stage{}
 		}
 	}
 	outcomes, halted, err := ro.next(parties)
@@ -378,6 +376,21 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 			strings.Join(unique(extra), ", "))
 	}
 	return nil
+}
+
+// begin returns the rollout that the template asks for, without its budgets, and the part of each member in it; total are the replicas of
+// all.
+func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err error) {
+	parties = make([]party, len(f.members))
+	for i, m := range f.members {
+		if parties[i], err = w.party(m); err != nil {
+			return rollout{}, nil, 0, err
+		}
+		parties[i].rewritten = m.before != nil && m.generation() != strconv.FormatInt(f.Template.GetGeneration(), 10)
+		total += parties[i].replicas
+	}
+	return rollout{partition: strategy(f.Template.Object, "partition"), kept: w.kept, options: f.options,
+		single: ordered(f.Template.Object), targets: f.options.targets(f.clusters())}, parties, total, nil
 }
 
 // party is the part of m in a rollout.

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// targets says where n new pods go: seats are the clusters by name, in order. done says whether as many pods are new,
-// and available, as a stage wants.
-func (o options) targets(clusters []string) func(n int64, seats []Seat, done func([]int64) bool) []int64 {
+// targets returns where n new pods go, and the stage of that: seats are the clusters by name, in order. done says whether as many pods
+// are new, and available, as a stage wants.
+func (o options) targets(clusters []string) func(n int64, seats []Seat, done func([]int64) bool) ([]int64, Stage) {
 	switch o.order {
 	case oneByOne:
-		return func(n int64, seats []Seat, _ func([]int64) bool) []int64 { return inOrder(n, seats) }
+		return func(n int64, seats []Seat, _ func([]int64) bool) ([]int64, Stage) { return inOrder(n, seats), Stage{} }
 	case inStages:
-		return func(n int64, seats []Seat, done func([]int64) bool) []int64 {
+		return func(n int64, seats []Seat, done func([]int64) bool) ([]int64, Stage) {
 			return o.staged(clusters, n, seats, done)
 		}
 	default:
-		return func(n int64, seats []Seat, _ func([]int64) bool) []int64 { return Split(n, seats) }
+		return func(n int64, seats []Seat, _ func([]int64) bool) ([]int64, Stage) { return Split(n, seats), Stage{} }
 	}
 }
 
-// staged is the first stage that is not reached, or that is and pauses; each begins with what the one before has.
-func (o options) staged(clusters []string, n int64, seats []Seat, done func([]int64) bool) []int64 {
+// staged returns the first stage that is not reached, or that is and pauses; each begins with what the one before has.
+func (o options) staged(clusters []string, n int64, seats []Seat, done func([]int64) bool) ([]int64, Stage) {
 	var total int64
 	for _, s := range seats {
 		total += s.Cap
@@ -46,14 +46,21 @@ func (o options) staged(clusters []string, n int64, seats []Seat, done func([]in
 			}
 			targets = inOrder(n, named)
 		}
-		if !done(targets) || stage.Pause && o.approved < int64(k+1) {
-			return targets
+		at := Stage{Number: k + 1, Of: len(o.stages)}
+		switch {
+		case !done(targets):
+			at.State = StageInProgress
+			return targets, at
+		case k+1 == len(o.stages):
+		case stage.Pause && o.approved < int64(k+1):
+			at.State = StageWaiting
+			return targets, at
 		}
 		for i := range seats {
 			seats[i].Floor = targets[i]
 		}
 	}
-	return targets
+	return targets, Stage{Number: len(o.stages), Of: len(o.stages), State: StageCompleted}
 }
 
 // tellAbsent reports the clusters that stages name and where the workload does not run. The stages skip them.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/internal/core/interpret"
@@ -81,4 +83,112 @@ func (a Approval) counts(revision, record string) (stage int64, next string) {
 		return 0, next
 	}
 	return a.Stage, next
+}
+
+// StagesCompleted is a condition of a binding whose template is rolled out in stages. Its reason has the stage; observedGeneration is the
+// generation of the template.
+const StagesCompleted = "StagesCompleted"
+
+// StageState is the state of a stage.
+type StageState string
+
+// The states of a stage.
+const (
+	// StageInProgress: pods, or clusters, of the stage are not new and available yet.
+	StageInProgress StageState = "InProgress"
+	// StageWaiting: they are, and the stage pauses.
+	StageWaiting StageState = "WaitingForApproval"
+	// StageCompleted: all stages are complete.
+	StageCompleted StageState = "Completed"
+)
+
+// Stage is the stage of a rollout.
+type Stage struct {
+	// Number counts from 1; Of is how many stages there are.
+	Number, Of int
+	State      StageState
+}
+
+// String is a sentence without its end.
+func (s Stage) String() string {
+	switch s.State {
+	case StageCompleted:
+		return fmt.Sprintf("all %d stages are complete", s.Of)
+	case StageWaiting:
+		return fmt.Sprintf("stage %d of %d is complete and waits for an approval", s.Number, s.Of)
+	default:
+		return fmt.Sprintf("stage %d of %d is in progress", s.Number, s.Of)
+	}
+}
+
+// Condition is StagesCompleted of a template of that generation.
+func (s Stage) Condition(generation int64) metav1.Condition {
+	c := metav1.Condition{Type: StagesCompleted, Status: metav1.ConditionFalse, ObservedGeneration: generation,
+		Reason: fmt.Sprintf("Stage%dOf%d%s", s.Number, s.Of, s.State), Message: s.String()}
+	switch s.State {
+	case StageCompleted:
+		c.Status = metav1.ConditionTrue
+	case StageWaiting:
+		c.Message += ": approve it with `argosy rollout approve`, or with the annotation " + StageAnnotation
+	}
+	return c
+}
+
+// ReportedStage is the stage in the conditions of a binding. ok is false if there is none for the generation of the template.
+func ReportedStage(conditions []metav1.Condition, generation int64) (s Stage, ok bool) {
+	c := meta.FindStatusCondition(conditions, StagesCompleted)
+	if c == nil || c.ObservedGeneration != generation {
+		return Stage{}, false
+	}
+	n, err := fmt.Sscanf(c.Reason, "Stage%dOf%d%s", &s.Number, &s.Of, &s.State)
+	return s, err == nil && n == 3
+}
+
+// InStages says whether a template asks for a rollout in stages.
+func InStages(template *unstructured.Unstructured) bool {
+	return template.GetAnnotations()[OrderAnnotation] == string(inStages)
+}
+
+// StageOf is the stage of a rollout by its Works alone: Base and Local of the members are not used. ok is false for a template without
+// stages, or with invalid ones.
+func StageOf(in Input) (s Stage, ok bool) {
+	if !InStages(in.Template) {
+		return Stage{}, false
+	}
+	if concerns, err := Concerns(in.Template, in.Divided); err != nil || !concerns {
+		return Stage{}, false
+	}
+	o, err := optionsOf(in.Template.GetAnnotations())
+	if err != nil {
+		return Stage{}, false
+	}
+	f, err := newFleet(in, o)
+	if err != nil || len(f.members) == 0 {
+		return Stage{}, false
+	}
+	w, known := workloads[in.Template.GroupVersionKind().GroupKind()]
+	if !known || !rolls(in.Template.Object) {
+		return Stage{}, false
+	}
+	for _, m := range f.members {
+		m.Base, m.Local = in.Template, in.Template
+		if m.before != nil && (m.generation() == strconv.FormatInt(in.Template.GetGeneration(), 10) || w.sameRevision(in.Template.Object, m.before.Object)) {
+			m.Base, m.Local = m.before, m.before
+		}
+	}
+	ro, parties, _, err := f.begin(w)
+	if err != nil {
+		return Stage{}, false
+	}
+	a, err := ro.aim(parties)
+	if err != nil {
+		return Stage{}, false
+	}
+	for _, p := range parties {
+		if !p.settled() {
+			return a.stage, true
+		}
+	}
+	// Pauses of a rollout without old pods hold nothing.
+	return Stage{Number: a.stage.Of, Of: a.stage.Of, State: StageCompleted}, true
 }

@@ -3,6 +3,8 @@ package fleet
 import (
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // staged is a CloneSet at rest that is rolled out in these stages, with these replicas.
@@ -196,4 +198,49 @@ func TestStagesHoldInSingleCluster(t *testing.T) {
 	h := newHub(t, plainCloneSet, 10)
 	h.edit("50%", "spec", "updateStrategy", "rollingUpdate", "partition")
 	h.expect("without stages the member gets the partition of the template", partitions+"50%")
+}
+
+// atStage compares the stage that the Works show.
+func (h *hub) atStage(when, want string) {
+	h.t.Helper()
+	s, ok := StageOf(h.in)
+	if got := s.String(); !ok || got != want {
+		h.t.Errorf("%s, the stage is %q (%v), want %q", when, got, ok, want)
+	}
+	conditions := []metav1.Condition{s.Condition(7)}
+	if back, ok := ReportedStage(conditions, 7); !ok || back != s {
+		h.t.Errorf("%s, the condition %+v is read as %+v (%v)", when, conditions[0], back, ok)
+	}
+	if _, ok := ReportedStage(conditions, 8); ok {
+		h.t.Errorf("%s, the condition of generation 7 counts for generation 8", when)
+	}
+}
+
+func TestStageFollowsFromWorks(t *testing.T) {
+	h := staged(t, `[{"percent": 10, "pause": true}, {"clusters": ["c2"]}, {"percent": 100}]`, 5, 5)
+	h.atStage("at rest", "all 3 stages are complete")
+	h.edit(int64(2), "spec", "template", "a")
+	h.atStage("before the Works are written", "stage 1 of 3 is in progress")
+	h.look()
+	h.atStage("when it begins", "stage 1 of 3 is in progress")
+	h.report(up(5, 1), up(5, 0))
+	h.atStage("when the stage is reached", "stage 1 of 3 is complete and waits for an approval")
+	h.look()
+	h.atStage("as long as nobody approves", "stage 1 of 3 is complete and waits for an approval")
+	h.annotate(StageAnnotation, "1")
+	h.look()
+	h.atStage("approved", "stage 2 of 3 is in progress")
+	h.report(up(5, 1), up(5, 5))
+	h.look()
+	h.atStage("the last stage", "stage 3 of 3 is in progress")
+	h.in.Members[0].Reachable = false
+	h.atStage("with a lost cluster", "stage 3 of 3 is in progress")
+	h.in.Members[0].Reachable = true
+	h.report(up(5, 5), up(5, 5))
+	h.atStage("at the end", "all 3 stages are complete")
+
+	h.annotate(OrderAnnotation, "Proportional")
+	if s, ok := StageOf(h.in); ok {
+		t.Errorf("a rollout without stages is at %s", s)
+	}
 }
