@@ -352,10 +352,11 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 }
 
 // scaler is the autoscaler in the member that sets the replicas of the manifest's object there; empty if none does. It is looked for
-// when the member has other replicas than the hub gives it, or one was said to, so that a member where nobody scales is asked nothing.
+// when the member has other replicas than the hub gives it, one was found before, or a rollout keeps pods on the old revision: scaling would
+// make pods of the new one. Other members are not asked.
 func (r *reconciler) scaler(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) string {
 	said := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkScaledByMember)
-	if observed == nil || said == nil && !execute.Scaled(manifest, observed) {
+	if observed == nil || said == nil && !execute.Scaled(manifest, observed) && !execute.KeepsOld(manifest) {
 		return ""
 	}
 	scaler, known := m.Scaler(ctx, execute.Target{GroupKind: manifest.GroupVersionKind().GroupKind(), Namespace: manifest.GetNamespace(), Name: manifest.GetName()})

@@ -54,7 +54,8 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 			continue // it is there because another one requires it, whole
 		}
 		m := fleet.Member{Cluster: p.Name, Replicas: int64(p.Replicas), Reachable: reachable(in.Clusters[p.Name]),
-			Suspended: suspended(spec.Suspension, p.Name) || leaving(in.Existing[p.Name]) || gates[p.Name].shut, Base: p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
+			Suspended: suspended(spec.Suspension, p.Name) || leaving(in.Existing[p.Name]) || gates[p.Name].shut, Scaled: scaled(in.Binding, in.Existing[p.Name]),
+			Base: p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
 		if len(p.Components) > 0 {
 			m.Subsets = map[string]int64{}
 			for name, n := range schedule.Given(p.TargetCluster) {
@@ -84,10 +85,17 @@ func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works 
 		if i := slices.IndexFunc(works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace(target.Name) }); i >= 0 {
 			m.Work = &works[i]
 		}
+		m.Scaled = scaled(b, m.Work)
 		in.Members = append(in.Members, m)
 	}
 	inOrder(spec.Placement, in.Members)
 	return fleet.StageOf(in)
+}
+
+// scaled says whether an autoscaler in a member sets the replicas: one of a FederatedHPA, or another one that was found there. w is the
+// Work in the cluster, nil for none.
+func scaled(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
+	return b.GetAnnotations()[schedule.ScaledByAnnotation] != "" || w != nil && meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkScaledByMember)
 }
 
 // inOrder sorts members as a placement names them.
@@ -138,6 +146,9 @@ func Moved(was, is *workv1alpha1.Work) bool {
 	}
 	before, after := meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkApplied), meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkApplied)
 	if (before == nil) != (after == nil) || after != nil && (before.Status != after.Status || before.ObservedGeneration != after.ObservedGeneration) {
+		return true
+	}
+	if meta.IsStatusConditionTrue(was.Status.Conditions, workv1alpha1.WorkScaledByMember) != meta.IsStatusConditionTrue(is.Status.Conditions, workv1alpha1.WorkScaledByMember) {
 		return true
 	}
 	return !slices.EqualFunc(was.Status.ManifestStatuses, is.Status.ManifestStatuses, func(x, y workv1alpha1.ManifestStatus) bool {

@@ -55,6 +55,8 @@ type Member struct {
 	Kubernetes string
 	// Reachable says that the cluster answers, Suspended that its Work is not written or sent for now.
 	Reachable, Suspended bool
+	// Scaled says that an autoscaler in the cluster sets the replicas, so that there may be other replicas than Replicas at any time.
+	Scaled bool
 	// Base is its manifest by division alone.
 	Base *unstructured.Unstructured
 	// Local is Base with the overrides of the cluster; what they change of a share is theirs.
@@ -396,7 +398,7 @@ func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err
 // party is the part of m in a rollout.
 func (w workload) party(m *member) (party, error) {
 	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended || m.Base == nil, fixed: -1, own: -1, there: m.before != nil, note: m.note,
-		known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
+		percent: m.Scaled && w.percentages(), known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
 	if w.desired != "" {
 		p.replicas = number(m.status, w.desired)
 	}
@@ -427,6 +429,9 @@ func (w workload) party(m *member) (party, error) {
 			if n, ok := whole(field(m.before.Object, "spec", "replicas")); ok {
 				replicas = n
 			}
+		}
+		if _, isText := strategy(m.before.Object, "partition").(string); isText && p.percent {
+			replicas = p.replicas // whatever the manifest has, the percentage is of what there is
 		}
 		var err error
 		if p.was, err = w.shareOf(m.before.Object, replicas); err != nil {

@@ -60,6 +60,8 @@ type party struct {
 	replicas int64
 	// reachable says that the cluster answers; suspended that its Work is not sent.
 	reachable, suspended bool
+	// percent says that the partition is written as a percentage.
+	percent bool
 	// fixed is how many pods an override keeps old there, -1 if none does; own is what an override lets be unavailable, -1 for none.
 	fixed, own int64
 
@@ -102,6 +104,8 @@ type outcome struct {
 	note Note
 	// held says that the rollout waits there for its turn.
 	held bool
+	// percent says that the partition is written as a percentage.
+	percent bool
 	// target is how many pods shall be new there in the end, or at the end of this stage.
 	target int64
 }
@@ -172,7 +176,8 @@ func (ro rollout) aim(parties []party) (aim, error) {
 			continue
 		}
 		seats[i].Floor = min(p.was.released, p.replicas)
-		if p.fresh && mixed && !raised {
+		// Where the pods are scaled, more of them are new because there are more.
+		if p.fresh && mixed && !raised && !p.percent {
 			seats[i].Floor = min(max(seats[i].Floor, p.updated), p.replicas)
 		}
 	}
@@ -181,13 +186,16 @@ func (ro rollout) aim(parties []party) (aim, error) {
 			if !p.reachable && ro.options.ignoreLost {
 				continue
 			}
-			if p.fixed < 0 && targets[i] > 0 && !(p.there && p.same && p.fresh && p.updatedAvailable >= targets[i]) {
+			if p.fixed < 0 && targets[i] > 0 && !(p.there && p.same && p.fresh && p.updatedAvailable >= p.expressible(targets[i])) {
 				return false
 			}
 		}
 		return true
 	}
 	targets, stage := ro.targets(wanted, seats, done)
+	for i, p := range parties {
+		targets[i] = p.expressible(targets[i])
+	}
 	return aim{targets, stage, seats, budget, raised, justRaised}, nil
 }
 
@@ -311,6 +319,15 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 		o.pend(using[i], surging[i])
 	}
 	return ro.settle(parties, outcomes, creating), nil, nil
+}
+
+// expressible is n, or the next lower number of new pods that the partition of p can express.
+func (p party) expressible(n int64) int64 {
+	if !p.percent || n >= p.replicas {
+		return n
+	}
+	_, keeps := PercentKeeping(p.replicas-n, p.replicas)
+	return p.replicas - keeps
 }
 
 // settled says that no pod of p is old, by its last report or by one before the last write of its Work.
@@ -456,6 +473,7 @@ func (ro rollout) settle(parties []party, outcomes []outcome, creating bool) []o
 	unavailable, surge := proportional(ro.unavailable, weights), proportional(ro.surge, weights)
 	for i, p := range parties {
 		o := &outcomes[i]
+		o.released, o.percent = p.expressible(o.released), p.percent
 		if !p.there || creating {
 			o.unavailable, o.surging = unavailable[i], surge[i]
 		}
