@@ -281,7 +281,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		return failed(false, err)
 	}
 	if last := r.ended.of(work, manifest); observed == nil && last != nil && !suspended(work) {
-		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, last, "", "") }, 0, nil
+		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, last, "", hold{}) }, 0, nil
 	}
 	if observed == nil && r.justMissed(work, manifest) {
 		return nil, absenceCheck, nil
@@ -292,7 +292,16 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		r.missed.Delete(client.ObjectKeyFromObject(work))
 	}
 	if held := new(heldError); errors.As(err, &held) {
-		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, observed, scaler, held.why) }, 0, nil
+		return func() (time.Duration, error) {
+			return r.report(ctx, m, work, manifest, observed, scaler, hold{restored: held.why})
+		}, 0, nil
+	}
+	if kind == execute.Leave {
+		why := hold{handsOff: execute.HandsOff(work, observed)}
+		if observed != nil && !execute.Owns(work, observed) {
+			observed = nil // its status is not ours to report
+		}
+		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, observed, scaler, why) }, 0, nil
 	}
 	if err != nil {
 		r.restored.see(client.ObjectKeyFromObject(work))
@@ -343,7 +352,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		r.namespaceIsThere(cluster, manifest.GetName())
 	}
 	return func() (time.Duration, error) {
-		after, err := r.report(ctx, m, work, manifest, observed, scaler, "")
+		after, err := r.report(ctx, m, work, manifest, observed, scaler, hold{})
 		if after == 0 || look > 0 && look < after {
 			after = look
 		}
@@ -413,6 +422,9 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 		return r.stuck(work, err)
 	}
 	leaves := work
+	if why := execute.HandsOff(work, observed); why != "" && observed != nil && execute.Owns(work, observed) && !execute.Anothers(work, observed) {
+		return 0, r.leave(ctx, cluster, work, why)
+	}
 	if observed != nil {
 		stays, after, err := r.stays(ctx, m, cluster, work, manifest, observed)
 		if held := new(heldError); errors.As(err, &held) {
