@@ -184,10 +184,10 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		if g.awaited != "" {
 			d.Pulling = append(d.Pulling, g.awaited)
 		}
-		if g.shut {
-			if d.RecheckAfter == 0 || g.left < d.RecheckAfter {
-				d.RecheckAfter = g.left
-			}
+		if g.shut && (d.RecheckAfter == 0 || g.left < d.RecheckAfter) {
+			d.RecheckAfter = g.left
+		}
+		if g.shut || slices.Contains(shared.Held, p.Name) {
 			if r.Work != nil && !keepPods(r.Work, in.Existing[p.Name]) {
 				continue
 			}

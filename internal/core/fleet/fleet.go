@@ -71,6 +71,8 @@ type Result struct {
 	Manifests map[string]*unstructured.Unstructured
 	// Waiting are clusters that get no Work until it is their turn. None of them has one.
 	Waiting []string
+	// Held are clusters whose pods stay as their Works have them, while all else of the template is applied.
+	Held []string
 	// Notes are the values of NoteAnnotation on the Works, by cluster.
 	Notes map[string]string
 	// Revisions are the values of RevisionsAnnotation on the Works, by cluster.
@@ -123,26 +125,33 @@ func ConditionTypes() []string {
 // says what is wrong with its annotations.
 func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	h, ok := handlers[template.GroupVersionKind().GroupKind()]
-	if !ok {
+	if !ok && !InStages(template) {
 		return false, nil
 	}
 	o, err := optionsOf(template.GetAnnotations())
 	if err != nil {
 		return false, err
 	}
-	if h.partial != nil && h.partial(template) {
-		return true, nil
-	}
-	// Where the members own their replicas nobody knows here what a share of them is.
-	if h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
-		return false, nil
-	}
-	return h.arithmetic(o, divided) || h.always != nil && h.always(template.Object), nil
+	return h.concerned(o, template, divided) || h.stagesClusters(o, template, divided), nil
 }
 
-// arithmetic says whether numbers of the kind mean the fleet.
-func (h handler) arithmetic(o options, divided bool) bool {
-	if h.divides {
+// concerned says whether something of the template is divided.
+func (h handler) concerned(o options, template *unstructured.Unstructured, divided bool) bool {
+	return h.partial != nil && h.partial(template) || h.arithmetic(o, template, divided) ||
+		h.always != nil && h.always(template.Object) && !h.retained(template)
+}
+
+// retained says whether members own the replicas of the template, so that the hub does not know what a share of them is.
+func (h handler) retained(template *unstructured.Unstructured) bool {
+	return h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
+}
+
+// arithmetic says whether numbers of the template mean the fleet.
+func (h handler) arithmetic(o options, template *unstructured.Unstructured, divided bool) bool {
+	switch {
+	case h.share == nil, h.retained(template):
+		return false
+	case h.divides:
 		return divided && o.scope != "Cluster"
 	}
 	return o.scope == "Fleet"
@@ -170,8 +179,13 @@ func Shares(in Input) (Result, error) {
 		return Result{}, err
 	}
 	f.tellAbsent()
-	if err := handler.share(f); err != nil {
-		return Result{}, fmt.Errorf("divide %s among clusters: %w", in.Template.GetKind(), err)
+	if handler.concerned(o, in.Template, in.Divided) {
+		if err := handler.share(f); err != nil {
+			return Result{}, fmt.Errorf("divide %s among clusters: %w", in.Template.GetKind(), err)
+		}
+	}
+	if handler.stagesClusters(o, in.Template, in.Divided) {
+		f.holdClusters()
 	}
 	return f.result, nil
 }
@@ -221,8 +235,8 @@ type member struct {
 	// status as reported, nil if never; fresh says that it is about what the Work says now.
 	status map[string]any
 	fresh  bool
-	// unhealthy is what the hub thinks of it; refused says that the member did not take what the Work says now.
-	unhealthy, refused bool
+	// healthy and unhealthy are what the hub thinks of it; refused says that the member did not take what the Work says now.
+	healthy, unhealthy, refused bool
 }
 
 // handler is what is done with a kind.
@@ -266,6 +280,7 @@ func observe(m Member) (*member, error) {
 	if err := json.Unmarshal(reported.Status.Raw, &out.status); err != nil {
 		return nil, fmt.Errorf("read the status that cluster %q reported: %w", m.Cluster, err)
 	}
+	out.healthy = reported.Health == workv1alpha1.ResourceHealthy
 	out.unhealthy = reported.Health == workv1alpha1.ResourceUnhealthy
 	applied := meta.FindStatusCondition(m.Work.Status.Conditions, workv1alpha1.WorkApplied)
 	out.refused = applied != nil && applied.Status == metav1.ConditionFalse

@@ -5,25 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
+// revisionPathsOf are the fields of a kind that make pods new.
+func revisionPathsOf(kind schema.GroupKind) [][]string {
+	if w, ok := workloads[kind]; ok {
+		return w.revisionPaths()
+	}
+	return interpret.PodTemplatePaths(kind)
+}
+
+// samePods says whether two objects of a kind ask for the same pods.
+func samePods(a, b *unstructured.Unstructured) bool {
+	return !slices.ContainsFunc(revisionPathsOf(a.GroupVersionKind().GroupKind()), func(path []string) bool {
+		return !reflect.DeepEqual(field(a.Object, path...), field(b.Object, path...))
+	})
+}
+
 // Revision names the pods of a template. It changes when the template asks for other pods.
 func Revision(template *unstructured.Unstructured) (string, error) {
-	kind := template.GroupVersionKind().GroupKind()
-	paths := interpret.PodTemplatePaths(kind)
-	if w, ok := workloads[kind]; ok {
-		paths = w.revisionPaths()
-	}
 	h := fnv.New64a()
-	for _, path := range paths {
+	for _, path := range revisionPathsOf(template.GroupVersionKind().GroupKind()) {
 		raw, err := json.Marshal(field(template.Object, path...))
 		if err != nil {
 			return "", fmt.Errorf("read %s of the template: %w", strings.Join(path, "."), err)
@@ -166,15 +179,20 @@ func StageOf(in Input) (s Stage, ok bool) {
 	if err != nil || len(f.members) == 0 {
 		return Stage{}, false
 	}
-	w, known := workloads[in.Template.GroupVersionKind().GroupKind()]
-	if !known || !rolls(in.Template.Object) {
-		return Stage{}, false
-	}
 	for _, m := range f.members {
 		m.Base, m.Local = in.Template, in.Template
-		if m.before != nil && (m.generation() == strconv.FormatInt(in.Template.GetGeneration(), 10) || w.sameRevision(in.Template.Object, m.before.Object)) {
+		if m.before != nil && (m.generation() == strconv.FormatInt(in.Template.GetGeneration(), 10) || samePods(in.Template, m.before)) {
 			m.Base, m.Local = m.before, m.before
 		}
+	}
+	kind := in.Template.GroupVersionKind().GroupKind()
+	if handlers[kind].stagesClusters(o, in.Template, in.Divided) {
+		_, s = f.stageOfClusters()
+		return s, true
+	}
+	w, known := workloads[kind]
+	if !known || !rolls(in.Template.Object) {
+		return Stage{}, false
 	}
 	ro, parties, _, err := f.begin(w)
 	if err != nil {
@@ -191,4 +209,59 @@ func StageOf(in Input) (s Stage, ok bool) {
 	}
 	// Pauses of a rollout without old pods hold nothing.
 	return Stage{Number: a.stage.Of, Of: a.stage.Of, State: StageCompleted}, true
+}
+
+// stagesClusters says whether the stages of a template are whole clusters, each of which has the new pods or not: the hub divides no
+// partition of it. What runs once has no stages.
+func (h handler) stagesClusters(o options, template *unstructured.Unstructured, divided bool) bool {
+	kind := template.GroupVersionKind().GroupKind()
+	if _, divides := workloads[kind]; o.order != inStages || divides && h.arithmetic(o, template, divided) {
+		return false
+	}
+	switch kind.Kind {
+	case "Pod", "Job", "BroadcastJob":
+		return false
+	}
+	return len(interpret.PodTemplates(template)) > 0
+}
+
+// stageOfClusters decides which clusters have the new pods, or get them, by 1 and 0 in the order of the members. A cluster without a Work
+// gets them at once. A cluster is done when it is healthy with them.
+func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
+	seats := make([]Seat, len(f.members))
+	same := make([]bool, len(f.members))
+	settled := true
+	for i, m := range f.members {
+		same[i] = m.before == nil || m.Local != nil && samePods(m.Local, m.before)
+		seats[i] = Seat{Weight: 1, Cap: 1}
+		if same[i] {
+			seats[i].Floor = 1
+		}
+		settled = settled && same[i] && m.fresh && m.healthy
+	}
+	targets, at = f.options.staged(f.clusters(), int64(len(seats)), seats, func(targets []int64) bool {
+		for i, m := range f.members {
+			if targets[i] > 0 && (m.Reachable || !f.options.ignoreLost) && !(same[i] && m.fresh && m.healthy) {
+				return false
+			}
+		}
+		return true
+	})
+	if settled {
+		at = Stage{Number: at.Of, Of: at.Of, State: StageCompleted}
+	}
+	return targets, at
+}
+
+// holdClusters keeps the pods of the clusters whose stage has not come.
+func (f *fleet) holdClusters() {
+	targets, _ := f.stageOfClusters()
+	for i, m := range f.members {
+		if targets[i] == 0 {
+			f.result.Held = append(f.result.Held, m.Cluster)
+		}
+		if f.result.Notes[m.Cluster] == "" {
+			f.result.Notes[m.Cluster] = Note{}.String() // statuses of such Works are events
+		}
+	}
 }
