@@ -107,6 +107,7 @@ func TestStageIsWrittenTogetherWithTheReportOfTheMember(t *testing.T) {
 		}
 
 		controllertest.Change(w.Hub, w.template, func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"any": "1"}) })
+		w.Quiet()
 		w.updated(1, 1)
 		w.Eventually("without stages there is no condition", func() string {
 			w.Has(w.binding)

@@ -24,43 +24,65 @@ func (o options) targets(clusters []string) func(n int64, seats []Seat, done fun
 
 // staged returns the first stage that is not reached, or that is and pauses; each begins with what the one before has.
 func (o options) staged(clusters []string, n int64, seats []Seat, done func([]int64) bool) ([]int64, Stage) {
-	var total int64
+	var released int64
 	for _, s := range seats {
-		total += s.Cap
+		released += min(s.Floor, s.Cap)
 	}
+	before := seats
 	seats = slices.Clone(seats)
 	var targets []int64
 	for k, stage := range o.stages {
-		if stage.Percent != nil {
-			upTo := ceil(big.NewRat(*stage.Percent*total, 100))
-			targets = Split(min(n, upTo), seats)
-		} else {
-			// The clusters named fill up; what the others have stays.
-			var others int64
-			named := slices.Clone(seats)
-			for i, cluster := range clusters {
-				if !slices.Contains(stage.Clusters, cluster) {
-					named[i].Cap = min(named[i].Cap, named[i].Floor)
-					others += named[i].Cap
-				}
-			}
-			targets = inOrder(n, named)
-		}
-		at := Stage{Number: k + 1, Of: len(o.stages)}
+		targets = stage.targets(clusters, n, seats)
 		switch {
 		case !done(targets):
-			at.State = StageInProgress
-			return targets, at
+			return targets, Stage{Number: o.underWay(k, clusters, n, before, released) + 1, Of: len(o.stages), State: StageInProgress}
 		case k+1 == len(o.stages):
 		case stage.Pause && o.approved < int64(k+1):
-			at.State = StageWaiting
-			return targets, at
+			return targets, Stage{Number: k + 1, Of: len(o.stages), State: StageWaiting}
 		}
 		for i := range seats {
 			seats[i].Floor = targets[i]
 		}
 	}
 	return targets, Stage{Number: len(o.stages), Of: len(o.stages), State: StageCompleted}
+}
+
+// underWay is the index of the stage that is under way when so many pods are released: k, or a later one. A stage that was done is not
+// done again while a cluster has yet to report about what a later one wrote.
+func (o options) underWay(k int, clusters []string, n int64, seats []Seat, released int64) int {
+	seats = slices.Clone(seats)
+	for i := range seats {
+		seats[i].Floor = 0
+	}
+	for i, stage := range o.stages {
+		targets := stage.targets(clusters, n, seats)
+		if i >= k && (released <= sum(targets) || i+1 == len(o.stages)) {
+			return i
+		}
+		for j := range seats {
+			seats[j].Floor = targets[j]
+		}
+	}
+	return k
+}
+
+// targets are the new pods at the end of the stage, of n in all, beside those that are new already.
+func (s stage) targets(clusters []string, n int64, seats []Seat) []int64 {
+	if s.Percent != nil {
+		var total int64
+		for _, seat := range seats {
+			total += seat.Cap
+		}
+		return Split(min(n, ceil(big.NewRat(*s.Percent*total, 100))), seats)
+	}
+	// The clusters named fill up; what the others have stays.
+	named := slices.Clone(seats)
+	for i, cluster := range clusters {
+		if !slices.Contains(s.Clusters, cluster) {
+			named[i].Cap = min(named[i].Cap, named[i].Floor)
+		}
+	}
+	return inOrder(n, named)
 }
 
 // tellAbsent reports the clusters that stages name and where the workload does not run. The stages skip them.
