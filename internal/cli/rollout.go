@@ -274,7 +274,7 @@ func (r *rolling) approveStage(ctx context.Context) error {
 	if stage.State != fleet.StageWaiting {
 		return fmt.Errorf("%s is not waiting for an approval: %s", objectName(r.template), stage)
 	}
-	revision, err := fleet.Revision(r.template)
+	revision, err := fleet.RevisionOf(r.template)
 	if err != nil {
 		return err
 	}

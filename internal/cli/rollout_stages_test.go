@@ -27,7 +27,7 @@ func TestRolloutApprovesStageOfOneRevision(t *testing.T) {
 	template.SetName("web")
 	template.SetGeneration(5)
 	template.SetAnnotations(map[string]string{fleet.OrderAnnotation: "Stages"})
-	revision, err := fleet.Revision(template)
+	revision, err := fleet.RevisionOf(template)
 	if err != nil {
 		t.Fatal(err)
 	}

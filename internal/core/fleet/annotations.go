@@ -32,7 +32,7 @@ const (
 	//
 	//	{"stage": 2, "revision": "1b2c3d4e"}
 	//
-	// The revision is that of Revision. A number alone counts for the revision that the template has when the hub first sees the number.
+	// The revision is that of RevisionOf. A number alone counts for the revision that the template has when the hub first sees the number.
 	StageAnnotation = "argosy.io/rollout-stage"
 
 	// UnreachableAnnotation says what the pods of a cluster that does not answer count as: unavailable (CountAsDown, the

@@ -174,7 +174,7 @@ func Shares(in Input) (Result, error) {
 	if o.alone(len(in.Members)) && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
 		return Result{}, nil // one cluster does the arithmetic itself
 	}
-	f, err := newFleet(in, o)
+	f, err := fleetOf(in, o)
 	if err != nil {
 		return Result{}, err
 	}
@@ -199,7 +199,7 @@ type fleet struct {
 	result  Result
 }
 
-func newFleet(in Input, o options) (*fleet, error) {
+func fleetOf(in Input, o options) (*fleet, error) {
 	names := make([]string, len(in.Members))
 	byName := make(map[string]Member, len(in.Members))
 	for i, m := range in.Members {
@@ -215,7 +215,7 @@ func newFleet(in Input, o options) (*fleet, error) {
 		f.members = append(f.members, m)
 	}
 	if o.order == inStages {
-		revision, err := Revision(in.Template)
+		revision, err := RevisionOf(in.Template)
 		if err != nil {
 			return nil, err
 		}

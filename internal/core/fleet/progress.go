@@ -39,7 +39,7 @@ func (f *fleet) progress(w workload, parties []party) (clock, error) {
 			c.available += p.updatedAvailable
 		}
 	}
-	revision, err := Revision(f.Template)
+	revision, err := RevisionOf(f.Template)
 	if err != nil {
 		return clock{}, err
 	}

@@ -33,8 +33,8 @@ func samePods(a, b *unstructured.Unstructured) bool {
 	})
 }
 
-// Revision names the pods of a template. It changes when the template asks for other pods.
-func Revision(template *unstructured.Unstructured) (string, error) {
+// RevisionOf names the pods of a template. It changes when the template asks for other pods.
+func RevisionOf(template *unstructured.Unstructured) (string, error) {
 	h := fnv.New64a()
 	for _, path := range revisionPathsOf(template.GroupVersionKind().GroupKind()) {
 		raw, err := json.Marshal(field(template.Object, path...))
@@ -175,7 +175,7 @@ func StageOf(in Input) (s Stage, ok bool) {
 	if err != nil {
 		return Stage{}, false
 	}
-	f, err := newFleet(in, o)
+	f, err := fleetOf(in, o)
 	if err != nil || len(f.members) == 0 {
 		return Stage{}, false
 	}

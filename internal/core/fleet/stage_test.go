@@ -40,7 +40,7 @@ func (h *hub) annotate(key, value string) {
 // revision is that of the template.
 func (h *hub) revision() string {
 	h.t.Helper()
-	revision, err := Revision(h.in.Template)
+	revision, err := RevisionOf(h.in.Template)
 	if err != nil {
 		h.t.Fatal(err)
 	}
