@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/rollout"
@@ -35,7 +36,7 @@ import (
 func newRollout(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Show, pause and resume a rollout, and approve steps of a Kruise Rollout",
+		Short: "Show, pause and resume a rollout, and approve its stages or steps",
 		Args:  noArgs,
 	}
 	verb := func(use, short, long string, run func(context.Context, *rolling) error) *cobra.Command {
@@ -56,18 +57,21 @@ func newRollout(hub *hubFlags) *cobra.Command {
 			},
 		}
 		if use == "approve" {
-			sub.Flags().StringSliceVar(&r.clusters, "clusters", nil, "approve the step only in these clusters, separated by commas (default: all clusters that wait)")
+			sub.Flags().StringSliceVar(&r.clusters, "clusters", nil, "approve the step of a Kruise Rollout only in these clusters, separated by commas (default: all clusters that wait)")
 		}
 		return sub
 	}
 	cmd.AddCommand(
-		verb("status", "Show progress per cluster", "", func(ctx context.Context, r *rolling) error { return r.status(ctx) }),
-		verb("approve", "Approve the current step of a Kruise Rollout", `Approves the step at which a Kruise Rollout waits now, in every cluster where it waits, or in those named.
+		verb("status", "Show progress per cluster, and the stage", "", func(ctx context.Context, r *rolling) error { return r.status(ctx) }),
+		verb("approve", "Approve the current stage, or the current step of a Kruise Rollout", `Approves the stage at which a rollout in stages waits now. The approval is written on the template, with the stage and the revision of the
+template. It covers neither later stages nor the next revision.
 
-The approval is written on the Rollout of the hub, with the step and the revision that each cluster reported, and the hub carries it out in
-the members. It covers neither later steps nor the next rollout. Run it again for clusters that reach the step later.`, func(ctx context.Context, r *rolling) error { return r.approve(ctx) }),
+Of a Kruise Rollout, it approves the step at which it waits now, in every cluster where it waits, or in those named. The approval is
+written on the Rollout of the hub, with the step and the revision that each cluster reported, and the hub carries it out in the members. It
+covers neither later steps nor the next rollout. Run it again for clusters that reach the step later.`, func(ctx context.Context, r *rolling) error { return r.approve(ctx) }),
 		verb("pause", "Pause the rollout in all clusters", "", func(ctx context.Context, r *rolling) error { return r.pause(ctx, true) }),
-		verb("resume", "Resume the rollout in all clusters", "", func(ctx context.Context, r *rolling) error { return r.pause(ctx, false) }),
+		verb("resume", "Resume the rollout in all clusters", `Resumes a paused rollout in all clusters. A rollout in stages that is not paused, but waits after a stage, is approved.`,
+			func(ctx context.Context, r *rolling) error { return r.resume(ctx) }),
 	)
 	return cmd
 }
@@ -79,6 +83,8 @@ type rolling struct {
 
 	client   client.Client
 	template *unstructured.Unstructured
+	// conditions are those of the binding, as read by all.
+	conditions []metav1.Condition
 }
 
 // find reads the template. A rollout is Kruise's where others have a kind of that name, too.
@@ -147,14 +153,15 @@ func (r *rolling) all(ctx context.Context) (all []told, stale string, err error)
 	if b == nil {
 		return nil, "", fmt.Errorf("%s is not in any cluster: no policy propagates it", objectName(r.template))
 	}
+	r.conditions = b.BindingStatus().Conditions
 	var outages aggregate.Outages
 	if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.StatusCurrent); c != nil && c.Status == metav1.ConditionFalse {
 		stale = c.Message
 		// Who may not list clusters sees what the binding says, and no more.
-		if fleet, err := clusters(ctx, r.client, nil, ""); err == nil {
+		if known, err := clusters(ctx, r.client, nil, ""); err == nil {
 			outages = aggregate.OutagesOf(b, func(name string) *clusterv1alpha1.Cluster {
-				if i := slices.IndexFunc(fleet, func(c clusterv1alpha1.Cluster) bool { return c.Name == name }); i >= 0 {
-					return &fleet[i]
+				if i := slices.IndexFunc(known, func(c clusterv1alpha1.Cluster) bool { return c.Name == name }); i >= 0 {
+					return &known[i]
 				}
 				return nil
 			})
@@ -211,16 +218,89 @@ func (r *rolling) status(ctx context.Context) error {
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
-	if err := printTable(r.out, table, printers.PrintOptions{}); err != nil || stale == "" {
+	if err := printTable(r.out, table, printers.PrintOptions{}); err != nil {
 		return err
+	}
+	if fleet.InStages(r.template) {
+		if _, err := fmt.Fprintf(r.out, "\n%s\n", stageLine(r.conditions, r.template.GetGeneration())); err != nil {
+			return err
+		}
+	}
+	if stale == "" {
+		return nil
 	}
 	_, err = fmt.Fprintf(r.out, "\n%s\n", stale)
 	return err
 }
 
+// stageLine is what a status shows of the stage of a rollout.
+func stageLine(conditions []metav1.Condition, generation int64) string {
+	if _, ok := fleet.ReportedStage(conditions, generation); !ok {
+		return "The hub has not reported the stage of the current template yet."
+	}
+	message := meta.FindStatusCondition(conditions, fleet.StagesCompleted).Message
+	return strings.ToUpper(message[:1]) + message[1:] + "."
+}
+
+// resume ends a pause: that of the template, or else that of the stage at which the rollout waits.
+func (r *rolling) resume(ctx context.Context) error {
+	path := rollout.PausePath(r.template)
+	if !fleet.InStages(r.template) || path != nil && fields.Yes(r.template.Object, path...) {
+		return r.pause(ctx, false)
+	}
+	if _, _, err := r.all(ctx); err != nil {
+		return err
+	}
+	if stage, ok := fleet.ReportedStage(r.conditions, r.template.GetGeneration()); ok && stage.State != fleet.StageWaiting {
+		fmt.Fprintf(r.out, "%s is already resumed: %s\n", objectName(r.template), stage)
+		return nil
+	}
+	return r.approveStage(ctx)
+}
+
+// approveStage approves the stage at which the rollout waits, for the revision that the template has now.
+func (r *rolling) approveStage(ctx context.Context) error {
+	if len(r.clusters) > 0 {
+		return fmt.Errorf("%s is rolled out in stages of the fleet: omit --clusters, which is for the steps of a Kruise Rollout", objectName(r.template))
+	}
+	if _, _, err := r.all(ctx); err != nil {
+		return err
+	}
+	generation := r.template.GetGeneration()
+	stage, ok := fleet.ReportedStage(r.conditions, generation)
+	if !ok {
+		return fmt.Errorf("the hub has not reported the stage of the current template of %s yet: run this again in a few seconds", objectName(r.template))
+	}
+	if stage.State != fleet.StageWaiting {
+		return fmt.Errorf("%s is not waiting for an approval: %s", objectName(r.template), stage)
+	}
+	revision, err := fleet.RevisionOf(r.template)
+	if err != nil {
+		return err
+	}
+	// The hub also writes this object. A retry approves the stage and the revision that were shown, and no others.
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		err := r.patch(ctx, map[string]any{"metadata": map[string]any{"resourceVersion": r.template.GetResourceVersion(),
+			"annotations": map[string]any{fleet.StageAnnotation: fleet.Approval{Stage: int64(stage.Number), Revision: revision}.String()}}})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		return errors.Join(err, r.client.Get(ctx, client.ObjectKeyFromObject(r.template), r.template))
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "%s: stage %d of %d is approved for revision %s\n", objectName(r.template), stage.Number, stage.Of, revision)
+	return nil
+}
+
 func (r *rolling) approve(ctx context.Context) error {
+	if fleet.InStages(r.template) && r.template.GroupVersionKind().GroupKind() != rollout.Kind {
+		return r.approveStage(ctx)
+	}
 	if r.template.GroupVersionKind().GroupKind() != rollout.Kind {
-		return fmt.Errorf("%s has no steps to approve: only Kruise Rollouts have steps; to continue a staged rollout of the fleet, set the annotation argosy.io/rollout-stage", objectName(r.template))
+		return fmt.Errorf("%s has nothing to approve: only Kruise Rollouts have steps, and it is not rolled out in stages (annotation %s: Stages)",
+			objectName(r.template), fleet.OrderAnnotation)
 	}
 	all, _, err := r.all(ctx)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -175,24 +176,44 @@ func (m *Member) Delete(ctx context.Context, observed *unstructured.Unstructured
 	return nil
 }
 
-// Release leaves an object to the member: the labels and annotations that make it ours are taken off, the rest stays.
+// Release leaves an object to the member in one write. It removes the labels and annotations that make the object ours, and gives up the
+// fields that we own, so that others can apply them without a conflict. Values stay. An object that was replaced, or has other marks than
+// observed, is a Conflict.
 func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructured) error {
-	client, _, err := m.resource(ctx, observed)
+	client, gvr, err := m.resource(ctx, observed)
+	if err != nil {
+		return m.failed("release", observed, err)
+	}
+	live, err := client.Get(ctx, observed.GetName(), metav1.GetOptions{}) // observed has no managed fields
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
 	if err != nil {
 		return m.failed("release", observed, err)
 	}
 	released := execute.Released(observed)
 	meta := map[string]any{}
-	if labels := removal(observed.GetLabels(), released.GetLabels()); len(labels) > 0 {
-		meta["labels"] = labels
+	for field, keys := range map[string]struct{ seen, stay, now map[string]string }{
+		"labels":      {observed.GetLabels(), released.GetLabels(), live.GetLabels()},
+		"annotations": {observed.GetAnnotations(), released.GetAnnotations(), live.GetAnnotations()},
+	} {
+		marks := removal(keys.seen, keys.stay)
+		for key := range marks {
+			if live.GetUID() != observed.GetUID() || keys.now[key] != keys.seen[key] {
+				return m.failed("release", observed, apierrors.NewConflict(gvr.GroupResource(), observed.GetName(), errors.New("it was replaced, or its marks have changed")))
+			}
+		}
+		if len(marks) > 0 {
+			meta[field] = marks
+		}
 	}
-	if annotations := removal(observed.GetAnnotations(), released.GetAnnotations()); len(annotations) > 0 {
-		meta["annotations"] = annotations
+	if entries := live.GetManagedFields(); slices.ContainsFunc(entries, ours) {
+		meta["managedFields"] = disowned(entries)
 	}
 	if len(meta) == 0 {
 		return nil
 	}
-	meta["uid"] = string(observed.GetUID())
+	meta["uid"], meta["resourceVersion"] = string(live.GetUID()), live.GetResourceVersion()
 	patch, err := json.Marshal(map[string]any{"metadata": meta})
 	if err != nil {
 		return m.failed("release", observed, err)
@@ -202,6 +223,22 @@ func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructure
 		return m.failed("release", observed, err)
 	}
 	return nil
+}
+
+// ours says whether an entry of managed fields is of our manager.
+func ours(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == Manager }
+
+// disowned are managed fields without ours. An object without any managed fields counts as set by "before-first-apply", with which an
+// apply of other values conflicts. So if there are no others, an entry stays, of a field that nobody sets.
+func disowned(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	others := slices.DeleteFunc(slices.Clone(entries), ours)
+	if len(others) == 0 {
+		last := entries[len(entries)-1]
+		others = append(others, metav1.ManagedFieldsEntry{Manager: Manager + "-released", Operation: metav1.ManagedFieldsOperationUpdate,
+			APIVersion: last.APIVersion, Time: last.Time, FieldsType: last.FieldsType,
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:argosy.io/released":{}}}}`)})
+	}
+	return others
 }
 
 // PatchStatus merges a patch into the status of the object that was observed. If the patch names a resourceVersion that the object has

@@ -290,6 +290,91 @@ func TestReleaseTakesOffOurMarksOnly(t *testing.T) {
 	})
 }
 
+// Flux and Argo CD apply without force what they take over.
+func TestReleaseLetsOthersApplyWithoutForce(t *testing.T) {
+	others := configMap("c", map[string]string{"key": "theirs"}, map[string]string{"app": "theirs"})
+	for name, manage := range map[string]func(t *testing.T, s *membertest.Server, m *member.Member) *unstructured.Unstructured{
+		"created": func(t *testing.T, _ *membertest.Server, m *member.Member) *unstructured.Unstructured {
+			created, err := m.Create(t.Context(), configMap("c", map[string]string{"key": "1"}, ours))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return created
+		},
+		"adopted": func(t *testing.T, s *membertest.Server, m *member.Member) *unstructured.Unstructured {
+			s.Put(configMap("c", map[string]string{"key": "0", "other": "1"}, nil))
+			adopted, err := m.Apply(t.Context(), configMap("c", map[string]string{"key": "1"}, ours), s.Object(membertest.ConfigMap, "default", "c"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return adopted
+		},
+		"created and applied": func(t *testing.T, _ *membertest.Server, m *member.Member) *unstructured.Unstructured {
+			created, err := m.Create(t.Context(), configMap("c", map[string]string{"key": "0"}, ours))
+			if err != nil {
+				t.Fatal(err)
+			}
+			applied, err := m.Apply(t.Context(), configMap("c", map[string]string{"key": "1"}, ours), created)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return applied
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			membertest.Run(t, func(t *testing.T) {
+				s := membertest.NewInMemory(t)
+				_, m, _ := joined(t, s, member.Options{})
+				managed := manage(t, s, m)
+				if err := s.Conflicts(membertest.ConfigMap, others, "flux"); err == nil {
+					t.Fatal("others can apply already before the release: this test shows nothing")
+				}
+				before := len(s.Requests(""))
+				if err := m.Release(t.Context(), managed); err != nil {
+					t.Fatal(err)
+				}
+				if sent := s.Requests("")[before:]; len(sent) != 2 {
+					t.Errorf("the release sent %v, want one read and one write", sent)
+				}
+				got := s.Object(membertest.ConfigMap, "default", "c")
+				for _, entry := range got.GetManagedFields() {
+					if entry.Manager == member.Manager {
+						t.Errorf("the hub still owns %s", entry.FieldsV1.GetRawBytes())
+					}
+				}
+				if data(got)["key"] != "1" || len(got.GetLabels()) != 0 {
+					t.Errorf("the object is %v, with labels %v", data(got), got.GetLabels())
+				}
+				if err := s.Conflicts(membertest.ConfigMap, others, "flux"); err != nil {
+					t.Errorf("after the release, others cannot apply: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestReleaseOfReplacedObjectWritesNothing(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		s := membertest.NewInMemory(t)
+		_, m, _ := joined(t, s, member.Options{})
+		created, err := m.Create(t.Context(), configMap("c", map[string]string{"key": "1"}, ours))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Remove(membertest.ConfigMap, "default", "c")
+		if err := m.Release(t.Context(), created); err != nil {
+			t.Errorf("the release of a deleted object ends with %v", err)
+		}
+		s.Put(configMap("c", map[string]string{"key": "2"}, ours))
+		if err := m.Release(t.Context(), created); !apierrors.IsConflict(err) {
+			t.Errorf("the release of a replaced object ends with %v, want a conflict", err)
+		}
+		if got := s.Object(membertest.ConfigMap, "default", "c").GetLabels(); len(got) != 1 {
+			t.Errorf("the labels of the new object are %v", got)
+		}
+	})
+}
+
 func TestAnAPIWithoutApplyIsUpdated(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)

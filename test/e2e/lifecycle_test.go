@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -122,6 +123,10 @@ func TestPreservedResourcesOutliveTheirTemplate(t *testing.T) {
 			}
 			return ""
 		})
+		gitops := kit.Object(t, configMap(ns, "c", "2"))
+		if err := fleet.Members[m].Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(gitops), client.FieldOwner("flux")); err != nil {
+			t.Errorf("in %s, others cannot apply without force: %v", m, err)
+		}
 	}
 }
 

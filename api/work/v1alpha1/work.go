@@ -117,6 +117,10 @@ const (
 	WorkHeldAfterRestore = "HeldAfterRestore"
 	ReasonRestored       = "HubRestored"
 
+	// WorkHandsOff is True while the annotation argosy.io/hands-off keeps the hub from writing or deleting the object. Ours.
+	WorkHandsOff   = "HandsOff"
+	ReasonHandsOff = "HandsOff"
+
 	// WorkContested is True while somebody in the member changes the object again and again: it is put right at growing intervals. Ours.
 	WorkContested = "Contested"
 

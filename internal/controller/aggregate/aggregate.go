@@ -40,6 +40,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -206,6 +208,9 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 	}
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
 	*want.BindingStatus() = aggregate.Binding(b, works, outages, metav1.NewTime(r.Clock.Now()))
+	if err := r.setStage(ctx, want, works, outages); err != nil {
+		return 0, err
+	}
 	if wait := r.wait(key, b.BindingStatus(), want.BindingStatus()); wait > 0 {
 		return wait, nil
 	}
@@ -222,6 +227,30 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 	}
 	r.progress.Told(key)
 	return r.foldIntoTemplate(ctx, want, outages)
+}
+
+// setStage sets the condition StagesCompleted of a binding. It changes with the statuses of Works, and is written with them.
+func (r *reconciler) setStage(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work, outages aggregate.Outages) error {
+	conditions := &b.BindingStatus().Conditions
+	if meta.FindStatusCondition(*conditions, fleet.StagesCompleted) == nil && !slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return dispatch.Follows(&w) }) {
+		return nil
+	}
+	read, found, err := r.Templates.Of(ctx, b)
+	if errors.Is(err, propagate.ErrReference) || err == nil && !found {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	stage, ok := dispatch.StageOf(b, read, works, func(cluster string) bool { return outages[cluster] != nil })
+	if !ok {
+		meta.RemoveStatusCondition(conditions, fleet.StagesCompleted)
+		return nil
+	}
+	c := stage.Condition(read.GetGeneration())
+	c.LastTransitionTime = metav1.NewTime(r.Clock.Now())
+	meta.SetStatusCondition(conditions, c)
+	return nil
 }
 
 // wait is how long the answers may still be gathered: not at all when nothing changes, when all clusters are applied and

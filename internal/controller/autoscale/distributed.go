@@ -91,9 +91,13 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	f.Status.CurrentReplicas, f.Status.DesiredReplicas = autoscale.Total(current), autoscale.Total(desired)
 	n := autoscale.Total(desired)
 	_, told := t.binding.GetAnnotations()[schedule.ScaledAnnotation]
-	if n > 0 && (told || !maps.Equal(desired, replicas)) {
+	if n > 0 {
 		want := t.binding.DeepCopyObject().(workv1alpha2.Binding)
-		schedule.SetScaled(want, f.Name, desired)
+		if told || !maps.Equal(desired, replicas) {
+			schedule.SetScaled(want, f.Name, desired)
+		} else {
+			schedule.SetScaler(want, f.Name)
+		}
 		if _, err := commit.Update(ctx, r.client, t.binding, want); err != nil {
 			return err
 		}

@@ -150,6 +150,13 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 		w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: b")
 		w.applied("b", metav1.ConditionTrue, "")
 		w.says("web", "BoundsSplit=True/BoundsSplit", "a 1 to 6, b 1 to 6")
+		w.Eventually("rollouts know that members scale, before they do", func() string {
+			b := w.binding()
+			if w.Has(b); b.Annotations[schedule.ScaledByAnnotation] != "web" || b.Annotations[schedule.ScaledAnnotation] != "" {
+				return fmt.Sprint(b.Annotations)
+			}
+			return ""
+		})
 
 		// The template follows what the autoscalers make, and the scheduler is told where that is.
 		w.made("a", 2, 5)

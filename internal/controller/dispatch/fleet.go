@@ -59,7 +59,8 @@ func (r *reconciler) tellFleet(ctx context.Context, b workv1alpha2.Binding, tmpl
 
 // record writes what the Works alone do not remember to the binding, before they are written.
 func (r *reconciler) record(ctx context.Context, b workv1alpha2.Binding, d dispatch.Decision) error {
-	values := map[string]string{fleet.OrdinalsAnnotation: d.Record, fleet.ProgressAnnotation: d.Progress, fleet.RoutedAnnotation: d.Routed}
+	values := map[string]string{fleet.OrdinalsAnnotation: d.Record, fleet.ProgressAnnotation: d.Progress, fleet.RoutedAnnotation: d.Routed,
+		fleet.ApprovedAnnotation: d.Approved}
 	annotations := maps.Clone(b.GetAnnotations())
 	for key, value := range values {
 		switch {

@@ -278,7 +278,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		return failed(false, err)
 	}
 	if last := r.ended.of(work, manifest); observed == nil && last != nil && !suspended(work) {
-		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, last, "", "") }, 0, nil
+		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, last, "", hold{}) }, 0, nil
 	}
 	if observed == nil && r.justMissed(work, manifest) {
 		return nil, absenceCheck, nil
@@ -290,8 +290,15 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	}
 	if held := new(heldError); errors.As(err, &held) {
 		return func() (time.Duration, error) {
-			return r.report(ctx, m, work, manifest, observed, scaledBy, held.why)
+			return r.report(ctx, m, work, manifest, observed, scaledBy, hold{restored: held.why})
 		}, 0, nil
+	}
+	if kind == execute.Leave {
+		why := hold{handsOff: execute.HandsOff(work, observed)}
+		if observed != nil && !execute.Owns(work, observed) {
+			observed = nil // its status is not ours to report
+		}
+		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, observed, scaledBy, why) }, 0, nil
 	}
 	if err != nil {
 		r.restored.see(client.ObjectKeyFromObject(work))
@@ -342,7 +349,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		r.namespaceIsThere(cluster, manifest.GetName())
 	}
 	return func() (time.Duration, error) {
-		after, err := r.report(ctx, m, work, manifest, observed, scaledBy, "")
+		after, err := r.report(ctx, m, work, manifest, observed, scaledBy, hold{})
 		if after == 0 || look > 0 && look < after {
 			after = look
 		}
@@ -351,12 +358,13 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 }
 
 // scaledBy returns the message of the condition ScaledByMember; empty if no autoscaler in the member sets the replicas
-// of the manifest's object. It asks the member only if the replicas there are not the hub's, or the condition is set.
-// While the member's autoscalers are unknown, the condition stays.
+// of the manifest's object. It asks the member only if the replicas there are not the hub's, the condition is set, or a
+// rollout keeps pods of the old revision: scaling would then create pods of the new one. While the member's autoscalers
+// are unknown, the condition stays.
 func (r *reconciler) scaledBy(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
 	manifest, observed *unstructured.Unstructured) string {
 	before := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkScaledByMember)
-	if observed == nil || before == nil && !execute.Scaled(manifest, observed) {
+	if observed == nil || before == nil && !execute.Scaled(manifest, observed) && !execute.KeepsOld(manifest) {
 		return ""
 	}
 	scaler, known := m.Scaler(ctx, execute.Target{GroupKind: manifest.GroupVersionKind().GroupKind(),
@@ -417,6 +425,9 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 		return r.stuck(work, err)
 	}
 	leaves := work
+	if why := execute.HandsOff(work, observed); why != "" && observed != nil && execute.Owns(work, observed) && !execute.Anothers(work, observed) {
+		return 0, r.leave(ctx, cluster, work, why)
+	}
 	if observed != nil {
 		stays, after, err := r.stays(ctx, m, cluster, work, manifest, observed)
 		if held := new(heldError); errors.As(err, &held) {

@@ -31,10 +31,10 @@ import (
 )
 
 // report writes what the member answered, unless the same is written already or may wait. observed is our object in the
-// member, nil if there is none. scaledBy is the message of the condition ScaledByMember. held is why the object is left
-// alone since the hub was restored. Both are empty for none.
+// member, nil if there is none. scaledBy is the message of the condition ScaledByMember, empty for none. held is why the
+// hub leaves the object alone.
 func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
-	manifest, observed *unstructured.Unstructured, scaledBy, held string) (time.Duration, error) {
+	manifest, observed *unstructured.Unstructured, scaledBy string, held hold) (time.Duration, error) {
 	want := work.DeepCopy()
 	var deadline time.Duration
 	r.dispatching(want)
@@ -44,9 +44,15 @@ func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1a
 	} else {
 		r.condition(want, workv1alpha1.WorkScaledByMember, metav1.ConditionTrue, workv1alpha1.ReasonAutoscaled, scaledBy, 0)
 	}
-	if held != "" {
-		r.holds(want, manifest, held)
-	} else {
+	if held.handsOff == "" {
+		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkHandsOff)
+	}
+	switch {
+	case held.handsOff != "":
+		r.handsOff(want, held.handsOff)
+	case held.restored != "":
+		r.holds(want, manifest, held.restored)
+	default:
 		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
 		if !suspended(work) {
 			r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionTrue, workv1alpha1.ReasonAppliedSuccessful, workv1alpha1.MessageApplied, work.Generation)
@@ -69,6 +75,39 @@ func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1a
 		return commit.Sooner(interpretRetry, again), r.write(ctx, work, want)
 	}
 	return commit.Sooner(deadline, again), r.write(ctx, work, want)
+}
+
+// hold is why the object of a Work is left alone; both are empty if it is not.
+type hold struct {
+	// restored is why it is left alone since the hub was restored, handsOff what the annotation hands-off means.
+	restored, handsOff string
+}
+
+// handsOff sets the condition HandsOff of the Work that is to be written. A change of the Work that has not been applied is not applied.
+func (r *reconciler) handsOff(want *workv1alpha1.Work, why string) {
+	r.condition(want, workv1alpha1.WorkHandsOff, metav1.ConditionTrue, workv1alpha1.ReasonHandsOff, why, want.Generation)
+	var last int64
+	if applied := meta.FindStatusCondition(want.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
+		last = applied.ObservedGeneration
+	}
+	if last < want.Generation {
+		r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonHandsOff, why, last)
+	}
+}
+
+// leave keeps a Work that is being deleted, and its object, until the annotation hands-off is removed, which is an event. If the cluster
+// leaves, only the Work goes.
+func (r *reconciler) leave(ctx context.Context, cluster string, work *workv1alpha1.Work, why string) error {
+	cl := &clusterv1alpha1.Cluster{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	if cl.DeletionTimestamp != nil {
+		return r.letGo(ctx, work)
+	}
+	want := work.DeepCopy()
+	r.condition(want, workv1alpha1.WorkHandsOff, metav1.ConditionTrue, workv1alpha1.ReasonHandsOff, why, want.Generation)
+	return r.write(ctx, work, want)
 }
 
 // vanished takes what was said of an object off the status that is to be written: it is not there, or not ours.

@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +15,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -31,7 +34,8 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	spec := in.Binding.BindingSpec()
 	divided := divides(spec)
 	concerns, err := fleet.Concerns(in.Template, divided)
-	record := in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]
+	annotations := in.Binding.GetAnnotations()
+	record := annotations[fleet.OrdinalsAnnotation]
 	if err == nil && !concerns && in.Template.GetAnnotations()[fleet.UniqueOrdinalsAnnotation] == "true" {
 		// It has no replicas now; its volumes are where they were.
 		return fleet.Result{Record: record}, nil
@@ -43,14 +47,15 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
 	}
 	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods, History: in.History, Target: in.Target,
-		Progress: in.Binding.GetAnnotations()[fleet.ProgressAnnotation], Routed: in.Binding.GetAnnotations()[fleet.RoutedAnnotation], Now: in.Now,
-		Leaving: spec.LeftGracefully()}
+		Progress: annotations[fleet.ProgressAnnotation], Routed: annotations[fleet.RoutedAnnotation], Approved: annotations[fleet.ApprovedAnnotation],
+		Now: in.Now, Leaving: spec.LeftGracefully()}
 	for _, p := range parts {
 		if divided && !scheduled(p.Name) {
 			continue // it is there because another one requires it, whole
 		}
 		m := fleet.Member{Cluster: p.Name, Replicas: int64(p.Replicas), Reachable: reachable(in.Clusters[p.Name]),
-			Suspended: suspended(spec.Suspension, p.Name) || leaving(in.Existing[p.Name]) || gates[p.Name].shut, Base: p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
+			Suspended: suspended(spec.Suspension, p.Name) || leaving(in.Existing[p.Name]) || gates[p.Name].shut, Scaled: scaled(in.Binding, in.Existing[p.Name]),
+			Base: p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
 		if len(p.Components) > 0 {
 			m.Subsets = map[string]int64{}
 			for name, n := range schedule.Given(p.TargetCluster) {
@@ -66,9 +71,39 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		}
 		fin.Members = append(fin.Members, m)
 	}
-	rank := ranks(spec.Placement)
-	slices.SortStableFunc(fin.Members, func(x, y fleet.Member) int { return rank(x.Cluster) - rank(y.Cluster) })
+	inOrder(spec.Placement, fin.Members)
 	return fleet.Shares(fin)
+}
+
+// StageOf is the stage of the rollout of a template, by its Works in the clusters that it was scheduled to. lost are the clusters that do
+// not answer. ok is false for a template without stages.
+func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works []workv1alpha1.Work, lost func(cluster string) bool) (s fleet.Stage, ok bool) {
+	spec := b.BindingSpec()
+	in := fleet.Input{Template: template, Divided: divides(spec), Approved: b.GetAnnotations()[fleet.ApprovedAnnotation]}
+	for _, target := range spec.Clusters {
+		m := fleet.Member{Cluster: target.Name, Replicas: int64(target.Replicas), Reachable: !lost(target.Name)}
+		if i := slices.IndexFunc(works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace(target.Name) }); i >= 0 {
+			m.Work = &works[i]
+		}
+		m.Scaled = scaled(b, m.Work)
+		in.Members = append(in.Members, m)
+	}
+	inOrder(spec.Placement, in.Members)
+	return fleet.StageOf(in)
+}
+
+// scaled says whether an autoscaler in a member sets the replicas: one of a FederatedHPA, or another one that was found there. w is the
+// Work in the cluster, nil for none.
+func scaled(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
+	return b.GetAnnotations()[schedule.ScaledByAnnotation] != "" || w != nil && meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkScaledByMember)
+}
+
+// inOrder sorts members as a placement names them.
+func inOrder(p *policyv1alpha1.Placement, members []fleet.Member) {
+	rank := ranks(p)
+	slices.SortStableFunc(members, func(x, y fleet.Member) int {
+		return cmp.Or(rank(x.Cluster)-rank(y.Cluster), strings.Compare(x.Cluster, y.Cluster))
+	})
 }
 
 // leaving says whether a Work is being deleted: one made anew takes its place when it is gone.
@@ -111,6 +146,9 @@ func Moved(was, is *workv1alpha1.Work) bool {
 	}
 	before, after := meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkApplied), meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkApplied)
 	if (before == nil) != (after == nil) || after != nil && (before.Status != after.Status || before.ObservedGeneration != after.ObservedGeneration) {
+		return true
+	}
+	if meta.IsStatusConditionTrue(was.Status.Conditions, workv1alpha1.WorkScaledByMember) != meta.IsStatusConditionTrue(is.Status.Conditions, workv1alpha1.WorkScaledByMember) {
 		return true
 	}
 	return !slices.EqualFunc(was.Status.ManifestStatuses, is.Status.ManifestStatuses, func(x, y workv1alpha1.ManifestStatus) bool {

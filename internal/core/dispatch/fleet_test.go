@@ -62,7 +62,7 @@ func (s *story) look() {
 		s.t.Fatal(d.Err)
 	}
 	s.told = d.Conditions
-	s.in.Binding.SetAnnotations(map[string]string{fleet.OrdinalsAnnotation: d.Record})
+	s.in.Binding.SetAnnotations(map[string]string{fleet.OrdinalsAnnotation: d.Record, fleet.ApprovedAnnotation: d.Approved})
 	for _, r := range d.Results {
 		if r.Err != nil {
 			s.t.Fatal(r.Err)

@@ -89,8 +89,8 @@ type Decision struct {
 	Conditions []fleet.Condition
 	// Record is what fleet.OrdinalsAnnotation on the binding has to say before the Works are written; empty for none.
 	Record string
-	// Progress is the same for fleet.ProgressAnnotation, Routed for fleet.RoutedAnnotation.
-	Progress, Routed string
+	// Progress is the same for fleet.ProgressAnnotation, Routed for fleet.RoutedAnnotation, Approved for fleet.ApprovedAnnotation.
+	Progress, Routed, Approved string
 	// RecheckAfter is when to decide again though nothing has happened; 0 for never.
 	RecheckAfter time.Duration
 	// Pulls are the Works of the images that are to be pulled first, of which those that do not stand are to be made, and any
@@ -158,7 +158,8 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		return Decision{Err: err}
 	}
 	// 3. The Works.
-	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, Routed: shared.Routed, RecheckAfter: shared.RecheckAfter, Results: make([]Result, 0, len(parts))}
+	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, Routed: shared.Routed, Approved: shared.Approved,
+		RecheckAfter: shared.RecheckAfter, Results: make([]Result, 0, len(parts))}
 	for _, p := range parts {
 		if slices.Contains(shared.Waiting, p.Name) {
 			continue
@@ -190,10 +191,10 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		if g.awaited != "" {
 			d.Pulling = append(d.Pulling, g.awaited)
 		}
-		if g.shut {
-			if d.RecheckAfter == 0 || g.left < d.RecheckAfter {
-				d.RecheckAfter = g.left
-			}
+		if g.shut && (d.RecheckAfter == 0 || g.left < d.RecheckAfter) {
+			d.RecheckAfter = g.left
+		}
+		if g.shut || slices.Contains(shared.Held, p.Name) {
 			if r.Work != nil && !keepPods(r.Work, in.Existing[p.Name]) {
 				continue
 			}

@@ -64,8 +64,8 @@ func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured, retai
 	if annotations, ok := child(manifest.Object, "metadata")["annotations"].(map[string]any); ok {
 		delete(annotations, workv1alpha2.HubAnnotation) // whoever wrote the manifest, it is Hub.Plan's to say
 	}
-	Mark(manifest, w)
 	strip(manifest)
+	Mark(manifest, w)
 	if observed == nil || retain == nil {
 		return manifest, nil
 	}
@@ -89,11 +89,14 @@ func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured, retai
 	return desired, nil
 }
 
-// strip removes, in place, what is never sent: metadata that the member's API server and controllers own. A finalizer that Retain brought
+// strip removes, in place, what is never sent: metadata that the member's API server and controllers own, and HandsOffAnnotation. A finalizer that Retain brought
 // along would come back after its controller has removed it.
 func strip(m *unstructured.Unstructured) {
 	delete(m.Object, "status")
 	if metadata, ok := m.Object["metadata"].(map[string]any); ok {
 		maps.DeleteFunc(metadata, func(key string, _ any) bool { return interpret.SetByServer(key) })
+		if annotations, ok := metadata["annotations"].(map[string]any); ok {
+			delete(annotations, HandsOffAnnotation)
+		}
 	}
 }

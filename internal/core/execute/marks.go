@@ -119,8 +119,8 @@ func field(obj *unstructured.Unstructured, in, key string) string {
 	return s
 }
 
-// hubKeys are the labels and annotations by which only the hub says that an object is ours, and of what on the hub: they are put on
-// last, and what a user's words say of them is taken off first.
+// hubKeys are the labels and annotations that templates and overrides cannot set on objects in members: those by which the hub marks an
+// object as its own, which it sets last, and HandsOffAnnotation, which it never sets.
 var hubKeys = map[string]bool{
 	workv1alpha2.ManagedLabel:                           true,
 	workv1alpha2.HubAnnotation:                          true,
@@ -139,6 +139,7 @@ var hubKeys = map[string]bool{
 	interpret.SuspendAnnotation:                         true,
 	ocmv1.ManifestWorkAnnotation:                        true,
 	CreatedAnnotation:                                   true,
+	HandsOffAnnotation:                                  true,
 }
 
 // comeAlong are those that go with a template: the mark of its policy, and what its users say of conflicts.

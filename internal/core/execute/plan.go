@@ -29,6 +29,7 @@ const (
 	Conflict Kind = "Conflict" // someone else owns the object: touch nothing, report Reason
 	Wait     Kind = "Wait"     // the object is being deleted; decide anew when it is gone
 	Nothing  Kind = "Nothing"
+	Leave    Kind = "Leave" // leave the object and its Work as they are; see HandsOff
 )
 
 // Action is what to do, and why.
@@ -59,12 +60,15 @@ func Preserved(w *workv1alpha1.Work) bool {
 // observed is the member's object, nil if absent. None of them is changed, and the action shares memory with desired.
 //
 // After an Apply has succeeded, and the condition Applied says so for w's generation, Plan says Nothing until someone
-// changes w or a field that desired sets. Fields that it does not set belong to the member. What runs once and has finished,
+// changes w or a field that desired sets. Fields that it does not set belong to the member. An object with HandsOffAnnotation is left as
+// it is, and so is a Work that is being deleted. What runs once and has finished,
 // by what w reports, is not made again when the member cleaned it up.
 func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Action {
 	switch {
 	case w.DeletionTimestamp != nil:
 		return remove(w, observed)
+	case HandsOff(w, observed) != "":
+		return Action{Kind: Leave, Reason: HandsOff(w, observed)}
 	case suspended(w):
 		return Action{Kind: Nothing, Reason: workv1alpha1.MessageSuspended}
 	case observed == nil && Over(w):
@@ -134,6 +138,8 @@ func remove(w *workv1alpha1.Work, observed *unstructured.Unstructured) Action {
 		return Action{Kind: Nothing, Reason: "the object is not marked as managed by this work, so it is kept"}
 	case Anothers(w, observed):
 		return Action{Kind: Nothing, Reason: "the object belongs to an earlier work of the same name, so it is kept"}
+	case HandsOff(w, observed) != "":
+		return Action{Kind: Leave, Reason: HandsOff(w, observed)}
 	case Preserved(w):
 		return Action{Kind: Release, Reason: "resources are preserved on deletion", Object: Released(observed)}
 	case observed.GetDeletionTimestamp() != nil:

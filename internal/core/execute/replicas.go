@@ -91,6 +91,16 @@ func Scaled(manifest, observed *unstructured.Unstructured) bool {
 	return set && there && given != has && manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] != "true"
 }
 
+// KeepsOld says whether the rollout of a manifest keeps a number of pods on the old revision. An autoscaler that adds pods then adds some
+// of the new one.
+func KeepsOld(manifest *unstructured.Unstructured) bool {
+	if _, has := replicas(manifest); !has || manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
+		return false
+	}
+	return fields.Number(manifest.Object, "spec", "updateStrategy", "rollingUpdate", "partition") > 0 ||
+		fields.Number(manifest.Object, "spec", "updateStrategy", "partition") > 0
+}
+
 // KeepScaled is retained with the replicas of the member's object, which an autoscaler there sets; retained itself if it has
 // these, or none.
 func KeepScaled(retained, observed *unstructured.Unstructured) *unstructured.Unstructured {

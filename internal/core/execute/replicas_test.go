@@ -86,3 +86,23 @@ func TestAnAutoscalerNamesWhomItScales(t *testing.T) {
 		}
 	}
 }
+
+func TestManifestThatKeepsOldPodsByANumber(t *testing.T) {
+	for text, want := range map[string]bool{
+		"{replicas: 10, updateStrategy: {rollingUpdate: {partition: 9}}}":     true,
+		"{replicas: 10, updateStrategy: {partition: 9}}":                      true,
+		"{replicas: 10, updateStrategy: {rollingUpdate: {partition: 0}}}":     false,
+		"{replicas: 10, updateStrategy: {rollingUpdate: {partition: '90%'}}}": false,
+		"{replicas: 10}": false,
+		"{updateStrategy: {rollingUpdate: {partition: 9}}}": false,
+	} {
+		u := object(t, "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: c}, spec: "+text+"}")
+		if got := execute.KeepsOld(u); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+		u.SetLabels(map[string]string{"resourcetemplate.karmada.io/retain-replicas": "true"})
+		if execute.KeepsOld(u) {
+			t.Errorf("%s: it counts also where members own the replicas", text)
+		}
+	}
+}

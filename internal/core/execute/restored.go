@@ -42,7 +42,7 @@ func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.U
 	switch {
 	case action.Kind == Delete:
 		return heldEnd(w, observed, unsettled)
-	case desired == nil, action.Adopts, action.Kind == Conflict, action.Kind == Release:
+	case desired == nil, action.Adopts, action.Kind == Conflict, action.Kind == Release, action.Kind == Leave:
 		return ""
 	case action.Kind != Create && action.Kind != Apply && (observed == nil || !Owns(w, observed) || suspended(w)):
 		return ""

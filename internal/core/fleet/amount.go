@@ -81,6 +81,24 @@ func ceil(r *big.Rat) int64 {
 	return min(n, math.MaxInt32)
 }
 
+// PercentKeeping is a percentage by which a partition that rounds up keeps at least kept of total pods old, and how many it keeps. It keeps
+// exactly kept where a whole percentage does. When the pods become more, as many of them stay old in proportion.
+func PercentKeeping(kept, total int64) (percent string, keeps int64) {
+	kept = min(max(kept, 0), total)
+	if total == 0 {
+		return "100%", 0
+	}
+	above, below := (100*kept+total-1)/total, 100*kept/total
+	for _, p := range []int64{above, below, above} {
+		percent = fmt.Sprintf("%d%%", p)
+		keeps, _ = KeptOld(percent, total, Up) // a percentage is never wrong
+		if keeps == kept {
+			break
+		}
+	}
+	return percent, keeps
+}
+
 // KeptOld is how many of total pods a partition keeps on the old revision; none is none. A percentage rounds as given, and
 // when it rounds up, then only 100% keeps all of several pods.
 func KeptOld(partition any, total int64, r Rounding) (int64, error) {

@@ -28,7 +28,11 @@ const (
 	//	[{"percent": 10, "pause": true}, {"clusters": ["eu"]}, {"percent": 100}]
 	StagesAnnotation = "argosy.io/rollout-stages"
 
-	// StageAnnotation is the number of the stage, from 1, up to which pauses are over.
+	// StageAnnotation approves the pauses of the stages up to a number, counted from 1, for one revision:
+	//
+	//	{"stage": 2, "revision": "1b2c3d4e"}
+	//
+	// The revision is that of RevisionOf. A number alone counts for the revision that the template has when the hub first sees the number.
 	StageAnnotation = "argosy.io/rollout-stage"
 
 	// UnreachableAnnotation says what the pods of a cluster that does not answer count as: unavailable (CountAsDown, the
@@ -82,6 +86,8 @@ const (
 	// SentPodsAnnotation on a CloneSet in a member is the names "a,b" of spec.scaleStrategy.podsToDelete that the hub sent. A name in
 	// it that is not in the list any more was removed by the member's controller.
 	SentPodsAnnotation = "argosy.io/sent-pods-to-delete"
+	// ApprovedAnnotation on a binding is a StageAnnotation without a revision, with the revision that it counts for.
+	ApprovedAnnotation = "argosy.io/rollout-stage-approved"
 	// RoutedAnnotation on a binding is the clusters, "a,b", that alone get a template that is about pods of theirs; it is on none
 	// before that is known, nor on those of other templates.
 	RoutedAnnotation = "argosy.io/routed-to"
@@ -109,7 +115,8 @@ type options struct {
 	order          order
 	clusters       []string
 	stages         []stage
-	released       int64 // stages whose pauses are over
+	approval       Approval
+	approved       int64 // stages whose pauses are approved for the revision of the template
 	ignoreLost     bool
 	neverHalt      bool
 	failedPods     any // nil, a number or a percentage
@@ -177,12 +184,16 @@ func optionsOf(annotations map[string]string) (options, error) {
 		}
 	}
 	if v, set := annotations[StageAnnotation]; set {
-		if err := json.Unmarshal([]byte(v), &o.released); err != nil || o.released < 0 {
-			return options{}, fmt.Errorf("annotation %s: %q is not the number of a stage", StageAnnotation, v)
+		if o.approval, err = approvalOf(v); err != nil {
+			return options{}, fmt.Errorf("annotation %s: %w", StageAnnotation, err)
 		}
 	}
 	return o, nil
 }
+
+// alone says whether a member may apply the partition and the budgets as the template has them, because it is the only one. Stages are the
+// hub's also then.
+func (o options) alone(members int) bool { return members == 0 || members == 1 && o.order != inStages }
 
 // sorted are the clusters in the order in which ties are broken and clusters follow each other: as given by the template,
 // then as they are.

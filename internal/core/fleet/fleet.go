@@ -29,8 +29,8 @@ type Input struct {
 	Members []Member
 	// Record is the OrdinalsAnnotation of the binding, Progress its ProgressAnnotation.
 	Record, Progress string
-	// Routed is the RoutedAnnotation of the binding.
-	Routed string
+	// Routed is the RoutedAnnotation of the binding, Approved its ApprovedAnnotation.
+	Routed, Approved string
 	// Leaving are clusters that are no members and keep their copies until others have replaced them.
 	Leaving []string
 	// Now dates progress.
@@ -55,6 +55,8 @@ type Member struct {
 	Kubernetes string
 	// Reachable says that the cluster answers, Suspended that its Work is not written or sent for now.
 	Reachable, Suspended bool
+	// Scaled says that an autoscaler in the cluster sets the replicas, so that there may be other replicas than Replicas at any time.
+	Scaled bool
 	// Base is its manifest by division alone.
 	Base *unstructured.Unstructured
 	// Local is Base with the overrides of the cluster; what they change of a share is theirs.
@@ -69,6 +71,8 @@ type Result struct {
 	Manifests map[string]*unstructured.Unstructured
 	// Waiting are clusters that get no Work until it is their turn. None of them has one.
 	Waiting []string
+	// Held are clusters whose pods stay as their Works have them, while all else of the template is applied.
+	Held []string
 	// Notes are the values of NoteAnnotation on the Works, by cluster.
 	Notes map[string]string
 	// Revisions are the values of RevisionsAnnotation on the Works, by cluster.
@@ -77,8 +81,8 @@ type Result struct {
 	Record string
 	// Progress is the value for ProgressAnnotation on the binding, empty for none.
 	Progress string
-	// Routed is the value for RoutedAnnotation on the binding, empty for none.
-	Routed string
+	// Routed is the value for RoutedAnnotation on the binding, Approved for ApprovedAnnotation; empty for none.
+	Routed, Approved string
 	// RecheckAfter is when to ask again though nothing has happened; 0 for never.
 	RecheckAfter time.Duration
 	// Conditions are what users should know, in a fixed order.
@@ -98,6 +102,7 @@ const (
 	PartitionRaisedNoRollback = "PartitionRaisedNoRollback"
 	FleetHalted               = "FleetHalted"
 	PodNotFound               = "PodNotFound"
+	StageClusterNotFound      = "StageClusterNotFound"
 	RevisionSkew              = "RevisionSkew"
 	RevisionMissing           = "RevisionMissing"
 	StaleVolume               = "StaleVolume"
@@ -112,33 +117,41 @@ const (
 
 // ConditionTypes are all types.
 func ConditionTypes() []string {
-	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, RevisionSkew, RevisionMissing, StaleVolume, OrdinalsUnassigned, BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, OverwriteForbidden}
+	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, RevisionSkew, RevisionMissing, StaleVolume, OrdinalsUnassigned,
+		BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, OverwriteForbidden}
 }
 
 // Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An error
 // says what is wrong with its annotations.
 func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	h, ok := handlers[template.GroupVersionKind().GroupKind()]
-	if !ok {
+	if !ok && !InStages(template) {
 		return false, nil
 	}
 	o, err := optionsOf(template.GetAnnotations())
 	if err != nil {
 		return false, err
 	}
-	if h.partial != nil && h.partial(template) {
-		return true, nil
-	}
-	// Where the members own their replicas nobody knows here what a share of them is.
-	if h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
-		return false, nil
-	}
-	return h.arithmetic(o, divided) || h.always != nil && h.always(template.Object), nil
+	return h.concerned(o, template, divided) || h.stagesClusters(o, template, divided), nil
 }
 
-// arithmetic says whether numbers of the kind mean the fleet.
-func (h handler) arithmetic(o options, divided bool) bool {
-	if h.divides {
+// concerned says whether something of the template is divided.
+func (h handler) concerned(o options, template *unstructured.Unstructured, divided bool) bool {
+	return h.partial != nil && h.partial(template) || h.arithmetic(o, template, divided) ||
+		h.always != nil && h.always(template.Object) && !h.retained(template)
+}
+
+// retained says whether members own the replicas of the template, so that the hub does not know what a share of them is.
+func (h handler) retained(template *unstructured.Unstructured) bool {
+	return h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
+}
+
+// arithmetic says whether numbers of the template mean the fleet.
+func (h handler) arithmetic(o options, template *unstructured.Unstructured, divided bool) bool {
+	switch {
+	case h.share == nil, h.retained(template):
+		return false
+	case h.divides:
 		return divided && o.scope != "Cluster"
 	}
 	return o.scope == "Fleet"
@@ -158,10 +171,35 @@ func Shares(in Input) (Result, error) {
 		return Result{}, err
 	}
 	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
-	if len(in.Members) < 2 && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
+	if o.alone(len(in.Members)) && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
 		return Result{}, nil // one cluster does the arithmetic itself
 	}
-	// 1. In the order in which ties are broken.
+	f, err := fleetOf(in, o)
+	if err != nil {
+		return Result{}, err
+	}
+	f.tellAbsent()
+	if handler.concerned(o, in.Template, in.Divided) {
+		if err := handler.share(f); err != nil {
+			return Result{}, fmt.Errorf("divide %s among clusters: %w", in.Template.GetKind(), err)
+		}
+	}
+	if handler.stagesClusters(o, in.Template, in.Divided) {
+		f.holdClusters()
+	}
+	return f.result, nil
+}
+
+// fleet is a template under division.
+type fleet struct {
+	Input
+	options options
+	// members are in the order in which ties are broken.
+	members []*member
+	result  Result
+}
+
+func fleetOf(in Input, o options) (*fleet, error) {
 	names := make([]string, len(in.Members))
 	byName := make(map[string]Member, len(in.Members))
 	for i, m := range in.Members {
@@ -172,26 +210,18 @@ func Shares(in Input) (Result, error) {
 	for _, name := range o.sorted(names) {
 		m, err := observe(byName[name])
 		if err != nil {
-			return Result{}, err
+			return nil, err
 		}
 		f.members = append(f.members, m)
 	}
-	if err := o.unknownClusters(names); err != nil {
-		return Result{}, err
+	if o.order == inStages {
+		revision, err := RevisionOf(in.Template)
+		if err != nil {
+			return nil, err
+		}
+		f.options.approved, f.result.Approved = o.approval.counts(revision, in.Approved)
 	}
-	// 2. By the kind.
-	if err := handler.share(f); err != nil {
-		return Result{}, fmt.Errorf("divide %s among clusters: %w", in.Template.GetKind(), err)
-	}
-	return f.result, nil
-}
-
-// fleet is a template under division.
-type fleet struct {
-	Input
-	options options
-	members []*member
-	result  Result
+	return f, nil
 }
 
 // member is one with what its Work and its member say.
@@ -205,8 +235,8 @@ type member struct {
 	// status as reported, nil if never; fresh says that it is about what the Work says now.
 	status map[string]any
 	fresh  bool
-	// unhealthy is what the hub thinks of it; refused says that the member did not take what the Work says now.
-	unhealthy, refused bool
+	// healthy and unhealthy are what the hub thinks of it; refused says that the member did not take what the Work says now.
+	healthy, unhealthy, refused bool
 }
 
 // handler is what is done with a kind.
@@ -250,6 +280,7 @@ func observe(m Member) (*member, error) {
 	if err := json.Unmarshal(reported.Status.Raw, &out.status); err != nil {
 		return nil, fmt.Errorf("read the status that cluster %q reported: %w", m.Cluster, err)
 	}
+	out.healthy = reported.Health == workv1alpha1.ResourceHealthy
 	out.unhealthy = reported.Health == workv1alpha1.ResourceUnhealthy
 	applied := meta.FindStatusCondition(m.Work.Status.Conditions, workv1alpha1.WorkApplied)
 	out.refused = applied != nil && applied.Status == metav1.ConditionFalse
@@ -292,19 +323,10 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	if !rolls(f.Template.Object) {
 		return nil
 	}
-	parties := make([]party, len(f.members))
-	var total int64
-	for i, m := range f.members {
-		p, err := w.party(m)
-		if err != nil {
-			return err
-		}
-		p.rewritten = m.before != nil && m.generation() != strconv.FormatInt(f.Template.GetGeneration(), 10)
-		parties[i] = p
-		total += p.replicas
+	ro, parties, total, err := f.begin(w)
+	if err != nil {
+		return err
 	}
-	ro := rollout{partition: strategy(f.Template.Object, "partition"), kept: w.kept, options: f.options,
-		single: ordered(f.Template.Object), targets: f.options.targets(f.clusters())}
 	clock, err := f.progress(w, parties)
 	if err != nil {
 		return err
@@ -319,12 +341,12 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		return err
 	}
 	if byOrdinal != nil && f.options.order == inProportion {
-		ro.targets = func(n int64, seats []Seat, _ func([]int64) bool) []int64 {
+		ro.targets = func(n int64, seats []Seat, _ func([]int64) bool) ([]int64, Stage) {
 			targets := byOrdinal(total - n)
 			for i := range targets {
 				targets[i] = max(min(targets[i], seats[i].Cap), min(seats[i].Floor, seats[i].Cap))
 			}
-			return targets
+			return targets, Stage{}
 		}
 	}
 	outcomes, halted, err := ro.next(parties)
@@ -373,10 +395,25 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	return nil
 }
 
+// begin returns the rollout that the template asks for, without its budgets, and the part of each member in it; total are the replicas of
+// all.
+func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err error) {
+	parties = make([]party, len(f.members))
+	for i, m := range f.members {
+		if parties[i], err = w.party(m); err != nil {
+			return rollout{}, nil, 0, err
+		}
+		parties[i].rewritten = m.before != nil && m.generation() != strconv.FormatInt(f.Template.GetGeneration(), 10)
+		total += parties[i].replicas
+	}
+	return rollout{partition: strategy(f.Template.Object, "partition"), kept: w.kept, options: f.options,
+		single: ordered(f.Template.Object), targets: f.options.targets(f.clusters())}, parties, total, nil
+}
+
 // party is the part of m in a rollout.
 func (w workload) party(m *member) (party, error) {
 	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended || m.Base == nil, fixed: -1, own: -1, there: m.before != nil, note: m.note,
-		known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
+		percent: m.Scaled && w.percentages(), known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
 	if w.desired != "" {
 		p.replicas = number(m.status, w.desired)
 	}
@@ -407,6 +444,9 @@ func (w workload) party(m *member) (party, error) {
 			if n, ok := whole(field(m.before.Object, "spec", "replicas")); ok {
 				replicas = n
 			}
+		}
+		if _, isText := strategy(m.before.Object, "partition").(string); isText && p.percent {
+			replicas = p.replicas // whatever the manifest has, the percentage is of what there is
 		}
 		var err error
 		if p.was, err = w.shareOf(m.before.Object, replicas); err != nil {
@@ -456,7 +496,7 @@ var handlers = func() map[schema.GroupKind]handler {
 // cloneSet divides a CloneSet's rollout, if its replicas are divided, and routes the pods to delete in any case.
 func (f *fleet) cloneSet() error {
 	names := podsNamed(f.Template)
-	if len(f.members) < 2 {
+	if f.options.alone(len(f.members)) {
 		switch {
 		case len(names) == 0:
 		case f.placedTooMany():
@@ -468,7 +508,7 @@ func (f *fleet) cloneSet() error {
 				}
 			}
 		}
-		return nil // its member knows best
+		return nil // its member divides nothing
 	}
 	routes := f.podRoutes(names)
 	f.holdScaleDown(routes)

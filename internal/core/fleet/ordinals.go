@@ -206,7 +206,7 @@ func (f *fleet) statefulSet() error {
 	}
 	if !f.options.uniqueOrdinals {
 		f.result.Record = ""
-		if len(f.members) >= 2 {
+		if !f.options.alone(len(f.members)) {
 			if err := roll(nil); err != nil {
 				return err
 			}

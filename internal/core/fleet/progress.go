@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"hash/fnv"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/json"
@@ -41,7 +39,7 @@ func (f *fleet) progress(w workload, parties []party) (clock, error) {
 			c.available += p.updatedAvailable
 		}
 	}
-	revision, err := w.revisionHash(f.Template.Object)
+	revision, err := RevisionOf(f.Template)
 	if err != nil {
 		return clock{}, err
 	}
@@ -85,18 +83,4 @@ func (f *fleet) goesOn(c clock, outcomes []outcome) {
 		panic(err) // text and numbers
 	}
 	f.result.Progress = string(raw)
-}
-
-// revisionHash tells the pods of one template from those of another.
-func (w workload) revisionHash(obj map[string]any) (string, error) {
-	h := fnv.New64a()
-	for _, path := range w.revisionPaths() {
-		raw, err := json.Marshal(field(obj, path...))
-		if err != nil {
-			return "", err
-		}
-		// fnv never fails to write.
-		_, _ = h.Write(raw)
-	}
-	return strconv.FormatUint(h.Sum64(), 36), nil
 }

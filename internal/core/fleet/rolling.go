@@ -60,6 +60,8 @@ type party struct {
 	replicas int64
 	// reachable says that the cluster answers; suspended that its Work is not sent.
 	reachable, suspended bool
+	// percent says that the partition is written as a percentage.
+	percent bool
 	// fixed is how many pods an override keeps old there, -1 if none does; own is what an override lets be unavailable, -1 for none.
 	fixed, own int64
 
@@ -92,7 +94,7 @@ type rollout struct {
 	stalled   bool
 	tolerated int64
 	// targets says how many pods shall be new where, in the order of the parties: of the number given in all, from the floors.
-	targets func(n int64, seats []Seat, done func(targets []int64) bool) []int64
+	targets func(n int64, seats []Seat, done func(targets []int64) bool) ([]int64, Stage)
 	options options
 }
 
@@ -102,23 +104,27 @@ type outcome struct {
 	note Note
 	// held says that the rollout waits there for its turn.
 	held bool
+	// percent says that the partition is written as a percentage.
+	percent bool
 	// target is how many pods shall be new there in the end, or at the end of this stage.
 	target int64
 }
 
-// next is the next step of a rollout: the same again if nothing happened. It keeps
-//
-//	Σ max(granted, unavailable) ≤ the budget
-//
-// where granted is the most that a cluster may have in use, counted until the member is seen to have less, and where what
-// is unavailable for other reasons is nobody's fault: it stops others, and only its own cluster may go on.
-//
-// A cluster without a grant is held by its partition, which stays at what is new there already: OpenKruise refuses budgets
-// of nothing, and a cluster whose released pods are all new is held without another write.
-func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, err error) {
-	n := len(parties)
-	outcomes = make([]outcome, n)
+// aim is what a rollout works towards.
+type aim struct {
+	// targets are the new pods that there shall be by cluster, in the end or at the end of a stage; stage is that one.
+	targets []int64
+	stage   Stage
+	// seats have the pods that are new already as their floors.
+	seats []Seat
+	// budget is what overrides leave of the unavailable pods.
+	budget int64
+	// raised says that the partition was raised during this rollout, justRaised that it was since the Works were written.
+	raised, justRaised bool
+}
 
+// aim decides how many pods shall be new where.
+func (ro rollout) aim(parties []party) (aim, error) {
 	// 1. What overrides have said is not divided.
 	var total, fixedKept, fixedTotal int64
 	budget := ro.unavailable
@@ -134,7 +140,7 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 	}
 	kept, err := ro.kept(ro.partition, total)
 	if err != nil {
-		return nil, nil, err
+		return aim{}, err
 	}
 	if budget < 1 && ro.unavailable > 0 {
 		budget = 1
@@ -159,7 +165,7 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 			raised, justRaised = true, true
 		}
 	}
-	seats := make([]Seat, n)
+	seats := make([]Seat, len(parties))
 	for i, p := range parties {
 		seats[i] = Seat{Weight: p.replicas, Cap: p.replicas}
 		if p.fixed >= 0 {
@@ -170,19 +176,47 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 			continue
 		}
 		seats[i].Floor = min(p.was.released, p.replicas)
-		if p.fresh && mixed && !raised {
+		// Where the pods are scaled, more of them are new because there are more.
+		if p.fresh && mixed && !raised && !p.percent {
 			seats[i].Floor = min(max(seats[i].Floor, p.updated), p.replicas)
 		}
 	}
 	done := func(targets []int64) bool {
 		for i, p := range parties {
-			if p.fixed < 0 && targets[i] > 0 && !(p.there && p.same && p.fresh && p.updatedAvailable >= targets[i]) {
+			if !p.reachable && ro.options.ignoreLost {
+				continue
+			}
+			if p.fixed < 0 && targets[i] > 0 && !(p.there && p.same && p.fresh && p.updatedAvailable >= p.expressible(targets[i])) {
 				return false
 			}
 		}
 		return true
 	}
-	targets := ro.targets(wanted, seats, done)
+	targets, stage := ro.targets(wanted, seats, done)
+	for i, p := range parties {
+		targets[i] = p.expressible(targets[i])
+	}
+	return aim{targets, stage, seats, budget, raised, justRaised}, nil
+}
+
+// next is the next step of a rollout: the same again if nothing happened. It keeps
+//
+//	Σ max(granted, unavailable) ≤ the budget
+//
+// where granted is the most that a cluster may have in use, counted until the member is seen to have less, and where what
+// is unavailable for other reasons is nobody's fault: it stops others, and only its own cluster may go on.
+//
+// A cluster without a grant is held by its partition, which stays at what is new there already: OpenKruise refuses budgets
+// of nothing, and a cluster whose released pods are all new is held without another write.
+func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, err error) {
+	n := len(parties)
+	outcomes = make([]outcome, n)
+	// 1 and 2.
+	a, err := ro.aim(parties)
+	if err != nil {
+		return nil, nil, err
+	}
+	targets, seats := a.targets, a.seats
 
 	// 3. What each may be using of the budgets now, and what is down.
 	using, surging, down := make([]int64, n), make([]int64, n), make([]int64, n)
@@ -208,13 +242,13 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 	for i, p := range parties {
 		o := &outcomes[i]
 		o.replicas, o.target = p.replicas, targets[i]
-		o.note = Note{Partition: quote(ro.partition), Raised: raised, Settled: !raised && p.settled()}
+		o.note = Note{Partition: quote(ro.partition), Raised: a.raised, Settled: !a.raised && p.settled()}
 		switch {
 		case p.fixed >= 0:
 			o.released = p.replicas - min(p.fixed, p.replicas)
 		case !p.there, p.own >= 0:
 			o.released = targets[i]
-		case justRaised:
+		case a.justRaised:
 			o.released = min(targets[i], p.was.released)
 		case p.same:
 			o.released = min(targets[i], max(seats[i].Floor, p.replicas-(p.was.replicas-p.was.released)))
@@ -264,7 +298,7 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 			}
 		}
 	}
-	grants := ro.grant(budget, need, using, down, parties)
+	grants := ro.grant(a.budget, need, using, down, parties)
 	noDown := make([]int64, n)
 	surges := ro.grant(ro.surge, need, surging, noDown, parties)
 	for i := range parties {
@@ -285,6 +319,15 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 		o.pend(using[i], surging[i])
 	}
 	return ro.settle(parties, outcomes, creating), nil, nil
+}
+
+// expressible is n, or the next lower number of new pods that the partition of p can express.
+func (p party) expressible(n int64) int64 {
+	if !p.percent || n >= p.replicas {
+		return n
+	}
+	_, keeps := PercentKeeping(p.replicas-n, p.replicas)
+	return p.replicas - keeps
 }
 
 // settled says that no pod of p is old, by its last report or by one before the last write of its Work.
@@ -430,6 +473,7 @@ func (ro rollout) settle(parties []party, outcomes []outcome, creating bool) []o
 	unavailable, surge := proportional(ro.unavailable, weights), proportional(ro.surge, weights)
 	for i, p := range parties {
 		o := &outcomes[i]
+		o.released, o.percent = p.expressible(o.released), p.percent
 		if !p.there || creating {
 			o.unavailable, o.surging = unavailable[i], surge[i]
 		}

@@ -58,6 +58,9 @@ var workloads = map[schema.GroupKind]workload{
 	},
 }
 
+// percentages says whether a partition of the kind may be a percentage of the replicas that an autoscaler sets.
+func (w workload) percentages() bool { return !w.numeric && w.desired == "" }
+
 // sameRevision says whether two objects have the same pods.
 func (w workload) sameRevision(a, b map[string]any) bool {
 	for _, path := range w.revisionPaths() {
@@ -159,6 +162,9 @@ func (w workload) write(m *unstructured.Unstructured, o outcome) (*unstructured.
 	var partition any = o.replicas - o.released
 	if w.desired != "" && o.released == 0 && o.replicas > 0 {
 		partition = "100%" // of however many there will be
+	}
+	if o.percent && o.released < o.replicas {
+		partition, _ = PercentKeeping(o.replicas-o.released, o.replicas)
 	}
 	if err := put("partition", partition); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 // one that is not there has not been, and joins.
 const ScaledAnnotation = "argosy.io/scaled-by-members"
 
-// ScaledByAnnotation beside it is the name of the FederatedHPA that the autoscalers are of.
+// ScaledByAnnotation is the name of the FederatedHPA that the autoscalers in the members are of. It is there as soon as they are.
 const ScaledByAnnotation = "argosy.io/scaled-by"
 
 // SetScaled has the scheduler leave the replicas where the autoscalers of the members, which are of the FederatedHPA by, put them; nil
@@ -36,6 +36,16 @@ func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
 		}
 	}
 	annotations[ScaledAnnotation], annotations[ScaledByAnnotation] = scaledText(all), by
+	b.SetAnnotations(annotations)
+}
+
+// SetScaler notes the FederatedHPA whose autoscalers scale in the members, before they have changed any replicas.
+func SetScaler(b workv1alpha2.Binding, by string) {
+	annotations := maps.Clone(b.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[ScaledByAnnotation] = by
 	b.SetAnnotations(annotations)
 }
 

@@ -119,7 +119,10 @@ func reaches(pointer string, path *field.Path) field.ErrorList {
 func marks(path *field.Path, keys ...string) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range keys {
-		if execute.Marks(key) {
+		switch {
+		case key == execute.HandsOffAnnotation:
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s stops the hub: set it on objects in members, or on Works", key)))
+		case execute.Marks(key):
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s identifies the hub's own objects in a member, so overrides cannot change it", key)))
 		}
 	}

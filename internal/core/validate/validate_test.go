@@ -223,6 +223,7 @@ func TestOverride(t *testing.T) {
 		{"another version of the same group", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overrideRules: [{overriders: {plaintext: [{path: /apiVersion, operator: replace, value: apps/v1beta2}]}}]}`, nil},
 		{"the mark of a Work", rule(`{annotationsOverrider: [{operator: add, value: {work.karmada.io/name: x}}]}`), []string{"annotationsOverrider[0].value: Forbidden", "work.karmada.io/name identifies the hub's own objects"}},
 		{"the mark of the hub taken off", rule(`{labelsOverrider: [{operator: remove, value: {karmada.io/managed: "true"}}]}`), []string{"labelsOverrider[0].value: Forbidden", "karmada.io/managed identifies the hub's own objects"}},
+		{"the annotation that stops the hub", rule(`{annotationsOverrider: [{operator: add, value: {argosy.io/hands-off: "true"}}]}`), []string{"annotationsOverrider[0].value: Forbidden", "argosy.io/hands-off stops the hub"}},
 		{"a mark by its path", rule(`{plaintext: [{path: /metadata/annotations/resourcetemplate.karmada.io~1uid, operator: add, value: x}]}`), []string{"plaintext[0].path: Forbidden", "resourcetemplate.karmada.io/uid identifies the hub's own objects"}},
 		{"what members are told to do about conflicts", rule(`{annotationsOverrider: [{operator: add, value: {work.karmada.io/conflict-resolution: abort}}]}`), nil},
 		{"labels of its own", rule(`{plaintext: [{path: /metadata/labels, operator: add, value: {a: b}}, {path: /metadata/annotations/name, operator: add, value: x}]}`), nil},

@@ -767,6 +767,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind Kind, matche
 	}
 }
 
+// Conflicts returns why a manager cannot apply an object without force; nil if it can. Nothing is stored.
+func (s *Server) Conflicts(k Kind, obj *unstructured.Unstructured, manager string) error {
+	live := s.Object(k, obj.GetNamespace(), obj.GetName())
+	_, err := fieldManager(k).Apply(live, obj, manager, false)
+	return err
+}
+
 // own records, as an API server does, that the manager wrote what differs.
 func own(k Kind, live, obj *unstructured.Unstructured, manager string) *unstructured.Unstructured {
 	if live == nil {

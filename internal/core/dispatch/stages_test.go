@@ -1,0 +1,135 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/membership"
+)
+
+const copiedToThree = `
+replicas: 9
+clusters: [{name: eu}, {name: us}, {name: ap}]
+`
+
+// runs compares the images in the Works of eu, us and ap, and the stage that follows from the Works.
+func (s *story) runs(when, images, stage string) {
+	s.t.Helper()
+	s.look()
+	before := s.writes
+	if s.look(); s.writes != before {
+		s.t.Errorf("%s, looking again writes %d Works", when, s.writes-before)
+	}
+	var got []string
+	var works []workv1alpha1.Work
+	for _, cluster := range []string{"eu", "us", "ap"} {
+		w := s.in.Existing[cluster]
+		works = append(works, *w)
+		containers, _, err := unstructured.NestedSlice(manifest(s.t, w).Object, "spec", "template", "spec", "containers")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		got = append(got, strings.TrimPrefix(fmt.Sprint(containers[0].(map[string]any)["image"]), "nginx:"))
+	}
+	if strings.Join(got, " ") != images {
+		s.t.Errorf("%s, the images are %v, want %s", when, got, images)
+	}
+	at, ok := dispatch.StageOf(s.in.Binding, s.in.Template, works, func(cluster string) bool { return membership.Silent(s.in.Clusters[cluster]) })
+	if !ok || at.String() != stage {
+		s.t.Errorf("%s, it is at %q (%v), want %q", when, at, ok, stage)
+	}
+}
+
+// annotate sets an annotation of the template, which is no new generation.
+func (s *story) annotate(key, value string) {
+	s.t.Helper()
+	generation := s.in.Template.GetGeneration()
+	s.edit(value, "metadata", "annotations", key)
+	s.in.Template.SetGeneration(generation)
+}
+
+func TestStagesOfWholeClusters(t *testing.T) {
+	deployment := strings.NewReplacer("apps.kruise.io/v1alpha1", "apps/v1", "CloneSet", "Deployment").Replace(clones)
+	native := strings.NewReplacer("apps.kruise.io/v1alpha1", "apps/v1", "CloneSet", "StatefulSet").Replace(clones)
+	for name, c := range map[string]struct{ template, spec string }{
+		"duplicated Deployment":                     {deployment, copiedToThree},
+		"duplicated StatefulSet":                    {native, copiedToThree},
+		"duplicated CloneSet":                       {clones, copiedToThree},
+		"divided Deployment":                        {deployment, strings.Replace(threeEach, "kind: CloneSet", "kind: Deployment", 1)},
+		"divided CloneSet, each cluster for itself": {strings.Replace(clones, "generation: 1", `generation: 1, annotations: {argosy.io/rollout-scope: Cluster}`, 1), threeEach},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, c.template, c.spec)
+			s.annotate(fleet.OrderAnnotation, "Stages")
+			s.annotate(fleet.ClustersAnnotation, "ap")
+			s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"], "pause": true}, {"percent": 60}, {"percent": 100}]`)
+			s.runs("at first", "1 1 1", "stage 1 of 3 is in progress")
+			for _, cluster := range []string{"eu", "us", "ap"} {
+				s.report(cluster, 3, 3)
+			}
+			s.runs("at rest", "1 1 1", "all 3 stages are complete")
+
+			s.image("nginx:2")
+			s.runs("the first cluster", "1 2 1", "stage 1 of 3 is in progress")
+			s.report("us", 3, 3)
+			s.runs("it pauses", "1 2 1", "stage 1 of 3 is complete and waits for an approval")
+			s.edit("blue", "metadata", "labels", "color")
+			if got := s.say("metadata", "labels", "color"); strings.Contains(got, "blue") {
+				t.Fatal("the label was sent before anybody looked")
+			}
+			s.look()
+			if got := s.say("metadata", "labels", "color"); got != "blue blue blue" {
+				t.Errorf("all other changes are applied: the labels are %s", got)
+			}
+			for _, cluster := range []string{"eu", "us", "ap"} {
+				s.report(cluster, 3, 3)
+			}
+			s.annotate(fleet.StageAnnotation, "1")
+			s.runs("60 % of three clusters are two", "1 2 2", "stage 2 of 3 is in progress")
+			s.report("ap", 3, 3)
+			s.runs("all clusters", "2 2 2", "stage 3 of 3 is in progress")
+			s.report("eu", 3, 3)
+			s.runs("at the end", "2 2 2", "all 3 stages are complete")
+
+			s.image("nginx:3")
+			s.runs("the approval was for the revision before", "2 3 2", "stage 1 of 3 is in progress")
+			s.report("us", 3, 3)
+			s.runs("it pauses again", "2 3 2", "stage 1 of 3 is complete and waits for an approval")
+		})
+	}
+}
+
+func TestStageOfWholeClustersWaitsForLostClusterUnlessIgnored(t *testing.T) {
+	for policy, images := range map[string]string{"CountAsDown": "1 2 1", "Ignore": "2 2 1"} {
+		s := begin(t, clones, copiedToThree)
+		s.annotate(fleet.OrderAnnotation, "Stages")
+		s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+		s.annotate(fleet.UnreachableAnnotation, policy)
+		s.look()
+		for _, cluster := range []string{"eu", "us", "ap"} {
+			s.report(cluster, 3, 3)
+		}
+		s.in.Clusters["us"].Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionUnknown, Reason: "r"}}
+		s.image("nginx:2")
+		stage := map[string]string{"CountAsDown": "stage 1 of 3 is in progress", "Ignore": "stage 2 of 3 is in progress"}[policy]
+		s.runs(policy, images, stage)
+	}
+}
+
+func TestTemplatesThatRunOnceHaveNoStages(t *testing.T) {
+	for _, kind := range []string{"Job", "Pod"} {
+		in := input(t, strings.NewReplacer("apps.kruise.io/v1alpha1", "batch/v1", "CloneSet", kind).Replace(clones), copiedToThree)
+		in.Template.SetAnnotations(map[string]string{fleet.OrderAnnotation: "Stages", fleet.StagesAnnotation: `[{"clusters": ["us"]}]`})
+		if concerns, err := fleet.Concerns(in.Template, false); concerns || err != nil {
+			t.Errorf("a %s has stages (%v)", kind, err)
+		}
+	}
+}

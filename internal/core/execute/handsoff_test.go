@@ -1,0 +1,116 @@
+package execute_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
+)
+
+// braked sets HandsOffAnnotation to a value.
+func braked(u *unstructured.Unstructured, value string) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[execute.HandsOffAnnotation] = value
+	u.SetAnnotations(annotations)
+	return u
+}
+
+func TestHandsOffStopsEveryWriteAndDeletion(t *testing.T) {
+	brakedWork := func(w *workv1alpha1.Work) { w.Annotations = map[string]string{execute.HandsOffAnnotation: "true"} }
+	ours := desired(t, work(t, service), nil)
+	drifted := ours.DeepCopy()
+	_ = unstructured.SetNestedSlice(drifted.Object, []any{map[string]any{"port": int64(81)}}, "spec", "ports")
+	foreign := object(t, service)
+	going := ours.DeepCopy()
+	going.SetDeletionTimestamp(new(metav1.Unix(1, 0)))
+	type changes []func(*workv1alpha1.Work)
+	for name, c := range map[string]struct {
+		change   changes
+		observed *unstructured.Unstructured
+		without  execute.Kind // what is done without the annotation
+	}{
+		"drift":                       {nil, drifted, execute.Apply},
+		"a changed template":          {changes{changed}, ours, execute.Apply},
+		"an object to adopt":          {changes{overwriting}, foreign, execute.Apply},
+		"a deletion":                  {changes{deleting}, ours, execute.Delete},
+		"a release":                   {changes{deleting, preserving}, ours, execute.Release},
+		"an object that is deleted":   {nil, going, execute.Wait},
+		"the deletion of one that is": {changes{deleting}, going, execute.Wait},
+	} {
+		for where, plan := range map[string]func() execute.Action{
+			"the object": func() execute.Action {
+				w := work(t, service, c.change...)
+				return execute.Hub("hub-1").Plan(w, desired(t, w, c.observed), braked(c.observed, "true"))
+			},
+			"the Work": func() execute.Action {
+				w := work(t, service, append(c.change, func(w *workv1alpha1.Work) {
+					if w.Annotations == nil {
+						w.Annotations = map[string]string{}
+					}
+					w.Annotations[execute.HandsOffAnnotation] = "true"
+				})...)
+				return execute.Hub("hub-1").Plan(w, desired(t, w, c.observed), c.observed)
+			},
+		} {
+			if got := plan(); got.Kind != execute.Leave || got.Reason == "" {
+				t.Errorf("%s, with the annotation on %s: %s (%s), want Leave", name, where, got.Kind, got.Reason)
+			}
+		}
+		w := work(t, service, c.change...)
+		if got := execute.Hub("hub-1").Plan(w, desired(t, w, c.observed), braked(c.observed, "false")).Kind; got != c.without {
+			t.Errorf("%s, with the value false: %s, want %s", name, got, c.without)
+		}
+	}
+	w := work(t, service, unapplied, brakedWork)
+	if got := execute.Plan(w, desired(t, w, nil), nil).Kind; got != execute.Leave {
+		t.Errorf("an object that does not exist: %s, want Leave", got)
+	}
+	// A Work that is being deleted does not wait for what it does not own.
+	for name, observed := range map[string]*unstructured.Unstructured{"no object": nil, "an object of others": braked(foreign, "true")} {
+		if got := execute.Plan(work(t, service, deleting, brakedWork), nil, observed).Kind; got != execute.Nothing {
+			t.Errorf("the deletion of a Work with %s: %s, want Nothing", name, got)
+		}
+	}
+}
+
+// The author of a template must not be able to keep an object that policies change or remove.
+func TestHubNeverSendsHandsOff(t *testing.T) {
+	template := braked(object(t, service), "true")
+	raw, err := template.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := work(t, string(raw))
+	observed := desired(t, work(t, service), nil)
+	for name, retain := range map[string]execute.Retain{
+		"the manifest": nil,
+		"a Retain operation": func(desired, _ *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			return braked(desired, "true"), nil
+		},
+	} {
+		got, err := execute.Desired(w, observed, retain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, there := got.GetAnnotations()[execute.HandsOffAnnotation]; there {
+			t.Errorf("%s sends the annotation with %q", name, v)
+		}
+	}
+	if action := execute.Plan(w, desired(t, w, observed), observed); action.Kind != execute.Nothing {
+		t.Errorf("the annotation in a template has the effect %s (%s)", action.Kind, action.Reason)
+	}
+	execute.Unmark(template)
+	if _, there := template.GetAnnotations()[execute.HandsOffAnnotation]; there {
+		t.Error("the annotation stays on what is written into a Work")
+	}
+	if !execute.Marks(execute.HandsOffAnnotation) {
+		t.Error("overrides can set the annotation")
+	}
+}
