@@ -75,7 +75,7 @@ func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 		"3 replicas by static weights m1 1, m2 1, m3 1", "healthy in 1 of 3 clusters")
 
 	out, complaint := explain(t, "Deployment.apps/web", "-n", ns, "--cluster", "m3")
-	for _, want := range []string{"Cluster m3", "override: OverridePolicy " + ns + "/o", "Applied=True", "the member answered"} {
+	for _, want := range []string{"Cluster m3", "override: OverridePolicy " + ns + "/o", "Applied=True", "status reported by the member"} {
 		if !strings.Contains(out, want) || strings.Contains(out, "✗ m1") {
 			t.Errorf("of m3 alone it says, without %q:\n%s%s", want, out, complaint)
 		}

@@ -142,7 +142,7 @@ func (e *policyExplanation) find(severity Severity, what, next string) {
 	e.answer.Findings = append(e.answer.Findings, Finding{Severity: severity, What: what, Next: next})
 }
 
-// explainTemplates says which templates the policy has, and who has the others that it selects.
+// explainTemplates lists the templates that the policy selects, and which policies have claimed the others.
 func (e *policyExplanation) explainTemplates() {
 	out := &e.answer.Templates
 	for _, s := range e.Templates {
@@ -174,8 +174,8 @@ func (e *policyExplanation) explainTemplates() {
 		return cmp.Or(rank(a)-rank(b), strings.Compare(a.Template, b.Template))
 	})
 	if e.Propagation != nil && len(*out) > 0 && !slices.ContainsFunc(*out, func(s Selected) bool { return s.Held || s.Why == aboutToClaim }) {
-		e.find(Attention, "the policy holds none of the templates that it selects: "+(*out)[0].Template+" "+(*out)[0].Why,
-			"give it a higher priority, with preemption: Always where others hold them already; or delete it")
+		e.find(Attention, "the policy has claimed none of the templates that it selects: "+(*out)[0].Template+" "+(*out)[0].Why,
+			"give it a higher priority, and preemption: Always to take over templates that other policies have claimed; or delete it")
 	}
 }
 
@@ -189,7 +189,8 @@ func (e *policyExplanation) closeness(t propagate.Template) propagate.ImplicitPr
 	return propagate.SelectedBy(e.namespace, e.selectors, t)
 }
 
-// whyNotHeld says who has a template that the policy selects, and by what; or what is particular about one that it holds.
+// whyNotHeld returns why the policy has not claimed a template that it selects, or that it no longer selects one that
+// it has claimed.
 func (e *policyExplanation) whyNotHeld(row Selected, t propagate.Template, claim propagate.Holder, claimed bool) string {
 	switch {
 	case row.Held && row.By == "":
@@ -197,21 +198,21 @@ func (e *policyExplanation) whyNotHeld(row Selected, t propagate.Template, claim
 	case row.Held, row.By == "":
 		return ""
 	case propagate.ManagedElsewhere(t):
-		return fmt.Sprintf("label %s says that %s propagates it", policyv1alpha1.ClaimedByLabel, t.Labels[policyv1alpha1.ClaimedByLabel])
+		return fmt.Sprintf("is propagated by %s (label %s)", t.Labels[policyv1alpha1.ClaimedByLabel], policyv1alpha1.ClaimedByLabel)
 	case propagate.Excluded(t):
 		return "is never propagated: it belongs to the system or to the hub"
 	case claimed:
 		for _, p := range e.Policies {
 			if propagate.HolderOf(p) == claim {
 				stub := &explanation{template: t}
-				return "is held by " + describe(p) + "; this one: " + stub.whyNot(e.Propagation, p)
+				return "is claimed by " + describe(p) + "; this policy: " + stub.whyNot(e.Propagation, p)
 			}
 		}
-		return "is claimed by a policy that is gone; the hub releases it first"
+		return "is claimed by a policy that was deleted; the hub releases it first"
 	}
 	if best, ok := propagate.Match(t, e.Policies); ok && describe(best) != describe(e.Propagation) {
 		stub := &explanation{template: t}
-		return "is not claimed yet, and " + describe(best) + " ranks first; this one: " + stub.whyNot(e.Propagation, best)
+		return "is not claimed yet, and " + describe(best) + " ranks first; this policy: " + stub.whyNot(e.Propagation, best)
 	}
 	return aboutToClaim
 }
@@ -260,25 +261,25 @@ func (e *policyExplanation) explainSelectors() {
 	}
 }
 
-// nearest says why a selector matches nothing, and what it may have meant.
+// nearest returns why a selector matches nothing, and what to change.
 func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity Severity, why, next string) {
 	gk := propagate.GroupKind(s.APIVersion, s.Kind)
 	if alike, unknown := e.Unknown[gk]; unknown {
 		named := validate.NamedKind{APIVersion: s.APIVersion, Kind: s.Kind}
 		if meant, ok := validate.MeantKind(named, e.Kinds); ok && len(alike) == 0 {
-			return Problem, fmt.Sprintf("the hub does not know the kind %s; did you mean %s?", gk, meant.Kind),
-				fmt.Sprintf("write apiVersion: %s, kind: %s; or install what defines %s in the hub", meant.APIVersion, meant.Kind, gk)
+			return Problem, fmt.Sprintf("the hub does not serve the kind %s; did you mean %s?", gk, meant.Kind),
+				fmt.Sprintf("set apiVersion: %s, kind: %s; or install the CustomResourceDefinition of %s in the hub", meant.APIVersion, meant.Kind, gk)
 		}
 		if len(alike) == 0 {
-			return Problem, "the hub does not know the kind " + gk.String(), "install what defines it in the hub, for example its CustomResourceDefinition; or correct apiVersion and kind"
+			return Problem, "the hub does not serve the kind " + gk.String(), "install its CustomResourceDefinition in the hub, or correct apiVersion and kind"
 		}
 		var versions []string
 		for _, k := range alike {
 			version, _ := k.ToAPIVersionAndKind()
 			versions = append(versions, version)
 		}
-		return Problem, fmt.Sprintf("the hub does not know the kind %s, but %s in another group", gk, alike[0].Kind),
-			fmt.Sprintf("write apiVersion: %s, kind: %s", strings.Join(versions, " or "), alike[0].Kind)
+		return Problem, fmt.Sprintf("the hub does not serve the kind %s; it serves %s in another group", gk, alike[0].Kind),
+			fmt.Sprintf("set apiVersion: %s, kind: %s", strings.Join(versions, " or "), alike[0].Kind)
 	}
 	in := cmp.Or(s.Namespace, e.namespace)
 	var here, elsewhere, named []string
@@ -305,10 +306,10 @@ func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity
 	}
 	switch {
 	case len(elsewhere) > 0 && e.namespace != "":
-		return Problem, fmt.Sprintf("there is one of that name in namespace %s, but a policy of namespace %s selects only in its own namespace", some(elsewhere), e.namespace),
+		return Problem, fmt.Sprintf("an object of that name exists in namespace %s, but a policy in namespace %s selects only in its own namespace", some(elsewhere), e.namespace),
 			"create the policy in the namespace of the template, or make it a cluster policy"
 	case len(elsewhere) > 0:
-		return Problem, fmt.Sprintf("there is one of that name in namespace %s, not in %s", some(elsewhere), in), "write namespace: " + elsewhere[0]
+		return Problem, fmt.Sprintf("an object of that name exists in namespace %s, not in %s", some(elsewhere), in), "set namespace: " + elsewhere[0]
 	case len(here) == 0:
 		return Attention, fmt.Sprintf("there is no %s in %s", gk, where), "create one; the policy claims it as soon as it exists"
 	case s.Name != "":
@@ -316,9 +317,9 @@ func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity
 		if meant := lint.Meant(s.Name, here); meant != "" {
 			next = fmt.Sprintf("correct the name to %s, or create that object", meant)
 		}
-		return Attention, fmt.Sprintf("%s has no %s of that name, but %s", where, gk, some(here)), next
+		return Attention, fmt.Sprintf("%s has no %s of that name; it has %s", where, gk, some(here)), next
 	}
-	return Attention, fmt.Sprintf("no %s in %s has these labels; %s has %s", gk, where, named[0], labelled), "correct the labels, of the selector or of the templates"
+	return Attention, fmt.Sprintf("no %s in %s has these labels; %s has %s", gk, where, named[0], labelled), "correct the labels of the selector or of the templates"
 }
 
 // some is up to three names.
@@ -471,7 +472,7 @@ func (e *policyExplanation) explainRules() {
 		case n == 0:
 			b := bindingOf(policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap"}, e.namespace, policyv1alpha1.Placement{ClusterAffinity: &affinity})
 			_, err := schedule.Schedule(b, schedule.NewSnapshot(e.Clusters), nil)
-			e.find(Attention, name+" is for no cluster of the fleet: "+compact(affinity), schedule.Help(err))
+			e.find(Attention, name+" matches no cluster: "+compact(affinity), schedule.Help(err))
 		case r.Overriders.Empty():
 			e.find(Attention, name+" changes nothing: it has no overriders", "")
 		}
@@ -493,9 +494,9 @@ func (e *policyExplanation) summary() string {
 		}
 	}
 	parts := tally(e.answer.Findings)
-	verb, not := "holds ", "not held"
+	verb, not := "claims ", "not claimed"
 	if e.Override != nil {
-		verb, not = "overrides ", "not sent to members"
+		verb, not = "overrides ", "not propagated"
 	}
 	parts = append(parts, verb+text.Count(held, "template"))
 	if lost > 0 {

@@ -97,7 +97,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", since(a.Ready), a.Ready.Reason, a.Ready.Message), bringBack(c, a.Ready))
 	}
 	if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil && known.Status != metav1.ConditionTrue {
-		find(Attention, "not all kinds that the cluster serves are known: "+known.Message, "check which of the member's APIs do not respond")
+		find(Attention, "the list of kinds that the cluster serves is incomplete: "+known.Message, "check which of the member's APIs do not respond")
 	}
 	if paused := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused); paused != nil && paused.Status == metav1.ConditionTrue {
 		find(Problem, "failover is paused: "+paused.Message, "")
@@ -116,7 +116,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		of := templateName(b)
 		for _, t := range b.BindingSpec().GracefulEvictionTasks {
 			if t.FromCluster == c.Name {
-				a.Leaving = append(a.Leaving, LeavingThere{Template: of, Why: fmt.Sprintf("%s asked for it, reason %s", t.Producer, t.Reason)})
+				a.Leaving = append(a.Leaving, LeavingThere{Template: of, Why: fmt.Sprintf("evicted by %s, reason %s", t.Producer, t.Reason)})
 			}
 		}
 		if i := slices.IndexFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name }); i >= 0 {
@@ -161,7 +161,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 			if strings.Contains(r.Reason, "taint {cluster.karmada.io/") && membership.Silent(c) {
 				continue // the hub's own, which goes when the cluster is back
 			}
-			find(Attention, fmt.Sprintf("%s kept out, such as %s: it %s", text.Count(r.Times, "template"), strings.Join(r.Such, ", "), r.Reason), r.Remedy)
+			find(Attention, fmt.Sprintf("the scheduler excludes the cluster for %s, such as %s: it %s", text.Count(r.Times, "template"), strings.Join(r.Such, ", "), r.Reason), r.Remedy)
 		}
 	}
 	for _, t := range c.Spec.Taints {
@@ -186,7 +186,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		find(Problem, fmt.Sprintf("%s not applied, such as %s", text.Count(len(missing), "template"), some(missing)), "see the table below, and run argosy why for each")
 	}
 	if len(sick) > 0 {
-		find(Problem, fmt.Sprintf("%s not healthy there, such as %s", text.Count(len(sick), "template"), some(sick)), "argosy why shows the member's response to each")
+		find(Problem, fmt.Sprintf("%s not healthy, such as %s", text.Count(len(sick), "template"), some(sick)), "argosy why shows the member's response to each")
 	}
 	if len(f.Orphans) > 0 {
 		objects, such := text.Count(len(f.Orphans), "object"), some(slices.Sorted(slices.Values(f.Orphans)))
@@ -197,7 +197,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
 		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
 	})
-	parts := append(tally(a.Findings), text.Count(len(a.Placed), "template")+" placed there")
+	parts := append(tally(a.Findings), text.Count(len(a.Placed), "template")+" placed here")
 	if len(a.Leaving) > 0 {
 		parts = append(parts, fmt.Sprintf("%d leaving", len(a.Leaving)))
 	}
@@ -252,7 +252,7 @@ func since(c *metav1.Condition) string {
 	return " since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
 }
 
-// Write prints the answer for people: what is wrong first, then what is there and what may not be.
+// Write prints the answer for people: problems first, then the templates in the cluster and those that are rejected.
 func (a MemberAnswer) Write(out io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Cluster %s: %s\n", a.Name, a.Summary)
@@ -269,7 +269,7 @@ func (a MemberAnswer) Write(out io.Writer) error {
 		if a.RoomBefore != nil {
 			stale = fmt.Sprintf(" (last reported before %s)", a.RoomBefore.UTC().Format(time.RFC3339))
 		}
-		fmt.Fprintf(&b, "Room%s: %s\n", stale, strings.Join(a.Room, "; "))
+		fmt.Fprintf(&b, "Capacity%s: %s\n", stale, strings.Join(a.Room, "; "))
 	}
 	if len(a.Placed) > 0 {
 		fmt.Fprint(&b, "\nPlaced here\n")
@@ -293,7 +293,7 @@ func (a MemberAnswer) Write(out io.Writer) error {
 	}
 	if len(a.Refused) > 0 {
 		fmt.Fprint(&b, "\nRejected by the scheduler\n")
-		t := table(&b, "TIMES", "REASON", "SUCH AS", "WHAT LETS IT IN")
+		t := table(&b, "TIMES", "REASON", "SUCH AS", "REMEDY")
 		for _, r := range a.Refused {
 			t.row(fmt.Sprint(r.Times), r.Reason, strings.Join(r.Such, ", "), r.Remedy)
 		}

@@ -139,7 +139,7 @@ func Explain(f Facts) Answer {
 	e := &explanation{Facts: f, template: propagate.TemplateOf(f.Template), fleet: schedule.NewSnapshot(f.Clusters).With(f.Plugins)}
 	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace, Name: e.template.Name}
 	if f.Template.GetDeletionTimestamp() != nil {
-		e.find(Waiting, "", "the template is being deleted, together with its copies in the members", "")
+		e.find(Waiting, "", "the template is being deleted, together with its objects in the members", "")
 	}
 	if e.actsOnHub() {
 		e.acts = e.explainOwn()
@@ -220,7 +220,7 @@ func (e *explanation) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// tally counts findings by severity: "1 problem", "2 to look at".
+// tally counts findings by severity: "1 problem", "2 warnings".
 func tally(findings []Finding) (parts []string) {
 	for _, s := range severities {
 		n := 0
@@ -231,12 +231,10 @@ func tally(findings []Finding) (parts []string) {
 		}
 		switch {
 		case n == 0:
-		case s == Problem && n == 1:
-			parts = append(parts, "1 problem")
 		case s == Problem:
-			parts = append(parts, fmt.Sprintf("%d problems", n))
+			parts = append(parts, text.Count(n, "problem"))
 		case s == Attention:
-			parts = append(parts, fmt.Sprintf("%d to look at", n))
+			parts = append(parts, text.Count(n, "warning"))
 		default:
 			parts = append(parts, fmt.Sprintf("%d waiting", n))
 		}
