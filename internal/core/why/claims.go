@@ -34,7 +34,7 @@ type PolicyFacts struct {
 	Kinds []validate.NamedKind
 	// Policies are all propagation policies.
 	Policies []policyv1alpha1.Propagation
-	// Bindings are those of the templates that the policy holds; of an override policy, all.
+	// Bindings are those of the templates that the policy has claimed; of an override policy, all bindings.
 	Bindings []workv1alpha2.Binding
 	Clusters []*clusterv1alpha1.Cluster
 	Plugins  schedule.Plugins
@@ -51,7 +51,7 @@ func (s Selectable) template() propagate.Template {
 	return propagate.Template{APIVersion: version, Kind: kind, Namespace: s.GetNamespace(), Name: s.GetName(), Labels: s.GetLabels()}
 }
 
-// PolicyAnswer is all there is to say of a policy.
+// PolicyAnswer explains a policy.
 type PolicyAnswer struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -60,7 +60,8 @@ type PolicyAnswer struct {
 	// Findings are sorted by severity.
 	Findings  []Finding  `json:"findings,omitempty"`
 	Selectors []Selector `json:"selectors,omitempty"`
-	// Templates are those that it selects or holds: first those that it does not get, then by kind, namespace and name.
+	// Templates are those that it selects or has claimed: first those that it has not claimed, then by kind, namespace
+	// and name.
 	Templates []Selected `json:"templates,omitempty"`
 	// Clusters are the whole fleet; of an override policy, those that a rule targets.
 	Clusters []PolicyCluster `json:"clusters,omitempty"`
@@ -69,19 +70,19 @@ type PolicyAnswer struct {
 // Selector is one of the policy's, as "Deployment.apps web".
 type Selector struct {
 	Selects string `json:"selects"`
-	// Matches counts the templates; None says why there is none.
+	// Matches counts the templates. None is why there are none.
 	Matches int    `json:"matches"`
 	None    string `json:"none,omitempty"`
 }
 
-// Selected is a template that the policy selects or holds.
+// Selected is a template that the policy selects or has claimed.
 type Selected struct {
 	Template string `json:"template"`
-	// By is how closely it is selected: name, label or all; empty if only held.
+	// By is how closely it is selected: name, label or all; empty if it is claimed but no longer selected.
 	By string `json:"by,omitempty"`
-	// Held says that the policy has it; of an override policy, that some policy sends it to members.
+	// Held is true if the policy has claimed it; of an override policy, if any policy propagates it.
 	Held bool `json:"held"`
-	// Why it is not held, or what is particular about that.
+	// Why it is not claimed, or is claimed although it is no longer selected.
 	Why string `json:"why,omitempty"`
 	// Placed are its clusters, as "m1:2 m2:1", and State its binding's condition that is not as it should be.
 	Placed string `json:"placed,omitempty"`
@@ -91,7 +92,7 @@ type Selected struct {
 // PolicyCluster is how the policy's placement, or the targets of its rules, come out for a cluster.
 type PolicyCluster struct {
 	Name string `json:"name"`
-	// Takes says that it may be used; Why not, and for which kind, if it may not.
+	// Takes is true if the cluster is eligible. Why is why it is not, and for which kind.
 	Takes bool   `json:"takes"`
 	Why   string `json:"why,omitempty"`
 	// As are the affinity terms, or the override rules, that mean it.
@@ -173,7 +174,7 @@ func (e *policyExplanation) explainTemplates() {
 		rank := func(s Selected) int { return strings.Index("ft", map[bool]string{false: "f", true: "t"}[s.Held]) }
 		return cmp.Or(rank(a)-rank(b), strings.Compare(a.Template, b.Template))
 	})
-	if e.Propagation != nil && len(*out) > 0 && !slices.ContainsFunc(*out, func(s Selected) bool { return s.Held || s.Why == aboutToClaim }) {
+	if e.Propagation != nil && len(*out) > 0 && !slices.ContainsFunc(*out, func(s Selected) bool { return s.Held || s.Why == notClaimedYet }) {
 		e.find(Attention, "the policy has claimed none of the templates that it selects: "+(*out)[0].Template+" "+(*out)[0].Why,
 			"give it a higher priority, and preemption: Always to take over templates that other policies have claimed; or delete it")
 	}
@@ -214,11 +215,11 @@ func (e *policyExplanation) whyNotHeld(row Selected, t propagate.Template, claim
 		stub := &explanation{template: t}
 		return "is not claimed yet, and " + describe(best) + " ranks first; this policy: " + stub.whyNot(e.Propagation, best)
 	}
-	return aboutToClaim
+	return notClaimedYet
 }
 
-// aboutToClaim is why a template is not held yet that will be.
-const aboutToClaim = "is not claimed yet"
+// notClaimedYet is the reason for a template that the policy is about to claim.
+const notClaimedYet = "is not claimed yet"
 
 // amiss is the condition of a binding that is not as it should be, in words; empty for none.
 func amiss(b workv1alpha2.Binding) string {
@@ -330,7 +331,7 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// explainPlacement says which clusters the placement means and why not the others, for each kind that the policy selects.
+// explainPlacement lists which clusters are eligible and why the others are not, for each kind that the policy selects.
 func (e *policyExplanation) explainPlacement() {
 	fleet := schedule.NewSnapshot(e.Clusters).With(e.Plugins)
 	placement := e.Propagation.PropagationSpec().Placement
@@ -370,7 +371,7 @@ func (e *policyExplanation) explainPlacement() {
 				}
 			}
 			for _, r := range refused {
-				// What a term that means the cluster has against it says more than that another does not mean it.
+				// A rejection by a term that selects the cluster is more useful than the affinity of another term.
 				if was, ok := refusals[r.Cluster]; !ok || was.Reason == schedule.ReasonAffinity {
 					refusals[r.Cluster] = r
 				}
@@ -421,7 +422,7 @@ func (e *policyExplanation) findMissingClusters(named []validate.Named) {
 	}
 }
 
-// bindingOf is what a template of a selector's kind would have for a binding, as far as clusters are asked.
+// bindingOf returns a binding of a template of the selector's kind, with the fields that filter clusters.
 func bindingOf(s policyv1alpha1.ResourceSelector, namespace string, placement policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Namespace = cmp.Or(s.Namespace, namespace)
@@ -430,7 +431,7 @@ func bindingOf(s policyv1alpha1.ResourceSelector, namespace string, placement po
 	return b
 }
 
-// templateOf stands for the template of such a binding.
+// templateOf returns the template of such a binding.
 func templateOf(b *workv1alpha2.ResourceBinding) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(b.Spec.Resource.APIVersion)
@@ -440,7 +441,7 @@ func templateOf(b *workv1alpha2.ResourceBinding) *unstructured.Unstructured {
 	return u
 }
 
-// explainRules says which clusters each rule of an override policy is for.
+// explainRules lists the clusters that each rule of an override policy matches.
 func (e *policyExplanation) explainRules() {
 	spec := e.Override.OverrideSpec()
 	rules, at := spec.OverrideRules, "overrideRules[%d]"

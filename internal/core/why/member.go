@@ -32,24 +32,24 @@ type MemberFacts struct {
 	Plugins schedule.Plugins
 }
 
-// MemberAnswer is all there is to say of a member cluster.
+// MemberAnswer explains a member cluster.
 type MemberAnswer struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Summary string `json:"summary"`
 	// Findings are sorted by severity.
 	Findings []Finding `json:"findings,omitempty"`
-	// Ready is its condition; nil while nobody has asked it.
+	// Ready is its condition; nil before its status was collected.
 	Ready  *metav1.Condition `json:"ready,omitempty"`
 	Taints []string          `json:"taints,omitempty"`
 	// Room is by resource, as "cpu: 4 of 10 free". RoomBefore is set while the cluster is not ready: it last reported
 	// its room before then.
 	Room       []string     `json:"room,omitempty"`
 	RoomBefore *metav1.Time `json:"roomReportedBefore,omitempty"`
-	// Placed are the templates that are there, those with a fault first; Refused counts those that may not be, by the reason.
+	// Placed are the templates in the cluster, those with a problem first. Refused counts rejected templates by reason.
 	Placed  []PlacedThere `json:"placed,omitempty"`
 	Refused []Refusal     `json:"refused,omitempty"`
-	// Leaving are the templates that go from it in good order.
+	// Leaving are the templates that are being evicted gracefully.
 	Leaving []LeavingThere `json:"leaving,omitempty"`
 }
 
@@ -63,7 +63,7 @@ type PlacedThere struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Refusal is how many templates the scheduler keeps out of the cluster for a reason, and three of them.
+// Refusal counts the templates for which the scheduler rejects the cluster for a reason, and names three of them.
 type Refusal struct {
 	Reason  string   `json:"reason"`
 	Times   int      `json:"times"`
@@ -72,10 +72,10 @@ type Refusal struct {
 	affects bool
 }
 
-// LeavingThere is a template that goes.
+// LeavingThere is a template that is being evicted from the cluster.
 type LeavingThere struct {
 	Template string `json:"template"`
-	// Why, and who has it go.
+	// Why is the reason, and the producer of the eviction.
 	Why string `json:"why"`
 }
 
@@ -205,8 +205,8 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	return a
 }
 
-// bringBack returns what to do about a cluster that is not ready. One that answers says what is wrong in the message of
-// its condition.
+// bringBack returns what to do about a cluster that is not ready. If the cluster responds, the message of its condition
+// has the cause.
 func bringBack(c *clusterv1alpha1.Cluster, ready *metav1.Condition) string {
 	switch ready.Reason {
 	case clusterv1alpha1.ReasonClusterNotReady, clusterv1alpha1.ReasonStatusCollectionFailed:

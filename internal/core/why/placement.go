@@ -33,12 +33,12 @@ type Placement struct {
 	LastScheduled *metav1.Time    `json:"lastScheduled,omitempty"`
 	Replicas      int32           `json:"replicas,omitempty"`
 	Method        schedule.Method `json:"method,omitempty"`
-	// Term is the term of clusterAffinities in use; Terms say how each of them fares now.
+	// Term is the term of clusterAffinities in use. Terms lists whether each term can be satisfied now.
 	Term  string `json:"term,omitempty"`
 	Terms []Term `json:"terms,omitempty"`
-	// Steps are how a run comes to its result on the fleet as it is now, one sentence each.
+	// Steps are the steps of a run on the current fleet, one sentence each.
 	Steps []string `json:"steps,omitempty"`
-	// Placed is what the binding says, Run what a run says now, sorted by cluster; Run is empty if it says the same.
+	// Placed are the clusters of the binding, Run those of a run now, sorted by cluster. Run is empty if both are equal.
 	Placed []workv1alpha2.TargetCluster `json:"placed,omitempty"`
 	Run    []workv1alpha2.TargetCluster `json:"run,omitempty"`
 	// Failure is why a run fails now; empty if it does not.
@@ -78,7 +78,7 @@ func (e *explanation) explainBinding() {
 	b := e.own()
 	switch {
 	case b == nil && e.holder != nil && !e.found(Waiting):
-		// What keeps it back is told in events alone.
+		// Only events have the reason.
 		if w := e.latest(workv1alpha2.EventApplyPolicyFailed, workv1alpha2.EventGetReplicasFailed, workv1alpha2.EventGetComponentsFailed); w != nil {
 			e.find(Problem, "", "there is no binding yet: "+w.Message, "fix what the message names; the hub retries by itself")
 			return
@@ -92,7 +92,7 @@ func (e *explanation) explainBinding() {
 	if b == nil {
 		return
 	}
-	// What the loops have to say of the template as a whole, but for what is explained below.
+	// Conditions of the whole template, except those that are explained below.
 	for _, c := range b.BindingStatus().Conditions {
 		bad := metav1.ConditionFalse
 		if slices.Contains(fleet.ConditionTypes(), c.Type) {
@@ -225,7 +225,7 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 	return "change the placement of " + e.holderName()
 }
 
-// distance is how far a cluster that was rejected for a reason is from what the policy's author meant.
+// distance ranks the reasons of rejections: the lowest is the one that is most useful to fix.
 func distance(reason string) int {
 	switch reason {
 	case schedule.ReasonAffinity:
@@ -327,7 +327,7 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 		}
 		return []string{"divide: Duplicated, each cluster gets all " + text.Count(int(spec.Replicas), "replica")}
 	case schedule.StaticWeights:
-		// Who is not chosen has no seat, and would have none: the others' are the same without it.
+		// Clusters that are not chosen get no replicas, so leaving them out does not change the shares of the others.
 		byName := slices.Clone(result.Candidates)
 		if len(spec.Placement.SpreadConstraints) > 0 {
 			byName = slices.DeleteFunc(byName, func(c schedule.Candidate) bool {
@@ -347,7 +347,7 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 	return e.byRoom(b, result)
 }
 
-// parts is the division of a template whose subsets name their clusters.
+// parts describes the division of a template whose subsets have their own clusterAffinity.
 func (e *explanation) parts(b workv1alpha2.Binding, parts *schedule.Parts, result schedule.Result) []string {
 	var steps []string
 	rest := make([]workv1alpha2.TargetCluster, 0, len(result.Clusters))
@@ -412,11 +412,11 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 	return append(steps, fmt.Sprintf("divide: all %d stay where they are", placed))
 }
 
-// shownSeats is the number of replicas up to which each is told by itself.
+// shownSeats is the highest number of replicas that are listed one by one.
 const shownSeats = 24
 
-// seats tells who gets which replica, by Webster's method: more replicas never take one away, so that each is the difference
-// of two divisions.
+// seats lists which cluster gets which replica, by Webster's method. With one more replica no cluster loses one, so each
+// replica goes to the cluster that differs between two divisions.
 func seats(spec *workv1alpha2.ResourceBindingSpec, shares []schedule.Share) []string {
 	if len(shares) < 2 || spec.Replicas == 0 {
 		return nil

@@ -12,11 +12,11 @@ import (
 
 // Pods is what is known of the pods of a template in members.
 type Pods struct {
-	// In are those in trouble, by cluster; nil if nobody knows.
+	// In has the reports about pods that are not running, by cluster; nil if unknown.
 	In map[string]pods.Report
-	// More is in how many other clusters some are.
+	// More counts the other clusters with such pods.
 	More int
-	// Unseen says that who asks may not know.
+	// Unseen is true if the user may not read the reports.
 	Unseen bool
 }
 
@@ -26,8 +26,8 @@ func (e *explanation) ailing(cluster string, away bool) (r pods.Report, ails boo
 	return r, ails && !away && len(r.Troubles) > 0
 }
 
-// untoldPods reports that pods are not running in more clusters than those whose reasons are known.
-func (e *explanation) untoldPods() {
+// explainOtherPods reports that pods are not running in more clusters than those whose reasons are known.
+func (e *explanation) explainOtherPods() {
 	if e.Pods.More > 0 {
 		e.find(Attention, "", fmt.Sprintf("pods are not running in %s; their reasons are not shown", text.Count(e.Pods.More, "more cluster")), "")
 	}

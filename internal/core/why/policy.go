@@ -16,24 +16,24 @@ import (
 
 // Policy is which policy has claimed the template, and why the others have not.
 type Policy struct {
-	// Holder is the policy that holds it, as "PropagationPolicy shop/web"; empty for none.
+	// Holder is the policy that has claimed it, as "PropagationPolicy shop/web"; empty for none.
 	Holder string `json:"holder,omitempty"`
-	// Why says what else brings the template to members, or what keeps policies off it.
+	// Why is what else propagates the template, or why policies ignore it.
 	Why string `json:"why,omitempty"`
-	// Candidates are the policies about templates of its kind, the holder first, those that do not select it last.
+	// Candidates are the policies that select its kind: first the one that has claimed it, last those that do not select it.
 	Candidates []PolicyCandidate `json:"candidates,omitempty"`
-	// OtherKinds counts the policies that are about other kinds only.
+	// OtherKinds counts the policies that only select other kinds.
 	OtherKinds int `json:"otherKinds,omitempty"`
 }
 
-// PolicyCandidate is a policy that holds the template, or why it does not.
+// PolicyCandidate is a policy that selects the template's kind.
 type PolicyCandidate struct {
 	Policy   string `json:"policy"`
 	Priority int32  `json:"priority"`
-	// Selects is how closely it describes the template: name, label or all; empty if not at all.
+	// Selects is how closely it selects the template: name, label or all; empty if it does not.
 	Selects string `json:"selects,omitempty"`
 	Holds   bool   `json:"holds,omitempty"`
-	// Why not, if it does not hold the template.
+	// Why it has not claimed the template; empty if it has.
 	Why string `json:"why,omitempty"`
 }
 
