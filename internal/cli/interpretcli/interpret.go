@@ -86,8 +86,7 @@ hub.`,
 			if nearest := lint.Meant(args[0], known); nearest != "" {
 				return fmt.Errorf("unknown command %q for %q; did you mean %q?", args[0], cmd.CommandPath(), nearest)
 			}
-			return fmt.Errorf("unknown command %q for %q, which has %s; give a file with -f",
-				args[0], cmd.CommandPath(), strings.Join(known, ", "))
+			return fmt.Errorf("unknown command %q for %q; give a file with -f", args[0], cmd.CommandPath())
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.desiredReplicaWasGiven = cmd.Flags().Changed("desired-replica")

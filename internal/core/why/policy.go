@@ -90,7 +90,7 @@ func (e *explanation) explainPolicy() {
 
 	switch {
 	case e.holder == nil && e.actsOnHub():
-		out.Why = "the hub acts on it; it needs no policy"
+		out.Why = "the hub acts on it, so it needs no policy"
 	case propagate.Excluded(t) && !propagate.Propagable(t.GroupKind()):
 		out.Why = fmt.Sprintf("objects of kind %s are never propagated: they configure the hub, or members create them themselves", t.GroupKind())
 		e.find(Attention, "", out.Why, "")
