@@ -196,7 +196,7 @@ subjects: [{kind: Group, name: %[2]s-developers, apiGroup: rbac.authorization.k8
 roleRef: {kind: Role, name: less, apiGroup: rbac.authorization.k8s.io}`, bank, ns))
 	kit.Eventually(t, "why says that there is more to know", func() string {
 		out, err := dev.argosy("why", "deployment", "web", "-n", bank)
-		if err != nil || strings.Contains(out, "ImagePull") || !strings.Contains(out, "ask for the right to get resourcebindings/pods in namespace "+bank) {
+		if err != nil || strings.Contains(out, "ImagePull") || !strings.Contains(out, "you need permission to get resourcebindings/pods in namespace "+bank) {
 			return fmt.Sprint(out, err)
 		}
 		return ""
