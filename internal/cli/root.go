@@ -68,7 +68,11 @@ func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root.SetArgs(args[1:])
 	root.SetOut(out)
 	root.SetErr(errOut)
-	if err := root.ExecuteContext(ctx); err != nil {
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = unknownSubcommand(cmd)
+	}
+	if err != nil {
 		err = explainUsage(root, args[1:], err)
 		fmt.Fprintf(errOut, "%s: %v\n", root.CommandPath(), err)
 		var exit exitError
@@ -106,6 +110,7 @@ func newRoot(path string) *cobra.Command {
 	root.AddCommand(verbs(hub)...)
 	root.SetFlagErrorFunc(flagError)
 	showVersion(root)
+	hideHelpOfUnknown(root)
 	nameHelp(root)
 	completeFlags(root, hub)
 	completeAsPlugin(root)

@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/lint"
 )
 
-// usageError is an error for a command line that cannot be run: what is wrong with it, and an example of a right one.
+// usageError returns an error for a wrong command line: what is wrong, and an example of a correct one.
 func usageError(cmd *cobra.Command, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
@@ -21,15 +21,18 @@ func usageError(cmd *cobra.Command, format string, args ...any) error {
 	return fmt.Errorf("%s; for example: %s", text, example)
 }
 
-// noArgs is for commands that take flags only.
+// noArgs is for commands that take flags only, or a subcommand.
 func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		return nil
+	case cmd.HasSubCommands():
+		return unknownCommand(cmd, args[0])
 	}
 	return usageError(cmd, "`%s` takes no argument %q", cmd.CommandPath(), args[0])
 }
 
-// oneArg is for commands that take one argument; what says what it is.
+// oneArg is for commands that take one argument, which what describes.
 func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch len(args) {
@@ -42,7 +45,7 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// someArgs is for commands that take one or more arguments; what says what each is.
+// someArgs is for commands that take one or more arguments, each of which what describes.
 func someArgs(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -60,7 +63,7 @@ func optionalObject(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// flagError says in our words which flag of a command line is wrong.
+// flagError replaces Cobra's error for a wrong flag by one that says what to write instead.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var bare *pflag.ValueRequiredError
@@ -89,12 +92,15 @@ func flagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// explainUsage returns our own words for the errors that Cobra makes itself: an unknown command, and a flag that is
-// required.
+// explainUsage replaces Cobra's own errors for an unknown command and for a missing required flag.
 func explainUsage(root *cobra.Command, args []string, err error) error {
 	cmd, _, unknown := root.Find(args)
 	if unknown != nil {
-		return unknownCommand(root, args)
+		name := ""
+		if root.ParseFlags(args) == nil {
+			name = root.Flags().Arg(0)
+		}
+		return unknownCommand(root, name)
 	}
 	required := cmd.ValidateRequiredFlags()
 	if required == nil || required.Error() != err.Error() {
@@ -109,19 +115,36 @@ func explainUsage(root *cobra.Command, args []string, err error) error {
 	return usageError(cmd, "%s is missing", strings.Join(missing, " "))
 }
 
-func unknownCommand(root *cobra.Command, args []string) error {
-	name := ""
-	if root.ParseFlags(args) == nil {
-		name = root.Flags().Arg(0)
+// unknownSubcommand returns an error if a command that only groups others was run with an argument that is none of them.
+// Cobra shows help for it and returns no error.
+func unknownSubcommand(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	if cmd.Runnable() || !cmd.HasParent() || flags.NArg() == 0 || flags.Changed("help") || flags.Changed("version") {
+		return nil
 	}
+	return unknownCommand(cmd, flags.Arg(0))
+}
+
+// hideHelpOfUnknown keeps Cobra from showing help where Main reports an unknown subcommand.
+func hideHelpOfUnknown(root *cobra.Command) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if unknownSubcommand(cmd) == nil {
+			help(cmd, args)
+		}
+	})
+}
+
+// unknownCommand returns the error for a name that is not a subcommand of cmd, with the nearest name that is one.
+func unknownCommand(cmd *cobra.Command, name string) error {
 	var known []string
-	for _, cmd := range root.Commands() {
-		if cmd.IsAvailableCommand() {
-			known = append(known, cmd.Name())
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			known = append(known, sub.Name())
 		}
 	}
-	if meant := lint.Meant(name, known); meant != "" {
-		return fmt.Errorf("unknown command %q; did you mean %s?", name, meant)
+	if nearest := lint.Meant(name, known); nearest != "" {
+		return fmt.Errorf("unknown command %q for %q; did you mean %q?", name, cmd.CommandPath(), nearest)
 	}
-	return fmt.Errorf("unknown command %q; `%s --help` lists the commands", name, root.CommandPath())
+	return fmt.Errorf("unknown command %q for %q; `%s --help` lists the commands", name, cmd.CommandPath(), cmd.CommandPath())
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -22,13 +23,51 @@ func TestWrongCommandLineIsExplainedInOneSentence(t *testing.T) {
 		{"unjoin eu --wait soon", `--wait "soon" is not valid: `},
 		{"cordon", "the name of a cluster is missing; for example: "},
 		{"taint", "the name of a cluster is missing; for example: "},
-		{"statsu", `unknown command "statsu"; did you mean status?`},
-		{"-n shop nonsense", "unknown command \"nonsense\"; `argosy --help` lists the commands"},
+		{"statsu", `unknown command "statsu" for "argosy"; did you mean "status"?`},
+		{"rollout paus", `unknown command "paus" for "argosy rollout"; did you mean "pause"?`},
+		{"certificates renwe", `unknown command "renwe" for "argosy certificates"; did you mean "renew"?`},
+		{"completion bsh", `unknown command "bsh" for "argosy completion"; did you mean "bash"?`},
+		{"interpret explian", `unknown command "explian" for "argosy interpret"; did you mean "explain"?`},
+		{"-n shop nonsense", "unknown command \"nonsense\" for \"argosy\"; `argosy --help` lists the commands"},
 	} {
 		var out, errOut bytes.Buffer
 		code := Main(t.Context(), append([]string{"argosy"}, strings.Fields(c.line)...), &out, &errOut)
 		if got := errOut.String(); code != 1 || strings.Count(got, "\n") != 1 || !strings.Contains(got, c.want) || out.Len() > 0 {
 			t.Errorf("argosy %s ends with %d and says %q, want one line with %q; standard output: %q", c.line, code, got, c.want, &out)
+		}
+	}
+}
+
+func TestUnknownSubcommandFailsInEveryGroup(t *testing.T) {
+	root := newRoot("argosy")
+	root.InitDefaultCompletionCmd()
+	groups := 0
+	for _, group := range everyCommand(root) {
+		if !group.HasSubCommands() || group.Name() == "restore" { // the argument of restore is a file
+			continue
+		}
+		groups++
+		for _, flags := range []string{"", " -n shop"} {
+			line := strings.TrimPrefix(group.CommandPath()+flags+" nonsense", "argosy ")
+			var out, errOut bytes.Buffer
+			code := Main(t.Context(), append([]string{"argosy"}, strings.Fields(line)...), &out, &errOut)
+			want := fmt.Sprintf("argosy: unknown command \"nonsense\" for %q", group.CommandPath())
+			if got := errOut.String(); code != 1 || strings.Count(got, "\n") != 1 || !strings.Contains(got, want) || out.Len() > 0 {
+				t.Errorf("argosy %s exits with %d and prints %q, want one line with %q; standard output: %q", line, code, got, want, &out)
+			}
+		}
+	}
+	if groups < 9 {
+		t.Errorf("there are only %d groups of commands", groups)
+	}
+}
+
+func TestGroupWithoutSubcommandShowsHelp(t *testing.T) {
+	for _, line := range []string{"rollout", "addons", "secrets", "docs", "rollout nonsense --help", "help rollout"} {
+		var out, errOut bytes.Buffer
+		code := Main(t.Context(), append([]string{"argosy"}, strings.Fields(line)...), &out, &errOut)
+		if code != 0 || !strings.Contains(out.String(), "Available Commands:") || errOut.Len() > 0 {
+			t.Errorf("argosy %s exits with %d and prints %q, want its help; standard error: %q", line, code, &out, &errOut)
 		}
 	}
 }

@@ -254,7 +254,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	err = r.List(ctx, &works, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", workName)})
 	switch {
 	case apierrors.IsForbidden(err):
-		f.Works, f.Unseen = why.Told(f.Binding), true
+		f.Works, f.Unseen = why.WorksInStatus(f.Binding), true
 	case err != nil:
 		return f, fmt.Errorf("list works: %w", err)
 	default:

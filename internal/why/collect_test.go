@@ -280,7 +280,7 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	if err != nil || !ok || len(a.Templates) != 1 || !a.Templates[0].Held || a.Templates[0].Placed != "eu" || len(a.Clusters) != 1 {
 		t.Errorf("%+v, %v", says, err)
 	}
-	if len(a.Findings) < 3 || !strings.Contains(a.Findings[0].Next, "apps/v1 or apps.kruise.io/v1") || !strings.Contains(a.Findings[1].What, "does not know the kind Train.example.com") ||
+	if len(a.Findings) < 3 || !strings.Contains(a.Findings[0].Next, "apps/v1 or apps.kruise.io/v1") || !strings.Contains(a.Findings[1].What, "does not serve the kind Train.example.com") ||
 		!strings.Contains(a.Findings[2].What, "did you mean Deployment?") {
 		t.Errorf("it finds %+v", a.Findings)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/roles"
 )
 
-// pages are the texts of all pages for users by their path from the root.
+// pages returns the text of each page by its path from the root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
@@ -19,7 +19,10 @@ func pages(t *testing.T) map[string]string {
 		t.Fatalf("the pages are not found: %v", err)
 	}
 	found := map[string]string{}
-	for _, path := range append(paths, filepath.Join(root, "README.md"), filepath.Join(root, "SECURITY.md"), filepath.Join(root, "ARCHITECTURE.md")) {
+	for _, page := range []string{"README.md", "SECURITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
+		paths = append(paths, filepath.Join(root, page))
+	}
+	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

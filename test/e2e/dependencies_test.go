@@ -136,7 +136,7 @@ func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
 	is[any](t, "a member finds the workload in a version that it serves", oldKruise, func() any {
 		return inMember(t, "m1", oldKruise, "WorkloadSpread", ns, "spread", "spec", "targetRef", "apiVersion")
 	})
-	if out, _ := explain(t, "workloadspread", "spread", "-n", ns); !strings.Contains(out, "it follows the object that it refers to, CloneSet shop: ResourceBinding "+ns+"/shop-cloneset") {
+	if out, _ := explain(t, "workloadspread", "spread", "-n", ns); !strings.Contains(out, "it is propagated with the object that it refers to, CloneSet shop: ResourceBinding "+ns+"/shop-cloneset") {
 		t.Errorf("why says\n%s", out)
 	}
 

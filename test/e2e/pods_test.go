@@ -77,9 +77,9 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 		name string
 		want []string
 	}{
-		{"web", []string{"✗ m2: " + pulling, "→ check the name and tag of the image, that cluster m2 reaches its registry", "healthy in 1 of 2 clusters"}},
+		{"web", []string{"✗ m2: " + pulling, "→ check the name and tag of the image, whether cluster m2 can reach its registry", "healthy in 1 of 2 clusters"}},
 		{"big", []string{"✗ m1: " + waiting, "✗ m2: " + waiting, "didn't match Pod's node affinity/selector", "→ add nodes to cluster m1"}},
-		{"leak", []string{"✗ m1: " + crashing, "→ raise the memory limit of container c, or see what takes the memory: argosy logs leak-"}},
+		{"leak", []string{"✗ m1: " + crashing, "→ raise the memory limit of container c, or find out what uses the memory: argosy logs leak-"}},
 	} {
 		kit.Eventually(t, "why says what keeps "+tt.name, func() string {
 			out, complaint := explain(t, "deployment", tt.name, "-n", ns)
@@ -196,7 +196,7 @@ subjects: [{kind: Group, name: %[2]s-developers, apiGroup: rbac.authorization.k8
 roleRef: {kind: Role, name: less, apiGroup: rbac.authorization.k8s.io}`, bank, ns))
 	kit.Eventually(t, "why says that there is more to know", func() string {
 		out, err := dev.argosy("why", "deployment", "web", "-n", bank)
-		if err != nil || strings.Contains(out, "ImagePull") || !strings.Contains(out, "ask for the right to get resourcebindings/pods in namespace "+bank) {
+		if err != nil || strings.Contains(out, "ImagePull") || !strings.Contains(out, "you need permission to get resourcebindings/pods in namespace "+bank) {
 			return fmt.Sprint(out, err)
 		}
 		return ""

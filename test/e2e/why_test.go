@@ -53,7 +53,7 @@ func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 	says("that nobody wants it", "✗ no policy selects it", "create a PropagationPolicy in namespace "+ns)
 
 	fleet.Hub.Apply(t, propagation(ns, "p", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], placement: {clusterAffinity: {labelSelector: {matchLabels: {nobody: has}}}}}`))
-	says("that it fits nowhere", "clusters are available", "its labels are not nobody=has", "no cluster has label nobody: label one with nobody=has, or correct the labelSelector")
+	says("that it fits nowhere", "clusters are available", "its labels do not match nobody=has", "no cluster has label nobody: label one with nobody=has, or correct the labelSelector")
 
 	// In m1 there is one of that name, and in m2 an override fails.
 	kit.Eventually(t, "the namespace is in m1", func() string {
@@ -75,7 +75,7 @@ func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 		"3 replicas by static weights m1 1, m2 1, m3 1", "healthy in 1 of 3 clusters")
 
 	out, complaint := explain(t, "Deployment.apps/web", "-n", ns, "--cluster", "m3")
-	for _, want := range []string{"Cluster m3", "override: OverridePolicy " + ns + "/o", "Applied=True", "the member answered"} {
+	for _, want := range []string{"Cluster m3", "override: OverridePolicy " + ns + "/o", "Applied=True", "status reported by the member"} {
 		if !strings.Contains(out, want) || strings.Contains(out, "✗ m1") {
 			t.Errorf("of m3 alone it says, without %q:\n%s%s", want, out, complaint)
 		}

@@ -24,22 +24,28 @@ type walkthrough struct {
 	environment []string
 }
 
-// The lines run in README's order and as they are written, except for those that make runs and the demonstration.
+// README's lines run in order and as written, except for those of make and the demonstration. The commands and flags of
+// docs/commands.md exist.
 func TestEveryCommandOfTheReadmeDoesWhatItSays(t *testing.T) {
 	kit.Long(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := os.ReadFile(filepath.Join(root, "docs", "commands.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &walkthrough{t: t, root: root, folder: t.TempDir()}
 	w.prepare(binary(t))
-	blocks, verbs := commandsOf(string(text))
+	blocks, _ := commandsOf(string(readme))
+	_, verbs := commandsOf(string(reference))
 	if len(blocks) < 8 || len(verbs) < 20 {
-		t.Fatalf("README has %d command lines and names %d verbs", len(blocks), len(verbs))
+		t.Fatalf("README has %d command lines and docs/commands.md names %d commands", len(blocks), len(verbs))
 	}
 	for _, verb := range verbs {
 		w.exists(verb)
@@ -53,7 +59,8 @@ func TestEveryCommandOfTheReadmeDoesWhatItSays(t *testing.T) {
 	})
 }
 
-// commandsOf are the lines of README's blocks and the sentences' own `bin/argosy …`, in their order, and the verbs that its table names.
+// commandsOf returns the lines of a page's sh blocks and each `bin/argosy …` of its sentences, in order, and the commands
+// that its sentences and tables name.
 func commandsOf(text string) (lines, verbs []string) {
 	inBlock := false
 	inline := regexp.MustCompile("`(bin/argosy [^`]+)`")
@@ -62,7 +69,7 @@ func commandsOf(text string) (lines, verbs []string) {
 		line = strings.TrimSpace(line)
 		switch {
 		case strings.HasPrefix(line, "```"):
-			inBlock = !inBlock
+			inBlock = line == "```sh"
 		case inBlock:
 			if line, _, _ = strings.Cut(line, " #"); line != "" {
 				lines = append(lines, strings.TrimSpace(line))
@@ -101,7 +108,7 @@ func (w *walkthrough) prepare(argosy string) {
 	w.environment = append(os.Environ(), "HOME="+w.folder, "XDG_DATA_HOME=", "KUBECONFIG=")
 }
 
-// exists says that the binary has a verb, and the flags that README gives it.
+// exists fails the test if the binary lacks a command or one of its flags that a page names.
 func (w *walkthrough) exists(usage string) {
 	w.t.Helper()
 	var verb, flags []string

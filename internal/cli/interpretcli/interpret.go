@@ -21,6 +21,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/ask"
+	"github.com/argosy-io/argosy/internal/core/interpret/lint"
 	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
@@ -75,10 +76,17 @@ hub.`,
   argosy interpret lint -f customization.yaml
   argosy interpret explain CloneSet`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q is not a command of %s, which has test, lint and explain; give a file with -f", args[0], cmd.CommandPath())
+			if len(args) == 0 {
+				return nil
 			}
-			return nil
+			var known []string
+			for _, sub := range cmd.Commands() {
+				known = append(known, sub.Name())
+			}
+			if nearest := lint.Meant(args[0], known); nearest != "" {
+				return fmt.Errorf("unknown command %q for %q; did you mean %q?", args[0], cmd.CommandPath(), nearest)
+			}
+			return fmt.Errorf("unknown command %q for %q; give a file with -f", args[0], cmd.CommandPath())
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.desiredReplicaWasGiven = cmd.Flags().Changed("desired-replica")

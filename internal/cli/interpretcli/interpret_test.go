@@ -207,7 +207,7 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 		{"-f - --operation Retain --desired-file - --observed-file web.yaml", "-f, --desired-file all use standard input, which can be read only once"},
 		{"-f ric.yaml --check --operation Retain", "use either --check, or --operation"},
 		{"-f ric.yaml --operation ReviseReplica --desired-file web.yaml --desired-replica=-1", "--desired-replica -1: there are no fewer than 0 replicas"},
-		{"ric.yaml", `"ric.yaml" is not a command of interpret, which has test, lint and explain; give a file with -f`},
+		{"ric.yaml", `unknown command "ric.yaml" for "interpret"; give a file with -f`},
 		{"lint", "give the files with -f"},
 		{"lint ric.yaml", "ric.yaml: give files with -f"},
 		{"test", "give the folders or files with cases"},

@@ -92,6 +92,9 @@ func (r *reconciler) handsOff(want *workv1alpha1.Work, why string) {
 	}
 	if last < want.Generation {
 		r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonHandsOff, why, last)
+		r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonHandsOff, why, last)
+	} else {
+		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkFailure)
 	}
 }
 

@@ -34,7 +34,7 @@ type PolicyFacts struct {
 	Kinds []validate.NamedKind
 	// Policies are all propagation policies.
 	Policies []policyv1alpha1.Propagation
-	// Bindings are those of the templates that the policy holds; of an override policy, all.
+	// Bindings are those of the templates that the policy has claimed; of an override policy, all bindings.
 	Bindings []workv1alpha2.Binding
 	Clusters []*clusterv1alpha1.Cluster
 	Plugins  schedule.Plugins
@@ -51,7 +51,7 @@ func (s Selectable) template() propagate.Template {
 	return propagate.Template{APIVersion: version, Kind: kind, Namespace: s.GetNamespace(), Name: s.GetName(), Labels: s.GetLabels()}
 }
 
-// PolicyAnswer is all there is to say of a policy.
+// PolicyAnswer explains a policy.
 type PolicyAnswer struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -60,7 +60,8 @@ type PolicyAnswer struct {
 	// Findings are sorted by severity.
 	Findings  []Finding  `json:"findings,omitempty"`
 	Selectors []Selector `json:"selectors,omitempty"`
-	// Templates are those that it selects or holds: first those that it does not get, then by kind, namespace and name.
+	// Templates are those that it selects or has claimed: first those that it has not claimed, then by kind, namespace
+	// and name.
 	Templates []Selected `json:"templates,omitempty"`
 	// Clusters are the whole fleet; of an override policy, those that a rule targets.
 	Clusters []PolicyCluster `json:"clusters,omitempty"`
@@ -69,19 +70,19 @@ type PolicyAnswer struct {
 // Selector is one of the policy's, as "Deployment.apps web".
 type Selector struct {
 	Selects string `json:"selects"`
-	// Matches counts the templates; None says why there is none.
+	// Matches counts the templates. None is why there are none.
 	Matches int    `json:"matches"`
 	None    string `json:"none,omitempty"`
 }
 
-// Selected is a template that the policy selects or holds.
+// Selected is a template that the policy selects or has claimed.
 type Selected struct {
 	Template string `json:"template"`
-	// By is how closely it is selected: name, label or all; empty if only held.
+	// By is how closely it is selected: name, label or all; empty if it is claimed but no longer selected.
 	By string `json:"by,omitempty"`
-	// Held says that the policy has it; of an override policy, that some policy sends it to members.
+	// Held is true if the policy has claimed it; of an override policy, if any policy propagates it.
 	Held bool `json:"held"`
-	// Why it is not held, or what is particular about that.
+	// Why it is not claimed, or is claimed although it is no longer selected.
 	Why string `json:"why,omitempty"`
 	// Placed are its clusters, as "m1:2 m2:1", and State its binding's condition that is not as it should be.
 	Placed string `json:"placed,omitempty"`
@@ -91,7 +92,7 @@ type Selected struct {
 // PolicyCluster is how the policy's placement, or the targets of its rules, come out for a cluster.
 type PolicyCluster struct {
 	Name string `json:"name"`
-	// Takes says that it may be used; Why not, and for which kind, if it may not.
+	// Takes is true if the cluster is eligible. Why is why it is not, and for which kind.
 	Takes bool   `json:"takes"`
 	Why   string `json:"why,omitempty"`
 	// As are the affinity terms, or the override rules, that mean it.
@@ -142,7 +143,7 @@ func (e *policyExplanation) find(severity Severity, what, next string) {
 	e.answer.Findings = append(e.answer.Findings, Finding{Severity: severity, What: what, Next: next})
 }
 
-// explainTemplates says which templates the policy has, and who has the others that it selects.
+// explainTemplates lists the templates that the policy selects, and which policies have claimed the others.
 func (e *policyExplanation) explainTemplates() {
 	out := &e.answer.Templates
 	for _, s := range e.Templates {
@@ -173,9 +174,9 @@ func (e *policyExplanation) explainTemplates() {
 		rank := func(s Selected) int { return strings.Index("ft", map[bool]string{false: "f", true: "t"}[s.Held]) }
 		return cmp.Or(rank(a)-rank(b), strings.Compare(a.Template, b.Template))
 	})
-	if e.Propagation != nil && len(*out) > 0 && !slices.ContainsFunc(*out, func(s Selected) bool { return s.Held || s.Why == aboutToClaim }) {
-		e.find(Attention, "the policy holds none of the templates that it selects: "+(*out)[0].Template+" "+(*out)[0].Why,
-			"give it a higher priority, with preemption: Always where others hold them already; or delete it")
+	if e.Propagation != nil && len(*out) > 0 && !slices.ContainsFunc(*out, func(s Selected) bool { return s.Held || s.Why == notClaimedYet }) {
+		e.find(Attention, "the policy has claimed none of the templates that it selects: "+(*out)[0].Template+" "+(*out)[0].Why,
+			"give it a higher priority, and preemption: Always to take over templates that other policies have claimed; or delete it")
 	}
 }
 
@@ -189,7 +190,8 @@ func (e *policyExplanation) closeness(t propagate.Template) propagate.ImplicitPr
 	return propagate.SelectedBy(e.namespace, e.selectors, t)
 }
 
-// whyNotHeld says who has a template that the policy selects, and by what; or what is particular about one that it holds.
+// whyNotHeld returns why the policy has not claimed a template that it selects, or that it no longer selects one that
+// it has claimed.
 func (e *policyExplanation) whyNotHeld(row Selected, t propagate.Template, claim propagate.Holder, claimed bool) string {
 	switch {
 	case row.Held && row.By == "":
@@ -197,27 +199,27 @@ func (e *policyExplanation) whyNotHeld(row Selected, t propagate.Template, claim
 	case row.Held, row.By == "":
 		return ""
 	case propagate.ManagedElsewhere(t):
-		return fmt.Sprintf("label %s says that %s propagates it", policyv1alpha1.ClaimedByLabel, t.Labels[policyv1alpha1.ClaimedByLabel])
+		return fmt.Sprintf("is propagated by %s (label %s)", t.Labels[policyv1alpha1.ClaimedByLabel], policyv1alpha1.ClaimedByLabel)
 	case propagate.Excluded(t):
 		return "is never propagated: it belongs to the system or to the hub"
 	case claimed:
 		for _, p := range e.Policies {
 			if propagate.HolderOf(p) == claim {
 				stub := &explanation{template: t}
-				return "is held by " + describe(p) + "; this one: " + stub.whyNot(e.Propagation, p)
+				return "is claimed by " + describe(p) + "; this policy: " + stub.whyNot(e.Propagation, p)
 			}
 		}
-		return "is claimed by a policy that is gone; the hub releases it first"
+		return "is claimed by a policy that was deleted; the hub releases it first"
 	}
 	if best, ok := propagate.Match(t, e.Policies); ok && describe(best) != describe(e.Propagation) {
 		stub := &explanation{template: t}
-		return "is not claimed yet, and " + describe(best) + " ranks first; this one: " + stub.whyNot(e.Propagation, best)
+		return "is not claimed yet, and " + describe(best) + " ranks first; this policy: " + stub.whyNot(e.Propagation, best)
 	}
-	return aboutToClaim
+	return notClaimedYet
 }
 
-// aboutToClaim is why a template is not held yet that will be.
-const aboutToClaim = "is not claimed yet"
+// notClaimedYet is the reason for a template that the policy is about to claim.
+const notClaimedYet = "is not claimed yet"
 
 // amiss is the condition of a binding that is not as it should be, in words; empty for none.
 func amiss(b workv1alpha2.Binding) string {
@@ -260,25 +262,25 @@ func (e *policyExplanation) explainSelectors() {
 	}
 }
 
-// nearest says why a selector matches nothing, and what it may have meant.
+// nearest returns why a selector matches nothing, and what to change.
 func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity Severity, why, next string) {
 	gk := propagate.GroupKind(s.APIVersion, s.Kind)
 	if alike, unknown := e.Unknown[gk]; unknown {
 		named := validate.NamedKind{APIVersion: s.APIVersion, Kind: s.Kind}
 		if meant, ok := validate.MeantKind(named, e.Kinds); ok && len(alike) == 0 {
-			return Problem, fmt.Sprintf("the hub does not know the kind %s; did you mean %s?", gk, meant.Kind),
-				fmt.Sprintf("write apiVersion: %s, kind: %s; or install what defines %s in the hub", meant.APIVersion, meant.Kind, gk)
+			return Problem, fmt.Sprintf("the hub does not serve the kind %s; did you mean %s?", gk, meant.Kind),
+				fmt.Sprintf("set apiVersion: %s, kind: %s; or install the CustomResourceDefinition of %s in the hub", meant.APIVersion, meant.Kind, gk)
 		}
 		if len(alike) == 0 {
-			return Problem, "the hub does not know the kind " + gk.String(), "install what defines it in the hub, for example its CustomResourceDefinition; or correct apiVersion and kind"
+			return Problem, "the hub does not serve the kind " + gk.String(), "install its CustomResourceDefinition in the hub, or correct apiVersion and kind"
 		}
 		var versions []string
 		for _, k := range alike {
 			version, _ := k.ToAPIVersionAndKind()
 			versions = append(versions, version)
 		}
-		return Problem, fmt.Sprintf("the hub does not know the kind %s, but %s in another group", gk, alike[0].Kind),
-			fmt.Sprintf("write apiVersion: %s, kind: %s", strings.Join(versions, " or "), alike[0].Kind)
+		return Problem, fmt.Sprintf("the hub does not serve the kind %s; it serves %s in another group", gk, alike[0].Kind),
+			fmt.Sprintf("set apiVersion: %s, kind: %s", strings.Join(versions, " or "), alike[0].Kind)
 	}
 	in := cmp.Or(s.Namespace, e.namespace)
 	var here, elsewhere, named []string
@@ -305,10 +307,10 @@ func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity
 	}
 	switch {
 	case len(elsewhere) > 0 && e.namespace != "":
-		return Problem, fmt.Sprintf("there is one of that name in namespace %s, but a policy of namespace %s selects only in its own namespace", some(elsewhere), e.namespace),
+		return Problem, fmt.Sprintf("an object of that name exists in namespace %s, but a policy in namespace %s selects only in its own namespace", some(elsewhere), e.namespace),
 			"create the policy in the namespace of the template, or make it a cluster policy"
 	case len(elsewhere) > 0:
-		return Problem, fmt.Sprintf("there is one of that name in namespace %s, not in %s", some(elsewhere), in), "write namespace: " + elsewhere[0]
+		return Problem, fmt.Sprintf("an object of that name exists in namespace %s, not in %s", some(elsewhere), in), "set namespace: " + elsewhere[0]
 	case len(here) == 0:
 		return Attention, fmt.Sprintf("there is no %s in %s", gk, where), "create one; the policy claims it as soon as it exists"
 	case s.Name != "":
@@ -316,15 +318,15 @@ func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity
 		if meant := lint.Meant(s.Name, here); meant != "" {
 			next = fmt.Sprintf("correct the name to %s, or create that object", meant)
 		}
-		return Attention, fmt.Sprintf("%s has no %s of that name, but %s", where, gk, some(here)), next
+		return Attention, fmt.Sprintf("%s has no %s of that name; it has %s", where, gk, some(here)), next
 	}
-	return Attention, fmt.Sprintf("no %s in %s has these labels; %s has %s", gk, where, named[0], labelled), "correct the labels, of the selector or of the templates"
+	return Attention, fmt.Sprintf("no %s in %s has these labels; %s has %s", gk, where, named[0], labelled), "correct the labels of the selector or of the templates"
 }
 
 // some names the first objects.
 func some(names []string) string { return text.Names(names, 3) }
 
-// explainPlacement says which clusters the placement means and why not the others, for each kind that the policy selects.
+// explainPlacement lists which clusters are eligible and why the others are not, for each kind that the policy selects.
 func (e *policyExplanation) explainPlacement() {
 	fleet := schedule.NewSnapshot(e.Clusters).With(e.Plugins)
 	placement := e.Propagation.PropagationSpec().Placement
@@ -364,7 +366,7 @@ func (e *policyExplanation) explainPlacement() {
 				}
 			}
 			for _, r := range refused {
-				// What a term that means the cluster has against it says more than that another does not mean it.
+				// A rejection by a term that selects the cluster is more useful than the affinity of another term.
 				if was, ok := refusals[r.Cluster]; !ok || was.Reason == schedule.ReasonAffinity {
 					refusals[r.Cluster] = r
 				}
@@ -415,7 +417,7 @@ func (e *policyExplanation) findMissingClusters(named []validate.Named) {
 	}
 }
 
-// bindingOf is what a template of a selector's kind would have for a binding, as far as clusters are asked.
+// bindingOf returns a binding of a template of the selector's kind, with the fields that filter clusters.
 func bindingOf(s policyv1alpha1.ResourceSelector, namespace string, placement policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Namespace = cmp.Or(s.Namespace, namespace)
@@ -424,7 +426,7 @@ func bindingOf(s policyv1alpha1.ResourceSelector, namespace string, placement po
 	return b
 }
 
-// templateOf stands for the template of such a binding.
+// templateOf returns the template of such a binding.
 func templateOf(b *workv1alpha2.ResourceBinding) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(b.Spec.Resource.APIVersion)
@@ -434,7 +436,7 @@ func templateOf(b *workv1alpha2.ResourceBinding) *unstructured.Unstructured {
 	return u
 }
 
-// explainRules says which clusters each rule of an override policy is for.
+// explainRules lists the clusters that each rule of an override policy matches.
 func (e *policyExplanation) explainRules() {
 	spec := e.Override.OverrideSpec()
 	rules, at := spec.OverrideRules, "overrideRules[%d]"
@@ -466,7 +468,7 @@ func (e *policyExplanation) explainRules() {
 		case n == 0:
 			b := bindingOf(policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap"}, e.namespace, policyv1alpha1.Placement{ClusterAffinity: &affinity})
 			_, err := schedule.Schedule(b, schedule.NewSnapshot(e.Clusters), nil)
-			e.find(Attention, name+" is for no cluster of the fleet: "+compact(affinity), schedule.Help(err))
+			e.find(Attention, name+" matches no cluster: "+compact(affinity), schedule.Help(err))
 		case r.Overriders.Empty():
 			e.find(Attention, name+" changes nothing: it has no overriders", "")
 		}
@@ -488,9 +490,9 @@ func (e *policyExplanation) summary() string {
 		}
 	}
 	parts := tally(e.answer.Findings)
-	verb, not := "holds ", "not held"
+	verb, not := "claims ", "not claimed"
 	if e.Override != nil {
-		verb, not = "overrides ", "not sent to members"
+		verb, not = "overrides ", "not propagated"
 	}
 	parts = append(parts, verb+text.Count(held, "template"))
 	if lost > 0 {

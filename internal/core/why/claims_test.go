@@ -51,7 +51,7 @@ var policyStories = []struct {
 		p := h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}")
 		return holds(p, h.all(p))
 	}},
-	{name: "held by others", severity: why.Attention, want: "holds none of the templates that it selects", next: "a higher priority",
+	{name: "held by others", severity: why.Attention, want: "has claimed none of the templates that it selects", next: "a higher priority",
 		tell: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], priority: 5}"))
@@ -71,17 +71,17 @@ var policyStories = []struct {
 		p.PropagationSpec().ResourceSelectors[0].Name = "api"
 		return holds(p, h, named(t, "shop", "api"))
 	}},
-	{name: "another namespace", severity: why.Problem, want: "in namespace bank, but a policy of namespace shop selects only in its own namespace", next: "in the namespace of the template",
+	{name: "another namespace", severity: why.Problem, want: "in namespace bank, but a policy in namespace shop selects only in its own namespace", next: "in the namespace of the template",
 		tell: func(t *testing.T) why.PolicyFacts {
 			h := named(t, "bank", "ledger")
 			return holds(h.policy("shop", "ledger", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: ledger}]}"), h)
 		}},
-	{name: "another namespace of a cluster policy", severity: why.Problem, want: "in namespace bank, not in shop", next: "write namespace: bank",
+	{name: "another namespace of a cluster policy", severity: why.Problem, want: "in namespace bank, not in shop", next: "set namespace: bank",
 		tell: func(t *testing.T) why.PolicyFacts {
 			h := named(t, "bank", "ledger")
 			return holds(h.policy("", "ledger", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: ledger}]}"), h)
 		}},
-	{name: "another name", severity: why.Attention, want: "has no Deployment.apps of that name, but api, web", next: "correct the name to web",
+	{name: "another name", severity: why.Attention, want: "has no Deployment.apps of that name; it has api, web", next: "correct the name to web",
 		tell: func(t *testing.T) why.PolicyFacts {
 			h := named(t, "shop", "web")
 			return holds(h.policy("shop", "wbe", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: wbe}]}"), named(t, "shop", "api"), h)
@@ -98,7 +98,7 @@ var policyStories = []struct {
 			f.Templates = nil
 			return f
 		}},
-	{name: "another group", severity: why.Problem, want: "does not know the kind StatefulSet.kruise.io, but StatefulSet in another group", next: "write apiVersion: apps/v1 or apps.kruise.io/v1beta1, kind: StatefulSet",
+	{name: "another group", severity: why.Problem, want: "does not serve the kind StatefulSet.kruise.io; it serves StatefulSet in another group", next: "set apiVersion: apps/v1 or apps.kruise.io/v1beta1, kind: StatefulSet",
 		tell: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			f := holds(h.policy("shop", "db", "{resourceSelectors: [{apiVersion: kruise.io/v1, kind: StatefulSet}]}"), h)
@@ -106,14 +106,14 @@ var policyStories = []struct {
 				{Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}}}
 			return f
 		}},
-	{name: "a kind of nobody", severity: why.Problem, want: "does not know the kind Train.example.com", next: "CustomResourceDefinition",
+	{name: "a kind of nobody", severity: why.Problem, want: "does not serve the kind Train.example.com", next: "CustomResourceDefinition",
 		tell: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			f := holds(h.policy("shop", "trains", "{resourceSelectors: [{apiVersion: example.com/v1, kind: Train}]}"), h)
 			f.Unknown = map[schema.GroupKind][]schema.GroupVersionKind{{Group: "example.com", Kind: "Train"}: nil}
 			return f
 		}},
-	{name: "a misspelt kind", severity: why.Problem, want: "does not know the kind Deploymnet.apps; did you mean Deployment?", next: "write apiVersion: apps/v1, kind: Deployment",
+	{name: "a misspelt kind", severity: why.Problem, want: "does not serve the kind Deploymnet.apps; did you mean Deployment?", next: "set apiVersion: apps/v1, kind: Deployment",
 		tell: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			f := holds(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deploymnet}]}"), h)
@@ -136,7 +136,7 @@ var policyStories = []struct {
 		h := start(t, deployment, cluster("m1", tainted("gpu", corev1.TaintEffectNoSchedule)), cluster("m2"), cluster("m3"), cluster("m4", serves("ConfigMap")))
 		return holds(h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinities: [{affinityName: near, clusterNames: [m1, m2]}, {affinityName: far, clusterNames: [m3, m2, m4]}]}}"), h)
 	}},
-	{name: "an override policy", severity: why.Attention, want: "overrideRules[1] is for no cluster of the fleet", next: "the fleet has no m9",
+	{name: "an override policy", severity: why.Attention, want: "overrideRules[1] matches no cluster", next: "the fleet has no m9",
 		tell: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]}"))

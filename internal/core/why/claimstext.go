@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Write prints the answer for people: what is wrong first, then what it selects, and where that goes.
+// Write prints the answer for people: problems first, then selectors, templates and clusters.
 func (a PolicyAnswer) Write(out io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s: %s\n", a.Kind, strings.TrimPrefix(a.Namespace+"/"+a.Name, "/"), a.Summary)
@@ -21,9 +21,9 @@ func (a PolicyAnswer) Write(out io.Writer) error {
 		t.end()
 	}
 	if len(a.Templates) > 0 {
-		has := "HOLDS"
+		has := "CLAIMED"
 		if strings.HasSuffix(a.Kind, "OverridePolicy") {
-			has = "SENT"
+			has = "PROPAGATED"
 		}
 		fmt.Fprint(&b, "\nTemplates\n")
 		t := table(&b, "TEMPLATE", "SELECTS BY", has, "PLACED", "WHY")
@@ -37,12 +37,12 @@ func (a PolicyAnswer) Write(out io.Writer) error {
 		t.end()
 	}
 	if len(a.Clusters) > 0 {
-		as := "AFFINITY"
+		as, takes := "AFFINITY", "ELIGIBLE"
 		if strings.HasSuffix(a.Kind, "OverridePolicy") {
-			as = "RULES"
+			as, takes = "RULES", "SELECTED"
 		}
 		fmt.Fprint(&b, "\nClusters\n")
-		t := table(&b, "CLUSTER", "TAKES", as, "WHY NOT")
+		t := table(&b, "CLUSTER", takes, as, "WHY NOT")
 		for _, c := range a.Clusters {
 			t.row(c.Name, yesNo(c.Takes), strings.Join(c.As, ","), c.Why)
 		}

@@ -287,7 +287,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		wait(Pending, "the member has not answered yet, according to its binding; you may not read its Work", "")
 	case w == nil:
 		if b := e.own(); b != nil && len(dispatch.Purging(b, e.Works)) > 0 {
-			wait(Pending, "waits until the copies that must be deleted first are gone", "")
+			wait(Pending, "waits until objects in other clusters that must be deleted first are gone", "")
 			return
 		}
 		if told := e.latest(workv1alpha2.EventSyncWorkFailed); told != nil {
@@ -380,7 +380,7 @@ func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item wo
 	row.Why = "it is being removed"
 	for _, m := range e.answer.Failovers {
 		if m.From == row.Name && m.Ended == nil {
-			row.Why = fmt.Sprintf("the old copy is kept until the copies elsewhere are healthy (%s): %s", m.Reason, m.Message)
+			row.Why = fmt.Sprintf("the object is kept until its replacements in other clusters are healthy (%s): %s", m.Reason, m.Message)
 		}
 	}
 	next := ""
@@ -401,7 +401,7 @@ func (e *explanation) passedOver(row *Cluster) {
 		return
 	}
 	replicas := text.Count(e.answer.Placement.Fresh[i].Replicas, "replica")
-	row.Why = "what is placed elsewhere stays; a WorkloadRebalancer would place " + replicas + " here"
+	row.Why = "placed replicas do not move; a WorkloadRebalancer would place " + replicas + " here"
 	t := e.template
 	namespace := ""
 	if t.Namespace != "" {
@@ -437,9 +437,9 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 	case method == schedule.StaticWeights:
 		return "its share rounds to zero replicas"
 	case full && (method == schedule.Aggregated || method == schedule.ByRoom):
-		return "has no room"
+		return "has no capacity"
 	case method == schedule.Aggregated:
-		return "not needed: clusters that rank higher have enough room"
+		return "not needed: clusters that rank higher have enough capacity"
 	case method == schedule.ByRoom:
 		return "its share of the capacity rounds to zero replicas, or what is placed elsewhere stays there"
 	case len(b.BindingSpec().Placement.SpreadConstraints) > 0:

@@ -62,7 +62,7 @@ func (e *explanation) failovers() []failover.Move {
 	})
 }
 
-// explainFailover says of a target that the template should leave it, and what that waits for.
+// explainFailover reports that the template should leave a cluster, and what the eviction waits for.
 func (e *explanation) explainFailover(cluster string) {
 	for _, m := range e.answer.Failovers {
 		if m.From != cluster || m.Ended != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// hubOwn are kinds that the hub itself acts on: what they ask for reaches members in other objects, or none.
+// hubOwn are kinds that the hub itself acts on. They are not propagated to members.
 var hubOwn = map[schema.GroupKind]bool{
 	{Group: "apps.karmada.io", Kind: "WorkloadRebalancer"}:        true,
 	{Group: "autoscaling.karmada.io", Kind: "FederatedHPA"}:       true,
@@ -20,7 +20,7 @@ var hubOwn = map[schema.GroupKind]bool{
 
 func (e *explanation) actsOnHub() bool { return hubOwn[e.template.GroupKind()] }
 
-// explainOwn says how an object is that the hub itself acts on: by its conditions. It gives the summary.
+// explainOwn explains an object that the hub itself acts on by its conditions, and returns a summary.
 func (e *explanation) explainOwn() string {
 	all, _, _ := unstructured.NestedSlice(e.Facts.Template.Object, "status", "conditions")
 	var states []string

@@ -39,7 +39,7 @@ func TestAManifestWorkIsExplainedObjectByObject(t *testing.T) {
 		}
 		return b.String()
 	}
-	if got, want := written(c), `ManifestWork eu/shop: 1 problem, 1 to look at, 1 waiting, 1 of 3 objects applied in cluster eu
+	if got, want := written(c), `ManifestWork eu/shop: 1 problem, 1 warning, 1 waiting, 1 of 3 objects applied in cluster eu
 
 ✗ ConfigMap nowhere/c is not applied: no such namespace
 
@@ -61,7 +61,7 @@ Objects
 		t.Errorf("what a cluster said last that is not ready is said of now:\n%s", got)
 	}
 	mw.Namespace = "us"
-	if got, want := written(c), `ManifestWork us/shop: 2 problems, 1 to look at, 1 of 3 objects applied in cluster us
+	if got, want := written(c), `ManifestWork us/shop: 2 problems, 1 warning, 1 of 3 objects applied in cluster us
 
 ✗ no cluster "us" has joined, which the namespace names
   → the fleet has eu: move it to the namespace of a cluster, or argosy join us

@@ -32,24 +32,24 @@ type MemberFacts struct {
 	Plugins schedule.Plugins
 }
 
-// MemberAnswer is all there is to say of a member cluster.
+// MemberAnswer explains a member cluster.
 type MemberAnswer struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Summary string `json:"summary"`
 	// Findings are sorted by severity.
 	Findings []Finding `json:"findings,omitempty"`
-	// Ready is its condition; nil while nobody has asked it.
+	// Ready is its condition; nil before its status was collected.
 	Ready  *metav1.Condition `json:"ready,omitempty"`
 	Taints []string          `json:"taints,omitempty"`
 	// Room is by resource, as "cpu: 4 of 10 free". RoomBefore is set while the cluster is not ready: it last reported
 	// its room before then.
 	Room       []string     `json:"room,omitempty"`
 	RoomBefore *metav1.Time `json:"roomReportedBefore,omitempty"`
-	// Placed are the templates that are there, those with a fault first; Refused counts those that may not be, by the reason.
+	// Placed are the templates in the cluster, those with a problem first. Refused counts rejected templates by reason.
 	Placed  []PlacedThere `json:"placed,omitempty"`
 	Refused []Refusal     `json:"refused,omitempty"`
-	// Leaving are the templates that go from it in good order.
+	// Leaving are the templates that are being evicted gracefully.
 	Leaving []LeavingThere `json:"leaving,omitempty"`
 }
 
@@ -63,7 +63,7 @@ type PlacedThere struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Refusal is how many templates the scheduler keeps out of the cluster for a reason, and three of them.
+// Refusal counts the templates for which the scheduler rejects the cluster for a reason, and names three of them.
 type Refusal struct {
 	Reason string   `json:"reason"`
 	Times  int      `json:"times"`
@@ -74,10 +74,10 @@ type Refusal struct {
 	notable bool
 }
 
-// LeavingThere is a template that goes.
+// LeavingThere is a template that is being evicted from the cluster.
 type LeavingThere struct {
 	Template string `json:"template"`
-	// Why, and who has it go.
+	// Why is the reason, and the producer of the eviction.
 	Why string `json:"why"`
 }
 
@@ -99,7 +99,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", since(a.Ready), a.Ready.Reason, a.Ready.Message), bringBack(c, a.Ready))
 	}
 	if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil && known.Status != metav1.ConditionTrue {
-		find(Attention, "not all kinds that the cluster serves are known: "+known.Message, "check which of the member's APIs do not respond")
+		find(Attention, "the list of kinds that the cluster serves is incomplete: "+known.Message, "check which of the member's APIs do not respond")
 	}
 	if paused := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused); paused != nil && paused.Status == metav1.ConditionTrue {
 		find(Problem, "failover is paused: "+paused.Message, "")
@@ -118,7 +118,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		of := templateName(b)
 		for _, t := range b.BindingSpec().GracefulEvictionTasks {
 			if t.FromCluster == c.Name {
-				a.Leaving = append(a.Leaving, LeavingThere{Template: of, Why: fmt.Sprintf("%s asked for it, reason %s", t.Producer, t.Reason)})
+				a.Leaving = append(a.Leaving, LeavingThere{Template: of, Why: fmt.Sprintf("evicted by %s, reason %s", t.Producer, t.Reason)})
 			}
 		}
 		if i := slices.IndexFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name }); i >= 0 {
@@ -163,7 +163,8 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	})
 	for _, r := range a.Refused {
 		if r.notable {
-			find(Attention, fmt.Sprintf("%s kept out, such as %s: it %s", text.Count(r.Times, "template"), strings.Join(r.Such, ", "), r.Reason), r.Remedy)
+			find(Attention, fmt.Sprintf("the scheduler excludes the cluster for %s, such as %s: it %s",
+				text.Count(r.Times, "template"), strings.Join(r.Such, ", "), r.Reason), r.Remedy)
 		}
 	}
 	for _, t := range c.Spec.Taints {
@@ -188,7 +189,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		find(Problem, fmt.Sprintf("%s not applied, such as %s", text.Count(len(missing), "template"), some(missing)), "see the table below, and run argosy why for each")
 	}
 	if len(sick) > 0 {
-		find(Problem, fmt.Sprintf("%s not healthy there, such as %s", text.Count(len(sick), "template"), some(sick)), "argosy why shows the member's response to each")
+		find(Problem, fmt.Sprintf("%s not healthy, such as %s", text.Count(len(sick), "template"), some(sick)), "argosy why shows the member's response to each")
 	}
 	if len(f.Orphans) > 0 {
 		objects, such := text.Count(len(f.Orphans), "object"), some(slices.Sorted(slices.Values(f.Orphans)))
@@ -199,7 +200,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
 		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
 	})
-	parts := append(tally(a.Findings), text.Count(len(a.Placed), "template")+" placed there")
+	parts := append(tally(a.Findings), text.Count(len(a.Placed), "template")+" placed here")
 	if len(a.Leaving) > 0 {
 		parts = append(parts, fmt.Sprintf("%d leaving", len(a.Leaving)))
 	}
@@ -207,8 +208,8 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	return a
 }
 
-// bringBack returns what to do about a cluster that is not ready. One that answers says what is wrong in the message of
-// its condition.
+// bringBack returns what to do about a cluster that is not ready. If the cluster responds, the message of its condition
+// has the cause.
 func bringBack(c *clusterv1alpha1.Cluster, ready *metav1.Condition) string {
 	if membership.Untrusted(c) {
 		return trustAgain(c)
@@ -257,7 +258,7 @@ func since(c *metav1.Condition) string {
 	return " since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
 }
 
-// Write prints the answer for people: what is wrong first, then what is there and what may not be.
+// Write prints the answer for people: problems first, then the templates in the cluster and those that are rejected.
 func (a MemberAnswer) Write(out io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Cluster %s: %s\n", a.Name, a.Summary)
@@ -274,7 +275,7 @@ func (a MemberAnswer) Write(out io.Writer) error {
 		if a.RoomBefore != nil {
 			stale = fmt.Sprintf(" (last reported before %s)", a.RoomBefore.UTC().Format(time.RFC3339))
 		}
-		fmt.Fprintf(&b, "Room%s: %s\n", stale, strings.Join(a.Room, "; "))
+		fmt.Fprintf(&b, "Capacity%s: %s\n", stale, strings.Join(a.Room, "; "))
 	}
 	if len(a.Placed) > 0 {
 		fmt.Fprint(&b, "\nPlaced here\n")
@@ -298,7 +299,7 @@ func (a MemberAnswer) Write(out io.Writer) error {
 	}
 	if len(a.Refused) > 0 {
 		fmt.Fprint(&b, "\nRejected by the scheduler\n")
-		t := table(&b, "TIMES", "REASON", "SUCH AS", "WHAT LETS IT IN")
+		t := table(&b, "TIMES", "REASON", "SUCH AS", "REMEDY")
 		for _, r := range a.Refused {
 			t.row(fmt.Sprint(r.Times), r.Reason, strings.Join(r.Such, ", "), r.Remedy)
 		}

@@ -50,7 +50,7 @@ func TestMemberStories(t *testing.T) {
 		{name: "left by an earlier membership", member: cluster("m1"), orphans: []string{"Service shop/web", "Deployment shop/web"},
 			want: "2 objects of this hub without a Work, such as Deployment shop/web, Service shop/web", next: "argosy orphans -C m1 lists them",
 			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
-		{name: "tainted", member: cluster("m1", tainted("maintenance", corev1.TaintEffectNoSchedule)), want: "2 templates kept out, such as Deployment.apps shop/api, Deployment.apps shop/web: it had untolerated taint", next: "tolerate {maintenance:NoSchedule}",
+		{name: "tainted", member: cluster("m1", tainted("maintenance", corev1.TaintEffectNoSchedule)), want: "the scheduler excludes the cluster for 2 templates, such as Deployment.apps shop/api, Deployment.apps shop/web: it had untolerated taint", next: "tolerate {maintenance:NoSchedule}",
 			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
 				there := in(t, c, "db", "placement: {clusterTolerations: [{key: maintenance, operator: Exists}]}")
 				return []workv1alpha2.Binding{in(t, c, "web", ""), in(t, c, "api", ""), there}

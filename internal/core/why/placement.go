@@ -33,12 +33,12 @@ type Placement struct {
 	LastScheduled *metav1.Time    `json:"lastScheduled,omitempty"`
 	Replicas      int32           `json:"replicas,omitempty"`
 	Method        schedule.Method `json:"method,omitempty"`
-	// Term is the term of clusterAffinities in use; Terms say how each of them fares now.
+	// Term is the term of clusterAffinities in use. Terms lists whether each term can be satisfied now.
 	Term  string `json:"term,omitempty"`
 	Terms []Term `json:"terms,omitempty"`
-	// Steps are how a run comes to its result on the fleet as it is now, one sentence each.
+	// Steps are the steps of a run on the current fleet, one sentence each.
 	Steps []string `json:"steps,omitempty"`
-	// Placed is what the binding says, Run what a run says now, sorted by cluster; Run is empty if it says the same.
+	// Placed are the clusters of the binding, Run those of a run now, sorted by cluster. Run is empty if both are equal.
 	Placed []workv1alpha2.TargetCluster `json:"placed,omitempty"`
 	Run    []workv1alpha2.TargetCluster `json:"run,omitempty"`
 	// Failure is why a run fails now; empty if it does not.
@@ -65,7 +65,7 @@ func (e *explanation) own() workv1alpha2.Binding {
 	return e.Binding
 }
 
-// explainBinding says why there is none, or what it waits for.
+// explainBinding reports why there is no binding, or what it waits for.
 func (e *explanation) explainBinding() {
 	if err := propagate.Belongs(e.Facts.Template, e.Binding); err != nil {
 		severity, next := Waiting, ""
@@ -78,12 +78,12 @@ func (e *explanation) explainBinding() {
 	b := e.own()
 	switch {
 	case b == nil && e.holder != nil && !e.found(Waiting):
-		// What keeps it back is told in events alone.
+		// Only events have the reason.
 		if w := e.latest(workv1alpha2.EventApplyPolicyFailed, workv1alpha2.EventGetReplicasFailed, workv1alpha2.EventGetComponentsFailed); w != nil {
 			e.find(Problem, "", "there is no binding yet: "+w.Message, "fix what the message names; the hub retries by itself")
 			return
 		}
-		e.find(Waiting, "", describe(e.holder)+" holds it; its binding is about to be created", "")
+		e.find(Waiting, "", describe(e.holder)+" has claimed it; its binding is about to be created", "")
 	case b == nil:
 	case e.holder != nil && propagate.Activated(e.Facts.Template, e.holder, b) &&
 		b.GetAnnotations()[propagate.DigestAnnotation] != "" && b.GetAnnotations()[propagate.DigestAnnotation] != propagate.Digest(e.Facts.Template):
@@ -92,7 +92,7 @@ func (e *explanation) explainBinding() {
 	if b == nil {
 		return
 	}
-	// What the loops have to say of the template as a whole, but for what is explained below.
+	// Conditions of the whole template, except those that are explained below.
 	for _, c := range b.BindingStatus().Conditions {
 		bad := metav1.ConditionFalse
 		if slices.Contains(fleet.ConditionTypes(), c.Type) {
@@ -100,7 +100,7 @@ func (e *explanation) explainBinding() {
 		}
 		if c.Status == bad && c.Type == workv1alpha2.ImagesPulled {
 			for line := range strings.SplitSeq(c.Message, "\n") {
-				e.find(Waiting, "", line, "kubectl get works -A shows its progress; to wait for none, remove the annotation "+fleet.PrePullAnnotation)
+				e.find(Waiting, "", line, "kubectl get works -A shows the progress; to create new pods without waiting, remove the annotation "+fleet.PrePullAnnotation)
 			}
 			continue
 		}
@@ -141,7 +141,7 @@ func (e *explanation) room(b workv1alpha2.Binding) schedule.Capacity {
 	return e.fleet.Room(b)
 }
 
-// explainPlacement runs the scheduler again and says how it comes to its result.
+// explainPlacement runs the scheduler again and reports how it decides.
 func (e *explanation) explainPlacement() {
 	b := e.own()
 	if b == nil {
@@ -152,7 +152,7 @@ func (e *explanation) explainPlacement() {
 		Scheduled: meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled), Placed: sorted(spec.Clusters)}
 	e.answer.Placement = out
 	if spec.Placement == nil {
-		out.Steps = []string{"it has no placement of its own: it goes where the objects that require it go"}
+		out.Steps = []string{"it has no placement of its own: it is propagated to the clusters of the objects that depend on it"}
 		return
 	}
 	out.Method, out.Term = schedule.MethodOf(b), status.SchedulerObservedAffinityName
@@ -174,13 +174,13 @@ func (e *explanation) explainPlacement() {
 			"set it to false to schedule it; existing placements stay")
 		return
 	case cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName) != cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName):
-		e.find(Waiting, "", fmt.Sprintf("it is left to the scheduler %q, as spec.schedulerName of its policy says", cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName)),
-			fmt.Sprintf("check that this scheduler runs, or name the hub's own: schedulerName: %s", cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName)))
+		e.find(Waiting, "", fmt.Sprintf("spec.schedulerName of its policy selects the scheduler %q, which is not the hub's", cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName)),
+			fmt.Sprintf("check that this scheduler is running, or use the hub's: schedulerName: %s", cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName)))
 		return
 	}
 	switch {
 	case out.Scheduled != nil && out.Scheduled.Status == metav1.ConditionFalse && failure == nil:
-		e.find(Waiting, "", "the last scheduling attempt failed and would succeed now: it was "+out.Scheduled.Reason+", "+out.Scheduled.Message, "")
+		e.find(Waiting, "", "the last scheduling attempt failed and would succeed now: "+out.Scheduled.Reason+", "+out.Scheduled.Message, "")
 	case failure != nil && len(out.Placed) > 0 && out.Due == "":
 		// What is placed stays, so that a run that would fail is none of its concern.
 	case failure != nil:
@@ -188,11 +188,11 @@ func (e *explanation) explainPlacement() {
 	case out.Scheduled == nil || status.SchedulerObservedGeneration < b.GetGeneration():
 		e.find(Waiting, "", "the scheduler has not confirmed the placement yet", "")
 	case out.Due != "":
-		e.find(Waiting, "", "it is about to be placed again: "+string(out.Due), "")
+		e.find(Waiting, "", "it is about to be rescheduled: "+string(out.Due), "")
 	}
 }
 
-// wouldFit is what would make a binding fit that does not.
+// wouldFit returns what to change so that a binding that does not fit can be scheduled.
 func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 	spec := e.own().BindingSpec()
 	var noRoom *schedule.UnschedulableError
@@ -232,7 +232,7 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 	return "change the placement of " + e.holderName()
 }
 
-// distance is how far a cluster that was rejected for a reason is from what the policy's author meant.
+// distance ranks the reasons of rejections: the lowest is the one that is most useful to fix.
 func distance(reason schedule.FilterReason) int {
 	switch reason {
 	case schedule.ReasonAffinity:
@@ -250,7 +250,7 @@ func (e *explanation) holderName() string {
 	return describe(e.holder)
 }
 
-// terms says how each affinity term fares on the fleet as it is now.
+// terms reports whether each affinity term can be satisfied now.
 func (e *explanation) terms(b workv1alpha2.Binding) []Term {
 	var out []Term
 	for _, t := range b.BindingSpec().Placement.ClusterAffinities {
@@ -285,19 +285,19 @@ func (e *explanation) fresh(b workv1alpha2.Binding) []workv1alpha2.TargetCluster
 	return result.Clusters
 }
 
-// steps tell a run as a story: who may, who is used, how it is divided.
+// steps lists the steps of a run: which clusters are eligible, which are used, and how the replicas are divided.
 func (e *explanation) steps(b workv1alpha2.Binding, result schedule.Result, failure error) []string {
 	spec := b.BindingSpec()
-	steps := []string{fmt.Sprintf("filter: %d of %s may take it", len(result.Candidates), text.Count(e.fleet.Len(), "cluster"))}
+	steps := []string{fmt.Sprintf("filter: %d of %s eligible", len(result.Candidates), text.Count(e.fleet.Len(), "cluster"))}
 	if len(result.Rejections) > 0 {
-		steps[0] += "; refused: " + result.Rejections.String()
+		steps[0] += "; rejected: " + result.Rejections.String()
 	}
 	if off := e.Plugins.Off(); len(off) > 0 {
 		var names []string
 		for _, p := range off {
 			names = append(names, string(p))
 		}
-		steps[0] += "; the hub runs without the scheduler plugin " + strings.Join(names, ", ")
+		steps[0] += "; disabled scheduler plugins: " + strings.Join(names, ", ")
 	}
 	for _, s := range spec.Placement.SpreadConstraints {
 		over := cmp.Or(string(s.SpreadByField), "label "+s.SpreadByLabel)
@@ -325,7 +325,7 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 	}
 	switch schedule.MethodOf(b) {
 	case schedule.Everywhere:
-		return []string{"divide: it has no replicas to divide; each cluster gets the whole"}
+		return []string{"divide: it has no replicas; each cluster gets the whole object"}
 	case schedule.Duplicated:
 		placed := b.DeepCopyObject().(workv1alpha2.Binding)
 		placed.BindingSpec().Clusters = result.Clusters
@@ -334,7 +334,7 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 		}
 		return []string{"divide: Duplicated, each cluster gets all " + text.Count(int(spec.Replicas), "replica")}
 	case schedule.StaticWeights:
-		// Who is not chosen has no seat, and would have none: the others' are the same without it.
+		// Clusters that are not chosen get no replicas, so leaving them out does not change the shares of the others.
 		byName := slices.Clone(result.Candidates)
 		if len(spec.Placement.SpreadConstraints) > 0 {
 			byName = slices.DeleteFunc(byName, func(c schedule.Candidate) bool {
@@ -354,7 +354,7 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 	return e.byRoom(b, result)
 }
 
-// parts is the division of a template whose subsets name their clusters.
+// parts describes the division of a template whose subsets have their own clusterAffinity.
 func (e *explanation) parts(b workv1alpha2.Binding, parts *schedule.Parts, result schedule.Result) []string {
 	var steps []string
 	rest := make([]workv1alpha2.TargetCluster, 0, len(result.Clusters))
@@ -374,10 +374,10 @@ func (e *explanation) parts(b workv1alpha2.Binding, parts *schedule.Parts, resul
 				in = append(in, workv1alpha2.TargetCluster{Name: t.Name, Replicas: n})
 			}
 		}
-		steps = append(steps, fmt.Sprintf("divide: subset %s names its clusters: %s", s.Name, targets(in, true)))
+		steps = append(steps, fmt.Sprintf("divide: subset %s has its own clusterAffinity: %s", s.Name, targets(in, true)))
 	}
 	if parts.Rest {
-		steps = append(steps, fmt.Sprintf("divide: the other subsets share %s, as the policy says: %s", text.Count(int(left), "replica"), targets(rest, true)))
+		steps = append(steps, fmt.Sprintf("divide: the other subsets share %s, divided by the policy: %s", text.Count(int(left), "replica"), targets(rest, true)))
 	}
 	return steps
 }
@@ -387,24 +387,24 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 	spec := b.BindingSpec()
 	names, placed, wanted := []string(nil), int64(0), int64(spec.Replicas)
 	for _, c := range result.Candidates {
-		room := "room unknown, assumed " + fmt.Sprint(spec.Replicas)
+		room := "capacity unknown, assumed " + fmt.Sprint(spec.Replicas)
 		if c.Known {
-			room = fmt.Sprintf("room %d", c.Available)
+			room = fmt.Sprintf("capacity %d", c.Available)
 		}
 		placed += int64(c.Assigned)
 		if c.Tier > 0 {
-			room += fmt.Sprintf(", of overflow %d", c.Tier)
+			room += fmt.Sprintf(", overflow tier %d", c.Tier)
 		}
-		names = append(names, fmt.Sprintf("%s %s, has %d", c.Cluster.Name, room, c.Assigned))
+		names = append(names, fmt.Sprintf("%s: %s, assigned %d", c.Cluster.Name, room, c.Assigned))
 	}
 	slices.Sort(names)
-	how := "in proportion to the room"
+	how := "in proportion to the capacity"
 	if schedule.MethodOf(b) == schedule.Aggregated {
-		how = "into as few clusters as have room, those with the most first"
+		how = "to as few clusters as possible, those with the most capacity first"
 	}
 	steps := []string{"divide: " + strings.Join(names, "; ")}
 	if apart := capacity.SpreadNoted(b); !apart.Empty() {
-		steps = append(steps, "divide: the room of each is "+apart.String())
+		steps = append(steps, "divide: the capacity of each is "+apart.String())
 	}
 	switch {
 	case schedule.Fresh(b):
@@ -412,18 +412,18 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 	case placed == 0:
 		return append(steps, fmt.Sprintf("divide: %d replicas %s", wanted, how))
 	case placed < wanted:
-		return append(steps, fmt.Sprintf("divide: %d are placed and stay; %d more %s", placed, wanted-placed, how))
+		return append(steps, fmt.Sprintf("divide: %d stay where they are; %d more %s", placed, wanted-placed, how))
 	case placed > wanted:
-		return append(steps, fmt.Sprintf("divide: %d are placed, %d too many; each cluster loses some in proportion to what it has", placed, placed-wanted))
+		return append(steps, fmt.Sprintf("divide: %d are placed, %d too many; each cluster loses replicas in proportion to those it has", placed, placed-wanted))
 	}
-	return append(steps, fmt.Sprintf("divide: all %d are placed, and stay where they are", placed))
+	return append(steps, fmt.Sprintf("divide: all %d stay where they are", placed))
 }
 
-// shownSeats is the number of replicas up to which each is told by itself.
+// shownSeats is the highest number of replicas that are listed one by one.
 const shownSeats = 24
 
-// seats tells who gets which replica, by Webster's method: more replicas never take one away, so that each is the difference
-// of two divisions.
+// seats lists which cluster gets which replica, by Webster's method. With one more replica no cluster loses one, so each
+// replica goes to the cluster that differs between two divisions.
 func seats(spec *workv1alpha2.ResourceBindingSpec, shares []schedule.Share) []string {
 	if len(shares) < 2 || spec.Replicas == 0 {
 		return nil
@@ -496,11 +496,11 @@ func requirers(all []workv1alpha2.BindingSnapshot) string {
 	return strings.Join(parts, ", ")
 }
 
-// rejected is a rejection in the words of one cluster, and what would let the template in.
+// rejected returns why the scheduler rejected a cluster, and what to change.
 func (e *explanation) rejected(r schedule.Rejection) (why, next string) {
 	c := e.fleet.Cluster(r.Cluster)
 	if taint, ok := e.fleet.Repels(r); ok {
-		why = "has the taint " + taint.ToString() + ", which is not tolerated"
+		why = "has the untolerated taint " + taint.ToString()
 		if strings.HasPrefix(taint.Key, "cluster.karmada.io/") {
 			if ready := membership.Readiness(c); ready != nil {
 				return why + ": " + ready.Message, "bring the cluster back; the hub then removes the taint"
@@ -511,37 +511,37 @@ func (e *explanation) rejected(r schedule.Rejection) (why, next string) {
 	}
 	switch r.Reason {
 	case schedule.ReasonAffinity:
-		return "is not selected by the policy's cluster affinity" + e.unmet(c), "let clusterAffinity of " + e.holderName() + " include it, if it should"
+		return "is not selected by the policy's cluster affinity" + e.unmet(c), "to use it, include it in clusterAffinity of " + e.holderName()
 	case schedule.ReasonEviction:
 		for _, t := range e.own().BindingSpec().GracefulEvictionTasks {
 			if t.FromCluster == r.Cluster {
-				return fmt.Sprintf("is being evicted: requested by %s, reason %s", t.Producer, t.Reason), "wait until the copies elsewhere are healthy"
+				return fmt.Sprintf("is being evicted: requested by %s, reason %s", t.Producer, t.Reason), "wait until the replacements in other clusters are healthy"
 			}
 		}
 	case schedule.ReasonAPI:
 		gk := e.template.GroupKind()
 		if r.Pending {
-			why = fmt.Sprintf("is not known to serve %s: its API is not completely discovered", gk)
+			why = fmt.Sprintf("may not serve %s: its APIs are not completely discovered", gk)
 			if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil {
 				why += ", " + known.Message
 			}
 			return why, "check which of the member's APIs do not respond"
 		}
-		return fmt.Sprintf("does not serve the kind %s", gk), fmt.Sprintf("install what defines %s in cluster %s, for example its CustomResourceDefinition", gk, r.Cluster)
+		return fmt.Sprintf("does not serve the kind %s", gk), fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s", gk, r.Cluster)
 	case schedule.ReasonVersion:
 		gk := e.template.GroupKind()
-		return fmt.Sprintf("serves %s in %s only, which lacks fields that the template uses, and other clusters serve them", gk, strings.Join(e.fleet.Versions(r.Cluster, gk), ", ")), r.Remedy
+		return fmt.Sprintf("serves %s only in %s, which lacks fields that the template uses; other clusters serve these fields", gk, strings.Join(e.fleet.Versions(r.Cluster, gk), ", ")), r.Remedy
 	case schedule.ReasonProvider:
-		return "has no provider, and the placement spreads over it", "set spec.provider of cluster " + r.Cluster
+		return "has no provider, and the placement spreads over providers", "set spec.provider of cluster " + r.Cluster
 	case schedule.ReasonRegion:
-		return "has no region, and the placement spreads over it", "set spec.region of cluster " + r.Cluster
+		return "has no region, and the placement spreads over regions", "set spec.region of cluster " + r.Cluster
 	case schedule.ReasonZones:
-		return "has no zones, and the placement spreads over them", "set spec.zones of cluster " + r.Cluster
+		return "has no zones, and the placement spreads over zones", "set spec.zones of cluster " + r.Cluster
 	}
 	return r.Text(), r.Remedy
 }
 
-// unmet is which parts of the affinity in use do not mean the cluster; ": …" or nothing.
+// unmet lists the parts of the affinity in use that do not match the cluster, after a colon; empty for none.
 func (e *explanation) unmet(c *clusterv1alpha1.Cluster) string {
 	p := e.own().BindingSpec().Placement
 	affinity := p.ClusterAffinity
@@ -559,15 +559,15 @@ func (e *explanation) unmet(c *clusterv1alpha1.Cluster) string {
 			whys = append(whys, why)
 		}
 	}
-	part(policyv1alpha1.ClusterAffinity{ExcludeClusters: affinity.ExcludeClusters}, "exclude names it")
+	part(policyv1alpha1.ClusterAffinity{ExcludeClusters: affinity.ExcludeClusters}, "exclude lists it")
 	part(policyv1alpha1.ClusterAffinity{ClusterNames: affinity.ClusterNames}, "clusterNames does not list it")
 	if s := affinity.LabelSelector; s != nil {
-		part(policyv1alpha1.ClusterAffinity{LabelSelector: s}, "its labels are not "+metav1.FormatLabelSelector(s))
+		part(policyv1alpha1.ClusterAffinity{LabelSelector: s}, "its labels do not match "+metav1.FormatLabelSelector(s))
 	}
 	if s := affinity.FieldSelector; s != nil {
 		for _, m := range s.MatchExpressions {
 			part(policyv1alpha1.ClusterAffinity{FieldSelector: &policyv1alpha1.FieldSelector{MatchExpressions: []corev1.NodeSelectorRequirement{m}}},
-				fmt.Sprintf("%s %s %v does not hold", m.Key, m.Operator, m.Values))
+				fmt.Sprintf("%s %s %v does not match", m.Key, m.Operator, m.Values))
 		}
 	}
 	if len(whys) == 0 {

@@ -12,36 +12,36 @@ import (
 
 // Pods is what is known of the pods of a template in members.
 type Pods struct {
-	// In are those in trouble, by cluster; nil if nobody knows.
+	// In has the reports about pods that are not running, by cluster; nil if unknown.
 	In map[string]pods.Report
-	// More is in how many other clusters some are.
+	// More counts the other clusters with such pods.
 	More int
-	// Unseen says that who asks may not know.
+	// Unseen is true if the user may not read the reports.
 	Unseen bool
 }
 
-// ailing is what the pods in a cluster say; nothing of one that does not answer, where that is old.
+// ailing returns the report about pods in a cluster, and whether it has problems. A cluster that is not ready has none.
 func (e *explanation) ailing(cluster string, away bool) (r pods.Report, ails bool) {
 	r, ails = e.Pods.In[cluster]
 	return r, ails && !away && len(r.Troubles) > 0
 }
 
-// untoldPods says that pods are in trouble in more clusters than the reasons were told of.
-func (e *explanation) untoldPods() {
+// explainOtherPods reports that pods are not running in more clusters than those whose reasons are known.
+func (e *explanation) explainOtherPods() {
 	if e.Pods.More > 0 {
-		e.find(Attention, "", fmt.Sprintf("pods are in trouble in %s whose reasons are not shown", text.Count(e.Pods.More, "more cluster")), "")
+		e.find(Attention, "", fmt.Sprintf("pods are not running in %s; their reasons are not shown", text.Count(e.Pods.More, "more cluster")), "")
 	}
 }
 
-// unseenPods is what to add where somebody would look for the reason of pods that he may not see.
+// unseenPods returns which permission the user needs to see the reasons of pods; empty if the user has it.
 func (e *explanation) unseenPods() string {
 	if b := e.own(); !e.Pods.Unseen || b == nil || b.BindingSpec().Replicas == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; to be told the reasons of its pods, ask for the right to get resourcebindings/pods in namespace %s", e.template.Namespace)
+	return fmt.Sprintf("; to see the reasons of its pods, you need permission to get resourcebindings/pods in namespace %s", e.template.Namespace)
 }
 
-// helpPods is what to do about what most of the pods have.
+// helpPods returns what to do about the most frequent problem of the pods.
 func (e *explanation) helpPods(cluster string, r pods.Report) string {
 	g, ns := r.Troubles[0], e.template.Namespace
 	logs := fmt.Sprintf("argosy logs %s -n %s -C %s", g.Pod, ns, cluster)
@@ -50,15 +50,15 @@ func (e *explanation) helpPods(cluster string, r pods.Report) string {
 	}
 	switch {
 	case strings.Contains(g.Reason, "Image") || g.Reason == "RegistryUnavailable":
-		return fmt.Sprintf("check the name and tag of the image, that cluster %s reaches its registry, and imagePullSecrets", cluster)
+		return fmt.Sprintf("check the name and tag of the image, whether cluster %s can reach its registry, and imagePullSecrets", cluster)
 	case g.Reason == corev1.PodReasonUnschedulable:
-		return fmt.Sprintf("add nodes to cluster %s or lower what the pods request; a WorkloadRebalancer moves replicas to clusters with room", cluster)
+		return fmt.Sprintf("add nodes to cluster %s or lower the requests of the pods; a WorkloadRebalancer moves replicas to clusters with capacity", cluster)
 	case g.Reason == corev1.PodReasonSchedulingGated:
-		return "find out who is to remove the scheduling gates of pod " + g.Pod
+		return "find out which controller removes the scheduling gates of pod " + g.Pod
 	case strings.HasPrefix(g.Reason, "CreateContainer"):
-		return fmt.Sprintf("create what the message names in namespace %s of cluster %s; propagateDeps of the policy sends the ConfigMaps and Secrets that a workload names", ns, cluster)
+		return fmt.Sprintf("create what the message names in namespace %s of cluster %s; with propagateDeps: true in the policy, the hub propagates the ConfigMaps and Secrets of a workload", ns, cluster)
 	case g.Last != nil && g.Last.Reason == "OOMKilled":
-		return fmt.Sprintf("raise the memory limit of container %s, or see what takes the memory: %s --previous", g.Container, logs)
+		return fmt.Sprintf("raise the memory limit of container %s, or find out what uses the memory: %s --previous", g.Container, logs)
 	case g.Last != nil && g.Restarts > 0:
 		return logs + " --previous"
 	case g.Last != nil || g.Reason == pods.ContainersNotReady:

@@ -14,32 +14,32 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Policy is what the policies say of the template.
+// Policy is which policy has claimed the template, and why the others have not.
 type Policy struct {
-	// Holder is the policy that holds it, as "PropagationPolicy shop/web"; empty for none.
+	// Holder is the policy that has claimed it, as "PropagationPolicy shop/web"; empty for none.
 	Holder string `json:"holder,omitempty"`
-	// Why says what else brings the template to members, or what keeps policies off it.
+	// Why is what else propagates the template, or why policies ignore it.
 	Why string `json:"why,omitempty"`
-	// Candidates are the policies about templates of its kind, the holder first, those that do not select it last.
+	// Candidates are the policies that select its kind: first the one that has claimed it, last those that do not select it.
 	Candidates []PolicyCandidate `json:"candidates,omitempty"`
-	// OtherKinds counts the policies that are about other kinds only.
+	// OtherKinds counts the policies that only select other kinds.
 	OtherKinds int `json:"otherKinds,omitempty"`
 }
 
-// PolicyCandidate is a policy that holds the template, or why it does not.
+// PolicyCandidate is a policy that selects the template's kind.
 type PolicyCandidate struct {
 	Policy   string `json:"policy"`
 	Priority int32  `json:"priority"`
-	// Selects is how closely it describes the template: name, label or all; empty if not at all.
+	// Selects is how closely it selects the template: name, label or all; empty if it does not.
 	Selects string `json:"selects,omitempty"`
 	Holds   bool   `json:"holds,omitempty"`
-	// Why not, if it does not hold the template.
+	// Why it has not claimed the template; empty if it has.
 	Why string `json:"why,omitempty"`
 }
 
 var closeness = map[propagate.ImplicitPriority]string{propagate.MatchAll: "all", propagate.MatchLabel: "label", propagate.MatchName: "name"}
 
-// explainPolicy says who holds the template, and why not the others.
+// explainPolicy finds the policy that has claimed the template, and why the others have not.
 func (e *explanation) explainPolicy() {
 	t, out := e.template, &e.answer.Policy
 	claim, claimed := propagate.Claimed(e.Facts.Template)
@@ -90,33 +90,33 @@ func (e *explanation) explainPolicy() {
 
 	switch {
 	case e.holder == nil && e.actsOnHub():
-		out.Why = "it acts on the hub itself, and needs no policy"
+		out.Why = "the hub acts on it, so it needs no policy"
 	case propagate.Excluded(t) && !propagate.Propagable(t.GroupKind()):
 		out.Why = fmt.Sprintf("objects of kind %s are never propagated: they configure the hub, or members create them themselves", t.GroupKind())
 		e.find(Attention, "", out.Why, "")
 	case propagate.Excluded(t):
-		out.Why = "objects in system namespaces, and objects that every API server publishes by itself, are never propagated"
+		out.Why = "objects in system namespaces, and objects that every API server creates itself, are never propagated"
 		e.find(Attention, "", out.Why, "move it to a namespace of your own to propagate it")
 	case propagate.ManagedElsewhere(t):
-		out.Why = fmt.Sprintf("label %s says that %s propagates it; policies leave it alone", policyv1alpha1.ClaimedByLabel, t.Labels[policyv1alpha1.ClaimedByLabel])
+		out.Why = fmt.Sprintf("%s propagates it (label %s), so policies ignore it", t.Labels[policyv1alpha1.ClaimedByLabel], policyv1alpha1.ClaimedByLabel)
 	case e.holder != nil:
 		e.explainHolder()
 	case e.sentByItself():
-		out.Why = "a namespace is sent to every cluster without a policy"
+		out.Why = "namespaces are propagated to every cluster without a policy"
 	case selected:
 		e.find(Waiting, "", describe(best)+" selects it, and has not claimed it yet",
 			"wait some seconds; if it stays unclaimed, check that the controllers of the hub run: argosy status")
 	case e.Binding != nil && propagate.Belongs(e.Facts.Template, e.Binding) == nil && len(e.Binding.BindingSpec().RequiredBy) > 0:
-		out.Why = "it follows the objects that require it: " + requirers(e.Binding.BindingSpec().RequiredBy)
+		out.Why = "it is propagated as a dependency of " + requirers(e.Binding.BindingSpec().RequiredBy)
 		if p, ok, _ := dependency.PointerOf(e.Facts.Template); ok {
-			out.Why = fmt.Sprintf("it follows the object that it refers to, %s: %s", p, requirers(e.Binding.BindingSpec().RequiredBy))
+			out.Why = fmt.Sprintf("it is propagated with the object that it refers to, %s: %s", p, requirers(e.Binding.BindingSpec().RequiredBy))
 		}
 	default:
 		e.unselected(claim, claimed)
 	}
 }
 
-// unclaimed says why the policy that ranks first has not claimed the template.
+// unclaimed returns why the policy that ranks first has not claimed the template.
 func (e *explanation) unclaimed() string {
 	t := e.template
 	switch {
@@ -128,12 +128,12 @@ func (e *explanation) unclaimed() string {
 	return "selects it and ranks first; has not claimed it yet"
 }
 
-// explainHolder says what is particular about the policy that holds the template.
+// explainHolder reports if the policy that has claimed the template is deleted, lazy, preempted or no longer selects it.
 func (e *explanation) explainHolder() {
 	p, t := e.holder, e.template
 	switch {
 	case p.GetDeletionTimestamp() != nil:
-		e.find(Waiting, "", describe(p)+" claims it and is being deleted; it releases the template first", "")
+		e.find(Waiting, "", describe(p)+" has claimed it and is being deleted; the hub releases the template first", "")
 	case !propagate.StillSelects(p, propagate.HolderOf(p), t):
 		e.find(Waiting, "", describe(p)+" claimed it and no longer selects it: "+misses(p, t), "")
 	case !propagate.Activated(e.Facts.Template, p, e.own()) && propagate.Lazy(p) && e.lazyPending():
@@ -141,17 +141,17 @@ func (e *explanation) explainHolder() {
 			"change the template, for example an annotation; or remove activationPreference: Lazy from the policy")
 	}
 	if taker, ok := propagate.Preempt(t, p, e.Policies); ok {
-		e.find(Waiting, "", fmt.Sprintf("%s preempts %s and is about to take the template over", describe(taker), describe(p)), "")
+		e.find(Waiting, "", fmt.Sprintf("%s preempts %s and is about to claim the template", describe(taker), describe(p)), "")
 	}
 }
 
-// lazyPending says whether a Lazy policy keeps something back: without a binding everything, else a placement of its own.
+// lazyPending reports whether a Lazy policy has not taken effect: there is no binding, or it has another placement.
 func (e *explanation) lazyPending() bool {
 	b := e.own()
 	return b == nil || b.BindingSpec().Placement == nil || compact(b.BindingSpec().Placement) != compact(e.holder.PropagationSpec().Placement)
 }
 
-// unselected says that nobody wants the template, and what would.
+// unselected reports that no policy selects the template, and what to change.
 func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
 	t := e.template
 	kind := "PropagationPolicy in namespace " + t.Namespace
@@ -160,10 +160,10 @@ func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
 	}
 	severity, what := Problem, "no policy selects it, so it stays on the hub"
 	if e.own() != nil {
-		severity, what = Attention, "no policy selects it any more: its copies stay in the clusters as they are"
+		severity, what = Attention, "no policy selects it anymore: its objects stay in the clusters unchanged"
 	}
 	if claimed {
-		severity, what = Problem, fmt.Sprintf("the policy that claimed it, %s, is gone, and no other selects it: its copies stay as they are", strings.Trim(claim.Namespace+"/"+claim.Name, "/"))
+		severity, what = Problem, fmt.Sprintf("the policy that claimed it, %s, was deleted, and no other selects it: its objects stay in the clusters unchanged", strings.Trim(claim.Namespace+"/"+claim.Name, "/"))
 	}
 	next := fmt.Sprintf("create a %s with resourceSelectors: [{apiVersion: %s, kind: %s, name: %s}]", kind, t.APIVersion, t.Kind, t.Name)
 	const shown = 3
@@ -175,14 +175,14 @@ func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
 	}
 	switch p, ok, err := dependency.PointerOf(e.Facts.Template); {
 	case err != nil:
-		next += "; or, to have it follow workloads, fix it: " + err.Error()
+		next += "; or, to propagate it with the workloads that it refers to, fix it: " + err.Error()
 	case ok:
-		next += fmt.Sprintf("; or let it follow the object that it refers to, %s: set propagateDeps: true in the policy of that", p)
+		next += fmt.Sprintf("; or propagate it with the object that it refers to, %s: set propagateDeps: true in the policy of that object", p)
 	}
 	e.find(severity, "", what, next)
 }
 
-// whyNot says why p does not hold the template, and q does.
+// whyNot returns why q has claimed the template and p has not.
 func (e *explanation) whyNot(p, q policyv1alpha1.Propagation) string {
 	t := e.template
 	mine, theirs := propagate.Selected(p, t), propagate.Selected(q, t)
@@ -191,12 +191,12 @@ func (e *explanation) whyNot(p, q policyv1alpha1.Propagation) string {
 	}
 	if first, _ := propagate.Match(t, []policyv1alpha1.Propagation{p, q}); theirs != propagate.NoMatch && describe(first) == describe(p) {
 		if _, takes := propagate.Preempt(t, q, []policyv1alpha1.Propagation{p}); takes {
-			return "preempts the holder, and is about to take the template over"
+			return "preempts that policy and is about to claim the template"
 		}
 		if p.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways {
-			return "has a higher rank, but another policy already held the template; preemption: Always would take it"
+			return "ranks higher, but another policy had already claimed the template; set preemption: Always to take it over"
 		}
-		return "preempts only holders of a lower scope or priority"
+		return "preempts only policies of a lower scope or priority"
 	}
 	switch {
 	case propagate.Namespaced(p) != propagate.Namespaced(q):
@@ -209,7 +209,7 @@ func (e *explanation) whyNot(p, q policyv1alpha1.Propagation) string {
 	return "same priority; the other policy sorts first by name"
 }
 
-// misses says what keeps p from selecting t.
+// misses returns why p does not select t.
 func misses(p policyv1alpha1.Propagation, t propagate.Template) string {
 	if p.GetDeletionTimestamp() != nil {
 		return "is being deleted"
@@ -233,7 +233,7 @@ func misses(p policyv1alpha1.Propagation, t propagate.Template) string {
 		}
 	}
 	if len(whys) == 0 {
-		return "it does not select this kind there"
+		return "it does not select this kind in this namespace"
 	}
 	return strings.Join(whys, "; ")
 }
@@ -251,7 +251,7 @@ func labelsOf(l map[string]string) string {
 	return labels.Set(shown).String()
 }
 
-// sentByItself says whether the template is a namespace that goes to every cluster.
+// sentByItself reports whether the template is a namespace that is propagated to every cluster without a policy.
 func (e *explanation) sentByItself() bool {
 	gk := e.template.GroupKind()
 	return gk.Group == "" && gk.Kind == "Namespace" && dispatch.AutoPropagated(e.Facts.Template)

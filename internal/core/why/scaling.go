@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// explainScaling says who scales the template, and why somebody who should does not.
+// explainScaling lists the FederatedHPAs that scale the template, and why one does not.
 func (e *explanation) explainScaling() {
 	all := slices.Clone(e.Scalers)
 	slices.SortFunc(all, func(a, b autoscalingv1alpha1.FederatedHPA) int { return cmp.Compare(a.Name, b.Name) })
@@ -27,11 +27,11 @@ func (e *explanation) explainScaling() {
 		if f.Spec.MinReplicas != nil {
 			lowest = *f.Spec.MinReplicas
 		}
-		who := "the hub"
+		who := "the hub scales"
 		if f.Distributed() {
-			who = "autoscalers of the members"
+			who = "autoscalers in the members scale"
 		}
-		e.answer.Scaling = append(e.answer.Scaling, fmt.Sprintf("FederatedHPA %s has %s scale it by its load, from %d to %s; %d now", f.Name, who, lowest, text.Count(int(f.Spec.MaxReplicas), "replica"), f.Status.CurrentReplicas))
+		e.answer.Scaling = append(e.answer.Scaling, fmt.Sprintf("FederatedHPA %s: %s it by load, from %d to %s; %d now", f.Name, who, lowest, text.Count(int(f.Spec.MaxReplicas), "replica"), f.Status.CurrentReplicas))
 		for _, c := range f.Status.Conditions {
 			if c.Status == corev1.ConditionFalse && (c.Type == autoscalingv2.AbleToScale || c.Type == autoscalingv2.ScalingActive || c.Type == autoscalingv1alpha1.BoundsSplit) {
 				e.find(Attention, "", fmt.Sprintf("FederatedHPA %s does not scale it: %s", f.Name, c.Message), "see the conditions of the FederatedHPA")

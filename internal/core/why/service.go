@@ -9,17 +9,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 )
 
-// explainService says where the pods of a StatefulSet have no names of their own, because its Service does not go there.
+// explainService reports clusters where the pods of a StatefulSet have no DNS names because its Service is not there.
 func (e *explanation) explainService() {
 	b := e.own()
 	if e.Service == nil || b == nil || b.GetDeletionTimestamp() != nil {
 		return
 	}
-	const members = "or make sure that members have it"
+	const members = "or create it in the members"
 	if !e.Service.There {
 		if len(dispatch.Targets(b)) > 0 {
-			e.find(Attention, "", fmt.Sprintf("the hub has no Service %s, which spec.serviceName names: the pods have no names of their own in DNS", e.Service.Name),
-				"create it as a headless Service, and propagate it with propagateDeps or by a policy, "+members)
+			e.find(Attention, "", fmt.Sprintf("the hub has no Service %s, which spec.serviceName names: the pods have no DNS names", e.Service.Name),
+				"create it as a headless Service and propagate it with propagateDeps or a policy, "+members)
 		}
 		return
 	}
@@ -34,7 +34,7 @@ func (e *explanation) explainService() {
 		}
 	}
 	if len(without) > 0 {
-		e.find(Attention, "", fmt.Sprintf("its Service %s does not go to %s: the pods there have no names of their own in DNS", e.Service.Name, strings.Join(without, ", ")),
-			"set propagateDeps: true in "+e.holderName()+", or send it by a policy, "+members)
+		e.find(Attention, "", fmt.Sprintf("its Service %s is not propagated to %s: the pods there have no DNS names", e.Service.Name, strings.Join(without, ", ")),
+			"set propagateDeps: true in "+e.holderName()+", or propagate it with a policy, "+members)
 	}
 }

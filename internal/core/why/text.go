@@ -17,7 +17,8 @@ import (
 
 var marks = map[Severity]string{Problem: "✗", Attention: "!", Waiting: "…"}
 
-// Write prints the answer for people: what is wrong first, then how it came about. Narrowed to a cluster, it has all that is known of that.
+// Write prints the answer for people: problems first, then policy, placement and clusters. An answer that is narrowed to
+// one cluster shows all details of that cluster.
 func (a Answer) Write(out io.Writer) error {
 	var b bytes.Buffer
 	kind := propagate.GroupKind(a.APIVersion, a.Kind).String()
@@ -44,7 +45,7 @@ func (a Answer) Write(out io.Writer) error {
 func writePolicy(b *bytes.Buffer, p Policy) {
 	switch {
 	case p.Holder != "":
-		fmt.Fprintf(b, "\nPolicy: %s holds it\n", p.Holder)
+		fmt.Fprintf(b, "\nPolicy: claimed by %s\n", p.Holder)
 	case p.Why != "":
 		fmt.Fprintf(b, "\nPolicy: none; %s\n", p.Why)
 	default:
@@ -55,18 +56,18 @@ func writePolicy(b *bytes.Buffer, p Policy) {
 		for _, c := range p.Candidates {
 			why := c.Why
 			if c.Holds {
-				why = "holds it"
+				why = "claimed it"
 			}
 			t.row(c.Policy, fmt.Sprint(c.Priority), c.Selects, why)
 		}
 		t.end()
 	}
 	if p.OtherKinds > 0 {
-		verb := "are"
+		what := "more policies select"
 		if p.OtherKinds == 1 {
-			verb = "is"
+			what = "more policy selects"
 		}
-		fmt.Fprintf(b, "  %d more %s about other kinds.\n", p.OtherKinds, verb)
+		fmt.Fprintf(b, "  %d %s other kinds.\n", p.OtherKinds, what)
 	}
 }
 
@@ -90,15 +91,15 @@ func writePlacement(b *bytes.Buffer, p *Placement) {
 		fmt.Fprintf(b, "  %d. %s\n", i+1, s)
 	}
 	replicas := p.Method != schedule.Everywhere
-	say := func(what string, all []workv1alpha2.TargetCluster) {
+	writeTargets := func(what string, all []workv1alpha2.TargetCluster) {
 		if len(all) > 0 {
 			fmt.Fprintf(b, "  %s: %s\n", what, targets(all, replicas))
 		}
 	}
 	if len(p.Run) > 0 {
-		say("The binding says", p.Placed)
+		writeTargets("In the binding", p.Placed)
 	}
-	say("A fresh scheduling, as by a WorkloadRebalancer, would place", p.Fresh)
+	writeTargets("A WorkloadRebalancer would place", p.Fresh)
 }
 
 func writeClusters(b *bytes.Buffer, a Answer) {
@@ -106,7 +107,7 @@ func writeClusters(b *bytes.Buffer, a Answer) {
 		return
 	}
 	fmt.Fprint(b, "\nClusters\n")
-	t := table(b, "CLUSTER", "STATE", "REPLICAS", "SCORE", "ROOM", "OVERRIDES", "APPLIED", "HEALTH", "WHY")
+	t := table(b, "CLUSTER", "STATE", "REPLICAS", "SCORE", "CAPACITY", "OVERRIDES", "APPLIED", "HEALTH", "WHY")
 	for _, c := range a.Clusters {
 		replicas, score, room, overrides, applied, health := "", "", "", "", "", ""
 		if c.Target && a.Placement != nil && a.Placement.Method != schedule.Everywhere && a.Placement.Method != "" {
@@ -135,7 +136,7 @@ func writeClusters(b *bytes.Buffer, a Answer) {
 	}
 }
 
-// writeDetail is all that is known of one cluster.
+// writeDetail prints all details of one cluster.
 func writeDetail(b *bytes.Buffer, c Cluster) {
 	fmt.Fprintf(b, "\nCluster %s\n", c.Name)
 	if c.Why != "" {
@@ -148,7 +149,7 @@ func writeDetail(b *bytes.Buffer, c Cluster) {
 		fmt.Fprintf(b, "  taints: %s\n", strings.Join(c.Taints, ", "))
 	}
 	for _, f := range c.Free {
-		fmt.Fprintf(b, "  room: %s\n", f.text())
+		fmt.Fprintf(b, "  capacity: %s\n", f.text())
 	}
 	for _, o := range c.Overrides {
 		fmt.Fprintf(b, "  override: %s %s\n", o.Policy, o.Overriders)
@@ -173,7 +174,7 @@ func writeDetail(b *bytes.Buffer, c Cluster) {
 	}
 	var status bytes.Buffer
 	if len(c.Work.Status) > 0 && json.Indent(&status, c.Work.Status, "    ", "  ") == nil {
-		fmt.Fprintf(b, "  the member answered:\n    %s\n", status.String())
+		fmt.Fprintf(b, "  status reported by the member:\n    %s\n", status.String())
 	}
 }
 

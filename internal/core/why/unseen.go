@@ -9,9 +9,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Told are the Works of a binding as far as its status tells of them, for who may not read Works, which hold what is sent.
-// A binding's status follows its Works, so that only conditions of theirs that it does not repeat are missing.
-func Told(b workv1alpha2.Binding) []workv1alpha1.Work {
+// WorksInStatus returns the Works of a binding as its status reports them, for users who may not read Works. Conditions
+// that the status does not repeat are missing.
+func WorksInStatus(b workv1alpha2.Binding) []workv1alpha1.Work {
 	if b == nil {
 		return nil
 	}

@@ -25,7 +25,7 @@ func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
 		*h.Binding.BindingStatus() = aggregate.Binding(h.Binding, h.Works, nil, metav1.Time{})
 		seen := why.Explain(h.Facts)
 		blind := h.Facts
-		blind.Works, blind.Unseen = why.Told(h.Binding), true
+		blind.Works, blind.Unseen = why.WorksInStatus(h.Binding), true
 		told := why.Explain(blind)
 		for _, c := range seen.Clusters {
 			i := slices.IndexFunc(h.Works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace(c.Name) })

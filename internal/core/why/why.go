@@ -1,5 +1,6 @@
-// Package why explains what became of one template: which policy holds it, where it was placed and why, and what each member
-// made of it; and of a policy or a cluster, what templates it has and which not. It reads objects as they stand and runs the hub's own decisions on them again; reading them is left to others.
+// Package why explains the state of a template: which policy has claimed it, where it was placed and why, and its status
+// in each member. It also explains which templates a policy or a cluster has, and why it lacks others. It runs the hub's
+// decisions again on objects that its callers have read.
 package why
 
 import (
@@ -24,7 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// Facts are what is known of a template. All of it is read-only.
+// Facts are the objects that concern a template. They are read-only.
 type Facts struct {
 	// Template as it is on the hub.
 	Template *unstructured.Unstructured
@@ -38,13 +39,13 @@ type Facts struct {
 	Overrides []policyv1alpha1.Override
 	// Works are those that have the name of the template's Works, in the execution spaces.
 	Works []workv1alpha1.Work
-	// Unseen says that who asks may not read Works: they are then what Told says.
+	// Unseen is true if the user may not read Works. Works are then those of WorksInStatus.
 	Unseen bool
 	// Service is the one that the template names for its pods; nil if it names none.
 	Service *Service
 	// Scalers are the FederatedHPAs of its namespace.
 	Scalers []autoscalingv1alpha1.FederatedHPA
-	// Warnings are what was told of these objects lately.
+	// Warnings are recent events of these objects.
 	Warnings []Warning
 	// Scheduler is the name of the hub's; empty is the default one. Plugins are those that it runs with.
 	Scheduler string
@@ -55,14 +56,14 @@ type Facts struct {
 	Now      time.Time
 	// Pods is what is known of its pods.
 	Pods Pods
-	// Room is what the scheduler's estimators say for the binding; nil is what the clusters' summaries say.
+	// Room has the capacity for the binding by the scheduler's estimators; if nil, by the clusters' summaries.
 	Room schedule.Capacity
 }
 
 // Service is what is known of the Service of a StatefulSet.
 type Service struct {
 	Name string
-	// There says that it is on the hub, Binding is that of its name, nil for none.
+	// There is true if it is on the hub. Binding is the binding of its name; nil for none.
 	There   bool
 	Binding workv1alpha2.Binding
 }
@@ -76,7 +77,7 @@ type Warning struct {
 	Last    metav1.Time `json:"last"`
 }
 
-// Severity says how a finding concerns who asked.
+// Severity is how important a finding is.
 type Severity string
 
 // The severities, the reddest first.
@@ -98,7 +99,7 @@ type Finding struct {
 	Next string `json:"next,omitempty"`
 }
 
-// Answer is all there is to say of a template.
+// Answer explains a template.
 type Answer struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -109,13 +110,13 @@ type Answer struct {
 	// Findings are sorted by severity, then by cluster.
 	Findings []Finding `json:"findings,omitempty"`
 	Policy   Policy    `json:"policy"`
-	// Scaling says who scales it by its load.
+	// Scaling lists the FederatedHPAs that scale it.
 	Scaling []string `json:"scaling,omitempty"`
 	// Placement is nil while there is no binding.
 	Placement *Placement `json:"placement,omitempty"`
 	// Clusters are the fleet: first those with a problem, last those that have nothing to do with the template.
 	Clusters []Cluster `json:"clusters,omitempty"`
-	// Failovers are the clusters that the template should leave, is leaving, or has left lately.
+	// Failovers are the clusters that the template should leave, is leaving, or has left recently.
 	Failovers []failover.Move `json:"failovers,omitempty"`
 	Warnings  []Warning       `json:"warnings,omitempty"`
 	// Only is the cluster that the answer was narrowed to.
@@ -128,7 +129,7 @@ type explanation struct {
 	answer   Answer
 	template propagate.Template
 	fleet    schedule.Snapshot
-	// holder is the policy that holds the template; nil for none.
+	// holder is the policy that has claimed the template; nil for none.
 	holder policyv1alpha1.Propagation
 	// acts is how it is as one of the kinds that the hub acts on; empty for others.
 	acts string
@@ -139,7 +140,7 @@ func Explain(f Facts) Answer {
 	e := &explanation{Facts: f, template: propagate.TemplateOf(f.Template), fleet: schedule.NewSnapshot(f.Clusters).With(f.Plugins)}
 	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace, Name: e.template.Name}
 	if f.Template.GetDeletionTimestamp() != nil {
-		e.find(Waiting, "", "the template is being deleted, together with its copies in the members", "")
+		e.find(Waiting, "", "the template is being deleted, together with its objects in the members", "")
 	}
 	if e.actsOnHub() {
 		e.acts = e.explainOwn()
@@ -149,7 +150,7 @@ func Explain(f Facts) Answer {
 	e.explainPlacement()
 	e.answer.Failovers = e.failovers()
 	e.explainClusters()
-	e.untoldPods()
+	e.explainOtherPods()
 	e.explainService()
 	e.explainScaling()
 	e.explainWarnings()
@@ -160,7 +161,7 @@ func Explain(f Facts) Answer {
 	return e.answer
 }
 
-// In narrows the answer to one cluster; false if that is neither in the fleet nor holds anything of the template.
+// In narrows the answer to one cluster. It returns false if the cluster is unknown and has no object of the template.
 func (a Answer) In(cluster string) (Answer, bool) {
 	i := slices.IndexFunc(a.Clusters, func(c Cluster) bool { return c.Name == cluster })
 	if i < 0 {
@@ -171,12 +172,12 @@ func (a Answer) In(cluster string) (Answer, bool) {
 	return a, true
 }
 
-// find takes note of something.
+// find adds a finding.
 func (e *explanation) find(severity Severity, cluster, what, next string) {
 	e.answer.Findings = append(e.answer.Findings, Finding{Severity: severity, Cluster: cluster, What: what, Next: next})
 }
 
-// found says whether there is a finding of the severity already.
+// found reports whether there is a finding of the severity.
 func (e *explanation) found(severity Severity) bool {
 	return slices.ContainsFunc(e.answer.Findings, func(f Finding) bool { return f.Severity == severity })
 }
@@ -220,7 +221,7 @@ func (e *explanation) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// tally counts findings by severity: "1 problem", "2 to look at".
+// tally counts findings by severity: "1 problem", "2 warnings".
 func tally(findings []Finding) (parts []string) {
 	for _, s := range severities {
 		n := 0
@@ -231,12 +232,10 @@ func tally(findings []Finding) (parts []string) {
 		}
 		switch {
 		case n == 0:
-		case s == Problem && n == 1:
-			parts = append(parts, "1 problem")
 		case s == Problem:
-			parts = append(parts, fmt.Sprintf("%d problems", n))
+			parts = append(parts, text.Count(n, "problem"))
 		case s == Attention:
-			parts = append(parts, fmt.Sprintf("%d to look at", n))
+			parts = append(parts, text.Count(n, "warning"))
 		default:
 			parts = append(parts, fmt.Sprintf("%d waiting", n))
 		}

@@ -314,7 +314,7 @@ var stories = []struct {
 		h.policy("", "other", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: bank}]}")
 		return h.all(p)
 	}},
-	{name: "the policy is gone", severity: why.Problem, want: "the policy that claimed it, shop/web, is gone", next: "create a PropagationPolicy",
+	{name: "the policy is gone", severity: why.Problem, want: "the policy that claimed it, shop/web, was deleted", next: "create a PropagationPolicy",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -351,7 +351,7 @@ var stories = []struct {
 			h.Binding = other.Binding
 			return h
 		}},
-	{name: "a cluster is tainted", severity: why.Attention, want: "m3 is left out: it has the taint maintenance:NoSchedule", next: "clusterTolerations: [{key: maintenance, operator: Exists}]",
+	{name: "a cluster is tainted", severity: why.Attention, want: "m3 is left out: it has the untolerated taint maintenance:NoSchedule", next: "clusterTolerations: [{key: maintenance, operator: Exists}]",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"), cluster("m3", tainted("maintenance", corev1.TaintEffectNoSchedule)))
 			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -511,13 +511,13 @@ var stories = []struct {
 					{Type: autoscalingv2.ScalingActive, Status: "False", Message: "no cluster reports this metric"}}}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-another"}}}
 			return h
 		}},
-	{name: "another scheduler", severity: why.Waiting, want: `left to the scheduler "volcano"`, next: "check that this scheduler runs",
+	{name: "another scheduler", severity: why.Waiting, want: `selects the scheduler "volcano"`, next: "check that this scheduler is running",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", schedulerName: volcano}"))
 			return h
 		}},
-	{name: "a scheduler of another name", severity: why.Waiting, want: `left to the scheduler "default-scheduler"`, next: "name the hub's own: schedulerName: ours",
+	{name: "a scheduler of another name", severity: why.Waiting, want: `selects the scheduler "default-scheduler"`, next: "use the hub's: schedulerName: ours",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -711,7 +711,7 @@ var stories = []struct {
 			silent(h.Clusters[1])
 			return h
 		}},
-	{name: "pods that may not be seen", severity: why.Problem, want: "m3: applied, and not healthy", next: "ask for the right to get resourcebindings/pods in namespace shop",
+	{name: "pods that may not be seen", severity: why.Problem, want: "m3: applied, and not healthy", next: "you need permission to get resourcebindings/pods in namespace shop",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -791,7 +791,7 @@ var stories = []struct {
 			h.Clusters = h.Clusters[:1]
 			return h
 		}},
-	{name: "leaving in good order", severity: why.Waiting, want: "m1: the old copy is kept until the copies elsewhere are healthy (TaintUntolerated)",
+	{name: "leaving in good order", severity: why.Waiting, want: "m1: the object is kept until its replacements in other clusters are healthy (TaintUntolerated)",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"))
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -835,7 +835,7 @@ var stories = []struct {
 		h.answers(workv1alpha1.ResourceHealthy, `{}`)
 		return h
 	}},
-	{name: "nobody takes it along", severity: why.Problem, want: "no policy selects it", next: "let it follow the object that it refers to, CloneSet web: set propagateDeps: true in the policy of that",
+	{name: "nobody takes it along", severity: why.Problem, want: "no policy selects it", next: "propagate it with the object that it refers to, CloneSet web: set propagateDeps: true in the policy of that object",
 		tell: func(t *testing.T) *hub {
 			return start(t, "{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {name: web, namespace: shop}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}}", fleet()...)
 		}},
@@ -854,7 +854,7 @@ var stories = []struct {
 		return start(t, `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, metadata: {name: web, namespace: shop}, status: {conditions: [
 			{type: AbleToScale, status: "True"}, {type: ScalingLimited, status: "False"}]}}`, fleet()...)
 	}},
-	{name: "its policy was deleted", severity: why.Attention, want: "its copies stay in the clusters as they are", next: "create a PropagationPolicy",
+	{name: "its policy was deleted", severity: why.Attention, want: "its objects stay in the clusters unchanged", next: "create a PropagationPolicy",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -873,7 +873,7 @@ var stories = []struct {
 			h.Service = &why.Service{Name: "db"}
 			return h
 		}},
-	{name: "the Service of its pods goes elsewhere", severity: why.Attention, want: "its Service db does not go to m2, m3", next: "set propagateDeps: true in PropagationPolicy shop/web",
+	{name: "the Service of its pods goes elsewhere", severity: why.Attention, want: "its Service db is not propagated to m2, m3", next: "set propagateDeps: true in PropagationPolicy shop/web",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
