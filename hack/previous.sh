@@ -11,7 +11,7 @@ none() {
 }
 if [ -n "${PREVIOUS:-}" ]; then
 	commit=$(git rev-parse --verify "$PREVIOUS^{commit}")
-elif ! git rev-parse --verify --quiet HEAD >/dev/null; then
+elif ! git rev-parse --verify --quiet HEAD >/dev/null 2>&1; then
 	none "this folder is no git checkout"
 elif tag=$(git describe --tags --match 'v[0-9]*' --abbrev=0 HEAD^ 2>/dev/null); then
 	commit=$(git rev-parse --verify "$tag^{commit}")
