@@ -21,7 +21,7 @@ DIST := $(CURDIR)/dist
 BINARIES := $(foreach platform,$(PLATFORMS),$(DIST)/argosy-$(subst /,-,$(platform)))
 
 .DEFAULT_GOAL := help
-.PHONY: help build ldflags demo test test-long upgrade-test fuzz check bench generate binaries image release
+.PHONY: help build ldflags demo test test-long upgrade-test release-test fuzz check bench generate binaries image release
 
 help: ## Show this help.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,12 +40,16 @@ demo: build ## Propagate an OpenKruise CloneSet through a hub to two simulated m
 test: build ## Run the tests that every change must pass, in at most 8 minutes.
 	@GO=$(GO) ./hack/test.sh gate
 
-test-long: build ## Run all tests, with fuzzing and the race detector, in about 30 minutes.
+test-long: build ## Run all tests, with fuzzing, the race detector and an upgrade, in about 30 minutes.
 	@GO=$(GO) ./hack/test.sh long
 
-upgrade-test: build ## Test the upgrade from PREVIOUS=REF (default: the last tag, otherwise the previous commit).
+upgrade-test: build ## Test the upgrade from PREVIOUS=REF (default: the last tag, otherwise 50 changes back).
 	@previous=$$(PREVIOUS='$(PREVIOUS)' ./hack/previous.sh) && \
 	ARGOSY_BINARY=$(CURDIR)/bin/argosy ARGOSY_PREVIOUS_BINARY=$$previous $(GO) test -count=1 -v -timeout 15m -run 'ThePreviousVersion' ./test/up
+
+release-test: ## Build a release in a temporary folder and check its files. The first build takes up to 15 minutes.
+	@dist=$$(mktemp -d) && trap 'rm -rf "$$dist"' EXIT && $(MAKE) -s release DIST="$$dist" && \
+	cd tools && ARGOSY_DIST="$$dist" ARGOSY_VERSION='$(VERSION)' $(GO) test -count=1 -v -run '^TestARelease' ./image
 
 fuzz: ## Run the fuzz tests. FUZZTIME=1m sets the time for each, FUZZ=NAME selects some.
 	@GO=$(GO) ./hack/fuzz.sh

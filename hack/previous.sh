@@ -1,17 +1,34 @@
 #!/usr/bin/env bash
-# Builds argosy from PREVIOUS, else from the last tag before this commit, else from the commit before, and prints where the binary is.
+# Builds argosy from an earlier commit and prints the path of the binary. The commit is PREVIOUS, otherwise the last tag before
+# this commit, otherwise the commit that is 50 changes back on this branch. Exits with code 3 if the history here has no earlier
+# commit.
 # usage: PREVIOUS=REF previous.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
-ref=${PREVIOUS:-$(git describe --tags --match 'v[0-9]*' --abbrev=0 HEAD^ 2>/dev/null || echo HEAD^)}
-commit=$(git rev-parse --verify "$ref^{commit}")
+none() {
+	echo "no previous version: $1" >&2
+	exit 3
+}
+if [ -n "${PREVIOUS:-}" ]; then
+	commit=$(git rev-parse --verify "$PREVIOUS^{commit}")
+elif ! git rev-parse --verify --quiet HEAD >/dev/null 2>&1; then
+	none "this folder is no git checkout"
+elif tag=$(git describe --tags --match 'v[0-9]*' --abbrev=0 HEAD^ 2>/dev/null); then
+	commit=$(git rev-parse --verify "$tag^{commit}")
+elif [ "$(git rev-parse --is-shallow-repository)" = true ]; then
+	none "this clone is shallow and has no tag; run git fetch --unshallow --tags"
+else
+	commit=$(git rev-list --first-parent --max-count=51 HEAD | tail -n 1)
+	[ "$commit" != "$(git rev-parse HEAD)" ] || none "this is the first commit"
+fi
 out=$PWD/bin/previous/argosy-$commit
 if [ ! -x "$out" ]; then
 	sources=$(mktemp -d)
 	trap 'rm -rf "$sources"' EXIT
 	git archive "$commit" | tar -x -C "$sources"
-	mkdir -p "$(dirname "$out")"
-	# What the binary says of its source is the linker's to be told: this folder has no history.
+	rm -rf bin/previous
+	mkdir -p bin/previous
+	# The sources have no history, so the version is passed in.
 	make -s -C "$sources" build VERSION="$(git describe --tags --match 'v[0-9]*' --always --abbrev=12 "$commit")" COMMIT="$commit" TREE=clean \
 		DATE="$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ "$commit")" >&2
 	cp "$sources/bin/argosy" "$out.new"

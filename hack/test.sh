@@ -42,6 +42,20 @@ fuzz() {
 	rows+=("$(printf 'fuzz\t%d\t%d\t%d\t0' $((SECONDS - begin)) $passed $((1 - passed)))")
 }
 
+# previous builds the binary that the upgrade test in test/up starts from, where the history has an earlier version.
+previous() {
+	[[ " ${PARTS:-plain} " == *" plain "* && -z ${ARGOSY_PREVIOUS_BINARY:-} ]] || return 0
+	local begin=$SECONDS code=0 binary
+	echo "--- previous"
+	binary=$(./hack/previous.sh) || code=$?
+	case $code in
+	0) export ARGOSY_PREVIOUS_BINARY=$binary ;;
+	3) echo "SKIPPED: the upgrade test" ;;
+	*) status=1 ;;
+	esac
+	rows+=("$(printf 'previous\t%d\t%d\t%d\t%d' $((SECONDS - begin)) $((code == 0)) $((code != 0 && code != 3)) $((code == 3)))")
+}
+
 case $suite in
 gate)
 	part race . "$raced" -short -race -timeout 10m
@@ -50,6 +64,7 @@ gate)
 long)
 	part race . "$raced" -race -timeout 20m
 	part core-race . "$(grep -E '/(api|internal/core|internal/scope)(/|$)' <<<"$plain")" -short -race -timeout 20m
+	previous
 	part plain . "$plain" -timeout 30m
 	fuzz
 	;;

@@ -444,7 +444,8 @@ func TestReplicasEndWhenALaterFormatComes(t *testing.T) {
 	}
 }
 
-// A hub of the version that ARGOSY_PREVIOUS_BINARY names makes the folder: `make upgrade-test` builds that of the last tag, or of the commit before.
+// A hub of the version that ARGOSY_PREVIOUS_BINARY names makes the folder: hack/previous.sh builds it, for make upgrade-test and make
+// test-long.
 func TestWhatThePreviousVersionMadeIsServedOn(t *testing.T) {
 	kit.Long(t)
 	previous := os.Getenv("ARGOSY_PREVIOUS_BINARY")

@@ -42,8 +42,14 @@ func build(t *testing.T) (dir, archive string) {
 	return dir, archive
 }
 
-// open reads a layout anew, and returns its one index.
+// open reads a layout that build made and returns its one index.
 func open(t *testing.T, dir string) v1.ImageIndex {
+	t.Helper()
+	return openTagged(t, dir, "v1.2.3")
+}
+
+// openTagged reads a layout with a tag and returns its one index.
+func openTagged(t *testing.T, dir, want string) v1.ImageIndex {
 	t.Helper()
 	path, err := layout.FromPath(dir)
 	if err != nil {
@@ -57,8 +63,8 @@ func open(t *testing.T, dir string) v1.ImageIndex {
 	if err != nil || len(m.Manifests) != 1 {
 		t.Fatalf("the layout has %+v (%v), want one index", m, err)
 	}
-	if tag := m.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; tag != "v1.2.3" {
-		t.Errorf("its tag is %q", tag)
+	if tag := m.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; tag != want {
+		t.Errorf("its tag is %q, want %q", tag, want)
 	}
 	index, err := top.ImageIndex(m.Manifests[0].Digest)
 	if err != nil {

@@ -148,7 +148,7 @@ func (in Input) pull(g *gate, asked *prePull, cluster, image, apiVersion string,
 	}
 	g.shut, g.left = true, max(g.left, left)
 	if g.awaited == "" {
-		g.awaited = lineOf(cluster)
+		g.awaited = fmt.Sprintf("cluster %q: ", cluster)
 	} else {
 		g.awaited += "; "
 	}

@@ -63,3 +63,23 @@ func TestUnreportedRevisionStillHaltsARollout(t *testing.T) {
 	h.look()
 	h.tells("scaled down in the middle", "FleetHalted")
 }
+
+// The write that halts a rollout ends a refused update, and with it the failure that OpenKruise reports. The failing pods stay.
+func TestHaltLastsUntilNewPodsAreAvailable(t *testing.T) {
+	h := newHub(t, plainCloneSet, 3, 3, 3)
+	h.look()
+	h.report(up(3, 3), up(3, 3), up(3, 3))
+	h.edit(int64(2), "spec", "template", "a")
+	h.look()
+	const failing = "replicas: 3, availableReplicas: 2, readyReplicas: 2, updatedReplicas: 1, updatedAvailableReplicas: 0"
+	h.report(failing, up(3, 0), up(3, 0))
+	h.unhealthy(failing)
+	h.look()
+	h.tells("a pod fails and others are refused", "FleetHalted")
+	h.report(failing, up(3, 0), up(3, 0))
+	h.look()
+	h.tells("others are no longer refused", "FleetHalted")
+	h.report(up(3, 1), up(3, 0), up(3, 0))
+	h.look()
+	h.tells("the pod is available", "")
+}

@@ -447,12 +447,14 @@ func (ro rollout) broken(parties []party, targets []int64) (clusters []string) {
 		if !p.there || !p.same || targets[i] == 0 {
 			continue
 		}
-		fails := p.unhealthy || ro.stalled && ro.tolerated >= 0
+		// The write that halted the rollout may have ended the failure that was reported, but not the failing pods.
+		halted := p.note != nil && p.note.Halted
+		fails := p.unhealthy || halted || ro.stalled && ro.tolerated >= 0
 		switch down := p.updated - p.updatedAvailable; {
 		case p.fresh && fails && down > 0:
 			failed += down
 			clusters = append(clusters, p.cluster)
-		case !p.fresh && p.note != nil && p.note.Halted:
+		case !p.fresh && halted:
 			// What was written to stop it has yet to be seen there.
 			stopped = true
 			clusters = append(clusters, p.cluster)

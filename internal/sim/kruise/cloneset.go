@@ -191,18 +191,25 @@ func cloneSetStatus(cs *CloneSet, o observed, messages map[string]string) (Clone
 		CurrentRevision:          o.current,
 		CollisionCount:           o.collisions,
 		LabelSelector:            metav1.FormatLabelSelector(cs.Spec.Selector),
-		Conditions:               failureConditions(cs.Status.Conditions, messages, o.now),
+		Conditions:               failureConditions(messages, o.now),
 	}
 	if t.updated == t.replicas && t.replicas == replicas {
 		status.CurrentRevision = o.update
 	}
+	before := getCondition(cs.Status.Conditions, "Progressing")
 	c, recheck := progressing(cs, status, o.now)
 	if c != nil {
-		status.Conditions = setCondition(status.Conditions, *c)
+		if before != nil && before.Status == c.Status {
+			c.LastTransitionTime = before.LastTransitionTime
+		}
+		status.Conditions = append(status.Conditions, *c)
 	}
+	// The real manager writes a status only if a counter, a revision or the condition Progressing changes. Until then a
+	// failure that is over stays True, and a new failure is not shown.
 	unchanged := status
-	if unchanged.Conditions = cs.Status.Conditions; reflect.DeepEqual(unchanged, cs.Status) {
-		status.Conditions = leftOver(cs.Status.Conditions, status.Conditions)
+	unchanged.Conditions = cs.Status.Conditions
+	if reflect.DeepEqual(unchanged, cs.Status) && reflect.DeepEqual(before, c) {
+		return cs.Status, recheck, nil
 	}
 	return status, recheck, nil
 }

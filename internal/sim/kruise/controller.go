@@ -1,6 +1,7 @@
 package kruise
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+// conflictsAnnotation is set on a CloneSet or StatefulSet by tests. The first write of each in-place update, at its start and at
+// its end, then meets a conflict, as the real manager often does.
+const conflictsAnnotation = "sim.argosy.io/conflicts"
 
 // ownerIndex finds what a set controls by the set's UID.
 const ownerIndex = "controller"
@@ -90,7 +95,11 @@ func cloneSet(u *unstructured.Unstructured, o observed) (steps, statusFunc, erro
 	}
 	s, err := decideCloneSet(cs, o, func() string { return rand.String(5) })
 	return s, func(failed map[string]string) (any, time.Duration, error) {
-		messages := map[string]string{"FailedScale": failed["create"], "FailedUpdate": failed["update"]}
+		// An error at the end of an in-place update counts as one of the update, and an error of a removal as one of scaling.
+		messages := map[string]string{
+			"FailedScale":  cmp.Or(failed["create"], failed["remove"]),
+			"FailedUpdate": cmp.Or(failed["finish"], failed["update"]),
+		}
 		return answer(cloneSetStatus(cs, o, messages))
 	}, err
 }
@@ -295,14 +304,24 @@ func (r *reconciler) store(ctx context.Context, u *unstructured.Unstructured, da
 	}
 }
 
-// act takes the steps. What fails is told by "create" or "update", and as an error to try again.
+// act takes the steps. It returns the messages of failed steps by the kind of step, and an error if a step must be retried.
 func (r *reconciler) act(ctx context.Context, u *unstructured.Unstructured, o observed, s steps) (map[string]string, error) {
 	key := client.ObjectKeyFromObject(u)
 	failed := map[string]string{"update": s.blocked}
 	var errs []error
+	conflicts := u.GetAnnotations()[conflictsAnnotation] != ""
 	for _, p := range s.finish {
-		if err := r.finishInPlace(ctx, key, p, o.now); err != nil {
-			errs = append(errs, fmt.Errorf("finish the update of pod %s: %w", p.Name, err))
+		err := error(nil)
+		if conflicts {
+			err = r.conflict(ctx, key, p, "finish "+o.update)
+		}
+		if err == nil {
+			err = r.finishInPlace(ctx, key, p, o.now)
+		}
+		if err != nil {
+			err = fmt.Errorf("finish the update of pod %s: %w", p.Name, err)
+			failed["finish"] = err.Error()
+			errs = append(errs, err)
 		}
 	}
 	for _, c := range s.create {
@@ -315,17 +334,36 @@ func (r *reconciler) act(ctx context.Context, u *unstructured.Unstructured, o ob
 	}
 	for _, d := range s.remove {
 		if err := r.remove(ctx, key, d, o.now); err != nil {
-			errs = append(errs, fmt.Errorf("remove pod %s: %w", d.pod.Name, err))
+			err = fmt.Errorf("remove pod %s: %w", d.pod.Name, err)
+			failed["remove"] = err.Error()
+			errs = append(errs, err)
 		}
 	}
 	for _, p := range s.inPlace {
-		if err := r.startInPlace(ctx, key, p, o); err != nil {
+		err := error(nil)
+		if conflicts {
+			err = r.conflict(ctx, key, p, "start "+o.update)
+		}
+		if err == nil {
+			err = r.startInPlace(ctx, key, p, o)
+		}
+		if err != nil {
 			err = fmt.Errorf("update pod %s: %w", p.Name, err)
 			failed["update"] = err.Error() // a conflict, too, which is tried again at once
 			errs = append(errs, err)
 		}
 	}
 	return failed, errors.Join(errs...)
+}
+
+// conflict provokes a conflict of p with the API server, once for each step. Later calls return nil.
+func (r *reconciler) conflict(ctx context.Context, set types.NamespacedName, p *corev1.Pod, step string) error {
+	if !r.pending.first(set, string(p.UID)+" "+step) {
+		return nil
+	}
+	stale := p.DeepCopy()
+	stale.ResourceVersion = "1" // no pod has this version anymore
+	return r.client.Status().Update(ctx, stale)
 }
 
 func (r *reconciler) create(ctx context.Context, set types.NamespacedName, c creation, now time.Time) error {

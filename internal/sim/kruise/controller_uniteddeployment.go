@@ -95,23 +95,19 @@ func (r *unitedDeployments) Reconcile(ctx context.Context, req reconcile.Request
 	if conflict(err) {
 		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, nil
 	}
-	failure := ""
 	if err != nil {
-		failure = err.Error()
-	}
-	pods, podsErr := r.subsetPods(ctx, ud)
-	if podsErr != nil {
-		return reconcile.Result{}, podsErr
-	}
-	status := unitedDeploymentStatus(ud, pods, o, failure)
-	if reportErr := r.report(ctx, u, &status); reportErr != nil {
-		if conflict(reportErr) {
-			return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, nil
-		}
-		err = errors.Join(err, reportErr)
-	}
-	if err != nil {
+		// The real manager records an event and writes no status while it cannot write a subset: observedGeneration stays behind.
 		return reconcile.Result{}, fmt.Errorf("act for %s: %w", req, err)
+	}
+	pods, err := r.subsetPods(ctx, ud)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	status := unitedDeploymentStatus(ud, pods, o)
+	if err := r.report(ctx, u, &status); conflict(err) {
+		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, nil
+	} else if err != nil {
+		return reconcile.Result{}, fmt.Errorf("report for %s: %w", req, err)
 	}
 	return reconcile.Result{}, nil
 }

@@ -341,27 +341,45 @@ func TestAvailableMeansReadyForLongEnough(t *testing.T) {
 	}
 }
 
-// The real manager leaves a failure that is over in the status until a counter changes, too.
-func TestAFailureIsLeftOverUntilTheStatusChanges(t *testing.T) {
+// Like the real manager, the simulation writes a status only if more than its failures changes.
+func TestFailuresAreReportedWithOtherChangesOnly(t *testing.T) {
 	w := newWorld(1)
 	cs := newCloneSet(1)
-	failing := func(messages map[string]string) bool {
+	set := newStatefulSet(t, `{kind: StatefulSet, metadata: {name: db}, spec: {replicas: 1}}`)
+	look := func(message string) map[string]*Condition {
 		t.Helper()
-		status, _, err := cloneSetStatus(cs, w.observed, messages)
+		status, _, err := cloneSetStatus(cs, w.observed, map[string]string{"FailedUpdate": message})
 		if err != nil {
 			t.Fatal(err)
 		}
 		cs.Status = status
-		return getCondition(status.Conditions, "FailedUpdate") != nil
+		if set.Status, err = statefulSetStatus(set, w.observed, map[string]string{"FailedUpdatePod": message}); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(time.Minute)
+		return map[string]*Condition{
+			"CloneSet":    getCondition(cs.Status.Conditions, "FailedUpdate"),
+			"StatefulSet": getCondition(set.Status.Conditions, "FailedUpdatePod"),
+		}
 	}
-	conflict := map[string]string{"FailedUpdate": "the object has been modified"}
-	if failing(nil) || !failing(conflict) || !failing(nil) {
-		t.Errorf("of a conflict is left %v", cs.Status.Conditions)
+	want := func(what string, got map[string]*Condition, message string, at time.Time) {
+		t.Helper()
+		for kind, c := range got {
+			if (c == nil) != (message == "") || c != nil && (c.Message != message || !c.LastTransitionTime.Time.Equal(at)) {
+				t.Errorf("%s, the %s has %+v, want %q at %v", what, kind, c, message, at)
+			}
+		}
 	}
-	w.cloneSet(t, cs, func() {})
-	if failing(map[string]string{"FailedUpdate": ""}) {
-		t.Errorf("once there are more pods %v is left", cs.Status.Conditions)
-	}
+	const modified, refused = "the object has been modified", "denied by policy"
+	start := w.now
+	want("with a first status", look(modified), modified, start)
+	want("after the failure is over", look(""), modified, start)
+	want("after another failure", look(refused), modified, start)
+	w.observed.update = "v2"
+	want("with a new revision", look(""), "", start)
+	want("with a new failure", look(refused), "", start)
+	w.observed.update, start = "v3", w.now
+	want("with a failure and a new revision", look(refused), refused, start)
 }
 
 func TestProgressHasADeadline(t *testing.T) {

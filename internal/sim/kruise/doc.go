@@ -15,7 +15,17 @@
 // Of BroadcastJobs: restartLimit counts restarts of containers, which fake nodes do not make.
 // And every other kind of OpenKruise.
 //
-// Where it is kinder than the real manager, so that no test of it says how the hub does there: its webhooks are always up; pods are
-// deleted at once and images are there; its cache is awaited after each write, so that conflicts are rare; of a UnitedDeployment, a failure
-// that is over is gone from the status. docs/openkruise.md has the same list for users.
+// Statuses are written as the real manager writes them. Conditions of failures are those of one sync, dated with it, and are
+// written only when a counter, a revision or the generation changes: a failure that is over stays True until then, and a new
+// failure that changes nothing else is not shown. A UnitedDeployment whose subsets cannot be written gets no status until they can.
+//
+// Where it is more lenient than the real manager, and how a test gets the same effect:
+//   - Its webhooks run in the API server and are always available. A webhook configuration in the member whose URL does not
+//     answer, or a ValidatingAdmissionPolicy, refuses writes as an unavailable webhook does.
+//   - Conflicts are rare, because nothing else writes pods at the same time. The annotation sim.argosy.io/conflicts on a
+//     CloneSet or StatefulSet makes the first write of each in-place update meet one.
+//   - Pods are deleted at once: a grace period would slow down all tests. A finalizer on a pod delays its deletion.
+//   - Images are available, except those with :bad in their name, and nothing takes time to start.
+//
+// docs/openkruise.md has the same list for users.
 package kruise

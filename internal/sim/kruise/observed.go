@@ -2,7 +2,6 @@ package kruise
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 	"time"
 
@@ -166,33 +165,17 @@ func getCondition(conditions []Condition, t string) *Condition {
 	return nil
 }
 
-// failureConditions replaces the conditions of the types given: each stands while its message is not empty.
-func failureConditions(conditions []Condition, messages map[string]string, now time.Time) []Condition {
-	out := slices.DeleteFunc(slices.Clone(conditions), func(c Condition) bool {
-		message, ours := messages[c.Type]
-		return ours && message == ""
-	})
+// failureConditions returns the conditions of one sync, from the messages by condition type. Like the real manager, it gives no reason,
+// dates each condition with this sync and repeats none of an earlier sync.
+func failureConditions(messages map[string]string, now time.Time) []Condition {
+	var out []Condition
 	for t, message := range messages {
 		if message != "" {
-			out = setCondition(out, Condition{
-				Type: t, Status: corev1.ConditionTrue, Reason: t, Message: message,
-				LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
-			})
+			out = append(out, Condition{Type: t, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Condition) int { return cmp.Compare(a.Type, b.Type) })
+	slices.SortFunc(out, func(a, b Condition) int { return cmp.Compare(a.Type, b.Type) })
 	return out
-}
-
-// leftOver are the conditions of a status of which nothing else changes. The real manager writes a status when a counter or a revision of
-// it changes, so that a failure that is over stays True until then.
-func leftOver(old, conditions []Condition) []Condition {
-	for _, c := range conditions {
-		if before := getCondition(old, c.Type); before == nil || !reflect.DeepEqual(*before, c) {
-			return conditions
-		}
-	}
-	return old
 }
 
 func orDefault[T any](p *T, d T) T {

@@ -16,6 +16,8 @@ const patience = 5 * time.Second
 type pending struct {
 	mu   sync.Mutex
 	sets map[types.NamespacedName]map[string]write
+	// conflicts are the steps that met their conflict, by set.
+	conflicts map[types.NamespacedName]map[string]bool
 }
 
 // write is what is expected of a pod of that name: to be there, to be gone, or to have reached a version.
@@ -41,6 +43,24 @@ func (p *pending) forget(set types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.sets, set)
+	delete(p.conflicts, set)
+}
+
+// first returns true the first time that it is called for a step of a set.
+func (p *pending) first(set types.NamespacedName, step string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conflicts[set][step] {
+		return false
+	}
+	if p.conflicts == nil {
+		p.conflicts = map[types.NamespacedName]map[string]bool{}
+	}
+	if p.conflicts[set] == nil {
+		p.conflicts[set] = map[string]bool{}
+	}
+	p.conflicts[set][step] = true
+	return true
 }
 
 // settled says whether pods show everything that was written for the set.

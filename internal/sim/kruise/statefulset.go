@@ -206,7 +206,7 @@ func statefulSetStatus(set *StatefulSet, o observed, messages map[string]string)
 		UpdateRevision:           o.update,
 		CollisionCount:           o.collisions,
 		LabelSelector:            metav1.FormatLabelSelector(set.Spec.Selector),
-		Conditions:               failureConditions(set.Status.Conditions, messages, o.now),
+		Conditions:               failureConditions(messages, o.now),
 	}
 	// An update is over when every pod has it and is ready; from then on it is the current revision.
 	if t.updated == t.replicas && t.replicas == replicas && t.ready == replicas {
@@ -233,9 +233,10 @@ func statefulSetStatus(set *StatefulSet, o observed, messages map[string]string)
 		}
 		status.VolumeClaims = append(status.VolumeClaims, count)
 	}
+	// As with a CloneSet, conditions alone are no reason to write a status.
 	unchanged := status
 	if unchanged.Conditions = set.Status.Conditions; reflect.DeepEqual(unchanged, set.Status) {
-		status.Conditions = leftOver(set.Status.Conditions, status.Conditions)
+		return set.Status, nil
 	}
 	return status, nil
 }

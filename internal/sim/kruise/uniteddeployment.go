@@ -29,7 +29,6 @@ const (
 
 	subsetProvisioned = "SubsetProvisioned"
 	subsetUpdated     = "SubsetUpdated"
-	subsetFailure     = "SubsetFailure"
 )
 
 // UnitedDeployment is the part of a UnitedDeployment that the simulation acts on, in either version.
@@ -386,8 +385,8 @@ func decideUnitedDeployment(ud *UnitedDeployment, children []*unstructured.Unstr
 	return s, nil
 }
 
-// unitedDeploymentStatus is the status that belongs to the children and to the pods, which carry subset and revision as labels.
-func unitedDeploymentStatus(ud *UnitedDeployment, pods []*corev1.Pod, o observed, failure string) UnitedDeploymentStatus {
+// unitedDeploymentStatus returns the status of a UnitedDeployment with these pods, which carry subset and revision as labels.
+func unitedDeploymentStatus(ud *UnitedDeployment, pods []*corev1.Pod, o observed) UnitedDeploymentStatus {
 	status := UnitedDeploymentStatus{
 		ObservedGeneration: ud.Generation,
 		CollisionCount:     o.collisions,
@@ -440,16 +439,8 @@ func unitedDeploymentStatus(ud *UnitedDeployment, pods []*corev1.Pod, o observed
 		status.UpdatedRevision = o.update
 	}
 	stamp := metav1.NewTime(o.now.Truncate(time.Second))
-	status.Conditions = slices.DeleteFunc(status.Conditions, func(c Condition) bool { return c.Type == subsetFailure })
-	if failure != "" {
-		status.Conditions = setCondition(status.Conditions, Condition{Type: subsetFailure, Status: corev1.ConditionTrue, LastTransitionTime: stamp, Reason: "Error", Message: failure})
-		if old := getCondition(ud.Status.Conditions, subsetFailure); old != nil && old.Message == failure {
-			getCondition(status.Conditions, subsetFailure).LastTransitionTime = old.LastTransitionTime
-		}
-	} else {
-		for _, t := range []string{subsetProvisioned, subsetUpdated} {
-			status.Conditions = setCondition(status.Conditions, Condition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: stamp})
-		}
+	for _, t := range []string{subsetProvisioned, subsetUpdated} {
+		status.Conditions = setCondition(status.Conditions, Condition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: stamp})
 	}
 	return status
 }

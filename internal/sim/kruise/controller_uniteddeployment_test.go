@@ -1,0 +1,63 @@
+package kruise
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+)
+
+// The real manager writes no status while it cannot write a subset, so that observedGeneration stays behind.
+func TestAUnitedDeploymentHasNoStatusWhileItsSubsetsAreRefused(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "web", "namespace": "default", "uid": "1", "generation": int64(1)}}}
+	u.SetGroupVersionKind(UnitedDeploymentKind.WithVersion("v1alpha1"))
+	var spec map[string]any
+	if err := yaml.Unmarshal([]byte(unitedText), &spec); err != nil {
+		t.Fatal(err)
+	}
+	u.Object["spec"] = spec
+	refused := true
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(u).WithStatusSubresource(u).
+		WithIndex(&appsv1.ControllerRevision{}, ownerIndex, func(o client.Object) []string {
+			return []string{string(metav1.GetControllerOf(o).UID)}
+		}).
+		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if refused && o.GetObjectKind().GroupVersionKind().Kind == "CloneSet" {
+				return errors.New("denied by policy")
+			}
+			return c.Create(ctx, o, opts...)
+		}}).Build()
+	versions := Versions{UnitedDeploymentKind: "v1alpha1", CloneSetKind.GroupKind(): "v1alpha1"}
+	r := &unitedDeployments{reconciler{client: c, cache: c, kind: kind{gvk: u.GroupVersionKind()}, pending: &pending{}}, versions}
+	observed := func() any {
+		t.Helper()
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+			t.Fatal(err)
+		}
+		n, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "observedGeneration")
+		return n
+	}
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(u)}
+	if _, err := r.Reconcile(t.Context(), request); err == nil {
+		t.Error("the refused subsets are no error, so nothing tries again")
+	}
+	if n := observed(); n != nil {
+		t.Errorf("while subsets are refused, observedGeneration is %v", n)
+	}
+	refused = false
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Error(err)
+	}
+	if n := observed(); n != int64(1) {
+		t.Errorf("once they are taken, observedGeneration is %v", n)
+	}
+}
