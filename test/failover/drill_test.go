@@ -40,7 +40,7 @@ type drill struct {
 	replicas map[string]int32
 
 	mu sync.Mutex
-	// broken are the members whose pods do not count as reachable, silent those of them that answer nobody.
+	// broken are the members that the hub does not reach, silent those of them that answer nobody.
 	broken, silent map[string]bool
 	looks          []look
 	// had are the Deployments that each member had at the last look.
@@ -127,19 +127,17 @@ func (d *drill) copies(c kit.Cluster) (map[string]copyOf, error) {
 // look notes what is there now.
 func (d *drill) look() {
 	d.mu.Lock()
-	broken, silent := maps.Clone(d.broken), maps.Clone(d.silent)
+	broken, mute := maps.Clone(d.broken), maps.Clone(d.silent)
 	d.mu.Unlock()
 	seen := look{at: time.Now()}
 	for _, m := range d.members {
-		now, err := map[string]copyOf(nil), error(nil)
-		if !silent[m.Name] {
-			now, err = d.copies(m)
-		}
-		if silent[m.Name] || err != nil {
-			if d.isLost(m.Name) {
-				seen.old = -1
-			}
+		if mute[m.Name] {
+			seen.old = -1
 			continue
+		}
+		now, err := d.copies(m)
+		if err != nil {
+			return // too late, or about to be broken
 		}
 		for name, was := range d.had[m.Name] {
 			if is, there := now[name]; !there || is.uid != was.uid {
@@ -305,8 +303,20 @@ func (d *drill) podsNow() (map[types.UID]string, error) {
 	return pods, nil
 }
 
-// breaks begins a fault. silent says that the lost members answer nobody, and not only the hub does not reach them.
-func (d *drill) breaks(silent bool, fault func()) {
+// reach is who reaches a member during a fault.
+type reach int
+
+const (
+	// late is a member that everybody reaches.
+	late reach = iota
+	// cutOff is a member that the hub does not reach. It goes on, and the test sees it.
+	cutOff
+	// silent is a member that nobody reaches.
+	silent
+)
+
+// breaks begins a fault.
+func (d *drill) breaks(how reach, fault func()) {
 	d.t.Helper()
 	var err error
 	if d.pods, err = d.podsNow(); err != nil {
@@ -314,7 +324,7 @@ func (d *drill) breaks(silent bool, fault func()) {
 	}
 	d.mu.Lock()
 	for _, m := range d.lost {
-		d.broken[m], d.silent[m] = true, silent
+		d.broken[m], d.silent[m] = how != late, how == silent
 	}
 	d.looks = nil
 	d.broke, d.mended = time.Now(), time.Time{}

@@ -191,7 +191,7 @@ func (v *victim) signal(t *testing.T, s syscall.Signal) {
 func killed(t *testing.T) {
 	v := joined(t, "killed")
 	d := newWorkloads(t, v, "")
-	d.breaks(true, v.Kill)
+	d.breaks(silent, v.Kill)
 	moves(d)
 	d.mends(func() { v.restart(t) })
 	d.back()
@@ -201,7 +201,7 @@ func killed(t *testing.T) {
 func frozen(t *testing.T) {
 	v := joined(t, "frozen")
 	d := newWorkloads(t, v, "")
-	d.breaks(true, func() { v.signal(t, syscall.SIGSTOP) })
+	d.breaks(silent, func() { v.signal(t, syscall.SIGSTOP) })
 	moves(d)
 	d.mends(func() { v.signal(t, syscall.SIGCONT) })
 	d.back()
@@ -217,7 +217,7 @@ apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
 metadata: {name: late, namespace: %s}
 spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: late}], placement: {clusterAffinity: {clusterNames: [slow]}}}`, d.ns))
-	d.breaks(false, func() { v.link.set(network{delay: 500 * time.Millisecond}) })
+	d.breaks(late, func() { v.link.set(network{delay: 500 * time.Millisecond}) })
 	for value := range 5 {
 		fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: late, namespace: %s}, data: {value: \"%d\"}}", d.ns, value))
 		kit.Eventually(t, "a change arrives in the slow member", func() string {
@@ -231,7 +231,7 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: late}], place
 	d.back()
 	d.ends("1 s of latency", true)
 
-	d.breaks(false, func() { v.link.set(network{delay: 4 * time.Second}) })
+	d.breaks(cutOff, func() { v.link.set(network{delay: 4 * time.Second}) })
 	moves(d)
 	d.mends(func() { v.link.set(network{}) })
 	d.back()
@@ -242,7 +242,7 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: late}], place
 func oneDirection(t *testing.T, name, fault string, is network) {
 	v := joined(t, name)
 	d := newWorkloads(t, v, "")
-	d.breaks(false, func() { v.link.set(is) })
+	d.breaks(cutOff, func() { v.link.set(is) })
 	moves(d)
 	d.mends(func() { v.link.set(network{}) })
 	d.back()
@@ -269,7 +269,7 @@ func otherClock(t *testing.T, name, fault string, by time.Duration) {
 		t.Fatalf("the hub sees a namespace of %v, which is of %v (%v): %s", seen.CreationTimestamp, made, err, out)
 	}
 
-	d.breaks(false, func() { v.link.set(network{cut: true}) })
+	d.breaks(cutOff, func() { v.link.set(network{cut: true}) })
 	moves(d)
 	d.mends(func() { v.link.set(network{}) })
 	d.back()
@@ -286,7 +286,7 @@ func flapping(t *testing.T) {
 	var lost time.Duration
 	for i := range outages {
 		if i == 0 {
-			d.breaks(false, cut)
+			d.breaks(cutOff, cut)
 		} else {
 			cut()
 		}
@@ -323,7 +323,7 @@ func nothingFits(t *testing.T) {
 	// A node of home has 32 CPUs.
 	fleet.Hub.Apply(t, policy(ns, "huge", inVictimOrHome(v, aggregated))+deployment(ns, "huge", 3, "40", ""))
 	d := newDrill(t, fleet, ns, []kit.Cluster{v.client, fleet.Members[home]}, []string{v.Name}, map[string]int32{"huge": 3})
-	d.breaks(true, func() { v.signal(t, syscall.SIGSTOP) })
+	d.breaks(silent, func() { v.signal(t, syscall.SIGSTOP) })
 	d.noticed()
 	for kind, name := range map[string]string{"ResourceBinding": "huge-deployment", "Deployment": "huge"} {
 		kit.Eventually(t, "an event of the "+kind+" gives the reason", func() string {
@@ -348,7 +348,7 @@ func nothingFits(t *testing.T) {
 func otherPods(t *testing.T) {
 	v := joined(t, "changed")
 	d := newWorkloads(t, v, "")
-	d.breaks(false, func() { v.link.set(network{cut: true}) })
+	d.breaks(cutOff, func() { v.link.set(network{cut: true}) })
 	moves(d)
 	v.client.Change(t, "apps/v1", "Deployment", d.ns, "web", func(u *unstructured.Unstructured) {
 		u.Object["spec"].(map[string]any)["replicas"] = int64(5)
@@ -420,7 +420,7 @@ func olderBackup(t *testing.T) {
 	})
 
 	// 3. The member is lost, and is restored.
-	d.breaks(true, v.Kill)
+	d.breaks(silent, v.Kill)
 	moves(d)
 	d.mends(func() {
 		if err := os.RemoveAll(store); err != nil {

@@ -82,7 +82,7 @@ spec:
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: solo-0}, {apiVersion: apps/v1, kind: Deployment, name: solo-1}]
   overrideRules: [{targetCluster: {clusterNames: [b1, b2, b3]}, overriders: {imageOverrider: [{component: Tag, operator: replace, value: bad}]}}]`, d.ns)
 	f.Hub.Apply(t, bad)
-	d.breaks(true, f.member(4).Kill)
+	d.breaks(silent, f.member(4).Kill)
 	d.noticed()
 	added := func() time.Time {
 		c, err := d.cluster("b4")
@@ -162,7 +162,7 @@ func (f *four) threeLost(d *drill) {
 			}
 		}
 	}
-	d.breaks(true, func() { signal(syscall.SIGSTOP) })
+	d.breaks(silent, func() { signal(syscall.SIGSTOP) })
 	d.noticed()
 	paused := func(name string) bool {
 		c, err := d.cluster(name)
