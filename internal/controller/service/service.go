@@ -343,7 +343,7 @@ func (x *exchanges) result(next time.Time, err error) (reconcile.Result, error) 
 	if err != nil || next.IsZero() {
 		return result, err
 	}
-	if after := max(next.Sub(x.Clock.Now()), staleRetry); result.RequeueAfter == 0 || after < result.RequeueAfter {
+	if after := max(next.Sub(x.Clock.Now()), commit.StaleRetry); result.RequeueAfter == 0 || after < result.RequeueAfter {
 		result.RequeueAfter = after
 	}
 	return result, nil
