@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/pem"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -25,12 +26,13 @@ import (
 // the hub writes. Times that the hub sets, such as renewTime of its Lease, stay as they are. So do the times inside of tokens.
 func wrongClock(t *testing.T, m *sim.Running, by time.Duration) (at string, authority []byte) {
 	t.Helper()
+	quiet := log.New(io.Discard, "", 0) // it would tell of each connection that the fault ends
 	target, err := url.Parse(m.Server)
 	if err != nil {
 		t.Fatal(err)
 	}
 	proxy := &httputil.ReverseProxy{
-		Transport: asMember(t, m), FlushInterval: -1,
+		Transport: asMember(t, m), FlushInterval: -1, ErrorLog: quiet,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.Host = target.Host
@@ -59,7 +61,7 @@ func wrongClock(t *testing.T, m *sim.Running, by time.Duration) (at string, auth
 		},
 	}
 	s := httptest.NewUnstartedServer(proxy)
-	s.EnableHTTP2 = true
+	s.EnableHTTP2, s.Config.ErrorLog = true, quiet
 	s.StartTLS()
 	t.Cleanup(func() {
 		s.CloseClientConnections()

@@ -449,6 +449,15 @@ func (d *drill) back() {
 	d.t.Helper()
 	kit.Eventually(d.t, "the clusters are back", d.stillLost)
 	kit.Eventually(d.t, "each replica runs once", d.unsettled)
+	settled := time.Now()
+	kit.Eventually(d.t, "a look sees it", func() string {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if n := len(d.looks); n == 0 || d.looks[n-1].at.Before(settled) {
+			return "the last one is older"
+		}
+		return ""
+	})
 }
 
 // stillLost says which cluster is not Ready, or has a taint.

@@ -387,9 +387,7 @@ func olderBackup(t *testing.T) {
 
 	// 1. The backup.
 	store, backup := filepath.Join(v.Dir, "etcd"), filepath.Join(v.Dir, "backup")
-	if err := v.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	v.Kill()
 	if err := os.CopyFS(backup, os.DirFS(store)); err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ type four struct {
 // fourMembers breaks the hub of a fleet of four members, and then three of the members.
 func fourMembers(t *testing.T) {
 	f := &four{t: t, args: hubArgs("0.5")}
+	// b4 has the most room, so that all that is not divided goes there.
 	members := []sim.Member{{Name: "b1"}, {Name: "b2"}, {Name: "b3"}, {Name: "b4", NodeCPU: "64"}}
 	var err error
 	if f.Fleet, err = kit.StartWith(lab.Options{Dir: filepath.Join(folder, "four"), HubArgs: f.args, Members: members}); err != nil {
@@ -44,7 +45,7 @@ func fourMembers(t *testing.T) {
 	for i := range 20 {
 		name := fmt.Sprintf("solo-%d", i)
 		replicas[name] = 1
-		objects += policy(ns, name, everywhere+aggregated) + deployment(ns, name, 1, "100m", "")
+		objects += policy(ns, name, everywhere+aggregated) + deployment(ns, name, 1, "1", "")
 	}
 	f.Hub.Apply(t, objects)
 	all := []kit.Cluster{f.Members["b1"], f.Members["b2"], f.Members["b3"], f.Members["b4"]}

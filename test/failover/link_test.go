@@ -65,6 +65,12 @@ func (l *link) set(is network) {
 	}
 }
 
+func (l *link) now() network {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.is
+}
+
 func (l *link) serve() {
 	for {
 		conn, err := l.listener.Accept()
@@ -77,11 +83,15 @@ func (l *link) serve() {
 
 // carry connects one connection of the hub to the member.
 func (l *link) carry(hub net.Conn) {
-	member, err := net.Dial("tcp", l.to)
-	if err != nil {
-		_ = hub.Close()
+	defer hub.Close()
+	if l.now().cut {
 		return
 	}
+	member, err := net.Dial("tcp", l.to)
+	if err != nil {
+		return
+	}
+	defer member.Close()
 	l.mu.Lock()
 	cut := l.is.cut
 	if !cut {
@@ -89,7 +99,6 @@ func (l *link) carry(hub net.Conn) {
 	}
 	l.mu.Unlock()
 	if cut {
-		_, _ = hub.Close(), member.Close()
 		return
 	}
 	var both sync.WaitGroup
