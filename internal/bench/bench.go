@@ -65,7 +65,7 @@ type Options struct {
 
 const members = 3
 
-// Run measures everything, in about eight minutes.
+// Run measures everything, in about ten minutes.
 func Run(ctx context.Context, o Options) ([]Row, error) {
 	if o.FailoverOnly {
 		return failover(ctx, o)

@@ -30,12 +30,12 @@ const (
 	tolerated = 45 * time.Second
 )
 
-// failover measures how workloads leave a member that is lost. It takes about four minutes.
+// failover measures how workloads leave a member that is lost. It takes five to ten minutes.
 func failover(ctx context.Context, o Options) ([]Row, error) {
 	if o.Failovers == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
 	o.Say("failover of %d Deployments: starting a hub and 2 members", o.Failovers)
 	lo := lab.Options{Binary: o.Binary, Dir: o.Dir + "/failover", HubArgs: o.HubArgs}
@@ -120,7 +120,7 @@ func (f *fleet) measureFailover(ctx context.Context, o Options, c client.WithWat
 	}
 
 	// 3. The workloads are replaced.
-	return f.measureReplacements(ctx, c, w.n, due)
+	return f.measureReplacements(ctx, o, c, w.n, due)
 }
 
 // toleration tolerates a NoExecute taint for a while.
@@ -185,7 +185,7 @@ func isPlaced(b *workv1alpha2.ResourceBinding, cluster string) bool {
 }
 
 // measureReplacements follows n bindings until the replacement of each is healthy and its eviction has ended.
-func (f *fleet) measureReplacements(ctx context.Context, c client.WithWatch, n int, due time.Time) ([]Row, error) {
+func (f *fleet) measureReplacements(ctx context.Context, o Options, c client.WithWatch, n int, due time.Time) ([]Row, error) {
 	before, err := f.account(ctx)
 	if err != nil {
 		return nil, err
@@ -215,6 +215,8 @@ func (f *fleet) measureReplacements(ctx context.Context, c client.WithWatch, n i
 					return nil, err
 				}
 				writes += told
+				o.Say("failover of %d Deployments: placed %.1f s after the toleration, with %.1f writes per binding; waiting until they are healthy",
+					n, allPlaced.Seconds(), float64(writes)/float64(n))
 			}
 		}
 		if placed[b.Name] && len(b.Spec.GracefulEvictionTasks) == 0 {
