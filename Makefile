@@ -47,7 +47,7 @@ upgrade-test: build ## Test the upgrade from PREVIOUS=REF (default: the last tag
 	@previous=$$(PREVIOUS='$(PREVIOUS)' ./hack/previous.sh) && \
 	ARGOSY_BINARY=$(CURDIR)/bin/argosy ARGOSY_PREVIOUS_BINARY=$$previous $(GO) test -count=1 -v -timeout 15m -run 'ThePreviousVersion' ./test/up
 
-release-test: ## Build a release in a temporary folder and check its files. The first build takes up to 15 minutes.
+release-test: ## Build a release in a temporary folder and check its files. The first build takes about 10 minutes.
 	@dist=$$(mktemp -d) && trap 'rm -rf "$$dist"' EXIT && $(MAKE) -s release DIST="$$dist" && \
 	cd tools && ARGOSY_DIST="$$dist" ARGOSY_VERSION='$(VERSION)' $(GO) test -count=1 -v -run '^TestARelease' ./image
 
