@@ -203,7 +203,11 @@ func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructure
 				return m.failed("release", observed, apierrors.NewConflict(gvr.GroupResource(), observed.GetName(), errors.New("it was replaced, or its marks have changed")))
 			}
 		}
-		if len(marks) > 0 {
+		switch len(marks) {
+		case 0:
+		case len(keys.now):
+			meta[field] = nil // who leaves an empty map owns it
+		default:
 			meta[field] = marks
 		}
 	}

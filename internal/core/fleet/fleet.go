@@ -172,6 +172,9 @@ func Shares(in Input) (Result, error) {
 	}
 	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
 	if o.alone(len(in.Members)) && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
+		if o.order == inStages {
+			return Result{Approved: in.Approved}, nil // it is in no cluster for now
+		}
 		return Result{}, nil // one cluster does the arithmetic itself
 	}
 	f, err := fleetOf(in, o)

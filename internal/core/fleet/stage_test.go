@@ -109,6 +109,11 @@ func TestApprovalWithoutRevisionIsForgottenWithTheAnnotation(t *testing.T) {
 	if h.in.Approved == "" {
 		t.Fatal("the hub does not record the revision that the number counts for")
 	}
+	nowhere := h.in
+	nowhere.Members = nil
+	if result, err := Shares(nowhere); err != nil || result.Approved != h.in.Approved {
+		t.Errorf("while the workload is in no cluster, the record becomes %q (%v)", result.Approved, err)
+	}
 	annotations := h.in.Template.GetAnnotations()
 	delete(annotations, StageAnnotation)
 	h.in.Template = h.in.Template.DeepCopy()

@@ -95,8 +95,9 @@ func TestTheFleetOfTheDocumentsIsOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := strings.Split(string(text), "```")
-	fleet, more := strings.TrimPrefix(blocks[1], "yaml\n"), strings.TrimPrefix(blocks[3], "yaml\n")
+	blocks := strings.Split(string(text), "```yaml\n")
+	fleet, _, _ := strings.Cut(blocks[1], "```")
+	more, _, _ := strings.Cut(blocks[2], "```")
 	down := run(t, load(t, fleet), Change{Removed: []string{"us-1"}})
 	if got := on(down, "web"); got != "eu-1:60" || down.Summary.MovedReplicas == 0 {
 		t.Errorf("web is in %s, %+v", got, down.Summary)
