@@ -83,6 +83,9 @@ func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, sch
 // Awaited returns a line of the message of the condition SidecarsInForce: the workload waits in a cluster for what a
 // SidecarSet lacks, for patience at most.
 func Awaited(cluster, lacking string, patience time.Duration) string {
-	return fmt.Sprintf("cluster %q: %s; the workload is dispatched when it is in effect, or %s after it was due",
-		cluster, lacking, patience)
+	return fmt.Sprintf("%s%s; the workload is dispatched when it is in effect, or %s after it was due",
+		lineOf(cluster), lacking, patience)
 }
+
+// lineOf returns the beginning of a line about a cluster in the message of a condition.
+func lineOf(cluster string) string { return fmt.Sprintf("cluster %q: ", cluster) }
