@@ -292,7 +292,7 @@ var s000 = []row{
 				}
 				return ""
 			})
-			return s.prints("holds 1 template", "argosy", "why", "propagationpolicy", p.GetName(), "-n", s.ns)
+			return s.prints("claims 1 template", "argosy", "why", "propagationpolicy", p.GetName(), "-n", s.ns)
 		}},
 	{id: "41", block: "S000-table-support", want: "what is supported is told right",
 		see: documented("docs/guide.md", "no customization is needed")},
