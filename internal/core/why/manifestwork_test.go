@@ -51,7 +51,7 @@ func TestAManifestWorkIsExplainedObjectByObject(t *testing.T) {
 Objects
   OBJECT               APPLIED  AVAILABLE  HEALTH   WORK            WHY
   Deployment shop/web  True     True       Healthy  `+work.Name+`  -
-  ConfigMap nowhere/c  False    False      -        `+refused.Name+`  no such namespace
+  ConfigMap nowhere/c  False    False      -        `+refused.Name+`    no such namespace
   Secret shop/s        -        -          -        -               -
 `; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

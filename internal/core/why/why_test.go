@@ -655,6 +655,7 @@ var stories = []struct {
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.Clusters[1].Spec.APIEndpoint = "https://m2"
 			h.refuses("m2", workv1alpha1.ReasonClusterNotReady, `cluster "m2" is not ready`)
 			silent(h.Clusters[1])
 			membership.SetUntrusted(&h.Clusters[1].Status.Conditions, true, time.Unix(1_800_000_000, 0))
