@@ -16,14 +16,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/addon"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/text"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -179,6 +183,29 @@ func (a addons) applied(ctx context.Context, template string) (string, error) {
 		return c.Message, nil
 	}
 	return "being applied", nil
+}
+
+// unmanaged returns whether a cluster has the object of the template already, and nobody manages it.
+func (a addons) unmanaged(ctx context.Context, template string) (bool, error) {
+	b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template)
+	if b == nil || err != nil {
+		return false, err
+	}
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		if item.Applied {
+			continue
+		}
+		work := &workv1alpha1.Work{}
+		key := types.NamespacedName{Namespace: names.ExecutionSpace(item.ClusterName),
+			Name: names.WorkFor(b.GetName(), releasev1alpha1.EnclosedManifestKind, template, "")}
+		if err := a.client.Get(ctx, key, work); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("get work %s: %w", key, err)
+		}
+		if failure := execute.FailureOf(work); failure != nil && failure.Reason == workv1alpha1.ReasonObjectUnmanaged {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func newAddonsEnable(hub *hubFlags) *cobra.Command {
@@ -383,7 +410,9 @@ func (a addons) await(ctx context.Context, templates []string, patience time.Dur
 			}
 			if why != "" {
 				waits = fmt.Sprintf("%s: %s", name, why)
-				if strings.Contains(why, "already exists in the cluster") {
+				if unmanaged, err := a.unmanaged(ctx, name); err != nil {
+					return false, err
+				} else if unmanaged {
 					return false, fmt.Errorf("%s. If it belongs to the same operator, use --overwrite to take it over", waits)
 				}
 				return false, nil

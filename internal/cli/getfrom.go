@@ -43,7 +43,7 @@ func getFrom(cmd *cobra.Command, args []string, places []*place, streams generic
 	for i, at := range places {
 		asking.Go(func() {
 			err := at.explain(g.ask(cmd, args, at, i, &said[i]))
-			if err != nil && !absent(err) && g.watching {
+			if err != nil && !at.lacks(err) && g.watching {
 				fmt.Fprintln(streams.ErrOut, err) // the others are watched on
 			}
 			found.note(at, err)

@@ -268,7 +268,7 @@ func unreachable(name, host string, err error) error {
 	switch {
 	case errors.As(err, &status):
 		return &sentence{fmt.Sprintf("cluster %q at %s responds, but not as a healthy cluster: %s; check the cluster, --cluster-kubeconfig and --cluster-context", name, host, err), err}
-	case untrusted(err):
+	case member.Untrusted(err):
 		return &sentence{fmt.Sprintf("the certificate of cluster %q at %s is not trusted: %s; check certificate-authority-data and tls-server-name in --cluster-kubeconfig", name, host, cause(err, requestTimeout)), err}
 	}
 	return &sentence{fmt.Sprintf("cluster %q at %s is not responding: %s; check that it is running and reachable from this machine, and --cluster-kubeconfig and --cluster-context", name, host, cause(err, requestTimeout)), err}

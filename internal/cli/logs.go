@@ -90,7 +90,7 @@ func logsOf(cmd *cobra.Command, args []string, places []*place, streams generici
 			err := at.explain(at.logs(cmd, args, genericiooptions.IOStreams{In: streams.In, Out: out, ErrOut: errOut}))
 			out.end()
 			errOut.end()
-			if err != nil && !absent(err) {
+			if err != nil && !at.lacks(err) {
 				fmt.Fprintln(errOut, err)
 				err = fmt.Errorf("the logs of cluster %q are not complete", at)
 			}

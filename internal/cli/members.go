@@ -15,6 +15,9 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -24,6 +27,7 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
@@ -62,9 +66,34 @@ func (p *place) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) 
 }
 
 // ToRESTMapper understands plurals, short names and kinds of the place.
-func (p *place) ToRESTMapper() (meta.RESTMapper, error) { return mapperOf(p.ToDiscoveryClient()) }
+func (p *place) ToRESTMapper() (meta.RESTMapper, error) {
+	mapper, err := mapperOf(p.ToDiscoveryClient())
+	if err != nil {
+		return nil, err
+	}
+	return placeMapper{mapper}, nil
+}
 
-// answers says why requests to a member would come to nothing: kubectl, which asks for kinds first, tells only that they do.
+// placeMapper gives a typed error for a kind that the place does not serve. kubectl makes a text of the mapper's own
+// error.
+type placeMapper struct{ meta.RESTMapper }
+
+func (m placeMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	mapping, err := m.RESTMapper.RESTMapping(gk, versions...)
+	if meta.IsNoMatchError(err) {
+		return nil, &notServedError{gk}
+	}
+	return mapping, err
+}
+
+// notServedError says that a place does not serve a kind. kubectl has only the plural that the user typed in its place.
+type notServedError struct{ kind schema.GroupKind }
+
+func (e *notServedError) Error() string {
+	return fmt.Sprintf("the server doesn't have a resource type %q", e.kind.String())
+}
+
+// answers returns why requests to a member would fail. kubectl asks for kinds first, and does not report the reason.
 func (p *place) answers(ctx context.Context) error {
 	if p.cluster == "" {
 		return nil
@@ -78,8 +107,22 @@ func (p *place) answers(ctx context.Context) error {
 		return err
 	}
 	err = d.RESTClient().Get().AbsPath(proxy.Path(p.cluster) + "/version").Do(ctx).Error()
-	if apierrors.IsServiceUnavailable(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "clusters/proxy") {
+	if apierrors.IsServiceUnavailable(err) || apierrors.IsForbidden(err) && aboutClusters(err) != nil {
 		return err
+	}
+	return nil
+}
+
+// aboutClusters returns the details of an API error that the hub gives about a Cluster, instead of the member about its
+// objects; else nil.
+func aboutClusters(err error) *metav1.StatusDetails {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return nil
+	}
+	clusters := clusterv1alpha1.Resource("clusters")
+	if d := status.Status().Details; d != nil && d.Group == clusters.Group && d.Kind == clusters.Resource {
+		return d
 	}
 	return nil
 }
@@ -237,12 +280,12 @@ func inOne(cmd *cobra.Command, hub *hubFlags, in *place) *cobra.Command {
 func newDescribe(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	in, where := &place{hubFlags: hub}, &scopeFlags{}
 	out := &bytes.Buffer{}
-	cmd := kubectldescribe.NewCmdDescribe(hub.calledBy, cmdutil.NewFactory(in), genericiooptions.IOStreams{In: streams.In, Out: out, ErrOut: streams.ErrOut})
+	to := genericiooptions.IOStreams{In: streams.In, Out: out, ErrOut: streams.ErrOut}
+	cmd := kubectldescribe.NewCmdDescribe(hub.calledBy, cmdutil.NewFactory(in), to)
 	cmd.Example = `  argosy describe deployment web -n shop
   argosy describe pod web-1 -n shop -C eu
   argosy describe deployment web -n shop -s members`
 	where.bind(cmd, scopeHub, scopeMembers, scopeAll)
-	kubectl := cmd.Run
 	cmd.Run = nil
 	cmd.ValidArgsFunction = silent(hub, completion.ResourceTypeAndNameCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -252,11 +295,10 @@ func newDescribe(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Comma
 		}
 		var found found
 		for _, at := range places {
-			*in = *at
 			out.Reset()
 			err := at.answers(cmd.Context())
 			if err == nil {
-				err = at.explain(fatal(func() { kubectl(cmd, args) }))
+				err = at.explain(at.describe(cmd, args, to))
 			}
 			found.note(at, err)
 			if out.Len() == 0 {
@@ -272,6 +314,21 @@ func newDescribe(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Comma
 		return found.err()
 	}
 	return cmd
+}
+
+// describe runs kubectl's verb in the place. Its error is kubectl's own, with its type.
+func (p *place) describe(cmd *cobra.Command, args []string, streams genericiooptions.IOStreams) error {
+	flags := kubectldescribe.NewDescribeFlags(cmdutil.NewFactory(p), streams)
+	own := &cobra.Command{Use: cmd.Use}
+	flags.AddFlags(own)
+	if err := copyFlags(cmd.Flags(), own.Flags()); err != nil {
+		return err
+	}
+	o, err := flags.ToOptions(p.calledBy, args)
+	if err != nil {
+		return err
+	}
+	return o.Run()
 }
 
 // explain adds to an error where it is from. How a command in a pod ended is no error of the place.
@@ -297,7 +354,7 @@ func (f *found) note(at *place, err error) {
 	switch {
 	case err == nil:
 		f.any = true
-	case absent(err):
+	case at.lacks(err):
 		f.absent = append(f.absent, err)
 	default:
 		f.failing = append(f.failing, err)
@@ -315,14 +372,17 @@ func (f *found) err() error {
 	return errors.Join(errs...)
 }
 
-// absent says whether a place answered that it has no such object or kind. Verbs of kubectl's give text instead of an API error.
-func absent(err error) bool {
-	var known apierrors.APIStatus
-	if errors.As(err, &known) {
-		return apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "there is no cluster")
+// lacks returns whether the place answered that it has no such object or kind. That the hub has no such cluster is
+// another error.
+func (p *place) lacks(err error) bool {
+	var several utilerrors.Aggregate
+	if errors.As(err, &several) {
+		return !slices.ContainsFunc(several.Errors(), func(err error) bool { return !p.lacks(err) })
 	}
-	return meta.IsNoMatchError(err) || !strings.Contains(err.Error(), "there is no cluster") &&
-		(strings.Contains(err.Error(), "(NotFound)") || strings.Contains(err.Error(), "the server doesn't have a resource type"))
+	if about := aboutClusters(err); about != nil && p.cluster != "" {
+		return false
+	}
+	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || errors.As(err, new(*notServedError))
 }
 
 // copyFlags gives the flags of to what was given for those of the same name.

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,9 +19,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -264,6 +267,46 @@ func TestObjectsOfSeveralClustersSayWhereTheyAreFrom(t *testing.T) {
 	}
 	if _, _, err = s.run(newGet, "", "pods", "-s", "fleet"); err == nil || !strings.Contains(err.Error(), "karmada, members or all") {
 		t.Errorf("of a scope that is none: %v", err)
+	}
+}
+
+func TestClustersThatLackTheObjectOrItsKindAreSkipped(t *testing.T) {
+	eu, us := runs(t, map[string]string{"web-1": ""}), membertest.New(t)
+	eu.Put(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
+	s := see(t, map[string]*membertest.Server{"eu": eu, "us": us})
+	if out, _, err := s.run(newGet, "", "cloneset", "web", "-s", "members", "-o", "name"); err != nil || !strings.Contains(out, "web") {
+		t.Errorf("get of a kind that one cluster serves: %q, %v", out, err)
+	}
+	if _, _, err := s.run(newGet, "", "things", "-s", "members"); err == nil || strings.Count(err.Error(), `the server doesn't have a resource type "things"`) != 2 {
+		t.Errorf("get of a kind that no cluster serves: %v", err)
+	}
+	if out, _, err := s.run(newDescribe, "", "configmap", "settings", "-s", "members", "--show-events=false"); err != nil || !strings.Contains(out, "settings") {
+		t.Errorf("describe of an object in one cluster: %q, %v", out, err)
+	}
+	if _, _, err := s.run(newDescribe, "", "configmap", "nowhere", "-s", "members"); err == nil || strings.Count(err.Error(), "not found") != 2 {
+		t.Errorf("describe of an object that is nowhere: %v", err)
+	}
+}
+
+func TestOnlyAnAnswerOfThePlaceSaysThatItLacksAnObject(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	missing := apierrors.NewNotFound(clusterv1alpha1.Resource("clusters"), "eu")
+	for name, c := range map[string]struct {
+		at   string
+		err  error
+		want bool
+	}{
+		"no object":                      {"eu", fmt.Errorf("cluster: %w", apierrors.NewNotFound(pods, "web")), true},
+		"no kind":                        {"eu", &notServedError{schema.GroupKind{Kind: "things"}}, true},
+		"no object, several times":       {"eu", utilerrors.NewAggregate([]error{apierrors.NewNotFound(pods, "a"), apierrors.NewNotFound(pods, "b")}), true},
+		"no object, and another failure": {"eu", utilerrors.NewAggregate([]error{apierrors.NewNotFound(pods, "a"), errors.New("no")}), false},
+		"no cluster":                     {"eu", missing, false},
+		"no cluster, asked of the hub":   {"", missing, true},
+		"a text":                         {"eu", errors.New(`Error from server (NotFound): pods "web" not found`), false},
+	} {
+		if got := (&place{cluster: c.at}).lacks(c.err); got != c.want {
+			t.Errorf("%s: lacks the object: %t, want %t", name, got, c.want)
+		}
 	}
 }
 

@@ -3,14 +3,11 @@ package cli
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member"
 )
 
 // reach asks the hub for the API group that every hub serves, so that a wrong address or missing credentials are told in one sentence,
@@ -35,7 +33,7 @@ func reach(config *rest.Config) error {
 	if err = answer.Error(); err == nil && bytes.HasPrefix(bytes.TrimSpace(said), []byte("<")) {
 		return notHub(config.Host, "it responds, but not as a Kubernetes API server", nil)
 	}
-	return unusable(config.Host, err)
+	return unusable(config, err)
 }
 
 // errNotServing is in the error for a hub that answers, but cannot serve requests yet. `argosy status` shows why.
@@ -48,13 +46,15 @@ func notHub(host, why string, err error) error {
 	return &sentence{fmt.Sprintf("%s is not an Argosy hub: %s; check --kubeconfig and --karmada-context", host, why), err}
 }
 
-// unusable says why what answered, or did not, at an address cannot be used as a hub; nil if it can.
-func unusable(host string, err error) error {
+// unusable returns why the server of a client configuration cannot be used as a hub, by the error of a request; nil if
+// it can.
+func unusable(config *rest.Config, err error) error {
+	host := config.Host
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "system:anonymous"):
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err) && anonymous(config):
 		return &sentence{fmt.Sprintf("not authorized at the hub %s: the kubeconfig has no valid credentials for it; use the one that `argosy up` wrote, or ask an administrator of the hub for one", host), err}
 	case apierrors.IsNotFound(err):
 		return notHub(host, "it does not serve the API group "+clusterv1alpha1.GroupVersion.Group, errors.Join(errPlainCluster, err))
@@ -64,10 +64,16 @@ func unusable(host string, err error) error {
 		return notHub(host, "it responds: "+err.Error(), err) // as an HTTPS server does when it is asked by HTTP
 	case errors.As(err, &status):
 		return &sentence{fmt.Sprintf("the hub at %s cannot serve requests now: %s; try again when it is ready: `argosy status` shows the reason", host, err), errors.Join(errNotServing, err)}
-	case untrusted(err):
+	case member.Untrusted(err):
 		return &sentence{fmt.Sprintf("the certificate of the hub %s is not trusted: %s; check certificate-authority-data and tls-server-name in the kubeconfig", host, cause(err, requestTimeout)), err}
 	}
 	return &sentence{fmt.Sprintf("the hub at %s is not responding: %s; check that it is running and reachable from this machine, and --kubeconfig", host, cause(err, requestTimeout)), err}
+}
+
+// anonymous returns whether a client configuration has no credentials.
+func anonymous(c *rest.Config) bool {
+	return len(c.CertData) == 0 && c.CertFile == "" && c.BearerToken == "" && c.BearerTokenFile == "" &&
+		c.Username == "" && c.ExecProvider == nil && c.AuthProvider == nil
 }
 
 // sentence is an error in our words, with the one that it tells of.
@@ -78,10 +84,6 @@ type sentence struct {
 
 func (s *sentence) Error() string { return s.text }
 func (s *sentence) Unwrap() error { return s.err }
-
-func untrusted(err error) bool {
-	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError))
-}
 
 // cause says in a few words why a request got no answer: the innermost error, without the request and the addresses that are told anyway. timeout is
 // how long an answer was waited for.

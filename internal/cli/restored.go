@@ -27,7 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// heldWork is one that is held since the hub was restored.
+// heldWork is a Work that the hub does not carry out since it was restored.
 type heldWork struct {
 	Cluster   string      `json:"cluster"`
 	Kind      string      `json:"kind"`
@@ -40,11 +40,13 @@ type heldWork struct {
 	work *workv1alpha1.Work
 }
 
-// why is the part of the message that is about this one.
+// why returns the reason without the advice. A hub of an earlier version did not record it: then it is the whole
+// message.
 func (h *heldWork) why() string {
-	_, rest, _ := strings.Cut(h.Message, " in cluster "+h.Cluster+": ")
-	why, _, _ := strings.Cut(rest, ". To have it")
-	return why
+	if failure := execute.FailureOf(h.work); failure != nil && failure.Reason == workv1alpha1.ReasonRestored {
+		return failure.Message
+	}
+	return h.Message
 }
 
 // restoreState is what follows from a restore of the hub.

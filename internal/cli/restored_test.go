@@ -75,3 +75,17 @@ func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
 		t.Error("before the hub has counted, everything counts as seen")
 	}
 }
+
+func TestRestoreStatusShowsTheCauseWithoutTheAdvice(t *testing.T) {
+	held := func(conditions ...metav1.Condition) *heldWork {
+		return &heldWork{Message: "held after a restore of the hub: ConfigMap c in cluster eu: it differs. To apply the hub's state: accept",
+			work: &workv1alpha1.Work{Status: workv1alpha1.WorkStatus{Conditions: conditions}}}
+	}
+	failure := metav1.Condition{Type: workv1alpha1.WorkFailure, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonRestored, Message: "it differs"}
+	if got := held(failure).why(); got != "it differs" {
+		t.Errorf("the cause is %q", got)
+	}
+	if h := held(); h.why() != h.Message {
+		t.Errorf("of a hub of an earlier version the cause is %q", h.why())
+	}
+}

@@ -101,7 +101,7 @@ func Example_walk() {
 		fmt.Printf("  %s gets %d\n", c.Name, c.Replicas)
 	}
 	for _, r := range placed.Rejections {
-		fmt.Printf("  %s gets none: %s\n", r.Cluster, r.Reason)
+		fmt.Printf("  %s gets none: %s\n", r.Cluster, r.Text())
 	}
 
 	// 4. Each cluster gets a Work of its own: its share of the replicas, and what is overridden there.

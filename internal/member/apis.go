@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -217,6 +218,8 @@ func (c *connection) aggregated(ctx context.Context, path, tag string) (*APIs, s
 	case resp.StatusCode == http.StatusNotAcceptable,
 		resp.StatusCode == http.StatusOK && !strings.Contains(resp.Header.Get("Content-Type"), "as=APIGroupDiscoveryList"):
 		return nil, "", errNotAggregated
+	case resp.StatusCode == http.StatusUnauthorized:
+		return nil, "", fmt.Errorf("GET %s: %w", path, apierrors.NewUnauthorized(resp.Status))
 	case resp.StatusCode != http.StatusOK:
 		return nil, "", fmt.Errorf("GET %s: %s", path, resp.Status)
 	}

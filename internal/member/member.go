@@ -161,7 +161,7 @@ func (m *Member) Probe(ctx context.Context) membership.Probe {
 
 func (m *Member) ask(ctx context.Context, path string) membership.Probe {
 	failed := func(err error) membership.Probe {
-		return membership.Probe{Err: cause(err).Error(), Slow: errors.Is(root(err), errNoAnswer)}
+		return membership.Probe{Err: cause(err).Error(), Slow: errors.Is(root(err), errNoAnswer), Untrusted: Untrusted(err)}
 	}
 	resp, err := m.conn().get(trial(ctx), path, nil)
 	if err != nil {

@@ -2,8 +2,13 @@ package member_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
@@ -610,6 +616,53 @@ func TestASilentMemberAnswersItsCallersAtOnce(t *testing.T) {
 			t.Errorf("after the member woke up: %v", err)
 		}
 	})
+}
+
+func TestSilenceHasAReason(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		s := membertest.NewInMemory(t)
+		_, m, _ := joined(t, s, member.Options{Timeout: 300 * time.Millisecond})
+		if _, err := m.Discover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ask := func() (reason, cause string, ok bool) {
+			_ = m.Probe(t.Context()) // later requests fail at once
+			_, err := m.Create(t.Context(), configMap("c", nil, ours))
+			return member.Silence(err)
+		}
+		s.Down(true)
+		if reason, cause, ok := ask(); !ok || reason != workv1alpha1.ReasonUnreachable || !strings.HasPrefix(cause, "cluster is not reachable: ") {
+			t.Errorf("a dead member: %t, %s, %q", ok, reason, cause)
+		}
+		s.Down(false)
+		s.Behave(func(_ http.ResponseWriter, r *http.Request) bool {
+			<-r.Context().Done()
+			return true
+		})
+		if reason, cause, ok := ask(); !ok || reason != workv1alpha1.ReasonTimeout || cause != "cluster is not reachable: no answer in time" {
+			t.Errorf("a member that does not answer: %t, %s, %q", ok, reason, cause)
+		}
+		s.Behave(func(w http.ResponseWriter, _ *http.Request) bool {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, "cluster is not reachable: no answer in time")
+			return true
+		})
+		if reason, cause, ok := ask(); ok {
+			t.Errorf("a member that says that it is not reachable: %s, %q", reason, cause)
+		}
+	})
+}
+
+func TestUntrustedCertificateIsFoundByType(t *testing.T) {
+	for _, err := range []error{&tls.CertificateVerificationError{Err: errors.New("x")}, x509.UnknownAuthorityError{},
+		x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, x509.CertificateInvalidError{Reason: x509.Expired}} {
+		if !member.Untrusted(&url.Error{Op: "Get", URL: "https://m1", Err: fmt.Errorf("tls: %w", err)}) {
+			t.Errorf("%T is trusted", err)
+		}
+	}
+	if member.Untrusted(errors.New("x509: certificate signed by unknown authority")) {
+		t.Error("a text is taken for an error")
+	}
 }
 
 func TestProbeOfADeadMemberSaysTheSameEachTime(t *testing.T) {

@@ -2,6 +2,8 @@ package member
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -13,13 +15,14 @@ import (
 
 	"k8s.io/utils/clock"
 
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
 // ErrUnreachable is in every error that a member's silence causes: it is not known whether the request took effect.
 var ErrUnreachable = errors.New(membership.Unreachable)
 
-// Unreachable says that an error comes from a member's silence, not from its answer.
+// Unreachable returns whether an error comes from a member's silence, not from its answer.
 func Unreachable(err error) bool { return errors.Is(err, ErrUnreachable) }
 
 var errNoAnswer = errors.New(membership.NoAnswer)
@@ -30,6 +33,31 @@ type unreachableError struct{ cause error }
 func (e *unreachableError) Error() string        { return fmt.Sprintf("%v: %v", ErrUnreachable, e.cause) }
 func (e *unreachableError) Unwrap() error        { return e.cause }
 func (e *unreachableError) Is(target error) bool { return target == ErrUnreachable }
+
+// Silence returns the reason for which a member did not answer, as the condition Failure of a Work records it, and the
+// cause without the request. ok is false if err does not come from a member's silence.
+func Silence(err error) (reason, cause string, ok bool) {
+	var silence *unreachableError
+	if !errors.As(err, &silence) {
+		return "", "", false
+	}
+	switch {
+	case errors.Is(silence.cause, errNoAnswer):
+		reason = workv1alpha1.ReasonTimeout
+	case Untrusted(silence.cause):
+		reason = workv1alpha1.ReasonCertificateUntrusted
+	default:
+		reason = workv1alpha1.ReasonUnreachable
+	}
+	return reason, silence.Error(), true
+}
+
+// Untrusted returns whether a request failed because the certificate of the server is not trusted: another authority
+// signed it, it is for another host, or it has expired.
+func Untrusted(err error) bool {
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) ||
+		errors.As(err, new(x509.HostnameError)) || errors.As(err, new(x509.CertificateInvalidError))
+}
 
 // trialPeriod is how often a request may find out whether a silent member answers again; others fail at once meanwhile.
 const trialPeriod = time.Second

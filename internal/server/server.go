@@ -16,7 +16,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -452,7 +451,9 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	if err := server.WaitReady(ctx); err != nil {
 		server.Stop()
-		if file := h.config.Encryption.ProviderConfig; file != "" && strings.Contains(err.Error(), "kms-providers failed") {
+		notReady := &apiserver.NotReadyError{}
+		noKMS := errors.As(err, &notReady) && slices.Contains(notReady.Checks, "kms-providers")
+		if file := h.config.Encryption.ProviderConfig; file != "" && noKMS {
 			return nil, fmt.Errorf("the key management service configured in %s is not responding, so no Secret can be read: start it, or correct --encryption-provider-config (%w)", file, err)
 		}
 		return nil, err

@@ -70,7 +70,7 @@ func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 		"clusterAffinity":   map[string]any{"clusterNames": []any{"m1", "m2", "m3"}},
 		"replicaScheduling": map[string]any{"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
 	}, "placement")
-	says("what each cluster makes of it", "✗ m1: the member refused it", "conflictResolution: Overwrite in PropagationPolicy "+ns+"/p",
+	says("what each cluster makes of it", "✗ m1: the hub leaves the member's object alone", "conflictResolution: Overwrite in PropagationPolicy "+ns+"/p",
 		"✗ m2: an override fails, so nothing new is sent: apply OverridePolicy "+ns+"/o, spec.overrideRules[0].overriders.plaintext[0]",
 		"3 replicas by static weights m1 1, m2 1, m3 1", "healthy in 1 of 3 clusters")
 

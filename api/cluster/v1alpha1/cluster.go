@@ -158,12 +158,16 @@ const (
 	ClusterConditionWorksKept = "WorksKept"
 	// ClusterConditionFailoverPaused says that the cluster is lost and nothing is evicted from it, because many clusters were lost with it.
 	ClusterConditionFailoverPaused = "FailoverPaused"
+	// ClusterConditionCertificateUntrusted is True while the cluster is not ready because the hub does not trust the
+	// certificate of its API server. Otherwise it is absent.
+	ClusterConditionCertificateUntrusted = "CertificateUntrusted"
 
 	ReasonClusterReady           = "ClusterReady"
 	ReasonClusterNotReady        = "ClusterNotReady"
 	ReasonClusterNotReachable    = "ClusterNotReachable"
 	ReasonStatusCollectionFailed = "StatusCollectionFailed"
 	ReasonTooManyClustersLost    = "TooManyClustersLost"
+	ReasonCertificateUntrusted   = "CertificateUntrusted"
 	ReasonWorksDeletedByOthers   = "WorksDeletedByOthers"
 	ReasonNoWorksDeletedByOthers = "NoWorksDeletedByOthers"
 	// ReasonHeldByAnotherHub is of a cluster where this hub writes nothing, since another does.

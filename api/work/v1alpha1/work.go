@@ -80,6 +80,35 @@ const (
 	WorkAvailable   = "Available"
 	WorkDegraded    = "Degraded"
 
+	// WorkFailure is True while the hub cannot carry the Work out. Its reason is one of those below. Its message is the
+	// cause alone: the message of Applied is the same for people, with words around it. Ours.
+	WorkFailure = "Failure"
+	// ReasonUnreachable: the member did not answer, and did not get the request.
+	ReasonUnreachable = "Unreachable"
+	// ReasonTimeout: the member did not answer in time. It may have carried out the request.
+	ReasonTimeout = "Timeout"
+	// ReasonCertificateUntrusted: the hub does not trust the certificate of the member's API server.
+	ReasonCertificateUntrusted = "CertificateUntrusted"
+	// ReasonClusterNotReady: the hub did not ask the member, because it is known not to answer or another hub manages
+	// it.
+	ReasonClusterNotReady = "ClusterNotReady"
+	// ReasonUnauthorized: the member does not accept the hub's credentials.
+	ReasonUnauthorized = "Unauthorized"
+	// ReasonForbidden: the hub's account lacks a right, or built-in admission of the member denies the request.
+	// Kubernetes answers both alike.
+	ReasonForbidden = "Forbidden"
+	// ReasonKindNotServed: the member does not serve the kind.
+	ReasonKindNotServed = "KindNotServed"
+	// ReasonRejected: the member's API server or a webhook rejected the request.
+	ReasonRejected = "Rejected"
+	// ReasonObjectUnmanaged: the object exists in the member and nobody manages it. Conflict resolution Overwrite takes
+	// it over.
+	ReasonObjectUnmanaged = "ObjectUnmanaged"
+	// ReasonObjectOfAnother: the object in the member belongs to another Work or another hub.
+	ReasonObjectOfAnother = "ObjectOfAnother"
+	// ReasonNotSent: the hub has nothing to send, such as when the manifest cannot be read.
+	ReasonNotSent = "NotSent"
+
 	// WorkScaledByMember is True while an autoscaler in the member sets the replicas there; its message names it. Ours.
 	WorkScaledByMember = "ScaledByMember"
 	ReasonAutoscaled   = "Autoscaled"

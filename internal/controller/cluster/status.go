@@ -167,15 +167,18 @@ func (c *collector) lookAt(ctx context.Context, name string, streak *membership.
 		return c.StatusUpdateFrequency, nil, client.IgnoreNotFound(err)
 	}
 	want := cluster.DeepCopy()
-	seen, more, err := c.collect(ctx, cluster, &want.Status)
+	seen, err := c.collect(ctx, cluster, &want.Status)
 	if err != nil {
 		return 0, nil, err
 	}
 	now := c.Clock.Now()
-	*streak = streak.Next(seen.Status, now)
+	*streak = streak.Next(seen.ready.Status, now)
 	current := membership.Readiness(cluster)
-	ready, recheck := membership.Ready(current, seen, *streak, c.Thresholds, now)
+	ready, recheck := membership.Ready(current, seen.ready, *streak, c.Thresholds, now)
 	set(&want.Status, ready)
+	if recheck == 0 { // else Ready stays as it is, and so does what belongs to it
+		membership.SetUntrusted(&want.Status.Conditions, seen.untrusted, now)
+	}
 	observe(name, &want.Status, now.Sub(began))
 
 	wrote, err := commit.Status(ctx, c.client, cluster, want)
@@ -190,42 +193,57 @@ func (c *collector) lookAt(ctx context.Context, name string, streak *membership.
 	}
 
 	wait = c.StatusUpdateFrequency
-	if seen.Status != metav1.ConditionTrue {
+	if seen.ready.Status != metav1.ConditionTrue {
 		wait = min(wait, failingFrequency)
 	}
 	if recheck > 0 {
 		wait = min(wait, recheck)
 	}
-	return wait, more, nil
+	return wait, seen.more, nil
 }
 
-// collect asks the member how it is and what it has, and changes the status by what it answers; what is not answered stays.
-// The condition Ready is returned, not set. An error is the hub's, not the member's.
-func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluster, status *clusterv1alpha1.ClusterStatus) (metav1.Condition, <-chan struct{}, error) {
+// sight is what one look at a member finds, beside the rest of its status.
+type sight struct {
+	// ready is the condition Ready that this look alone would give.
+	ready metav1.Condition
+	// untrusted says that the hub does not trust the member's certificate.
+	untrusted bool
+	// more is closed when the member has more to report; nil for never.
+	more <-chan struct{}
+}
+
+// collect asks the member for its health and its resources, and changes the status accordingly. Fields for which there
+// is no answer stay. It does not set the condition Ready, but returns it. An error comes from the hub, not from the
+// member.
+func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluster,
+	status *clusterv1alpha1.ClusterStatus) (sight, error) {
 	m, err := c.Members.Refresh(ctx, cluster.Name)
 	switch {
 	case errors.Is(err, member.ErrCredentials), apierrors.IsNotFound(err):
-		return membership.Uncollected(fmt.Sprintf("cannot create a client: %v; join the cluster again, or set token and caBundle in the secret of spec.secretRef", err)), nil, nil
+		why := fmt.Sprintf("cannot create a client: %v; join the cluster again, "+
+			"or set token and caBundle in the secret of spec.secretRef", err)
+		return sight{ready: membership.Uncollected(why)}, nil
 	case err != nil:
-		return metav1.Condition{}, nil, err
+		return sight{}, err
 	}
 
 	probing, done := context.WithTimeout(ctx, probeTimeout)
 	defer done()
-	seen := membership.Seen(m.Probe(probing))
+	probe := m.Probe(probing)
+	seen := membership.Seen(probe)
 	if seen.Status != metav1.ConditionTrue {
 		if ended := m.TokenEnded(c.Clock.Now()); ended != "" && seen.Reason == clusterv1alpha1.ReasonClusterNotReady {
 			seen.Message += "; " + ended
 		}
-		return seen, nil, nil
+		return sight{ready: seen, untrusted: probe.Untrusted}, nil
 	}
 	if status.KubernetesVersion, err = m.Version(ctx); err != nil {
-		return membership.Uncollected(err.Error()), nil, nil
+		return sight{ready: membership.Uncollected(err.Error())}, nil
 	}
 	held, err := m.Hold(ctx)
 	switch {
 	case err != nil:
-		return membership.Uncollected(err.Error()), nil, nil
+		return sight{ready: membership.Uncollected(err.Error())}, nil
 	case held.Verdict == tenure.Yield:
 		seen = membership.Held(held.Message) // what follows only reads
 	default:
@@ -246,9 +264,9 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		why = err.Error()
 	}
 	if why != "" {
-		return membership.Uncollected(why), more, nil
+		return sight{ready: membership.Uncollected(why), more: more}, nil
 	}
-	return seen, more, nil
+	return sight{ready: seen, more: more}, nil
 }
 
 // tellHeld tells users of a cluster that another hub holds it, and that it does no more.

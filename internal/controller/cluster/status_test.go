@@ -2,8 +2,12 @@ package cluster
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -303,6 +307,39 @@ func TestTroubleIsNamedAndSaysWhatToDo(t *testing.T) {
 				expect(t, c, metav1.ConditionFalse, tc.reason, tc.says...)
 			})
 		})
+	}
+}
+
+func TestUntrustedCertificateIsRecordedOnTheCluster(t *testing.T) {
+	api := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	api.Config.ErrorLog = log.New(io.Discard, "", 0)
+	api.StartTLS()
+	defer api.Close()
+	cluster, secret := membertest.New(t).Cluster("m1"), membertest.New(t).Secret("m1")
+	cluster.Spec.APIEndpoint = api.URL
+	f := newFleet(t, cluster, secret)
+	f.Members = member.New(member.Options{Clusters: f.hub, Secrets: f.hub}) // over the network
+	t.Cleanup(func() { f.Members.Forget("m1") })
+
+	c, _ := f.look("m1")
+	expect(t, c, metav1.ConditionFalse, "ClusterNotReachable", "x509")
+	if !membership.Untrusted(c) {
+		t.Errorf("the conditions are %+v, want CertificateUntrusted", c.Status.Conditions)
+	}
+	f.clock.Step(time.Minute)
+	if again, _ := f.look("m1"); again.ResourceVersion != c.ResourceVersion {
+		t.Error("a certificate that stays untrusted costs writes")
+	}
+
+	secret.Data["caBundle"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
+	if err := f.hub.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Step(time.Minute)
+	c, _ = f.look("m1")
+	expect(t, c, metav1.ConditionFalse, "ClusterNotReady", "401")
+	if membership.Untrusted(c) {
+		t.Errorf("the certificate is trusted, and the conditions are %+v", c.Status.Conditions)
 	}
 }
 

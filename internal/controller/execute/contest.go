@@ -2,7 +2,7 @@ package execute
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -114,8 +114,9 @@ func (c *contests) forget(work types.NamespacedName) {
 // changedRepeatedly is the reason of an event of our own.
 const changedRepeatedly = workv1alpha1.ReasonChangedRepeatedly
 
-// contested says in the Work that is to be written, and to its users, that somebody in the member changes its object again and again,
-// or takes that back. It returns how soon to look again: when the object may be fixed, or when nobody has changed it for long.
+// contested sets the condition Contested of the Work that is to be written, or removes it, and emits the event. It
+// returns how soon to look again: when the next repair is due, or when the contest is over if nobody changes the
+// object.
 func (r *reconciler) contested(ctx context.Context, m *member.Member, want *workv1alpha1.Work, manifest *unstructured.Unstructured) time.Duration {
 	key, now := client.ObjectKeyFromObject(want), r.Clock.Now()
 	c := r.contests.of(key, now)
@@ -128,7 +129,7 @@ func (r *reconciler) contested(ctx context.Context, m *member.Member, want *work
 		c.told = execute.Contested(m.Name, manifest, c.Path, r.contender(ctx, m, manifest, c.Path))
 		r.contests.tell(key, c.told)
 	}
-	r.unread(want, manifest, changedRepeatedly, errors.New(c.told))
+	r.unread(want, manifest, changedRepeatedly, fmt.Errorf("%s. To resolve: %s", c.told, execute.ContestedAdvice))
 	r.condition(want, workv1alpha1.WorkContested, metav1.ConditionTrue, changedRepeatedly, c.told, 0)
 	if pause := c.Pause(now); pause > 0 {
 		return pause

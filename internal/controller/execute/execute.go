@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -286,13 +285,15 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	if observed == nil && r.justMissed(work, manifest) {
 		return nil, absenceCheck, nil
 	}
-	scaler := r.scaler(ctx, m, work, manifest, observed)
-	kind, observed, err := r.act(ctx, m, work, manifest, observed, scaler)
+	scaledBy := r.scaledBy(ctx, m, work, manifest, observed)
+	kind, observed, err := r.act(ctx, m, work, manifest, observed, scaledBy != "")
 	if observed != nil {
 		r.missed.Delete(client.ObjectKeyFromObject(work))
 	}
 	if held := new(heldError); errors.As(err, &held) {
-		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, observed, scaler, held.why) }, 0, nil
+		return func() (time.Duration, error) {
+			return r.report(ctx, m, work, manifest, observed, scaledBy, held.why)
+		}, 0, nil
 	}
 	if err != nil {
 		r.restored.see(client.ObjectKeyFromObject(work))
@@ -343,7 +344,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		r.namespaceIsThere(cluster, manifest.GetName())
 	}
 	return func() (time.Duration, error) {
-		after, err := r.report(ctx, m, work, manifest, observed, scaler, "")
+		after, err := r.report(ctx, m, work, manifest, observed, scaledBy, "")
 		if after == 0 || look > 0 && look < after {
 			after = look
 		}
@@ -351,18 +352,24 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 	}, 0, nil
 }
 
-// scaler is the autoscaler in the member that sets the replicas of the manifest's object there; empty if none does. It is looked for
-// when the member has other replicas than the hub gives it, or one was said to, so that a member where nobody scales is asked nothing.
-func (r *reconciler) scaler(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) string {
-	said := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkScaledByMember)
-	if observed == nil || said == nil && !execute.Scaled(manifest, observed) {
+// scaledBy returns the message of the condition ScaledByMember; empty if no autoscaler in the member sets the replicas
+// of the manifest's object. It asks the member only if the replicas there are not the hub's, or the condition is set.
+// While the member's autoscalers are unknown, the condition stays.
+func (r *reconciler) scaledBy(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
+	manifest, observed *unstructured.Unstructured) string {
+	before := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkScaledByMember)
+	if observed == nil || before == nil && !execute.Scaled(manifest, observed) {
 		return ""
 	}
-	scaler, known := m.Scaler(ctx, execute.Target{GroupKind: manifest.GroupVersionKind().GroupKind(), Namespace: manifest.GetNamespace(), Name: manifest.GetName()})
-	if !known && said != nil {
-		return strings.TrimSuffix(said.Message, scaledByMember) // it was there, and nobody says that it is gone
+	scaler, known := m.Scaler(ctx, execute.Target{GroupKind: manifest.GroupVersionKind().GroupKind(),
+		Namespace: manifest.GetNamespace(), Name: manifest.GetName()})
+	switch {
+	case !known && before != nil:
+		return before.Message
+	case scaler == "":
+		return ""
 	}
-	return scaler
+	return scaler + " in the cluster sets its replicas, which are kept."
 }
 
 // remove deletes or releases the member's object, and lets the Work go when that is done.
@@ -428,7 +435,7 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 			leaves.Spec.PreserveResourcesOnDeletion = new(true)
 		}
 	}
-	kind, _, err := r.act(ctx, m, leaves, manifest, observed, "")
+	kind, _, err := r.act(ctx, m, leaves, manifest, observed, false)
 	held := new(heldError)
 	switch {
 	case errors.As(err, &held):
@@ -602,11 +609,12 @@ func observe(ctx context.Context, m *member.Member, manifest *unstructured.Unstr
 	return m.Get(ctx, manifest.GroupVersionKind(), namespace, manifest.GetName())
 }
 
-// act does what the core plans, and looks at the member itself when its object was another than it seemed.
-// The object is as it is afterwards; with an error, as it was. scaler is what sets its replicas in the member, empty for none.
-func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured, scaler string) (execute.Kind, *unstructured.Unstructured, error) {
+// act does what the core plans, and looks at the member itself when its object was another than it seemed. The object
+// is as it is afterwards; with an error, as it was. scaled says that an autoscaler in the member sets its replicas.
+func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
+	manifest, observed *unstructured.Unstructured, scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
 	for look := 1; ; look++ {
-		kind, after, err := r.actOn(ctx, m, work, observed, scaler)
+		kind, after, err := r.actOn(ctx, m, work, observed, scaled)
 		if look == looks || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) || member.FieldConflict(err) {
 			return kind, after, err
 		}
@@ -616,7 +624,8 @@ func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alph
 	}
 }
 
-func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1alpha1.Work, observed *unstructured.Unstructured, scaler string) (execute.Kind, *unstructured.Unstructured, error) {
+func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
+	observed *unstructured.Unstructured, scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
 	var desired *unstructured.Unstructured
 	if work.DeletionTimestamp == nil {
 		var err error
@@ -625,7 +634,7 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 			if err != nil {
 				return nil, err
 			}
-			if scaler != "" {
+			if scaled {
 				return ocm.Leave(work, execute.KeepScaled(retained, observed), observed)
 			}
 			retained, overruled := execute.Share(desired, retained, observed, member.Manager)
@@ -658,7 +667,7 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 	case execute.Release:
 		after, err = nil, m.Release(ctx, observed)
 	case execute.Conflict:
-		err = errors.New(action.Reason)
+		err = &conflictError{action}
 	}
 	switch key := client.ObjectKeyFromObject(work); {
 	case action.Kind == execute.Nothing:

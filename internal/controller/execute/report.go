@@ -31,17 +31,18 @@ import (
 )
 
 // report writes what the member answered, unless the same is written already or may wait. observed is our object in the
-// member, nil if there is none; scaler is what sets its replicas there, and held why it is left alone since the hub was restored, both
-// empty for none.
-func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured, scaler, held string) (time.Duration, error) {
+// member, nil if there is none. scaledBy is the message of the condition ScaledByMember. held is why the object is left
+// alone since the hub was restored. Both are empty for none.
+func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
+	manifest, observed *unstructured.Unstructured, scaledBy, held string) (time.Duration, error) {
 	want := work.DeepCopy()
 	var deadline time.Duration
 	r.dispatching(want)
 	r.retains(want, manifest, nil)
-	if scaler == "" {
+	if scaledBy == "" {
 		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkScaledByMember)
 	} else {
-		r.condition(want, workv1alpha1.WorkScaledByMember, metav1.ConditionTrue, workv1alpha1.ReasonAutoscaled, scaler+scaledByMember, 0)
+		r.condition(want, workv1alpha1.WorkScaledByMember, metav1.ConditionTrue, workv1alpha1.ReasonAutoscaled, scaledBy, 0)
 	}
 	if held != "" {
 		r.holds(want, manifest, held)
@@ -49,6 +50,7 @@ func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1a
 		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
 		if !suspended(work) {
 			r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionTrue, workv1alpha1.ReasonAppliedSuccessful, workv1alpha1.MessageApplied, work.Generation)
+			meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkFailure)
 		}
 	}
 	if observed == nil && execute.Over(work) {
@@ -104,9 +106,6 @@ func (r *reconciler) judge(want *workv1alpha1.Work, status *workv1alpha1.Manifes
 	return again
 }
 
-// scaledByMember is what is said of an autoscaler in a member.
-const scaledByMember = " in the cluster sets its replicas, which are kept."
-
 // interpretRetry is how soon an object is looked at again that no interpreter could read: what it means may depend on a webhook.
 const interpretRetry = 30 * time.Second
 
@@ -130,8 +129,8 @@ func (r *reconciler) retains(want *workv1alpha1.Work, manifest *unstructured.Uns
 	interpret.SetFault(&want.Status.Conditions, operation, cause, metav1.NewTime(r.Clock.Now()))
 }
 
-// failed reports what went wrong in the condition Applied; then it is tried again, later each time, or when the cluster is
-// back. gone says that our object is not in the member any more, so that its last status says nothing.
+// failed reports an error in the conditions Applied and Failure. The hub retries with a backoff, or when the cluster is
+// back. gone says that our object is not in the member any more, so that its last status means nothing.
 func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone bool, cause error) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, cause
@@ -159,6 +158,8 @@ func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone b
 		}
 		r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonAppliedFailed,
 			fmt.Sprintf("Failed to apply all manifests (0/%d): %v", len(work.Spec.Workload.Manifests), cause), last)
+		reason, message := failureOf(cause)
+		r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, reason, message, last)
 	}
 	if err := r.write(ctx, work, want); err != nil {
 		return 0, err

@@ -158,7 +158,8 @@ func (r *reconciler) held(work *workv1alpha1.Work, action execute.Action, desire
 	return execute.Held(work, action, desired, observed, r.restored.unsettled(client.ObjectKeyFromObject(work)))
 }
 
-// holds says in the Work that is to be written that the member's object is left alone, and why.
+// holds sets the conditions of the Work that is to be written: the hub leaves the member's object alone, for the reason
+// why.
 func (r *reconciler) holds(want *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) {
 	message := execute.HeldMessage(want, manifest, why)
 	var last int64
@@ -167,12 +168,14 @@ func (r *reconciler) holds(want *workv1alpha1.Work, manifest *unstructured.Unstr
 	}
 	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored, message, want.Generation)
 	r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonRestored, message, last)
+	r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonRestored, why, want.Generation)
 }
 
-// holdsEnd writes into a Work that is being deleted that the member's object is left alone, and why.
+// holdsEnd writes into a Work that is being deleted that the hub leaves the member's object alone, for the reason why.
 func (r *reconciler) holdsEnd(ctx context.Context, work *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) error {
 	want := work.DeepCopy()
 	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored, execute.HeldMessage(want, manifest, why), want.Generation)
+	r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonRestored, why, want.Generation)
 	return r.write(ctx, work, want)
 }
 

@@ -82,6 +82,10 @@ func TestARestoredHubDeletesNothingOfALaterTemplateUntilThatIsAccepted(t *testin
 			}
 			return ""
 		})
+		if failure := execute.FailureOf(work); failure == nil || failure.Reason != workv1alpha1.ReasonRestored ||
+			failure.Message != "its Work is being deleted, but it was created from another template, since the backup" {
+			t.Errorf("the failure is %+v", failure)
+		}
 		w.holds(manifest(membertest.ConfigMap, "shop", ""), "new")
 		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
 			work.Annotations = map[string]string{workv1alpha2.AcceptRestoredAnnotation: execute.Acceptance(work)}

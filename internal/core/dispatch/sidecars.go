@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -81,23 +80,12 @@ func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, sch
 	return err == nil && in(result.Clusters)
 }
 
-// Awaited is a line of the condition SidecarsInForce: what a SidecarSet lacks, for which the workload waits in a cluster, that long at most.
+// Awaited returns a line of the message of the condition SidecarsInForce: the workload waits in a cluster for what a
+// SidecarSet lacks, for patience at most.
 func Awaited(cluster, lacking string, patience time.Duration) string {
-	return fmt.Sprintf("%s%s; the workload is dispatched when it is in effect, or %s after it was due", lineOf(cluster), lacking, patience)
+	return fmt.Sprintf("%s%s; the workload is dispatched when it is in effect, or %s after it was due",
+		lineOf(cluster), lacking, patience)
 }
 
-// AwaitedIn is what a binding says, by Awaited, that its workload waits for in a cluster; empty if it does not.
-func AwaitedIn(b workv1alpha2.Binding, cluster string) string {
-	c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.SidecarsInForce)
-	if c == nil || c.Status != metav1.ConditionFalse {
-		return ""
-	}
-	for line := range strings.SplitSeq(c.Message, "\n") {
-		if text, ok := strings.CutPrefix(line, lineOf(cluster)); ok {
-			return text
-		}
-	}
-	return ""
-}
-
+// lineOf returns the beginning of a line about a cluster in the message of a condition.
 func lineOf(cluster string) string { return fmt.Sprintf("cluster %q: ", cluster) }

@@ -112,18 +112,3 @@ func TestWhereSidecarsAreAboutToGo(t *testing.T) {
 		t.Error("the hub's scheduler has a name of its own, and its placements are not foreseen")
 	}
 }
-
-func TestWhatABindingSaysThatAWorkloadWaitsFor(t *testing.T) {
-	b := &workv1alpha2.ResourceBinding{}
-	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.SidecarsInForce, Status: metav1.ConditionFalse,
-		Message: Awaited("m1", "SidecarSet a has not been dispatched there yet", time.Minute) + "\n" + Awaited("m10", "SidecarSet b has not been dispatched there yet", time.Minute)}}
-	for cluster, want := range map[string]string{"m10": "SidecarSet b has not been dispatched there yet; the workload is dispatched when it is in effect, or 1m0s after it was due", "m2": ""} {
-		if got := AwaitedIn(b, cluster); got != want {
-			t.Errorf("in %s it waits for %q, want %q", cluster, got, want)
-		}
-	}
-	b.Status.Conditions[0].Status = metav1.ConditionTrue
-	if got := AwaitedIn(b, "m1"); got != "" {
-		t.Errorf("when all is in force it waits for %q", got)
-	}
-}

@@ -65,10 +65,12 @@ func (c Contest) Left(now time.Time) time.Duration {
 	return min(calm, c.Last.Add(calm).Sub(now))
 }
 
-// ContestedAdvice stands in the message of Contested before what to do.
-const ContestedAdvice = "To resolve:"
+// ContestedAdvice is what users can do about an object that is contested.
+const ContestedAdvice = "stop it from doing so, or leave this to the member with a Retain interpretation, " +
+	"or by removing it from the template"
 
-// Contested is what users are told of an object that is contested by the field manager, which may not be known.
+// Contested is the message of the condition Contested. manager is the field manager that changes the object; empty if
+// it is not known.
 func Contested(cluster string, manifest *unstructured.Unstructured, path, manager string) string {
 	who := "a user or controller"
 	if manager != "" {
@@ -82,8 +84,8 @@ func Contested(cluster string, manifest *unstructured.Unstructured, path, manage
 	if path == "" {
 		what, does = "", "deletes"
 	}
-	return fmt.Sprintf("%s repeatedly %s %s%s %s in cluster %q; the hub reverts this at increasing intervals, up to %s. %s stop it from doing so, "+
-		"or leave this to the member with a Retain interpretation, or by removing it from the template", who, does, what, manifest.GetKind(), name, cluster, longestPause, ContestedAdvice)
+	return fmt.Sprintf("%s repeatedly %s %s%s %s in cluster %q; the hub reverts this at increasing intervals, up to %s",
+		who, does, what, manifest.GetKind(), name, cluster, longestPause)
 }
 
 // ManagerOf is who set the field of that path last, other than self, by the managed fields of an object; empty if they do not tell.

@@ -36,6 +36,8 @@ type Action struct {
 	Kind Kind
 	// Reason is for people; of a Conflict it is the message that tools know.
 	Reason string
+	// Unmanaged says of a Conflict that nobody manages the object.
+	Unmanaged bool
 	// Object is what to send with Create, Apply and Release.
 	Object *unstructured.Unstructured
 	// Adopts says that an Apply takes over an object that was not ours.
@@ -86,7 +88,7 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 			if owner == stranger {
 				return Action{Kind: Conflict, Reason: otherWork(w, desired, observed)}
 			}
-			return Action{Kind: Conflict, Reason: unmanaged(w, desired)}
+			return Action{Kind: Conflict, Reason: unmanaged(w, desired), Unmanaged: true}
 		}
 		adopts = true
 	}

@@ -35,8 +35,32 @@ type Probe struct {
 	Err string
 	// Slow says that the member did not answer in time. It may be overloaded, or suspended.
 	Slow bool
-	Code int
-	Body string
+	// Untrusted says that the hub does not trust the certificate of the member's API server.
+	Untrusted bool
+	Code      int
+	Body      string
+}
+
+// SetUntrusted sets the condition CertificateUntrusted, or removes it from a cluster whose certificate is trusted.
+func SetUntrusted(conditions *[]metav1.Condition, untrusted bool, now time.Time) {
+	if !untrusted {
+		meta.RemoveStatusCondition(conditions, clusterv1alpha1.ClusterConditionCertificateUntrusted)
+		return
+	}
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type:   clusterv1alpha1.ClusterConditionCertificateUntrusted,
+		Status: metav1.ConditionTrue,
+		Reason: clusterv1alpha1.ReasonCertificateUntrusted,
+		Message: "the hub does not trust the certificate at spec.apiEndpoint: join the cluster again, " +
+			"or correct caBundle in the secret of spec.secretRef",
+		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
+	})
+}
+
+// Untrusted returns whether a cluster is not ready because the hub does not trust its certificate.
+func Untrusted(c *clusterv1alpha1.Cluster) bool {
+	return c != nil &&
+		meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionCertificateUntrusted)
 }
 
 // Seen is the condition Ready that the probe alone would give. Its text tells what happened and what to do,

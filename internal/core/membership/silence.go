@@ -8,7 +8,8 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// What a member's silence is called in messages: who explains a message tells by these words that nobody refused anything.
+// The texts that errors and conditions use for a member that does not answer. Code that needs the reason reads the
+// condition Failure of the Work.
 const (
 	Unreachable = "cluster is not reachable"
 	// NoAnswer is the cause where a request was sent and nothing came back.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -184,7 +183,7 @@ type reason struct {
 	held bool
 }
 
-// applied says whether it is known what became of an object, and if it was not applied, why.
+// applied returns whether the result of applying an object is known, and the reason if it was not applied.
 func applied(item Item, seen Seen) (answered bool, why *reason) {
 	switch {
 	case item.Err != nil:
@@ -209,11 +208,11 @@ func applied(item Item, seen Seen) (answered bool, why *reason) {
 		if other := holder(seen); other != "" && asWanted(item, seen) {
 			return true, &reason{text: "the object matches the manifest, and is managed by the work " + other, held: true}
 		}
-		_, cause, found := strings.Cut(is.Message, "): ")
-		if !found {
-			cause = is.Message
+		// What is held after a restore keeps the advice that the message of Applied has.
+		if failure := execute.FailureOf(seen.Work); failure != nil && failure.Reason != workv1alpha1.ReasonRestored {
+			return true, &reason{text: failure.Message}
 		}
-		return true, &reason{text: cause}
+		return true, &reason{text: is.Message}
 	}
 }
 

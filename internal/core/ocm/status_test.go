@@ -21,10 +21,24 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// answered is w after its member has answered.
+// answered returns w after its member has answered. A failure has the reason and the words around it that the
+// controller adds.
 func answered(w *workv1alpha1.Work, status metav1.ConditionStatus, message string) *workv1alpha1.Work {
+	if status == metav1.ConditionFalse {
+		w = answeredBefore(w, "Failed to apply all manifests (0/1): "+message)
+		meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkFailure, Status: "True",
+			Reason: workv1alpha1.ReasonRejected, Message: message, ObservedGeneration: w.Generation})
+		return w
+	}
 	w = w.DeepCopy()
 	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: "Applied", Status: status, Reason: "r", Message: message, ObservedGeneration: w.Generation})
+	return w
+}
+
+// answeredBefore returns w after an earlier version of the hub recorded a failure.
+func answeredBefore(w *workv1alpha1.Work, message string) *workv1alpha1.Work {
+	w = w.DeepCopy()
+	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: "Applied", Status: "False", Reason: "r", Message: message, ObservedGeneration: w.Generation})
 	return w
 }
 
@@ -42,7 +56,7 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 	held.SetAnnotations(map[string]string{"work.karmada.io/namespace": "karmada-es-eu", "work.karmada.io/name": "other"})
 	differs := held.DeepCopy()
 	differs.Object["data"] = map[string]any{"k": "w"}
-	const refused = "Failed to apply all manifests (0/1): no (really): not"
+	const refused = "no (really): not"
 	for name, c := range map[string]struct {
 		seen               func(*workv1alpha1.Work) Seen
 		applied, available string // of the manifest
@@ -63,6 +77,13 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 		"refused": {
 			func(w *workv1alpha1.Work) Seen { return Seen{Work: answered(w, "False", refused)} },
 			"False AppliedManifestFailed: Failed to apply manifest: no (really): not", "False ResourceNotAvailable: Resource is not available",
+			"False AppliedManifestWorkFailed: Failed to apply manifest work", "False ResourcesNotAvailable: 1 of 1 resources are not available",
+		},
+		"refused, as an earlier version recorded it": {
+			func(w *workv1alpha1.Work) Seen {
+				return Seen{Work: answeredBefore(w, "Failed to apply all manifests (0/1): no")}
+			},
+			"False AppliedManifestFailed: Failed to apply manifest: Failed to apply all manifests (0/1): no", "False ResourceNotAvailable: Resource is not available",
 			"False AppliedManifestWorkFailed: Failed to apply manifest work", "False ResourcesNotAvailable: 1 of 1 resources are not available",
 		},
 		"unreadable": {

@@ -50,7 +50,7 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins 
 		if before != after {
 			return true
 		}
-		candidate = candidate || after == ""
+		candidate = candidate || !after.refuses()
 	}
 	switch {
 	case !candidate:
@@ -97,12 +97,10 @@ func nameOf(was, is *member) string {
 	return was.cluster.Name
 }
 
-// absent is the answer of a cluster that is not in the fleet. To a binding it is like one that does not match.
-const absent = reasonAffinity
-
-func ask(answer func(m *member, target bool) string, m *member, target bool) string {
+// ask returns the answer of a cluster. One that is not in the fleet answers like one that does not match.
+func ask(answer func(m *member, target bool) Cause, m *member, target bool) Cause {
 	if m == nil {
-		return absent
+		return because(ReasonAffinity)
 	}
 	return answer(m, target)
 }

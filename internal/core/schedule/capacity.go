@@ -59,7 +59,7 @@ func AwaitsRoom(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster, plugin
 	}
 	target := slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster.Name })
 	for i := range terms(spec.Placement) {
-		if newQuestion(spec, i, plugins).reject(m, target) == "" {
+		if !newQuestion(spec, i, plugins).reject(m, target).refuses() {
 			return true
 		}
 	}

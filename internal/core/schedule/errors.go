@@ -25,8 +25,7 @@ var (
 type Rejection struct {
 	// Cluster is its name.
 	Cluster string
-	// Reason as users know it, such as "cluster(s) did not have the API resource".
-	Reason string
+	Cause
 	// Remedy is what would let the cluster pass the filter, as "tolerate …".
 	Remedy string
 	// Pending says that the reason may go away by itself, because the cluster's API has not been discovered completely.
@@ -38,13 +37,13 @@ type Rejections []Rejection
 
 // String counts the clusters by reason: "2 cluster(s) did not have the API resource, 1 …".
 func (r Rejections) String() string {
-	counts := map[string]int{}
+	counts := map[Cause]int{}
 	for i := range r {
-		counts[r[i].Reason]++
+		counts[r[i].Cause]++
 	}
 	texts := make([]string, 0, len(counts))
-	for reason, n := range counts {
-		texts = append(texts, fmt.Sprintf("%d %s", n, reason))
+	for cause, n := range counts {
+		texts = append(texts, fmt.Sprintf("%d %s", n, cause.Text()))
 	}
 	slices.Sort(texts)
 	return strings.Join(texts, ", ")

@@ -9,21 +9,10 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// The reasons of a Rejection that explanations go into; that of a taint is recognised by Repels.
-const (
-	ReasonAffinity = reasonAffinity
-	ReasonEviction = reasonEviction
-	ReasonAPI      = reasonAPI
-	ReasonProvider = reasonProvider
-	ReasonRegion   = reasonRegion
-	ReasonZones    = reasonZones
-	ReasonVersion  = reasonVersion
-)
-
-// Repels is the taint of the cluster that a Rejection is for; false if it is for something else.
+// Repels returns the taint of the cluster that a Rejection is for; false if it is for something else.
 func (s Snapshot) Repels(r Rejection) (corev1.Taint, bool) {
-	if m := s.member(r.Cluster); m != nil {
-		if i := slices.IndexFunc(m.repels, func(x repulsion) bool { return x.reason == r.Reason }); i >= 0 {
+	if m := s.member(r.Cluster); m != nil && r.Reason == ReasonTaint {
+		if i := slices.IndexFunc(m.repels, func(x repulsion) bool { return x.text == r.Detail }); i >= 0 {
 			return m.repels[i].taint, true
 		}
 	}

@@ -14,21 +14,47 @@ import (
 	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
-// The reasons for which a cluster may not take a binding, as users know them.
+// FilterReason is why a cluster may not take a binding.
+type FilterReason string
+
+// The reasons, as users know them behind "cluster(s) ".
 const (
-	reasonAffinity = "cluster(s) did not match the placement cluster affinity constraint"
-	reasonEviction = "cluster(s) is in the process of eviction"
-	reasonAPI      = "cluster(s) did not have the API resource"
-	reasonProvider = "cluster(s) did not have provider property"
-	reasonRegion   = "cluster(s) did not have region property"
-	reasonZones    = "cluster(s) did not have zones property"
-	reasonTogether = "cluster(s) did not match the workload affinity constraint"
-	reasonApart    = "cluster(s) did not match the workload anti-affinity constraint"
-	reasonVersion  = "cluster(s) did not serve a version that has the template's fields"
-	// These are followed by the taint, or the label's key.
-	reasonTaint = "cluster(s) had untolerated taint "
-	reasonLabel = "cluster(s) did not have label "
+	ReasonAffinity FilterReason = "did not match the placement cluster affinity constraint"
+	ReasonEviction FilterReason = "is in the process of eviction"
+	ReasonAPI      FilterReason = "did not have the API resource"
+	ReasonProvider FilterReason = "did not have provider property"
+	ReasonRegion   FilterReason = "did not have region property"
+	ReasonZones    FilterReason = "did not have zones property"
+	ReasonTogether FilterReason = "did not match the workload affinity constraint"
+	ReasonApart    FilterReason = "did not match the workload anti-affinity constraint"
+	ReasonVersion  FilterReason = "did not serve a version that has the template's fields"
+	ReasonTaint    FilterReason = "had untolerated taint"
+	ReasonLabel    FilterReason = "did not have label"
 )
+
+// Cause is the answer of a filter to a binding. The zero value lets the binding pass.
+type Cause struct {
+	Reason FilterReason
+	// Detail is the taint of ReasonTaint, and the label's key of ReasonLabel. Otherwise it is empty.
+	Detail string
+}
+
+// because is the cause of a reason without details.
+func because(r FilterReason) Cause { return Cause{Reason: r} }
+
+// refuses returns whether the cluster may not take the binding.
+func (c Cause) refuses() bool { return c.Reason != "" }
+
+// Clause returns the cause as users know it, behind "cluster(s) ".
+func (c Cause) Clause() string {
+	if c.Detail == "" {
+		return string(c.Reason)
+	}
+	return string(c.Reason) + " " + c.Detail
+}
+
+// Text returns the cause as users know it, such as "cluster(s) did not have the API resource".
+func (c Cause) Text() string { return "cluster(s) " + c.Clause() }
 
 // question is what a binding asks of each cluster, worked out once.
 type question struct {
@@ -87,11 +113,12 @@ func set(names []string) map[string]bool {
 	return has
 }
 
-// filters each answer with the reason why not, or nothing. The first reason counts, so the user's own choice comes
-// first: what a policy never meant is not blamed on taints. target says that the cluster has the template already.
+// filters each return why a cluster may not take a binding. The first cause counts, so the user's own choice comes
+// first: a cluster that the policy does not select is not blamed on its taints. target says that the cluster has the
+// template already.
 var filters = [...]struct {
 	plugin Plugin
-	ask    func(q *question, m *member, target bool) string
+	ask    func(q *question, m *member, target bool) Cause
 }{
 	{ClusterAffinity, clusterAffinity},
 	{ClusterEviction, clusterEviction},
@@ -102,30 +129,30 @@ var filters = [...]struct {
 	{WorkloadAntiAffinity, workloadAntiAffinity},
 }
 
-// reject is the first reason why the cluster may not take the binding; empty if it may.
-func (q *question) reject(m *member, target bool) string {
+// reject returns the first cause for which the cluster may not take the binding; the zero value if it may.
+func (q *question) reject(m *member, target bool) Cause {
 	for i := range filters {
 		if !q.plugins.Runs(filters[i].plugin) {
 			continue
 		}
-		if reason := filters[i].ask(q, m, target); reason != "" {
-			return reason
+		if cause := filters[i].ask(q, m, target); cause.refuses() {
+			return cause
 		}
 	}
-	return ""
+	return Cause{}
 }
 
-func clusterAffinity(q *question, m *member, _ bool) string {
+func clusterAffinity(q *question, m *member, _ bool) Cause {
 	if q.tier(m) < 0 {
-		return reasonAffinity
+		return because(ReasonAffinity)
 	}
-	return ""
+	return Cause{}
 }
 
-// unmeant is reject for its affinity alone.
-func (q *question) unmeant(m *member, target bool) string {
+// unmeant is reject for the affinity alone.
+func (q *question) unmeant(m *member, target bool) Cause {
 	if !q.plugins.Runs(ClusterAffinity) {
-		return ""
+		return Cause{}
 	}
 	return clusterAffinity(q, m, target)
 }
@@ -147,92 +174,92 @@ func (q *question) tier(m *member) int {
 	return -1
 }
 
-func clusterEviction(q *question, m *member, _ bool) string {
+func clusterEviction(q *question, m *member, _ bool) Cause {
 	for i := range q.spec.GracefulEvictionTasks {
 		if q.spec.GracefulEvictionTasks[i].FromCluster == m.cluster.Name {
-			return reasonEviction
+			return because(ReasonEviction)
 		}
 	}
-	return ""
+	return Cause{}
 }
 
-// taintToleration: a taint does not drive out what is there already, NoExecute no more than NoSchedule: to leave is failover's to decide,
-// for all of an application at once, where this would take a Service away from its pods. Only who asks for a new placement by a
-// WorkloadRebalancer has things leave a cluster with a NoExecute taint.
-func taintToleration(q *question, m *member, target bool) string {
+// taintToleration keeps a binding out of a cluster with a taint that it does not tolerate. A binding that the cluster
+// has already stays, with a NoExecute taint as well: failover decides about leaving, for a whole application at once.
+// Only a WorkloadRebalancer, which asks for a new placement, makes it leave a cluster with a NoExecute taint.
+func taintToleration(q *question, m *member, target bool) Cause {
 	for i := range m.repels {
 		r := &m.repels[i]
 		if target && (!q.anew || r.taint.Effect == corev1.TaintEffectNoSchedule) {
 			continue
 		}
 		if !capacity.Tolerates(q.spec.Placement.ClusterTolerations, r.taint) {
-			return r.reason
+			return Cause{Reason: ReasonTaint, Detail: r.text}
 		}
 	}
-	return ""
+	return Cause{}
 }
 
-// apiEnablement asks for the kind in any version: the object is sent in one that the member serves.
-// While discovery is incomplete, a kind that is not listed does not drive out what is there already. What is enclosed may define
-// the kinds that go with it, and the kinds of multi-cluster services are brought by the hub to whom they are placed in.
-func apiEnablement(q *question, m *member, target bool) string {
+// apiEnablement asks for the kind in any version: the hub sends the object in one that the member serves. While
+// discovery is incomplete, a binding that the cluster has already stays. Two kinds pass anywhere: EnclosedManifests may
+// define the kinds that they need, and the hub installs the kinds of multi-cluster services itself.
+func apiEnablement(q *question, m *member, target bool) Cause {
 	if q.kind == releasev1alpha1.EnclosedManifestKind || q.kind.Group == multiclusterv1alpha1.GroupVersion.Group || q.serves(m) || target && !m.discovered {
-		return ""
+		return Cause{}
 	}
-	return reasonAPI
+	return because(ReasonAPI)
 }
 
 // spreadConstraint: a cluster without the property to spread over belongs to no group.
-func spreadConstraint(q *question, m *member, _ bool) string {
+func spreadConstraint(q *question, m *member, _ bool) Cause {
 	for i := range q.spec.Placement.SpreadConstraints {
 		c := &q.spec.Placement.SpreadConstraints[i]
 		if c.SpreadByLabel != "" {
 			if _, ok := m.cluster.Labels[c.SpreadByLabel]; !ok {
-				return reasonLabel + c.SpreadByLabel
+				return Cause{Reason: ReasonLabel, Detail: c.SpreadByLabel}
 			}
 			continue
 		}
 		switch c.SpreadByField {
 		case policyv1alpha1.SpreadByFieldProvider:
 			if m.cluster.Spec.Provider == "" {
-				return reasonProvider
+				return because(ReasonProvider)
 			}
 		case policyv1alpha1.SpreadByFieldRegion:
 			if m.cluster.Spec.Region == "" {
-				return reasonRegion
+				return because(ReasonRegion)
 			}
 		case policyv1alpha1.SpreadByFieldZone:
 			if len(zones(m.cluster)) == 0 {
-				return reasonZones
+				return because(ReasonZones)
 			}
 		}
 	}
-	return ""
+	return Cause{}
 }
 
-// remedy is what lets a cluster pass that was rejected for the reason; empty for those that the policy does not mean.
-func (q *question) remedy(reason string) string {
-	switch reason {
-	case reasonAffinity:
-		return ""
-	case reasonEviction:
+// remedy returns what lets a refused cluster pass; empty where the policy does not select the cluster.
+func (q *question) remedy(c Cause) string {
+	switch c.Reason {
+	case ReasonEviction:
 		return "wait for the eviction to complete"
-	case reasonAPI:
+	case ReasonAPI:
 		return "install the API that has " + q.kind.String()
-	case reasonVersion:
+	case ReasonVersion:
 		return "serve " + q.kind.String() + " in " + strings.Join(q.versions, " or ") + " there, or remove the fields that other versions do not have"
-	case reasonTogether:
+	case ReasonTogether:
 		return "place the workloads of group " + q.spec.WorkloadAffinityGroups.AffinityGroup + " there too"
-	case reasonApart:
+	case ReasonApart:
 		return "remove the workload of group " + q.spec.WorkloadAffinityGroups.AntiAffinityGroup + " from it, or add a cluster"
-	case reasonProvider, reasonRegion, reasonZones:
-		return "set spec." + strings.Fields(reason)[3] + " of the cluster"
-	}
-	if label, ok := strings.CutPrefix(reason, reasonLabel); ok {
-		return "label the cluster with " + label
-	}
-	if taint, ok := strings.CutPrefix(reason, reasonTaint); ok {
-		return "tolerate " + taint + " in clusterTolerations, or remove the taint"
+	case ReasonProvider:
+		return "set spec.provider of the cluster"
+	case ReasonRegion:
+		return "set spec.region of the cluster"
+	case ReasonZones:
+		return "set spec.zones of the cluster"
+	case ReasonLabel:
+		return "label the cluster with " + c.Detail
+	case ReasonTaint:
+		return "tolerate " + c.Detail + " in clusterTolerations, or remove the taint"
 	}
 	return ""
 }
@@ -254,7 +281,8 @@ type Candidate struct {
 	placed bool
 }
 
-// feasible asks every cluster about affinity term t. Candidates and rejections are sorted by name and nobody else's.
+// feasible asks every cluster about affinity term t. Candidates and rejections are sorted by name, and the caller may
+// change them.
 func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejections) {
 	q := newQuestion(b.BindingSpec(), t, s.plugins)
 	q.peers, q.anew = s.peers, fresh(b)
@@ -269,13 +297,13 @@ func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejection
 			has = assigned[i]
 		}
 		target := has != notTarget
-		if reason := q.reject(m, target); reason != "" {
+		if cause := q.reject(m, target); cause.refuses() {
 			if rejections == nil {
 				rejections = make(Rejections, 0, len(s.members)-i)
 			}
 			rejections = append(rejections, Rejection{
-				Cluster: m.cluster.Name, Reason: reason, Remedy: q.remedy(reason),
-				Pending: reason == reasonAPI && !m.discovered,
+				Cluster: m.cluster.Name, Cause: cause, Remedy: q.remedy(cause),
+				Pending: cause.Reason == ReasonAPI && !m.discovered,
 			})
 			continue
 		}

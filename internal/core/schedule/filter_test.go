@@ -39,8 +39,8 @@ func TestFilter(t *testing.T) {
 		want      string
 	}{
 		"a plain cluster fits a plain placement":            {cluster: cluster("m")},
-		"a cluster that the policy does not name":           {cluster: cluster("m"), placement: only(policyv1alpha1.Placement{}, "n"), want: reasonAffinity},
-		"what a policy never meant is not blamed on taints": {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: only(policyv1alpha1.Placement{}, "n"), want: reasonAffinity},
+		"a cluster that the policy does not name":           {cluster: cluster("m"), placement: only(policyv1alpha1.Placement{}, "n"), want: "cluster(s) " + string(ReasonAffinity)},
+		"what a policy never meant is not blamed on taints": {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: only(policyv1alpha1.Placement{}, "n"), want: "cluster(s) " + string(ReasonAffinity)},
 		"a taint":                                                {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), want: "cluster(s) had untolerated taint {maintenance:NoSchedule}"},
 		"a taint that is tolerated":                              {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: tolerating(corev1.Toleration{Key: maintenance, Operator: corev1.TolerationOpExists})},
 		"a toleration of another effect":                         {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: tolerating(corev1.Toleration{Key: maintenance, Effect: corev1.TaintEffectNoExecute}), want: "cluster(s) had untolerated taint {maintenance:NoSchedule}"},
@@ -51,16 +51,16 @@ func TestFilter(t *testing.T) {
 		"but for a new placement that was asked for":             {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), target: true, anew: true, want: "cluster(s) had untolerated taint {maintenance:NoExecute}"},
 		"... from which a NoSchedule taint keeps nothing":        {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), target: true, anew: true},
 		"a NoExecute taint keeps new placements out":             {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), want: "cluster(s) had untolerated taint {maintenance:NoExecute}"},
-		"a kind that the cluster does not serve":                 {cluster: cluster("m", otherGroup), want: reasonAPI},
+		"a kind that the cluster does not serve":                 {cluster: cluster("m", otherGroup), want: "cluster(s) " + string(ReasonAPI)},
 		"a kind served in another version is served":             {cluster: cluster("m", otherVersion)},
-		"a kind that disappeared, by a complete discovery":       {cluster: cluster("m", otherGroup), target: true, want: reasonAPI},
+		"a kind that disappeared, by a complete discovery":       {cluster: cluster("m", otherGroup), target: true, want: "cluster(s) " + string(ReasonAPI)},
 		"a kind not discovered does not drive out what is there": {cluster: cluster("m", partlyDiscovered), target: true},
-		"a kind not discovered yet":                              {cluster: cluster("m", undiscovered), want: reasonAPI},
-		"spread by region over a cluster without one":            {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldRegion), want: reasonRegion},
-		"spread by provider over a cluster without one":          {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldProvider), want: reasonProvider},
-		"spread by zone over a cluster without any":              {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldZone), want: reasonZones},
-		"a cluster that the template is being evicted from":      {cluster: cluster("m"), leaving: true, want: reasonEviction},
-		"... also when the cluster is a target":                  {cluster: cluster("m"), leaving: true, target: true, want: reasonEviction},
+		"a kind not discovered yet":                              {cluster: cluster("m", undiscovered), want: "cluster(s) " + string(ReasonAPI)},
+		"spread by region over a cluster without one":            {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldRegion), want: "cluster(s) " + string(ReasonRegion)},
+		"spread by provider over a cluster without one":          {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldProvider), want: "cluster(s) " + string(ReasonProvider)},
+		"spread by zone over a cluster without any":              {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldZone), want: "cluster(s) " + string(ReasonZones)},
+		"a cluster that the template is being evicted from":      {cluster: cluster("m"), leaving: true, want: "cluster(s) " + string(ReasonEviction)},
+		"... also when the cluster is a target":                  {cluster: cluster("m"), leaving: true, target: true, want: "cluster(s) " + string(ReasonEviction)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := deployment(1, test.placement)
@@ -76,7 +76,7 @@ func TestFilter(t *testing.T) {
 			candidates, rejections := Feasible(b, fleet(test.cluster))
 			got := ""
 			if len(candidates) == 0 {
-				got = rejections[0].Reason
+				got = rejections[0].Text()
 			}
 			if got != test.want {
 				t.Errorf("rejected because %q, want %q", got, test.want)

@@ -277,10 +277,10 @@ func (part *Part) homeless(rejections Rejections, s Snapshot) error {
 		if m == nil || !allows(&part.ClusterAffinity, m.cluster) {
 			continue
 		}
-		refused = append(refused, fmt.Sprintf("%s: %s", r.Cluster, r.Reason))
+		refused = append(refused, fmt.Sprintf("%s: %s", r.Cluster, r.Text()))
 		if hint := r.Remedy; hint != "" {
 			hints = append(hints, fmt.Sprintf("for %s: %s", r.Cluster, hint))
-		} else if r.Reason == reasonAffinity {
+		} else if r.Reason == ReasonAffinity {
 			hints = append(hints, fmt.Sprintf("let the policy match %s", r.Cluster))
 		}
 	}

@@ -53,17 +53,17 @@ func (s Snapshot) Among(p Peers) Snapshot {
 }
 
 // workloadAffinity: who is first of a group may go anywhere. What is placed stays, wherever others went since.
-func workloadAffinity(q *question, m *member, target bool) string {
+func workloadAffinity(q *question, m *member, target bool) Cause {
 	if !target && len(q.peers.together) > 0 && !q.peers.together[m.cluster.Name] {
-		return reasonTogether
+		return because(ReasonTogether)
 	}
-	return ""
+	return Cause{}
 }
 
 // workloadAntiAffinity: what is placed stays here, too.
-func workloadAntiAffinity(q *question, m *member, target bool) string {
+func workloadAntiAffinity(q *question, m *member, target bool) Cause {
 	if !target && q.peers.apart[m.cluster.Name] {
-		return reasonApart
+		return because(ReasonApart)
 	}
-	return ""
+	return Cause{}
 }

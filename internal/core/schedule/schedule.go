@@ -83,7 +83,7 @@ func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, 
 	r := Result{Candidates: candidates, Rejections: rejections}
 	if len(candidates) == 0 {
 		e := &FitError{Clusters: s.Len(), Rejections: rejections}
-		if !slices.ContainsFunc(rejections, func(r Rejection) bool { return r.Reason != reasonAffinity }) {
+		if !slices.ContainsFunc(rejections, func(r Rejection) bool { return r.Reason != ReasonAffinity }) {
 			e.mismatch = mismatch(termOf(b.BindingSpec().Placement, t).affinity, s)
 		}
 		return r, e

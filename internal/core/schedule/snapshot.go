@@ -41,10 +41,10 @@ type member struct {
 	free resources
 }
 
-// repulsion is a taint and the reason that it gives.
+// repulsion is a taint, and its text in a Cause.
 type repulsion struct {
-	taint  corev1.Taint
-	reason string
+	taint corev1.Taint
+	text  string
 }
 
 // NewSnapshot works out the fleet. The clusters must not be changed afterwards.
@@ -173,7 +173,7 @@ func glance(c *clusterv1alpha1.Cluster) member {
 			continue // the NoSchedule taint beside it keeps new placements out; what leaves is for failover to decide
 		}
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
-			m.repels = append(m.repels, repulsion{taint: *t, reason: reasonTaint + "{" + t.ToString() + "}"})
+			m.repels = append(m.repels, repulsion{taint: *t, text: "{" + t.ToString() + "}"})
 		}
 	}
 	return m

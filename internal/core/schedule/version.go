@@ -47,7 +47,8 @@ func (q *question) preferServed(candidates []Candidate, rejections Rejections, s
 	}
 	for _, c := range candidates {
 		if refused(c) {
-			rejections = append(rejections, Rejection{Cluster: c.Cluster.Name, Reason: reasonVersion, Remedy: q.remedy(reasonVersion)})
+			cause := because(ReasonVersion)
+			rejections = append(rejections, Rejection{Cluster: c.Cluster.Name, Cause: cause, Remedy: q.remedy(cause)})
 		}
 	}
 	slices.SortFunc(rejections, func(a, b Rejection) int { return strings.Compare(a.Cluster, b.Cluster) })

@@ -58,7 +58,7 @@ func TestReplicasGoWhereTheTemplatesFieldsAreServed(t *testing.T) {
 		t.Fatalf("rejected %+v (%v), want none and old", r.Rejections, err)
 	}
 	const remedy = "serve CloneSet.apps.kruise.io in v1beta1 there, or remove the fields that other versions do not have"
-	if old := r.Rejections[1]; old.Cluster != "old" || old.Reason != reasonVersion || old.Remedy != remedy {
+	if old := r.Rejections[1]; old.Cluster != "old" || old.Reason != ReasonVersion || old.Remedy != remedy {
 		t.Errorf("rejected %+v, want old for its version, to %s", old, remedy)
 	}
 

@@ -242,7 +242,7 @@ func (e *explanation) describeCluster(row *Cluster, c *clusterv1alpha1.Cluster) 
 	slices.SortFunc(row.Free, func(a, b Free) int { return strings.Compare(a.Resource, b.Resource) })
 }
 
-// explainTarget says how the template fares where it is meant to be.
+// explainTarget fills in how the template is doing in a cluster that it is placed in.
 func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) {
 	fail := func(what, next string) {
 		row.State, row.Why = Failed, what
@@ -268,7 +268,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		row.Work = workOf(w, item)
 	}
 
-	outage, said := membership.OutageOf(c), saidThere(row.Name, item.AppliedMessage)
+	outage := membership.OutageOf(c)
 	away := outage != nil
 	ailing, ails := e.ailing(row.Name, away)
 	if ails {
@@ -294,11 +294,10 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 			fail("there is no Work: "+told.Message, "change the template or an override as the message says")
 			return
 		}
-		if b := e.own(); b != nil {
-			if awaited := dispatch.AwaitedIn(b, row.Name); awaited != "" {
-				wait(Pending, "its first Work waits: "+awaited, "check that SidecarSet: argosy why sidecarset <name>")
-				return
-			}
+		b := e.own()
+		if b != nil && meta.IsStatusConditionFalse(b.BindingStatus().Conditions, workv1alpha2.SidecarsInForce) {
+			row.State, row.Why = Pending, "has no Work yet, which may wait for a SidecarSet"
+			return
 		}
 		wait(Pending, "its Work is about to be created", "")
 	case w.DeletionTimestamp != nil:
@@ -310,16 +309,15 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		}
 		wait(Suspended, what, e.resume())
 	case away && !item.Applied:
-		fail("the cluster is not ready: "+row.Ready.Message, "bring the cluster back; the hub retries by itself")
+		next := "bring the cluster back; the hub retries by itself"
+		if membership.Untrusted(c) {
+			next = trustAgain(c)
+		}
+		fail("the cluster is not ready: "+row.Ready.Message, next)
 	case item.AppliedMessage != "" && meta.IsStatusConditionFalse(w.Status.Conditions, string(configv1alpha1.InterpreterOperationRetain)):
 		fail("nothing new is sent, because Retain could not be interpreted: "+item.AppliedMessage, "see how it is interpreted: argosy interpret explain "+e.template.Kind)
-	case strings.HasPrefix(said, membership.Unreachable+": "+membership.NoAnswer):
-		fail("the cluster did not answer in time, so it is not known whether it has the change", "check that the API server of cluster "+row.Name+" is running and not overloaded; the hub retries by itself")
-	case strings.HasPrefix(said, membership.Unreachable):
-		_, cause, _ := strings.Cut(said, membership.Unreachable+": ")
-		fail(strings.TrimSuffix("the cluster is not reachable: "+cause, ": "), reachable(c, cause))
 	case item.AppliedMessage != "":
-		fail("the member refused it: "+item.AppliedMessage, e.afterRefusal(row.Name, said))
+		fail(e.explainFailure(c, execute.FailureOf(w), item.AppliedMessage))
 	case !item.Applied:
 		wait(Pending, "the member has not answered yet", "")
 	case stale(w):
@@ -359,8 +357,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		row.Why = strings.TrimPrefix(row.Why+"; "+strings.TrimSuffix(c.Message, "."), "; ")
 	}
 	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkContested); c != nil && c.Status == metav1.ConditionTrue {
-		text, advice, _ := strings.Cut(c.Message, execute.ContestedAdvice)
-		e.find(Attention, row.Name, row.Name+": "+strings.TrimRight(text, " .:"), cmp.Or(strings.TrimSpace(advice), "look at the Work "+w.Namespace+"/"+w.Name))
+		e.find(Attention, row.Name, row.Name+": "+c.Message, execute.ContestedAdvice)
 	}
 	for _, operation := range []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretHealth, configv1alpha1.InterpreterOperationInterpretStatus} {
 		if c := meta.FindStatusCondition(w.Status.Conditions, string(operation)); c != nil && c.Status == metav1.ConditionFalse {
@@ -480,29 +477,70 @@ func (e *explanation) resume() string {
 	return "remove spec.suspension from " + e.holderName()
 }
 
-// afterRefusal is what to do about a member's refusal.
-func (e *explanation) afterRefusal(cluster, said string) string {
-	gk := e.template.GroupKind()
-	switch {
-	case ownRefusal(said) && strings.Contains(said, workv1alpha2.ConflictResolutionAnnotation):
-		return fmt.Sprintf("to take the member's object over, set conflictResolution: Overwrite in %s or annotate the template %s: %s; else delete or rename the object in cluster %s",
-			e.holderName(), workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite, cluster)
-	case unauthorized(said):
-		return fmt.Sprintf("the credentials of the hub are not valid there: join cluster %s again, which renews them", cluster)
-	case unpermitted(said):
-		return fmt.Sprintf("grant that to the hub's account in cluster %s, or join the cluster again, which does; the hub retries by itself", cluster)
-	case len(e.fleet.Versions(cluster, gk)) == 0:
-		return fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s, or exclude that cluster from the policy", gk, cluster)
+// explainFailure returns why the template is not applied in a cluster, and what to do about it. failure is nil if a hub
+// of an earlier version wrote the Work's status, or the user may not read the Work; then only the message is known, and
+// is for people.
+func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1.Condition, message string) (what, next string) {
+	const retries = "; the hub retries by itself"
+	unknown := cmp.Or(e.installKind(c.Name), "resolve what the message says"+retries)
+	if failure == nil {
+		return "not applied: " + message, unknown
 	}
-	return fmt.Sprintf("change what the member refuses, in the template or by an override for cluster %s; the hub retries by itself", cluster)
+	refused := "the member refused it: " + failure.Message
+	untouched := "the hub leaves the member's object alone: " + failure.Message
+	switch failure.Reason {
+	case workv1alpha1.ReasonTimeout:
+		return "the cluster did not answer in time, so it is not known whether it has the change",
+			"check that the API server of cluster " + c.Name + " is running and not overloaded" + retries
+	case workv1alpha1.ReasonUnreachable:
+		return "the " + failure.Message,
+			"check that its API server is running and reachable at " + c.Spec.APIEndpoint + retries
+	case workv1alpha1.ReasonCertificateUntrusted:
+		return "the " + failure.Message, trustAgain(c)
+	case workv1alpha1.ReasonUnauthorized:
+		return refused, "the credentials of the hub are not valid there: join cluster " + c.Name + " again, which renews them"
+	case workv1alpha1.ReasonForbidden:
+		return refused, fmt.Sprintf("if the message names a user, grant that to the hub's account in cluster %s, "+
+			"or join the cluster again, which does; otherwise change what admission there denies", c.Name) + retries
+	case workv1alpha1.ReasonRejected:
+		return refused, cmp.Or(e.installKind(c.Name),
+			fmt.Sprintf("change what the member refuses, in the template or by an override for cluster %s", c.Name)+retries)
+	case workv1alpha1.ReasonObjectUnmanaged:
+		return untouched, fmt.Sprintf("to take the member's object over, set conflictResolution: Overwrite in %s "+
+			"or annotate the template %s: %s; else delete or rename the object in cluster %s",
+			e.holderName(), workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite, c.Name)
+	case workv1alpha1.ReasonObjectOfAnother:
+		return untouched, "do what the message says" + retries
+	case workv1alpha1.ReasonRestored:
+		return "held after a restore of the hub: " + failure.Message, e.acceptRestored()
+	}
+	return "not applied: " + failure.Message, unknown
 }
 
-// reachable is what to check of a cluster that is not reachable for that cause.
-func reachable(c *clusterv1alpha1.Cluster, cause string) string {
-	if strings.Contains(cause, "x509: ") {
-		return fmt.Sprintf("the certificate at %s is not the one that the hub trusts: join the cluster again, or correct caBundle in the secret that spec.secretRef of the Cluster names", c.Spec.APIEndpoint)
+// installKind returns the advice for a cluster that does not serve the template's kind; empty if it serves it.
+func (e *explanation) installKind(cluster string) string {
+	gk := e.template.GroupKind()
+	if len(e.fleet.Versions(cluster, gk)) > 0 {
+		return ""
 	}
-	return fmt.Sprintf("check that its API server is running and reachable at %s; the hub retries by itself", c.Spec.APIEndpoint)
+	return fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s, "+
+		"or exclude that cluster from the policy", gk, cluster)
+}
+
+// acceptRestored returns the command that applies the hub's state to what is held after a restore.
+func (e *explanation) acceptRestored() string {
+	command := fmt.Sprintf("argosy restore accept %s %s", e.template.Kind, e.template.Name)
+	if e.template.Namespace != "" {
+		command += " -n " + e.template.Namespace
+	}
+	return "to apply the hub's state: " + command +
+		"; to keep it as it is in the cluster, change the template to match it first"
+}
+
+// trustAgain returns the advice for a cluster whose certificate the hub does not trust.
+func trustAgain(c *clusterv1alpha1.Cluster) string {
+	return fmt.Sprintf("the certificate at %s is not the one that the hub trusts: join the cluster again, "+
+		"or correct caBundle in the secret that spec.secretRef of the Cluster names", c.Spec.APIEndpoint)
 }
 
 // stale says whether what was applied is of an older generation of the Work.

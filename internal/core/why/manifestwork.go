@@ -16,6 +16,7 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/ocm"
 	"github.com/argosy-io/argosy/internal/core/text"
@@ -102,7 +103,11 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 				if c := meta.FindStatusCondition(m.Conditions, ocmv1.Applied); c != nil && c.ObservedGeneration == mw.Generation {
 					row.Applied = c.Status
 					if c.Status != metav1.ConditionTrue {
-						row.Why = strings.TrimPrefix(c.Message, ocmv1.MessageManifestNotApply)
+						row.Why = c.Message
+						failure := execute.FailureOf(works[item.WorkName(mw.Name)])
+						if failure != nil && failure.Reason != workv1alpha1.ReasonRestored {
+							row.Why = failure.Message
+						}
 					}
 				}
 				if c := meta.FindStatusCondition(m.Conditions, ocmv1.Available); c != nil {

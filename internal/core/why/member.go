@@ -65,11 +65,13 @@ type PlacedThere struct {
 
 // Refusal is how many templates the scheduler keeps out of the cluster for a reason, and three of them.
 type Refusal struct {
-	Reason  string   `json:"reason"`
-	Times   int      `json:"times"`
-	Such    []string `json:"such"`
-	Remedy  string   `json:"remedy,omitempty"`
-	affects bool
+	Reason string   `json:"reason"`
+	Times  int      `json:"times"`
+	Such   []string `json:"such"`
+	Remedy string   `json:"remedy,omitempty"`
+	// notable says that the refusal is worth a finding: the policy selects the cluster, and the taint is not the hub's
+	// own of a cluster that is not ready.
+	notable bool
 }
 
 // LeavingThere is a template that goes.
@@ -125,9 +127,12 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		}
 		_, rejections := schedule.Feasible(b, fleet)
 		for _, r := range rejections {
-			key := r.Reason + "\n" + r.Remedy
+			key := r.Clause() + "\n" + r.Remedy
 			if refused[key] == nil {
-				refused[key] = &Refusal{Reason: strings.TrimPrefix(r.Reason, "cluster(s) "), Remedy: r.Remedy, affects: r.Reason != schedule.ReasonAffinity && r.Reason != schedule.ReasonEviction}
+				taint, repels := fleet.Repels(r)
+				ownTaint := repels && strings.HasPrefix(taint.Key, "cluster.karmada.io/") && membership.Silent(c)
+				refused[key] = &Refusal{Reason: r.Clause(), Remedy: r.Remedy,
+					notable: r.Reason != schedule.ReasonAffinity && r.Reason != schedule.ReasonEviction && !ownTaint}
 			}
 			refused[key].Times++
 			refused[key].Such = append(refused[key].Such, of)
@@ -157,10 +162,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		return cmp.Or(y.Times-x.Times, strings.Compare(x.Reason, y.Reason), strings.Compare(x.Remedy, y.Remedy))
 	})
 	for _, r := range a.Refused {
-		if r.affects {
-			if strings.Contains(r.Reason, "taint {cluster.karmada.io/") && membership.Silent(c) {
-				continue // the hub's own, which goes when the cluster is back
-			}
+		if r.notable {
 			find(Attention, fmt.Sprintf("%s kept out, such as %s: it %s", text.Count(r.Times, "template"), strings.Join(r.Such, ", "), r.Reason), r.Remedy)
 		}
 	}
@@ -208,6 +210,9 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 // bringBack returns what to do about a cluster that is not ready. One that answers says what is wrong in the message of
 // its condition.
 func bringBack(c *clusterv1alpha1.Cluster, ready *metav1.Condition) string {
+	if membership.Untrusted(c) {
+		return trustAgain(c)
+	}
 	switch ready.Reason {
 	case clusterv1alpha1.ReasonClusterNotReady, clusterv1alpha1.ReasonStatusCollectionFailed:
 		return "resolve what the message says; the hub retries by itself"

@@ -104,7 +104,14 @@ func (e *explanation) explainBinding() {
 			}
 			continue
 		}
-		if c.Status == bad && !slices.Contains([]string{workv1alpha2.Scheduled, workv1alpha2.FullyApplied, workv1alpha2.SidecarsInForce}, c.Type) {
+		if c.Status == bad && c.Type == workv1alpha2.SidecarsInForce {
+			for line := range strings.SplitSeq(c.Message, "\n") {
+				e.find(Waiting, "", "its first Work waits: "+line,
+					"check that SidecarSet: argosy why sidecarset <name>")
+			}
+			continue
+		}
+		if c.Status == bad && !slices.Contains([]string{workv1alpha2.Scheduled, workv1alpha2.FullyApplied}, c.Type) {
 			e.find(Attention, "", fmt.Sprintf("%s: %s", c.Type, c.Message), "")
 		}
 	}
@@ -226,7 +233,7 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 }
 
 // distance is how far a cluster that was rejected for a reason is from what the policy's author meant.
-func distance(reason string) int {
+func distance(reason schedule.FilterReason) int {
 	switch reason {
 	case schedule.ReasonAffinity:
 		return 2
@@ -531,7 +538,7 @@ func (e *explanation) rejected(r schedule.Rejection) (why, next string) {
 	case schedule.ReasonZones:
 		return "has no zones, and the placement spreads over them", "set spec.zones of cluster " + r.Cluster
 	}
-	return r.Reason, r.Remedy
+	return r.Text(), r.Remedy
 }
 
 // unmet is which parts of the affinity in use do not mean the cluster; ": …" or nothing.

@@ -33,6 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/pods"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -162,11 +163,16 @@ func (h *hub) answers(health workv1alpha1.ResourceHealth, status string, cluster
 	}
 }
 
-func (h *hub) refuses(cluster, message string) {
+// refuses records that the Work of a cluster is not applied. Without a reason it does so as an earlier version did.
+func (h *hub) refuses(cluster, reason, message string) {
 	for i := range h.Works {
 		if c, _ := names.ClusterOf(h.Works[i].Namespace); c == cluster {
 			h.Works[i].Status = workv1alpha1.WorkStatus{Conditions: []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionFalse,
 				Reason: workv1alpha1.ReasonAppliedFailed, Message: "Failed to apply all manifests (0/1): " + message}}}
+			if reason != "" {
+				h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions,
+					metav1.Condition{Type: workv1alpha1.WorkFailure, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+			}
 		}
 	}
 }
@@ -542,18 +548,18 @@ var stories = []struct {
 				{overriders: {argsOverrider: [{containerName: nobody, operator: add, value: [--fast]}]}}]}`)
 			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
-	{name: "a member that has an object of that name", severity: why.Problem, want: "m1: the member refused it", next: "conflictResolution: Overwrite in PropagationPolicy shop/web",
+	{name: "a member that has an object of that name", severity: why.Problem, want: "m1: the hub leaves the member's object alone", next: "conflictResolution: Overwrite in PropagationPolicy shop/web",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m1", "resource(kind=Deployment, shop/web) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource")
+			h.refuses("m1", workv1alpha1.ReasonObjectUnmanaged, "resource(kind=Deployment, shop/web) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource")
 			return h
 		}},
 	{name: "a Retain that fails", severity: why.Problem, want: "m1: nothing new is sent, because Retain could not be interpreted", next: "argosy interpret explain Deployment",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m1", `retain member values of Deployment shop/web: customization "a", Retain: Retain returned nil`)
+			h.refuses("m1", workv1alpha1.ReasonNotSent, `retain member values of Deployment shop/web: customization "a", Retain: Retain returned nil`)
 			for i := range h.Works {
 				if c, _ := names.ClusterOf(h.Works[i].Namespace); c == "m1" {
 					interpret.SetFault(&h.Works[i].Status.Conditions, "Retain", errors.New("Retain returned nil"), metav1.Time{})
@@ -567,21 +573,21 @@ var stories = []struct {
 			h.override("eu", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overrideRules: [
 				{targetCluster: {clusterNames: [m2]}, overriders: {imageOverrider: [{component: Tag, operator: replace, value: latest}]}}]}`)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
-			h.refuses("m2", `admission webhook "policy.example.com" denied the request: denied by policy no-latest`)
+			h.refuses("m2", workv1alpha1.ReasonRejected, `admission webhook "policy.example.com" denied the request: denied by policy no-latest`)
 			return h
 		}},
-	{name: "a webhook that quotes others", only: "m2", severity: why.Problem, want: "m2: the member refused it: Failed to apply all manifests (0/1): create Deployment shop/web in cluster \"m2\": admission webhook", next: "change what the member refuses",
+	{name: "a webhook that quotes others", only: "m2", severity: why.Problem, want: "m2: the member refused it: create Deployment shop/web in cluster \"m2\": admission webhook", next: "change what the member refuses",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m2", `create Deployment shop/web in cluster "m2": admission webhook "policy.example.com" denied the request: cluster is not reachable: no answer in time; 401 Unauthorized; secrets is forbidden: User "x"; set work.karmada.io/conflict-resolution; cluster "m2": Unauthorized`)
+			h.refuses("m2", workv1alpha1.ReasonRejected, `create Deployment shop/web in cluster "m2": admission webhook "policy.example.com" denied the request: cluster is not reachable: no answer in time; 401 Unauthorized; secrets is forbidden: User "x"; set work.karmada.io/conflict-resolution; cluster "m2": Unauthorized`)
 			return h
 		}},
 	{name: "a member that is slow", severity: why.Problem, want: "m2: the cluster did not answer in time, so it is not known whether it has the change", next: "running and not overloaded",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m2", `create Deployment shop/web in cluster "m2": Post "https://m2/apis/apps/v1/namespaces/shop/deployments": cluster is not reachable: no answer in time`)
+			h.refuses("m2", workv1alpha1.ReasonTimeout, "cluster is not reachable: no answer in time")
 			return h
 		}},
 	{name: "a member that nobody reaches", severity: why.Problem, want: "m2: the cluster is not reachable: connection refused", next: "check that its API server is running and reachable at https://m2",
@@ -589,7 +595,7 @@ var stories = []struct {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Clusters[1].Spec.APIEndpoint = "https://m2"
-			h.refuses("m2", `discover what cluster "m2" serves: Get "https://m2/api": cluster is not reachable: connection refused`)
+			h.refuses("m2", workv1alpha1.ReasonUnreachable, "cluster is not reachable: connection refused")
 			return h
 		}},
 	{name: "a member whose certificate is another", severity: why.Problem, want: "m2: the cluster is not reachable: tls: failed to verify certificate", next: "correct caBundle",
@@ -597,21 +603,62 @@ var stories = []struct {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Clusters[1].Spec.APIEndpoint = "https://m2"
-			h.refuses("m2", "cluster is not reachable: tls: failed to verify certificate: x509: certificate signed by unknown authority")
+			h.refuses("m2", workv1alpha1.ReasonCertificateUntrusted, "cluster is not reachable: tls: failed to verify certificate: x509: certificate signed by unknown authority")
 			return h
 		}},
-	{name: "a member that no longer knows the hub", severity: why.Problem, want: "m2: the member refused it: Failed to apply all manifests (0/1): Unauthorized", next: "join cluster m2 again",
+	{name: "a member that no longer knows the hub", severity: why.Problem, want: "m2: the member refused it: Unauthorized", next: "join cluster m2 again",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m2", "Unauthorized")
+			h.refuses("m2", workv1alpha1.ReasonUnauthorized, "Unauthorized")
 			return h
 		}},
-	{name: "a member where the hub lacks a right", severity: why.Problem, want: "m2: the member refused it: Failed to apply all manifests (0/1): deployments.apps is forbidden", next: "grant that to the hub's account in cluster m2",
+	{name: "a member where the hub lacks a right", severity: why.Problem, want: "m2: the member refused it: deployments.apps is forbidden", next: "grant that to the hub's account in cluster m2",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m2", `deployments.apps is forbidden: User "system:serviceaccount:karmada-cluster:karmada-m2" cannot create resource "deployments" in API group "apps" in the namespace "shop"`)
+			h.refuses("m2", workv1alpha1.ReasonForbidden, `deployments.apps is forbidden: User "system:serviceaccount:karmada-cluster:karmada-m2" cannot create resource "deployments" in API group "apps" in the namespace "shop"`)
+			return h
+		}},
+	{name: "a failure that an earlier version recorded", severity: why.Problem,
+		want: "m2: not applied: Failed to apply all manifests (0/1): Unauthorized", next: "resolve what the message says",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.refuses("m2", "", "Unauthorized")
+			return h
+		}},
+	{name: "an object that is held after a restore", severity: why.Problem,
+		want: "m2: held after a restore of the hub: it does not exist there", next: "argosy restore accept Deployment web -n shop",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.refuses("m2", workv1alpha1.ReasonRestored, "it does not exist there, although the hub had dispatched it before the backup")
+			return h
+		}},
+	{name: "an object of another Work", severity: why.Problem,
+		want: "m2: the hub leaves the member's object alone: resource(kind=Deployment, shop/web) in the cluster m2 belongs to the work", next: "do what the message says",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.refuses("m2", workv1alpha1.ReasonObjectOfAnother, "resource(kind=Deployment, shop/web) in the cluster m2 belongs to the work karmada-es-m2/other")
+			return h
+		}},
+	{name: "a manifest that cannot be sent", severity: why.Problem, want: "m2: not applied: decode the manifest", next: "resolve what the message says",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.refuses("m2", workv1alpha1.ReasonNotSent, "decode the manifest: unexpected end of JSON input")
+			return h
+		}},
+	{name: "a cluster that is not ready for its certificate", severity: why.Problem, want: "m2: the cluster is not ready: ", next: "correct caBundle",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.Clusters[1].Spec.APIEndpoint = "https://m2"
+			h.refuses("m2", workv1alpha1.ReasonClusterNotReady, `cluster "m2" is not ready`)
+			silent(h.Clusters[1])
+			membership.SetUntrusted(&h.Clusters[1].Status.Conditions, true, time.Unix(1_800_000_000, 0))
 			return h
 		}},
 	{name: "not healthy in a member", severity: why.Problem, want: "m3: applied, and not healthy: replicas 6, readyReplicas 1", next: "--cluster m3",
@@ -755,7 +802,7 @@ var stories = []struct {
 				Status: &runtime.RawExtension{Raw: []byte(`{"replicas":6,"readyReplicas":2}`)}}}
 			return h
 		}},
-	{name: "its sidecars are not in force yet", severity: why.Waiting, want: "m2: its first Work waits: SidecarSet logs", next: "argosy why sidecarset", tell: func(t *testing.T) *hub {
+	{name: "its sidecars are not in force yet", severity: why.Waiting, want: `its first Work waits: cluster "m2": SidecarSet logs`, next: "argosy why sidecarset", tell: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
 		h.all(h.policy("shop", "web", ofDeployments))
 		h.Works = slices.DeleteFunc(h.Works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace("m2") })

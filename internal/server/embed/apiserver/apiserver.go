@@ -312,66 +312,94 @@ func unauthenticated(handlers map[string]http.Handler, next http.Handler) http.H
 	})
 }
 
+// NotReadyError says that the server did not become ready.
+type NotReadyError struct {
+	// Checks are the names of the readiness checks that failed last, such as "kms-providers".
+	Checks []string
+	// Response is the server's last response, in one line.
+	Response string
+	Err      error
+}
+
+func (e *NotReadyError) Error() string {
+	return fmt.Sprintf("wait for the API server: %v (last response: %s)", e.Err, e.Response)
+}
+
+// Unwrap returns why the wait ended.
+func (e *NotReadyError) Unwrap() error { return e.Err }
+
 // WaitReady returns nil once every readiness check of the server itself passes: storage, CRD discovery, RBAC's
-// bootstrap. Options.ReadyChecks, which may wait for what the caller does next, do not count. It gives up with the last answer when ctx ends, or at once when the server does.
+// bootstrap. Options.ReadyChecks do not count, since they may wait for what the caller does next. It returns a
+// *NotReadyError when ctx ends, or at once when the server ends.
 func (s *Server) WaitReady(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(s.Loopback)
 	if err != nil {
 		return fmt.Errorf("create a client for readiness: %w", err)
 	}
-	last := "no response yet"
+	last := &NotReadyError{Response: "no response yet"}
 	for tick := time.NewTicker(20 * time.Millisecond); ; {
-		ready, answer := s.ready(ctx, client)
-		if ready {
+		notReady := s.notReady(ctx, client)
+		if notReady == nil {
 			tick.Stop()
 			s.wasReady.Store(true)
 			return nil
 		}
-		if answer != "" && ctx.Err() == nil { // a request that ctx broke off has no answer
-			last = answer
+		if notReady.Response != "" && ctx.Err() == nil { // a request that ctx broke off has no answer
+			last = notReady
 		}
 		select {
 		case <-tick.C:
 			continue
 		case <-s.done:
-			err = s.err
+			last.Err = s.err
 		case <-ctx.Done():
-			err = ctx.Err()
+			last.Err = ctx.Err()
 		}
 		tick.Stop()
-		return fmt.Errorf("wait for the API server: %w (last response: %s)", err, last)
+		return last
 	}
 }
 
-func (s *Server) ready(ctx context.Context, client *http.Client) (bool, string) {
+// notReady asks the server for its readiness; nil if it is ready.
+func (s *Server) notReady(ctx context.Context, client *http.Client) *NotReadyError {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Loopback.Host+"/readyz?"+strings.Join(s.notOurs, "&"), nil)
 	if err != nil {
-		return false, err.Error()
+		return &NotReadyError{Response: err.Error()}
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return false, err.Error()
+		return &NotReadyError{Response: err.Error()}
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return false, err.Error()
+		return &NotReadyError{Response: err.Error()}
 	}
-	return resp.StatusCode == http.StatusOK, failing(string(body))
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	return failedChecks(string(body))
 }
 
-// failing are the checks of an answer that failed, in one line; the answer as it is if it names none.
-func failing(answer string) string {
-	var failed []string
-	for line := range strings.Lines(answer) {
-		if check, found := strings.CutPrefix(strings.TrimSpace(line), "[-]"); found {
-			failed = append(failed, strings.TrimSuffix(check, ": reason withheld"))
+// failedChecks reads the failed checks from the body of a health endpoint, which has lines such as "[-]etcd failed:
+// reason withheld".
+func failedChecks(body string) *NotReadyError {
+	var failed NotReadyError
+	var lines []string
+	for line := range strings.Lines(body) {
+		check, found := strings.CutPrefix(strings.TrimSpace(line), "[-]")
+		if !found {
+			continue
 		}
+		lines = append(lines, strings.TrimSuffix(check, ": reason withheld"))
+		name, _, _ := strings.Cut(check, " ")
+		failed.Checks = append(failed.Checks, name)
 	}
-	if len(failed) == 0 {
-		return strings.Join(strings.Fields(answer), " ")
+	failed.Response = strings.Join(lines, ", ")
+	if len(lines) == 0 {
+		failed.Response = strings.Join(strings.Fields(body), " ")
 	}
-	return strings.Join(failed, ", ")
+	return &failed
 }
 
 // Done is closed when the server has ended, by Stop or by itself; Err then says why.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
@@ -115,7 +116,8 @@ func Compact(ctx context.Context, c *Client) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.Compact(ctx, state.Revision, clientv3.WithCompactPhysical()); err != nil && !strings.Contains(err.Error(), "has been compacted") {
+	_, err = c.Compact(ctx, state.Revision, clientv3.WithCompactPhysical())
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return fmt.Errorf("compact etcd: %w", err)
 	}
 	return nil

@@ -1,0 +1,48 @@
+package execute
+
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+// conflictError says that the hub leaves the object in the member alone because it is not the Work's.
+type conflictError struct{ action execute.Action }
+
+func (e *conflictError) Error() string { return e.action.Reason }
+
+// failureOf returns the reason and the message of the condition Failure for an error.
+//
+// A lack of rights and a denial by built-in admission have the same code, reason and details. Only a webhook that
+// denies a request gives no details.
+func failureOf(err error) (reason, message string) {
+	if reason, cause, silent := member.Silence(err); silent {
+		return reason, cause
+	}
+	var conflict *conflictError
+	var status apierrors.APIStatus
+	answered := errors.As(err, &status)
+	switch {
+	case errors.As(err, new(*awayError)), errors.Is(err, member.ErrHeld):
+		reason = workv1alpha1.ReasonClusterNotReady
+	case errors.As(err, &conflict) && conflict.action.Unmanaged:
+		reason = workv1alpha1.ReasonObjectUnmanaged
+	case conflict != nil:
+		reason = workv1alpha1.ReasonObjectOfAnother
+	case errors.Is(err, member.ErrKindNotServed):
+		reason = workv1alpha1.ReasonKindNotServed
+	case apierrors.IsUnauthorized(err):
+		reason = workv1alpha1.ReasonUnauthorized
+	case apierrors.IsForbidden(err) && status.Status().Details != nil:
+		reason = workv1alpha1.ReasonForbidden
+	case answered:
+		reason = workv1alpha1.ReasonRejected
+	default:
+		reason = workv1alpha1.ReasonNotSent
+	}
+	return reason, err.Error()
+}
