@@ -71,7 +71,7 @@ func TestStagesOfWholeClusters(t *testing.T) {
 			s.annotate(fleet.OrderAnnotation, "Stages")
 			s.annotate(fleet.ClustersAnnotation, "ap")
 			s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"], "pause": true}, {"percent": 60}, {"percent": 100}]`)
-			s.runs("at first", "1 1 1", "stage 1 of 3 is in progress")
+			s.runs("at first, everywhere at once", "1 1 1", "stage 3 of 3 is in progress")
 			for _, cluster := range []string{"eu", "us", "ap"} {
 				s.report(cluster, 3, 3)
 			}

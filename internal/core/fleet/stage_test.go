@@ -75,6 +75,7 @@ func TestApprovedStagesApplyToOneRevision(t *testing.T) {
 			h.report(up(5, 1), up(5, 0))
 			h.expect("the next revision waits after the first stage", partitions+"4 5")
 			h.edit(int64(2), "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
+			h.look()
 			h.report(up(5, 1), up(5, 0))
 			h.expect("and after another change of the template", partitions+"4 5")
 
